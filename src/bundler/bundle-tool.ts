@@ -1,4 +1,5 @@
-// bundleTool(): a tool's source to an immutable, content-addressed ToolBundle, built in a killable child. No cache: that is bundler.ts.
+// Turns a tool's source into an immutable, content-addressed ToolBundle, built in a child process that can be killed. bundler.ts adds the
+// cache.
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { ToolError } from "../sandbox/contract/errors.ts";
@@ -15,31 +16,31 @@ import { locateTool, type StoreOptions, type ToolLocation } from "./locate/tool-
 import type { BundleLimits, CellLanguage, ToolBundle, ToolSource } from "./tool-bundle.ts";
 
 export interface BundleOptions extends StoreOptions {
-  /** Packages that the tool itself may import, by name; they bring what they depend on. Without it, all of the store. */
+  /** Names of the packages that the tool itself may import, together with their dependencies. @default every package of the store */
   readonly allowPackages?: readonly string[] | undefined;
   readonly limits: BundleLimits;
-  /** The source is a cell of a session, in memory. */
+  /** Language of a session cell. The source is then the text of that cell, in memory. */
   readonly cell?: CellLanguage | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A bundle, and all that it was made from: what a cache needs to know whether it still holds. */
+/** A bundle together with all files that it was built from. A cache uses them to decide whether the bundle is still valid. */
 export interface BuiltBundle {
   readonly bundle: ToolBundle;
   readonly dependencies: readonly BuildDependency[];
   readonly absent: readonly string[];
 }
 
-/** How many problems the message itself tells; `details.problems` has them all. */
+/** Number of problems that the message lists. `details.problems` lists all of them. */
 const PROBLEMS_IN_MESSAGE = 3;
 
-function describeProblem({ file, line, column, message, hint }: BuildProblem): string {
-  const place = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
-  return `${place}${message}${hint === undefined ? "" : `; ${hint}`}`;
+function formatProblem({ file, line, column, message, hint }: BuildProblem): string {
+  const location = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
+  return `${location}${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
 function toToolError(problems: readonly BuildProblem[]): ToolError {
-  const lines = problems.slice(0, PROBLEMS_IN_MESSAGE).map(describeProblem);
+  const lines = problems.slice(0, PROBLEMS_IN_MESSAGE).map(formatProblem);
   const left = problems.length - lines.length;
   const message = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");
   const plain = problems.map((problem) => {
@@ -60,7 +61,7 @@ function toToolError(problems: readonly BuildProblem[]): ToolError {
   });
 }
 
-/** Nobody who is given a bundle can change it for the next. */
+/** Freezes a bundle, so that no receiver can change it for the next one. */
 export function freezeBundle(bundle: ToolBundle): ToolBundle {
   for (const part of [bundle.exports, bundle.packages, bundle.dynamicCode, ...bundle.inputs, bundle.inputs])
     Object.freeze(part);
@@ -73,7 +74,7 @@ function toBundle(built: BuildSuccess, entry: string): ToolBundle {
   return freezeBundle({ sha256, code, sourceMap, entry, exports, inputs, packages, dynamicCode });
 }
 
-/** Whether we run from `.ts` source or from built `.js`. */
+/** The file behind `glovebox/tool`, as `.ts` source or built `.js`. */
 const GUEST_MODULE = fileURLToPath(
   new URL(`../sandbox/guest/tool.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url),
 );
@@ -92,7 +93,7 @@ export function toBuildRequest(location: ToolLocation, options: BundleOptions): 
   };
 }
 
-/** How a request becomes an answer: in a child, but for tests of what happens in there. */
+/** Runs a build request: in a child process, or in the same process in tests. */
 export type RunBuild = (request: BuildRequest, signal?: AbortSignal) => Promise<BuildResponse>;
 
 /** @throws {ToolError} BUNDLE_FAILED, CANCELLED */
@@ -111,7 +112,7 @@ export async function buildLocated(
 }
 
 /**
- * Builds a tool. `details.problems` of a failure has `{ file, line, column, message, lineText, hint }` of each thing wrong.
+ * Builds a tool. On failure `details.problems` lists each problem as `{ file, line, column, message, lineText, hint }`.
  * @throws {ToolError} BUNDLE_FAILED when the source cannot be built within the policy and the limits; CANCELLED
  */
 export async function bundleTool(source: ToolSource, options: BundleOptions): Promise<ToolBundle> {

@@ -1,4 +1,4 @@
-// createBundler(): bundleTool with a cache in front, identical builds joined, and only so many children at a time.
+// createBundler(): adds a cache to bundleTool, shares identical concurrent builds, and limits the number of child processes.
 import { z } from "zod";
 import { ToolError } from "../sandbox/contract/errors.ts";
 import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle-tool.ts";
@@ -10,11 +10,11 @@ import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSou
 
 export interface BundlerOptions {
   readonly cache: BundleCache;
-  /** The folder above which no package is looked for. */
+  /** Folder above which no package is looked up. */
   readonly root?: string | undefined;
-  /** The `node_modules` folder that packages come from; without it, those next to a tool and above it, up to `root`. */
+  /** The `node_modules` folder that packages come from. @default those next to the tool and above it, up to `root` */
   readonly store?: string | undefined;
-  /** Folders in which packages that the store links to may lie; without it, a linked package is rejected. */
+  /** Folders in which packages that the store links to may lie. @default none: linked packages are rejected */
   readonly linkedPackages?: readonly string[] | undefined;
   readonly allowPackages?: readonly string[] | undefined;
   readonly limits?: { readonly [Name in keyof BundleLimits]?: BundleLimits[Name] | undefined } | undefined;
@@ -53,22 +53,22 @@ const OptionsSchema = z.strictObject({
 
 export interface BundleOutcome {
   readonly bundle: ToolBundle;
-  /** Whether nothing had to be built. */
+  /** True when the bundle came from the cache. */
   readonly cached: boolean;
   readonly durationMs: number;
-  /** Paths of the files that it was made from, and of those that were looked for in vain: what to watch. */
+  /** Paths of the files that the bundle was built from, and paths that were looked up and missing. Watch all of them for changes. */
   readonly files: readonly string[];
 }
 
-/** A build that one or more callers wait for; it is stopped when the last of them has gone. */
+/** A build that one or more callers wait for. It stops when the last of them has gone. */
 interface SharedBuild {
   readonly result: Promise<BuiltBundle>;
   readonly stop: AbortController;
   waiting: number;
 }
 
-/** A build that is to be made: `key` tells it from every other one. */
-interface BuildOrder {
+/** A build to run. `key` identifies it. */
+interface BuildJob {
   readonly key: string;
   readonly location: ToolLocation;
   readonly options: Omit<BundleOptions, "signal">;
@@ -76,15 +76,15 @@ interface BuildOrder {
 
 export interface BundleCallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** For this build: they can only lower the bundler's own. */
+  /** Limits for this build. They can only lower the limits of the bundler. */
   readonly limits?: Partial<BundleLimits>;
-  /** The source is a cell of a session, in memory. */
+  /** Language of a session cell. The source is then the text of that cell, in memory. */
   readonly cell?: CellLanguage | undefined;
-  /** Who uses the bundle: it stays in the cache until its last owner is deleted. */
+  /** Owner of the bundle. The bundle stays in the cache until its last owner is deleted. */
   readonly owner?: string | undefined;
 }
 
-function lowestOf(limits: BundleLimits, others: Partial<BundleLimits>): BundleLimits {
+function lowerLimits(limits: BundleLimits, others: Partial<BundleLimits>): BundleLimits {
   const lowest = { ...limits };
   for (const [name, value] of Object.entries(others) as [keyof BundleLimits, number | undefined][]) {
     if (value !== undefined) lowest[name] = Math.min(lowest[name], value);
@@ -114,7 +114,7 @@ export class Bundler {
   }
 
   /**
-   * The bundle of a source: from the cache while every file that went into it is what it was, else built.
+   * Returns the bundle of a source: from the cache if no file that it was built from has changed, otherwise from a new build.
    * @throws {ToolError} BUNDLE_FAILED, CANCELLED
    */
   async bundle(
@@ -122,22 +122,22 @@ export class Bundler {
     { signal, limits = {}, cell, owner }: BundleCallOptions = {},
   ): Promise<BundleOutcome> {
     const startedAt = performance.now();
-    this.#refuseWhenOver(signal);
-    const options = { ...this.#options, limits: lowestOf(this.#options.limits, limits), cell };
+    this.#throwIfStopped(signal);
+    const options = { ...this.#options, limits: lowerLimits(this.#options.limits, limits), cell };
     const location = locateTool(source, options, options.limits);
     const key = cacheKeyOf(toBuildRequest(location, options));
-    // First, so that there is no artifact whose owner is not known.
+    // The owner is recorded first, so that no artifact exists without one.
     if (owner !== undefined) await this.#cache.claim(owner, key);
     const known = await this.#cache.get(key);
     const isKnown = known !== undefined && isFresh(known);
-    this.#refuseWhenOver(signal);
+    this.#throwIfStopped(signal);
     const { bundle, dependencies, absent } = isKnown ? known : await this.#join({ key, location, options }, signal);
     if (owner !== undefined) await this.#cache.claim(owner, bundle.sha256);
     const files = [...dependencies.map(({ path }) => path), ...absent];
     return { bundle, cached: isKnown, durationMs: performance.now() - startedAt, files };
   }
 
-  /** Kills what is being built; whoever waits for it gets CANCELLED. */
+  /** Kills running builds. Callers that wait for them receive CANCELLED. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true;
     const builds = [...this.#shared.values()];
@@ -145,14 +145,14 @@ export class Bundler {
     await Promise.allSettled(builds.map(({ result }) => result));
   }
 
-  #refuseWhenOver(signal: AbortSignal | undefined): void {
+  #throwIfStopped(signal: AbortSignal | undefined): void {
     if (signal?.aborted) throw cancelled(signal.reason);
     if (this.#isDisposed) throw new ToolError("CANCELLED", "The bundler has been disposed");
   }
 
-  async #join(order: BuildOrder, signal: AbortSignal | undefined): Promise<BuiltBundle> {
-    const { key } = order;
-    const build = this.#shared.get(key) ?? this.#start(order);
+  async #join(job: BuildJob, signal: AbortSignal | undefined): Promise<BuiltBundle> {
+    const { key } = job;
+    const build = this.#shared.get(key) ?? this.#start(job);
     build.waiting += 1;
     try {
       if (signal === undefined) return await build.result;
@@ -161,7 +161,7 @@ export class Bundler {
       build.waiting -= 1;
       if (build.waiting === 0) {
         build.stop.abort();
-        // Whoever comes now must not join what is being stopped.
+        // A new caller must not join a build that is being stopped.
         if (this.#shared.get(key) === build) this.#shared.delete(key);
       }
     }
@@ -178,35 +178,35 @@ export class Bundler {
     }
   }
 
-  #start(order: BuildOrder): SharedBuild {
-    const { key } = order;
+  #start(job: BuildJob): SharedBuild {
+    const { key } = job;
     const stop = new AbortController();
-    const result = this.#build(order, stop.signal);
+    const result = this.#build(job, stop.signal);
     const build: SharedBuild = { result, stop, waiting: 0 };
     this.#shared.set(key, build);
-    const forget = (): void => {
+    const removeShared = (): void => {
       if (this.#shared.get(key) === build) this.#shared.delete(key);
     };
-    result.then(forget, forget);
+    result.then(removeShared, removeShared);
     return build;
   }
 
-  async #build({ key, location, options }: BuildOrder, signal: AbortSignal): Promise<BuiltBundle> {
-    await this.#takeTurn(signal);
+  async #build({ key, location, options }: BuildJob, signal: AbortSignal): Promise<BuiltBundle> {
+    await this.#acquireSlot(signal);
     try {
       const built = await buildLocated(location, { ...options, signal });
       await this.#cache.set(key, built);
       return built;
     } finally {
-      // A turn is handed on, so that nobody who comes in between takes it.
+      // The slot passes directly to the next waiter, so that a caller that arrives in between cannot take it.
       const next = this.#queue.shift();
       if (next === undefined) this.#running -= 1;
       else next();
     }
   }
 
-  /** Waits, first come first served, until fewer than `maxConcurrentBuilds` run. */
-  async #takeTurn(signal: AbortSignal): Promise<void> {
+  /** Waits in arrival job until fewer than `maxConcurrentBuilds` builds run. */
+  async #acquireSlot(signal: AbortSignal): Promise<void> {
     if (this.#running < this.#maxConcurrentBuilds) {
       this.#running += 1;
       return;

@@ -1,7 +1,9 @@
-// The bundler's words: what goes in (ToolSource) and what comes out (ToolBundle). Plain data, imported by every zone above.
+// The input and output types of the bundler: ToolSource and ToolBundle. They are plain data, and all layers above import them.
 
-/** A tool's files. `path` is a file or a folder on the host; `files` maps relative POSIX paths to text; `source` is one TypeScript file, or
- * with `mode: "script"` a script in sloppy mode: the body of a function of `input` and `ctx`, whose last expression is its value. */
+/**
+ * A tool's files. `path` is a file or a folder on the host. `files` maps relative POSIX paths to text. `source` is one TypeScript file or,
+ * with `mode: "script"`, a script in sloppy mode: the body of a function of `input` and `ctx` whose last expression is its value.
+ */
 export type ToolSource =
   | { readonly path: string }
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
@@ -13,26 +15,26 @@ export type SourceMode = (typeof SOURCE_MODES)[number];
 /**
  * A compiled tool: content-addressed and immutable.
  *
- * `code` is one classic script whose completion value is `async function (register) {…}`; calling it evaluates the
- * tool's top level and calls `register(namespace)` with the entry module's namespace. Nothing runs when the script itself is run.
+ * `code` is one classic script whose completion value is `async function (register) {…}`. Calling that function evaluates the tool's top
+ * level and calls `register(namespace)` with the namespace of the entry module. Running the script itself executes no code of the tool.
  */
 export interface ToolBundle {
   /** Hex SHA-256 of `code`. */
   readonly sha256: string;
   readonly code: string;
-  /** Source map v3 as JSON text, for `code` as it stands; `sources` are the author's relative paths, `sourcesContent` included. */
+  /** Source map v3 of `code` as JSON text. `sources` are the author's relative paths, `sourcesContent` is included. */
   readonly sourceMap: string;
-  /** The entry's relative path, e.g. `tool.ts`. */
+  /** Relative path of the entry, e.g. `tool.ts`. */
   readonly entry: string;
   /** Names that the entry exports, e.g. `["default", "description"]`. */
   readonly exports: readonly string[];
-  /** Files of the tool and of packages that went in, each with its bytes in the output, largest first. */
+  /** Files of the tool and of packages in the bundle, each with its bytes in the output, largest first. */
   readonly inputs: readonly BundleInput[];
-  /** npm packages that went in, e.g. `["zod@4.6.7"]`. */
+  /** npm packages in the bundle, e.g. `["zod@4.6.7"]`. */
   readonly packages: readonly string[];
   /**
-   * Packages, and files of the tool, whose code calls `eval` or `Function`, e.g. `["ajv@8.18.0", "tool.ts"]`: what would need the grant
-   * `stringToCode` where the host has turned dynamic code off. Found in the syntax, so a use by another name is missing, and one that is
+   * Packages, and files of the tool, whose code calls `eval` or `Function`, e.g. `["ajv@8.18.0", "tool.ts"]`. They need the grant
+   * `stringToCode` where the host has disabled dynamic code. Found by parsing: a use through another name is missed, and a use that is
    * never reached is listed.
    */
   readonly dynamicCode: readonly string[];
@@ -44,24 +46,24 @@ export interface BundleInput {
 }
 
 export interface BundleLimits {
-  /** Bytes of all the tool's own files together. */
+  /** Maximum bytes of all the tool's own files together. */
   readonly sourceBytes: number;
-  /** Bytes of the package files that are bundled, as they are on disk, and of the data files that they read. */
+  /** Maximum bytes of the bundled package files, as on disk, and of the data files that they read. */
   readonly packageBytes: number;
-  /** Files that may be loaded, packages included. */
+  /** Maximum number of files that may be loaded, packages included. */
   readonly files: number;
-  /** Bytes of `code`. */
+  /** Maximum bytes of `code`. */
   readonly outputBytes: number;
-  /** Wall time of one build, child start included; the child is killed then. */
+  /** Longest wall time of one build in ms, including the start of the child process, which is then killed. */
   readonly timeoutMs: number;
-  /** Resident memory of one build, esbuild's included (watched on Linux); the child is killed past it. */
+  /** Maximum resident memory of one build in MiB, including esbuild (measured on Linux only). Above it the child process is killed. */
   readonly memoryMiB: number;
 }
 
 /**
- * Sized so that natural, typescript, sql.js and jsdom can be bundled, and so that compiling the largest bundle stays near 0.6 s:
- * compilation ignores `dispose()`. A zod tool builds in 60 MiB, one with natural in 450; 381 bytes of hostile TypeScript (an enum that
- * doubles a string 30 times) took esbuild past 9 GiB in 10 s.
+ * Sized so that natural, typescript, sql.js and jsdom can be bundled, and so that compiling the largest bundle stays near 0.6 s, because
+ * `dispose()` cannot interrupt compilation. A zod tool builds in 60 MiB, one with natural in 450 MiB. 381 bytes of hostile TypeScript (an
+ * enum that doubles a string 30 times) took esbuild past 9 GiB in 10 s.
  */
 export const DEFAULT_BUNDLE_LIMITS: BundleLimits = {
   sourceBytes: 2 * 1024 * 1024,

@@ -1,4 +1,4 @@
-// The build's child process: started with nothing, killed with all it started, whatever happens to those who wait.
+// Tests the child process of a build: it starts with an empty environment, and it is killed together with all processes that it started.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { build, descendants, failureOf, groupMembers, REPOSITORY } from "./workbench.ts";
 
-/** Takes esbuild longer than any test; too long for a command line, so it is text first. */
+/** Takes esbuild longer than any test. It is created as text, because it is too long for a command line. */
 const HANGING_TEXT = '"export default " + "(a=".repeat(30_000) + "1" + ")=>1".repeat(30_000)';
 const HANGING = `export default ${"(a=".repeat(30_000)}1${")=>1".repeat(30_000)}`;
 
@@ -23,7 +23,7 @@ async function until<Value>(get: () => Value | undefined): Promise<Value> {
   }
 }
 
-/** Both the child and its esbuild are there. */
+/** Waits until both the child and its esbuild process run. */
 async function bothRunning(): Promise<readonly number[]> {
   return await until(() => (children().length >= 2 ? children() : undefined));
 }
@@ -40,14 +40,14 @@ describe("runBuild()", () => {
     expect(children()).toEqual([]);
   });
 
-  test("kills the child and esbuild when time is up", async () => {
+  test("kills the child and esbuild after the time limit", async () => {
     const startedAt = performance.now();
     const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs: 1_500 } }));
     await bothRunning();
     const error = await building;
     expect(children()).toEqual([]);
     expect(error.code).toBe("BUNDLE_FAILED");
-    expect(error.message).toBe("Building the tool took longer than it may; the limit timeoutMs is 1500 ms");
+    expect(error.message).toBe("Build timed out; the limit timeoutMs is 1500 ms");
     expect(performance.now() - startedAt).toBeLessThan(3_500);
   });
 
@@ -60,12 +60,12 @@ describe("runBuild()", () => {
     expect(children()).toEqual([]);
   });
 
-  test("starts nothing when the caller has aborted already", async () => {
+  test("starts nothing if the caller has already aborted", async () => {
     const error = await failureOf(build({ source: HANGING }, { signal: AbortSignal.abort() }));
     expect(error.code).toBe("CANCELLED");
   });
 
-  test("starts the child without our environment, in a group of its own", async () => {
+  test("starts the child with an empty environment in its own process group", async () => {
     process.env.GLOVEBOX_TEST_SECRET = "hush";
     const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs: 2_000 } }));
     for (const pid of await bothRunning()) {
@@ -76,14 +76,14 @@ describe("runBuild()", () => {
     await building;
   });
 
-  test("tells of a child that dies", async () => {
+  test("reports a child that dies", async () => {
     const building = failureOf(build({ source: HANGING }));
     const [child] = await bothRunning();
     process.kill(child ?? 0, "SIGKILL");
-    expect((await building).message).toBe("The bundler ended before it was done with this source");
+    expect((await building).message).toBe("The process of the bundler exited before it had built this source");
   });
 
-  test("the child ends, and esbuild with it, when its parent is killed", async () => {
+  test("ends the child and esbuild when the parent is killed", async () => {
     const script = `
       import { bundleTool } from ${JSON.stringify(`${REPOSITORY}/src/bundler/bundle-tool.ts`)};
       import { DEFAULT_BUNDLE_LIMITS as limits } from ${JSON.stringify(`${REPOSITORY}/src/bundler/tool-bundle.ts`)};

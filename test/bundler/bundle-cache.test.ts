@@ -1,4 +1,4 @@
-// BundleCache on a real disk: what it keeps, what it forgets, and that it never fails a caller.
+// Tests BundleCache on a real disk: what it stores and evicts, and that it never fails a caller.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -37,12 +37,12 @@ function built(code: string): BuiltBundle {
 
 const KEY = "a".repeat(64);
 const OTHER = "b".repeat(64);
-/** A cache that must read the disk. */
+/** Creates a cache with an empty memory, which must read the disk. */
 const onDisk = (directory: string, options: BundleCacheOptions = {}): ReturnType<typeof createBundleCache> =>
   createBundleCache({ directory, memoryBytes: 0, ...options });
 const filesOf = (directory: string): readonly string[] => readdirSync(directory).sort();
 
-describe("BundleCache keeps", () => {
+describe("BundleCache stores", () => {
   test("bundles in memory, without a folder", async () => {
     const cache = createBundleCache();
     expect(await cache.get(KEY)).toBeUndefined();
@@ -60,13 +60,13 @@ describe("BundleCache keeps", () => {
     expect(statSync(join(directory, `${KEY}.bundle`)).mode & 0o777).toBe(0o600);
   });
 
-  test("makes its folder only when there is something to keep", async () => {
+  test("creates its folder at the first write", async () => {
     const directory = join(makeFolder(), "cache");
     expect(await onDisk(directory).get(KEY)).toBeUndefined();
     expect(existsSync(directory)).toBe(false);
   });
 
-  test("the chunks that a bundle touches, but for what is none", async () => {
+  test("the platform modules that a bundle uses, without unknown names", async () => {
     const directory = makeFolder();
     expect(await onDisk(directory).getChunks(KEY)).toEqual([]);
     await onDisk(directory).setChunks(KEY, ["url", "gone" as "url", "streams"]);
@@ -89,7 +89,7 @@ describe("BundleCache keeps", () => {
     expect([...((await cache.getCodeCache(KEY, engine)) ?? [])]).toEqual([9, 2, 3]);
   });
 
-  test("code caches in memory of their own, so that a small one keeps nothing large alive", async () => {
+  test("copies of code caches, so that a small one does not keep a large buffer alive", async () => {
     const cache = onDisk(join(makeFolder(), "cache"));
     const pooled = Buffer.from([1, 2, 3]);
     expect(pooled.buffer.byteLength).toBeGreaterThan(1_000);
@@ -97,7 +97,7 @@ describe("BundleCache keeps", () => {
     expect((await cache.getCodeCache(KEY, "e"))?.buffer.byteLength).toBe(3);
   });
 
-  test("no more in memory than it may, and what was used last", async () => {
+  test("entries in memory up to its limit, the most recently used ones", async () => {
     const cache = createBundleCache({ memoryBytes: 10_000 });
     for (const key of ["1", "2", "3"]) await cache.set(key, built(key.repeat(1_000)));
     expect(await cache.get("1")).toBeDefined();
@@ -109,7 +109,7 @@ describe("BundleCache keeps", () => {
   });
 });
 
-describe("BundleCache forgets, and removes,", () => {
+describe("BundleCache removes", () => {
   const damage: readonly (readonly [string, (bytes: Buffer) => Uint8Array])[] = [
     ["an empty file", () => Buffer.alloc(0)],
     ["half a file", (bytes) => bytes.subarray(0, bytes.length / 2)],
@@ -129,28 +129,28 @@ describe("BundleCache forgets, and removes,", () => {
     expect(await onDisk(directory).get(KEY)).toBeDefined();
   });
 
-  test("an entry in another's place", async () => {
+  test("an entry under the name of another", async () => {
     const directory = join(makeFolder(), "cache");
     await onDisk(directory).set(KEY, built("1"));
     writeFileSync(join(directory, `${OTHER}.bundle`), readFileSync(join(directory, `${KEY}.bundle`)));
     expect(await onDisk(directory).get(OTHER)).toBeUndefined();
   });
 
-  test("a whole entry whose code is not what its hash says", async () => {
+  test("an intact entry whose code does not match its hash", async () => {
     const directory = join(makeFolder(), "cache");
     const { bundle, ...rest } = built("1");
     await onDisk(directory).set(KEY, { bundle: { ...bundle, code: "2" }, ...rest });
     expect(await onDisk(directory).get(KEY)).toBeUndefined();
   });
 
-  test("what was used longest ago, when the folder is full", async () => {
+  test("the least recently used entry when the folder is full", async () => {
     const directory = join(makeFolder(), "cache");
     const cache = onDisk(directory, { maxBytes: 20_000 });
     for (const [at, key] of ["1", "2", "3", "4"].entries()) {
       await cache.set(key.repeat(64), built(key.repeat(4_000)));
       utimesSync(join(directory, `${key.repeat(64)}.bundle`), 1_000 + at, 1_000 + at);
     }
-    // A read is a use.
+    // Reading counts as a use.
     expect(await cache.get("1".repeat(64))).toBeDefined();
     await cache.set("5".repeat(64), built("5".repeat(4_000)));
     expect(filesOf(directory).map((name) => name[0])).toEqual(["1", "4", "5"]);
@@ -159,30 +159,30 @@ describe("BundleCache forgets, and removes,", () => {
     );
   });
 
-  test("an entry that is larger than all it may keep", async () => {
+  test("an entry that is larger than the limit", async () => {
     const directory = join(makeFolder(), "cache");
     await onDisk(directory, { maxBytes: 1_000 }).set(KEY, built("x".repeat(2_000)));
     expect(existsSync(directory)).toBe(false);
   });
 
-  test("what a writer left behind long ago, but not what one writes now", async () => {
+  test("old temporary files, but not those of current writes", async () => {
     const directory = join(makeFolder(), "cache");
     await onDisk(directory).set(KEY, built("1"));
     writeFileSync(join(directory, ".old.tmp"), "x");
     utimesSync(join(directory, ".old.tmp"), 1_000, 1_000);
     writeFileSync(join(directory, ".new.tmp"), "x");
-    writeFileSync(join(directory, "somebody-elses.txt"), "x");
+    writeFileSync(join(directory, "other-file.txt"), "x");
     await onDisk(directory).set(OTHER, built("2"));
-    expect(filesOf(directory)).toEqual([".new.tmp", `${KEY}.bundle`, `${OTHER}.bundle`, "somebody-elses.txt"].sort());
+    expect(filesOf(directory)).toEqual([".new.tmp", `${KEY}.bundle`, `${OTHER}.bundle`, "other-file.txt"].sort());
   });
 });
 
 describe("BundleCache never fails a caller", () => {
   test.for<[string, (directory: string) => void]>([
-    ["the folder cannot be made", (directory) => writeFileSync(directory, "")],
+    ["the folder cannot be created", (directory) => writeFileSync(directory, "")],
     ["the folder is a link", (directory) => symlinkSync(makeFolder(), directory)],
     [
-      "others may write to the folder",
+      "other users can write to the folder",
       (directory) => {
         mkdirSync(directory);
         chmodSync(directory, 0o777);
@@ -199,7 +199,7 @@ describe("BundleCache never fails a caller", () => {
     if (statSync(directory).isDirectory()) expect(filesOf(directory)).toEqual([]);
   });
 
-  test("when the folder is removed under it: it makes it again", async () => {
+  test("when the folder is removed: it is created again", async () => {
     const directory = join(makeFolder(), "cache");
     const cache = onDisk(directory);
     await cache.set(KEY, built("1"));
@@ -220,7 +220,7 @@ describe("BundleCache never fails a caller", () => {
     expect(await onDisk(directory).get(KEY)).toBeUndefined();
   });
 
-  test("when processes write and read the same entries at once", async () => {
+  test("when processes write and read the same entries concurrently", async () => {
     const directory = join(makeFolder(), "cache");
     const script = `
       import { createHash } from "node:crypto";
@@ -249,7 +249,7 @@ describe("BundleCache never fails a caller", () => {
 });
 
 describe("engineKeyOf()", () => {
-  test("differs by flags, and is the same for the same", () => {
+  test("depends on the flags and is deterministic", () => {
     expect(engineKeyOf(["--jitless"])).not.toBe(engineKeyOf([]));
     expect(engineKeyOf(["--jitless"])).toBe(engineKeyOf(["--jitless"]));
     expect(engineKeyOf(["a", "b"])).not.toBe(engineKeyOf(["a b"]));

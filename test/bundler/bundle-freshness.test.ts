@@ -1,4 +1,4 @@
-// What makes a cached bundle stale, and what does not: files that changed, appeared, or were replaced by their equals.
+// Tests which changes make a cached bundle stale: files that changed, appeared, or were replaced by identical ones.
 import { cpSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -16,9 +16,9 @@ async function outcome(bundler: Bundler, source: ToolSource): Promise<[boolean, 
   return [cached, (await evaluate(bundle)).value];
 }
 
-describe("createBundler() builds anew when", () => {
+describe("createBundler() rebuilds when", () => {
   const changes: readonly (readonly [string, (root: string) => void, boolean, unknown])[] = [
-    ["nothing changed: it does not", () => undefined, true, ["entry", "lib", "pkg"]],
+    ["nothing changed: no rebuild", () => undefined, true, ["entry", "lib", "pkg"]],
     [
       "an own file changed",
       (root) => writeFiles(root, { "tool/lib/x.ts": 'export default "new"' }),
@@ -37,7 +37,7 @@ describe("createBundler() builds anew when", () => {
       ["entry", "LIB", "pkg"],
     ],
     [
-      "an own file was written with the same text: it does not",
+      "an own file was written with the same text: no rebuild",
       (root) => writeFiles(root, { "tool/lib/x.ts": 'export default "lib"' }),
       true,
       ["entry", "lib", "pkg"],
@@ -78,7 +78,7 @@ describe("createBundler() builds anew when", () => {
       ["entry", "lib", "other"],
     ],
     [
-      "a package was installed anew with the same text: it does not",
+      "a package was reinstalled with the same text: no rebuild",
       (root) => {
         cpSync(join(root, "node_modules"), join(root, "copy"), { recursive: true });
         rmSync(join(root, "node_modules"), { recursive: true });
@@ -111,7 +111,7 @@ describe("createBundler() builds anew when", () => {
       "tool/lib/x.ts": 'export default "lib"',
       ...packageFiles("pkg", { "index.js": 'export default "pkg"' }),
     });
-    // npm gives each file of a package the same old time.
+    // npm sets the same old time for each file of a package.
     utimesSync(join(root, "node_modules/pkg/index.js"), 499_162_500, 499_162_500);
     const bundler = makeBundler({ root });
     expect(await outcome(bundler, { path: join(root, "tool") })).toEqual([false, ["entry", "lib", "pkg"]]);
@@ -131,7 +131,7 @@ describe("createBundler() builds anew when", () => {
     expect((await makeBundler({ cache, root, ...options }).bundle(source)).cached).toBe(false);
   });
 
-  test("it failed before", async () => {
+  test("the previous build failed", async () => {
     const root = makeFolder({ "tool.ts": 'export { default } from "./x.ts"' });
     const bundler = makeBundler({ root });
     expect((await failureOf(bundler.bundle({ path: root }))).code).toBe("BUNDLE_FAILED");

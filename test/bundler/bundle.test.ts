@@ -1,4 +1,4 @@
-// bundleTool(): what goes in, what comes out, and what a failure says. Real esbuild in real child processes.
+// Tests bundleTool(): its inputs, its output and its error messages, with real esbuild in real child processes.
 import { createHash } from "node:crypto";
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { build, buildHere, evaluate, failureOf, makeFolder, packageFiles, REPOSI
 
 const ANSWER = "export default () => 42;";
 
-describe.concurrent("bundleTool() takes", () => {
+describe.concurrent("bundleTool() accepts", () => {
   test("one file of source", async () => {
     expect(await resultOf({ source: "const n: number = 42; export default (): number => n" })).toBe(42);
   });
@@ -40,7 +40,7 @@ describe.concurrent("bundleTool() takes", () => {
     expect((await evaluate(bundle)).value).toBe(42);
   });
 
-  test("a path that is a symbolic link, by its real place", async () => {
+  test("a path that is a symbolic link, by its real path", async () => {
     const root = makeFolder({ "real/tool.ts": 'export { default } from "./x.ts"', "real/x.ts": ANSWER });
     symlinkSync(join(root, "real"), join(root, "link"));
     expect(await resultOf({ path: join(root, "link") }, { root })).toBe(42);
@@ -96,7 +96,7 @@ describe.concurrent("bundleTool() takes", () => {
     expect(await resultOf({ files })).toEqual(value);
   });
 
-  test("a tool that states itself with glovebox/tool", async () => {
+  test("a tool that is defined with glovebox/tool", async () => {
     const source =
       'import { defineTool } from "glovebox/tool"; export default defineTool({ description: "d", execute: () => 42 })';
     const bundle = await build({ source });
@@ -127,7 +127,7 @@ describe.concurrent("bundleTool() knows the entry's exports", () => {
     ["none at all", { "tool.ts": "export const a = 1" }],
     ["export * does not carry a default", { "tool.ts": 'export * from "./b.ts"', "b.ts": "export default 1" }],
     ["an empty file", { "tool.ts": "" }],
-  ] as const)("and refuses a tool without a default: %s", async ([, files]) => {
+  ] as const)("and rejects a tool without a default: %s", async ([, files]) => {
     const error = await failureOf(build({ files }));
     expect(error.code).toBe("BUNDLE_FAILED");
     expect(error.message).toBe(
@@ -219,7 +219,7 @@ describe.concurrent("bundleTool() with packages", () => {
     expect(error.message).toContain("the store has no package out-of-reach");
   });
 
-  test("finds them through pnpm's links, as long as those stay in the store", async () => {
+  test("finds them through pnpm's links inside the store", async () => {
     const root = makeFolder({
       "node_modules/.pnpm/a@1/node_modules/a/package.json": '{"name":"a","version":"1.0.0"}',
       "node_modules/.pnpm/a@1/node_modules/a/index.js": 'export { default } from "b"',
@@ -233,7 +233,7 @@ describe.concurrent("bundleTool() with packages", () => {
     expect((await evaluate(bundle)).value).toBe(42);
   });
 
-  test("takes them from the one store that the host names", async () => {
+  test("uses only the store that the host names", async () => {
     const root = makeFolder({
       "tool.ts": 'import x from "x"; export default x',
       ...packageFiles("x", { "index.js": "export default 1" }),
@@ -247,7 +247,7 @@ describe.concurrent("bundleTool() with packages", () => {
     );
   });
 
-  test("holds the tool, not its packages, to the allow list", async () => {
+  test("applies the allow list to the tool, not to its packages", async () => {
     const root = makeFolder({
       ...packageFiles("a", { "index.js": 'export { default } from "b"' }),
       ...packageFiles("b", { "index.js": "export default 42" }),
@@ -260,8 +260,8 @@ describe.concurrent("bundleTool() with packages", () => {
   });
 });
 
-describe.concurrent("bundleTool() makes a bundle that", () => {
-  test("is addressed by its content, the same wherever it was built, and cannot be changed", async () => {
+describe.concurrent("bundleTool() builds a bundle that", () => {
+  test("is content-addressed, independent of its folder, and immutable", async () => {
     const files = {
       "tool.ts": 'import x from "x"; import { y } from "./y.ts"; export default [x, y]',
       "y.ts": "export const y = 1",
@@ -299,15 +299,15 @@ describe.concurrent("bundleTool() makes a bundle that", () => {
     });
   });
 
-  test("evaluates nothing until its function is called", async () => {
+  test("evaluates no code until its function is called", async () => {
     const bundle = await build({ source: "globalThis.ran = true; export default 1" });
     expect(bundle.code.startsWith("(async (")).toBe(true);
     expect((await evaluate(bundle)).value).toBe(1);
   });
 });
 
-describe.concurrent("bundleTool() says what is wrong", () => {
-  test("with file, line, column, the line, and what would be allowed", async () => {
+describe.concurrent("bundleTool() reports", () => {
+  test("problems with file, line, column, the line, and a hint", async () => {
     const files = {
       "tool.ts": 'import "./lib/a.ts";\nexport default 1',
       "lib/a.ts": '// ä\n\tlet x = "😀"; import fs from "node:fz"; fs.x();',
@@ -359,23 +359,27 @@ describe.concurrent("bundleTool() says what is wrong", () => {
       'tool.ts:1:15: Cannot import "zod/nope": the package zod has no such entry',
     ],
     [
-      "a path known at run time only",
+      "a path that is computed at run time",
       "export default (x) => import(x)",
-      "tool.ts:1:23: Cannot import a path that is known only when the tool runs",
+      "tool.ts:1:23: Cannot import a path that is computed at run time",
     ],
     [
-      "a require known at run time only",
+      "a require that is computed at run time",
       "export default (x) => require(x)",
-      "tool.ts:1:23: Cannot import a path that is known only when the tool runs",
+      "tool.ts:1:23: Cannot import a path that is computed at run time",
     ],
-    ["our host side", 'import g from "glovebox"; export default g', 'a tool\'s side of glovebox is "glovebox/tool"'],
+    [
+      "the host's side of Glovebox",
+      'import g from "glovebox"; export default g',
+      'tools import "glovebox/tool" instead',
+    ],
   ] as const)("%s", async ([, source, message]) => {
     const error = await failureOf(build({ files: { "tool.ts": source, "a.ts": "export const a = 1" } }));
     expect(error.code).toBe("BUNDLE_FAILED");
     expect(error.message).toContain(message);
   });
 
-  test("all of it, the first three in the message", async () => {
+  test("all problems, the first three in the message", async () => {
     const source = `${[1, 2, 3, 4, 5].map((n) => `import a${n} from "node:n${n}"; a${n}();`).join("\n")}\nexport default 1`;
     const error = await failureOf(build({ source }));
     expect(error.message.split("\n").at(-1)).toBe("and 2 more");
@@ -419,7 +423,7 @@ describe.concurrent("bundleTool() says what is wrong", () => {
     expect(JSON.stringify([error.message, error.details])).not.toContain(root);
   });
 
-  test("of a tool that lies outside the root", async () => {
+  test("a tool outside the root folder", async () => {
     const [root, elsewhere] = [makeFolder(), makeFolder({ "tool.ts": ANSWER })];
     expect((await failureOf(build({ path: elsewhere }, { root }))).message).toBe(
       "The tool lies outside the root folder for tools",
@@ -427,7 +431,7 @@ describe.concurrent("bundleTool() says what is wrong", () => {
   });
 });
 
-describe.concurrent("bundleTool() holds a tool to its caps", () => {
+describe.concurrent("bundleTool() enforces limits", () => {
   const big = `export default "${"x".repeat(2_000)}"`;
   const many = Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`f${n}.ts`, `export const f${n} = 1`]));
   const importMany = `${Object.keys(many)

@@ -1,4 +1,4 @@
-// createBundler(): when it builds, when it need not, and who is told what when somebody leaves.
+// Tests createBundler(): when it builds, when it uses the cache, and what callers receive when others abort.
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -57,7 +57,7 @@ describe("createBundler() builds once", () => {
     expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([true, 1]);
   });
 
-  test("a cell, whatever tool has its text and its name", async () => {
+  test("a cell separately from a tool with the same text and name", async () => {
     const bundler = makeBundler();
     const source = { files: { "cell-1.js": "export default 1" }, entry: "cell-1.js" };
     expect(await outcome(bundler, source)).toEqual([false, 1]);
@@ -66,7 +66,7 @@ describe("createBundler() builds once", () => {
     expect(cell.bundle.code).not.toBe((await bundler.bundle(source)).bundle.code);
   });
 
-  test("what is asked for many times at once", async () => {
+  test("concurrent requests for the same source", async () => {
     const bundler = makeBundler({ maxConcurrentBuilds: 1 });
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => bundler.bundle({ source: "export default 1" })));
     expect(new Set(outcomes.map(({ bundle }) => bundle)).size).toBe(1);
@@ -84,8 +84,8 @@ describe("createBundler() builds once", () => {
   });
 });
 
-describe("createBundler() and those who leave", () => {
-  test("one who aborts does not stop the others", async () => {
+describe("createBundler() with callers that abort", () => {
+  test("an aborted caller does not stop the others", async () => {
     const bundler = makeBundler();
     const source = { source: "export default 1" };
     const leaving = new AbortController();
@@ -97,7 +97,7 @@ describe("createBundler() and those who leave", () => {
     expect((await staying).bundle.exports).toEqual(["default"]);
   });
 
-  test("the last who aborts stops the build, and the next begins anew", async () => {
+  test("the last abort stops the build, and the next call starts a new one", async () => {
     const bundler = makeBundler();
     const leaving = new AbortController();
     const all = [1, 2].map(() => failureOf(bundler.bundle({ source: HANGING }, { signal: leaving.signal })));
@@ -112,7 +112,7 @@ describe("createBundler() and those who leave", () => {
     expect((await next).code).toBe("CANCELLED");
   });
 
-  test("one who waits for a turn leaves without taking it", async () => {
+  test("an aborted caller in the queue does not take a slot", async () => {
     const bundler = makeBundler({ maxConcurrentBuilds: 1 });
     const controllers = [new AbortController(), new AbortController()] as const;
     const building = failureOf(bundler.bundle({ source: HANGING }, { signal: controllers[0].signal }));
@@ -127,7 +127,7 @@ describe("createBundler() and those who leave", () => {
     expect((await next).cached).toBe(false);
   });
 
-  test("disposal kills what is built, tells those who wait, and may be repeated", async () => {
+  test("disposing kills builds, rejects waiting callers, and can be repeated", async () => {
     const bundler = makeBundler({ maxConcurrentBuilds: 1 });
     const waiting = [
       failureOf(bundler.bundle({ source: HANGING })),
@@ -141,7 +141,7 @@ describe("createBundler() and those who leave", () => {
     expect((await failureOf(bundler.bundle({ source: "export default 1" }))).code).toBe("CANCELLED");
   });
 
-  test("no more are built at one time than may be", async () => {
+  test("limits the number of concurrent builds", async () => {
     const bundler = makeBundler({ maxConcurrentBuilds: 2 });
     const builds = Array.from({ length: 6 }, (_, n) => bundler.bundle({ source: `export default ${n}` }));
     let most = 0;
@@ -154,11 +154,11 @@ describe("createBundler() and those who leave", () => {
       await sleep(5);
     }
     expect((await all).length).toBe(6);
-    // Each is a child and its esbuild.
+    // Each build has two processes: a child and its esbuild.
     expect(most).toBeLessThanOrEqual(4);
   });
 
-  test("options that are none are refused", () => {
+  test("rejects unknown options", () => {
     expect(() => makeBundler({ maxConcurrentBuilds: 0 })).toThrow();
     expect(() => makeBundler({ limits: { timeoutMs: -1 } })).toThrow();
   });

@@ -1,4 +1,4 @@
-// Cells: what a notebook's user expects of values, of names that stay, and of the places that errors tell.
+// Tests session cells: values, names that later cells see, and the locations of errors.
 import { createContext, Script } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 type Load = (register: (namespace: { readonly default: Main }) => void, builtin: unknown) => Promise<void>;
 type Main = (input: unknown, ctx: unknown) => Promise<unknown>;
 
-/** Cells of one language in one global object, as a session's isolate has it. */
+/** Runs cells of one language in one global object, like the isolate of a session. */
 class Notebook {
   readonly #language: CellLanguage;
   readonly #extension: string;
@@ -40,7 +40,7 @@ class Notebook {
     return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
   }
 
-  /** The frames of what the cell throws, as `file:line:column`. */
+  /** Returns the frames of an error that the cell throws, as `file:line:column`. */
   async thrownAt(code: string): Promise<readonly string[]> {
     const built = await new Notebook(this.#language).build(code);
     const { stack } = (await this.run(code).catch((error: unknown) => error)) as Error;
@@ -95,7 +95,7 @@ test.for<readonly [string, unknown]>([
   ["new Set([1])", [1]],
   ["function value() { return 1 }\nfunction name() {}\nfunction main() {}\n2", 2],
   ["function name() { return 1 }\nfunction f() {}\nf.name + name()", "f1"],
-])("A cell's value is that of its last expression: %j", async ([code, value]) => {
+])("returns the value of the last expression: %j", async ([code, value]) => {
   expect(await new Notebook().run(code, { a: 7 })).toStrictEqual(value);
 });
 
@@ -105,12 +105,12 @@ test.for<readonly [string, readonly string[], unknown]>([
   ["let without a value begins anew", ["let a = 1", "let a", "typeof a"], "undefined"],
   ["var", ["var a = 1", "var a", "a"], 1],
   ["const again", ["const a = 1", "const a = 2", "a"], 2],
-  ["what was a function is a class", ["function A() {}", "class A { x = 3 }", "new A().x"], 3],
-  ["a function before its line", ["f(2)\nfunction f(n) { return n * 2 }", "f(3)"], 6],
+  ["a class that replaces a function", ["function A() {}", "class A { x = 3 }", "new A().x"], 3],
+  ["a function that is called before its line", ["f(2)\nfunction f(n) { return n * 2 }", "f(3)"], 6],
   ["a function that calls itself", ["function f(n) { return n < 2 ? 1 : n * f(n - 1) }", "f(5)"], 120],
   ["a function's name", ["async function f() {}", "f.name"], "f"],
   ["a generator", ["function* g() { yield 1; yield 2 }", "[...g()]"], [1, 2]],
-  ["a class's name and heirs", ["class A { a() { return 1 } }\nclass B extends A {}", "B.name + new B().a()"], "B1"],
+  ["a class's name and subclass", ["class A { a() { return 1 } }\nclass B extends A {}", "B.name + new B().a()"], "B1"],
   ["an arrow's name", ["const f = () => 1", "f.name"], "f"],
   [
     "patterns",
@@ -139,43 +139,47 @@ test.for<readonly [string, readonly string[], unknown]>([
     ["const a = await Promise.resolve(1)", "for await (const b of [Promise.resolve(2)]) a + b", "a"],
     1,
   ],
-  ["what is only assigned to", ["x = 1", "[y, { z }] = [2, { z: 3 }]; a = b = 4", "[x, y, z, a, b]"], [1, 2, 3, 4, 4]],
-  ["what is assigned to in blocks and heads", ["for (i of [1]) { if (i) last = i }", "[i, last]"], [1, 1]],
   [
-    "a setter of the platform, not as one's own",
+    "names that are only assigned",
+    ["x = 1", "[y, { z }] = [2, { z: 3 }]; a = b = 4", "[x, y, z, a, b]"],
+    [1, 2, 3, 4, 4],
+  ],
+  ["names that are assigned in blocks and loop heads", ["for (i of [1]) { if (i) last = i }", "[i, last]"], [1, 1]],
+  [
+    "a setter of the platform, without an own property",
     ["onerror = 1", "typeof onerror + Object.hasOwn(globalThis, 'onerror')"],
     "numbertrue",
   ],
-  ["an input of one's own", ["const input = [2, 1]; const ctx = 3", "input.sort()", "[input, ctx]"], [[1, 2], 3]],
+  ["an own variable input", ["const input = [2, 1]; const ctx = 3", "input.sort()", "[input, ctx]"], [[1, 2], 3]],
   [
     "a static name",
     ["class A { static name = 'own' }\nclass B { static name() { return 2 } }", "[A.name, B.name()]"],
     ["own", 2],
   ],
   [
-    "a global of the platform, as one's own",
+    "a global of the platform, as an own variable",
     ["const URL = 1", "const name = 2; const status = 3", "[URL, name, status]"],
     [1, 2, 3],
   ],
   [
-    "what was declared before a throw",
+    "a declaration before a throw",
     ["const a = 1; try { null.x } catch (e) { var seen = true }", "[a, seen]"],
     [1, true],
   ],
-])("What a cell declares stays for the next ones: %s", async ([, cells, value]) => {
+])("keeps declarations for later cells: %s", async ([, cells, value]) => {
   const notebook = new Notebook();
   let last: unknown;
   for (const cell of cells) last = await notebook.run(cell);
   expect(last).toStrictEqual(value);
 });
 
-test("What a cell declared before it failed is there, and the rest is undefined", async () => {
+test("keeps the declarations of a failed cell, those after the error as undefined", async () => {
   const notebook = new Notebook();
   await expect(notebook.run("const a = 1\nconst b = null.x\nconst c = 3")).rejects.toMatchObject({ name: "TypeError" });
   expect(await notebook.run("[a, typeof b, typeof c]")).toStrictEqual([1, "undefined", "undefined"]);
 });
 
-test("An input stays until another one comes", async () => {
+test("keeps the input until a new one is given", async () => {
   const notebook = new Notebook();
   expect(await notebook.run("input")).toBe(null);
   expect(await notebook.run("input.a", { a: 1 })).toBe(1);
@@ -185,7 +189,7 @@ test("An input stays until another one comes", async () => {
   expect(await notebook.run("input", 3)).toBe(3);
 });
 
-test("A class has its author's name, in a cell with imports too", async () => {
+test("keeps the name of a class, in a cell with imports too", async () => {
   const notebook = new Notebook();
   const code = "import { isAbsolute } from 'node:path'\nclass K { m() { return K.name } }\n[K.name, new K().m()]";
   const { code: script } = await notebook.build(code);
@@ -193,7 +197,7 @@ test("A class has its author's name, in a cell with imports too", async () => {
   expect(script).not.toContain("K2.name, ");
 });
 
-test("An import stays, and may have comments, lines, and follow a line without a semicolon", async () => {
+test("keeps imports, also with comments, several lines, and after a line without a semicolon", async () => {
   const root = makeFolder(packageFiles("pair", { "index.js": "export const a = 1, b = 2;\nexport default 3;\n" }));
   const notebook = new Notebook("javascript", root);
   expect(
@@ -213,7 +217,7 @@ test.for<readonly [string, unknown]>([
   ["type A = 1\ndeclare const b: A\nfunction f(this: void, x?: A): A { return x! }\nf(1)", 1],
   ["class A<T> { private x: number = 4; get(): number { return this.x } }\nnew A<string>().get()", 4],
   ["import type { A } from 'nowhere'\nconst a: A = 5 as never\na", 5],
-])("A cell in TypeScript: %j", async ([code, value]) => {
+])("runs TypeScript: %j", async ([code, value]) => {
   expect(await new Notebook("typescript").run(code)).toStrictEqual(value);
 });
 
@@ -233,7 +237,7 @@ test.for<readonly [CellLanguage, string, string]>([
     "enum A {\n  X,\n}\n\nfunction f(a: A): void {\n  throw new Error(String(a));\n}\nf(A.X)",
     "cell.ts:6:9",
   ],
-])("What a cell throws is where its author wrote it: %s %j", async ([language, code, place]) => {
+])("maps exceptions to the cell's lines: %s %j", async ([language, code, place]) => {
   expect((await new Notebook(language).thrownAt(code))[0]).toBe(place);
 });
 
@@ -249,7 +253,7 @@ test.for<readonly [CellLanguage, string, string]>([
   ["typescript", "enum A { X }\nlet b: = 2", "cell-1.ts:2:8"],
   ["typescript", "enum A { X }\nimport x from 'nowhere'\nx", "cell-1.ts:2:15"],
   ["javascript", "@d class A {}\nconst = 1", "cell-1.js:2:7"],
-])("What cannot be built is where its author wrote it: %s %j", async ([language, code, place]) => {
+])("maps build errors to the cell's lines: %s %j", async ([language, code, place]) => {
   const { details } = await failureOf(new Notebook(language).build(code));
   expect(details?.problems).toHaveLength(1);
   const [file, line, column] = place.split(":");
@@ -277,7 +281,7 @@ test.for<readonly [CellLanguage, readonly string[], unknown]>([
     ["let seen\nconst d = (v, c) => { seen = c.name }\nclass A { @d m() { return 1 } }", "[seen, new A().m()]"],
     ["m", 1],
   ],
-])("What is more than types is made JavaScript: %s %j", async ([language, cells, value]) => {
+])("lowers TypeScript syntax other than types: %s %j", async ([language, cells, value]) => {
   const notebook = new Notebook(language);
   let last: unknown;
   for (const cell of cells) last = await notebook.run(cell);
@@ -285,7 +289,7 @@ test.for<readonly [CellLanguage, readonly string[], unknown]>([
 });
 
 test.for(["} throw 1; {", "1 /*", "`${", "1)); throw ((", "export default 1; export default 2", "// \u2028 } ) ("])(
-  "A cell cannot leave its place in the module: %j",
+  "rejects a cell that would close its wrapper: %j",
   async (code) => {
     expect((await failureOf(new Notebook().build(code))).message).toMatch(/^cell-1\.js:\d/);
   },
@@ -294,7 +298,7 @@ test.for(["} throw 1; {", "1 /*", "`${", "1)); throw ((", "export default 1; exp
 const name = fc.constantFrom("a", "b", "c", "get", "of", "async");
 const number = fc.integer({ min: -9, max: 9 }).map((value) => `(${value})`);
 const kind = fc.constantFrom("const", "let", "var");
-/** Statements that give each of three names a number, and nothing that a cell could not stand alone with. */
+/** Statements that assign a number to each of three names, and use nothing that needs the bundler. */
 const statement = fc.oneof(
   fc.tuple(kind, name, number).map(([word, to, value]) => `${word} ${to} = ${value}`),
   fc.tuple(kind, name, name, number).map(([word, to, , value]) => `${word} [${to}] = [${value}]`),
@@ -303,20 +307,20 @@ const statement = fc.oneof(
   fc.tuple(name, number).map(([to, value]) => `{ let ${to} = ${value}; ${to} }`),
 );
 
-/** As ordinary code would have it, all declared with `var`. */
+/** Equivalent ordinary code, with all names declared by `var`. */
 function expected(statements: readonly string[]): string {
   const script = statements.map((one) => one.replace(/^(const|let) /, "var ")).join("\n;");
   const ends = "JSON.stringify(['a','b','c','get','of','async'].map((one) => globalThis[one] ?? null))";
   return new Script(`${script}\n;${ends}`).runInContext(createContext({})) as string;
 }
 
-test("Cells do what their statements do one after the other, without semicolons too", async () => {
+test("behave like their statements in sequence, also without semicolons", async () => {
   const cells = fc.array(fc.array(statement, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 });
   await fc.assert(
     fc.asyncProperty(cells, async (all) => {
       const own = all.map((statements) => {
         const taken = new Set<string>();
-        // One cell, as one program, declares a name once.
+        // Within one cell a name is declared once, as in one program.
         return statements.filter((one) => {
           if (one.startsWith("{")) return true;
           const to = /(?:const|let|var) (?:\{ x: |\[)?(\w+)/.exec(one)?.[1] ?? "";
@@ -334,7 +338,7 @@ test("Cells do what their statements do one after the other, without semicolons 
   );
 });
 
-test("A place in a cell is the author's, whatever stands before it", async () => {
+test("maps locations in a cell regardless of the text before them", async () => {
   const before = fc.array(
     fc.constantFrom("class A {}", "function f() {}", "let x", "let y, z", "const q = 1", "export const e = 2"),
     {

@@ -1,10 +1,9 @@
-// Files that a package reads relative to its own code are part of the bundle: found in the code, read from the package's folder, and read
-// in the guest.
+// Tests data files that a package reads relative to its own code: they are found in the code, bundled, and readable in the guest.
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { bundleOwnRequire, findDataReferences } from "../../src/bundler/compile/data-files.ts";
-import { declarePlaces } from "../../src/bundler/locate/package-locations.ts";
+import { declareLocations } from "../../src/bundler/locate/package-locations.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
@@ -45,8 +44,8 @@ test.for([
   ["#!/usr/bin/env node\n'use strict'; a()", "#!/usr/bin/env node\n'use strict';;! a()"],
   ["/* never closed 'use strict'", "!/* never closed 'use strict'"],
   ["/**/".repeat(50_000), `!${"/**/".repeat(50_000)}`],
-] as const)("declarePlaces() leaves a hashbang and a directive first", ([text, expected]) => {
-  expect(declarePlaces(text, "!")).toBe(expected);
+] as const)("declareLocations() leaves a hashbang and a directive first", ([text, expected]) => {
+  expect(declareLocations(text, "!")).toBe(expected);
 });
 
 test("bundleOwnRequire() leaves calls of a literal to the bundler", () => {
@@ -107,7 +106,7 @@ describe("a package's data files", () => {
     ]);
   });
 
-  test("of an ES module, by import.meta", async () => {
+  test("are read by an ES module through import.meta", async () => {
     const files = {
       "index.js": `
         import fs from "fs";
@@ -175,7 +174,7 @@ describe("a package's data files", () => {
   });
 });
 
-test("a data file that the code names outside of its package is not bundled, and neither is one behind a link", async () => {
+test("does not bundle a data file outside its package or behind a link", async () => {
   const secret = "TOP-SECRET-OF-THE-HOST";
   const root = makeFolder({
     ...packageFiles("data", {

@@ -1,4 +1,4 @@
-// What the bundler tells of dynamic code: which packages and files of a tool call eval or Function, and which only look like it.
+// Tests detection of dynamic code: which packages and files call eval or Function, and which only look like it.
 import { describe, expect, test } from "vitest";
 import { findDynamicCode } from "../../src/bundler/policy/dynamic-code-uses.ts";
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
@@ -60,13 +60,13 @@ describe("findDynamicCode()", () => {
     expect(usesIn(text)).toBe(false);
   });
 
-  test("searches what it cannot parse", () => {
+  test("searches text that it cannot parse", () => {
     expect(usesIn(`${"(".repeat(20_000)} eval(text)`)).toBe(true);
     expect(usesIn("let let = ;; isFunction(1)")).toBe(false);
     expect(usesIn(`const padding = "${"x".repeat(3 * 1024 * 1024)}"; new Function(body)`)).toBe(true);
   });
 
-  test("ends on any nesting", () => {
+  test("terminates on any nesting", () => {
     for (const part of ["(", "[", "a=>", "{", "!", "a."]) usesIn(`Function; ${part.repeat(100_000)}`);
   });
 });
@@ -109,13 +109,13 @@ describe("a bundle's dynamicCode", () => {
     expect((await buildHere({ source })).dynamicCode).toEqual([]);
   });
 
-  test("names a script, whose text is no module", async () => {
+  test("names a script", async () => {
     expect((await buildHere({ source: "with (input) { return eval('a') }", mode: "script" })).dynamicCode).toEqual([
       "tool.js",
     ]);
   });
 
-  test("is what inspectTool says, from the cache too", async () => {
+  test("is part of inspectTool, also from the cache", async () => {
     const cache = { directory: `${makeFolder()}/cache` };
     const source = "export default ({ text }) => Function(text)();";
     for (let round = 0; round < 2; round += 1) {

@@ -1,10 +1,10 @@
-// Which build of a package goes into a bundle where it has one for Node and one for browsers.
+// Tests which build of a package is bundled if it has one for Node and one for browsers.
 import { describe, expect, test } from "vitest";
 import { buildHere, evaluate, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 const BOTH = { exports: { ".": { worker: "./web.js", browser: "./web.js", node: "./node.js", default: "./node.js" } } };
 
-/** A package whose build for Node is this text, and whose build for browsers says so. */
+/** A package whose build for Node has this text, and whose build for browsers identifies itself. */
 const withBoth = (name: string, node: string, web = `export default "${name} for browsers"`) =>
   packageFiles(name, { "node.js": node, "web.js": web }, { type: "module", ...BOTH });
 
@@ -51,25 +51,21 @@ async function defaultOf(source: string): Promise<unknown> {
 describe.concurrent("the build of a package that goes into a bundle", () => {
   test.for<[string, string, unknown]>([
     ["is the one for Node", 'export { default } from "plain"', "plain for Node"],
-    ["is the one for Node where only browser names another", 'export { default } from "turn"', "for Node"],
+    ["is the one for Node if only the field browser names another", 'export { default } from "turn"', "for Node"],
+    ["is the one for browsers if the other needs sockets", 'export { default } from "sockets"', "sockets for browsers"],
     [
-      "is the one for browsers where the other needs sockets",
-      'export { default } from "sockets"',
-      "sockets for browsers",
-    ],
-    [
-      "is the one for browsers where what it imports is",
+      "is the one for browsers if its dependency uses that",
       'export { default } from "client"',
       ["client for browsers", "sockets for browsers", "plain for Node"],
     ],
     [
-      "is the one for browsers where the other loads http later",
+      "is the one for browsers if the other loads http later",
       'export { default } from "lazily"',
       "lazily for browsers",
     ],
-    ["is the one for Node where http is left out of the bundle", 'export { default } from "unused"', "unused for Node"],
+    ["is the one for Node if http is removed from the bundle", 'export { default } from "unused"', "unused for Node"],
     [
-      "is the one for browsers where the other cannot be bundled",
+      "is the one for browsers if the other cannot be bundled",
       'export { default } from "native"',
       "native for browsers",
     ],
@@ -88,7 +84,7 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
     expect(await defaultOf(source)).toEqual(value);
   });
 
-  test("is the only one that there is", async () => {
+  test("is the only one of the package", async () => {
     const source = 'import value from "only-node"; export default value';
     const bundle = await buildHere({ source }, { root: makeFolder(STORE) });
     expect(bundle.code).toContain('"http"');

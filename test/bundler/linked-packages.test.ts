@@ -1,4 +1,4 @@
-// Packages of a workspace, which a store links to: rejected, unless the host names their folder.
+// Tests packages of a workspace that a store links to: they are rejected unless the host names their folder.
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { buildHere, evaluate, failureOf, makeFolder, writeFiles } from "./workbe
 
 const SOURCE = 'import { name } from "@scope/app"; export default name';
 
-/** A workspace as npm and yarn make it: the root's node_modules link to the folders of packages. */
+/** Creates a workspace like npm and yarn: the root's node_modules link to the folders of packages. */
 function makeWorkspace() {
   const root = makeFolder({
     "node_modules/dep/package.json": '{"name":"dep","version":"1.0.0"}',
@@ -42,7 +42,7 @@ describe("a linked package", () => {
     expect(JSON.stringify([error.message, error.details])).not.toContain(root);
   });
 
-  test("is bundled from a folder that the host names, with what it depends on and its data", async () => {
+  test("is bundled from a folder that the host names, with its dependencies and data", async () => {
     const root = makeWorkspace();
     const bundle = await buildHere({ source: SOURCE }, { root, linkedPackages: [join(root, "packages")] });
     expect(bundle.packages).toEqual(["@scope/app@2.0.0", "dep@1.0.0", "own@1.0.0"]);
@@ -78,7 +78,7 @@ describe("a linked package", () => {
       "./leak.js",
     ],
     ["a relative path", () => {}, "../../../outside/secret.js"],
-    ["the package beside it", () => {}, "../../private/index.js"],
+    ["a sibling package", () => {}, "../../private/index.js"],
   ] as const)("cannot leave its folder by %s", async ([, prepare, path]) => {
     const root = makeWorkspace();
     const app = join(root, "packages/app");
@@ -89,7 +89,7 @@ describe("a linked package", () => {
     expect(JSON.stringify([error.message, error.details])).not.toContain("SECRET");
   });
 
-  test("is not reached by a tool's own path", async () => {
+  test("cannot be imported by a path of the tool", async () => {
     const root = makeWorkspace();
     writeFiles(root, { "tools/tool.ts": 'export { name as default } from "../packages/private/index.js"' });
     const options = { root, linkedPackages: [join(root, "packages")] };
@@ -100,14 +100,14 @@ describe("a linked package", () => {
   test.for([
     ["that does not exist", (root: string) => join(root, "nowhere"), "does not exist"],
     ["that is a file", (root: string) => join(root, "outside/secret.js"), "does not exist"],
-    ["that is everything", () => "/", "cannot name the root of the file system"],
+    ["that is the root of the file system", () => "/", "cannot name the root of the file system"],
   ] as const)("a folder %s fails the build", async ([, folder, message]) => {
     const root = makeWorkspace();
     const error = await failureOf(buildHere({ source: "export default 1" }, { root, linkedPackages: [folder(root)] }));
     expect(error.message).toContain(message);
   });
 
-  test("is built anew when it changes, and under another list of folders", async () => {
+  test("is rebuilt when it or the list of folders changes", async () => {
     const root = makeWorkspace();
     writeFiles(root, { "packages/app/src/index.ts": 'export const name = "one"' });
     const cache = createBundleCache();

@@ -1,10 +1,10 @@
-// What the chunk of util.inspect lets its package see of the language's objects: all that its text names, and little else.
+// Tests which intrinsics the package behind util.inspect can see: those that its text names.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect, test } from "vitest";
 import { neededIntrinsics } from "../../src/bundler/artifacts/needed-intrinsics.ts";
 
-test("a name is found however it is written, and what nobody names is not", () => {
+test("finds a name in any spelling, and no unused names", () => {
   const needed = neededIntrinsics(
     "const { ArrayPrototypePushApply, MapPrototypeGetSize: size, JSONStringify } = r; x.includes(y); MathMax",
   );
@@ -12,7 +12,7 @@ test("a name is found however it is written, and what nobody names is not", () =
   for (const name of ["copyWithin", "toSpliced", "parse", "min"]) expect(needed).not.toContain(name);
 });
 
-test("the package itself asks for a small part", () => {
+test("the package needs a small part of the intrinsics", () => {
   const text = readFileSync(createRequire(import.meta.url).resolve("node-inspect-extracted"), "utf8");
   const needed = neededIntrinsics(text);
   for (const name of ["has", "get", "set", "forEach", "exec", "valueOf", "next", "getOwnPropertyDescriptor"])

@@ -1,4 +1,4 @@
-// Node's built-ins in a bundle: which imports become one, and that the modules behind them work in a real guest.
+// Tests Node's built-ins in a bundle: which imports resolve to them, and that they work in a real guest.
 import { describe, expect, test } from "vitest";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles, resultOf } from "./workbench.ts";
@@ -23,7 +23,7 @@ describe("an import of a built-in", () => {
     expect(await resultOf({ source })).toEqual(value);
   });
 
-  test("that nobody uses asks for nothing", async () => {
+  test("without a use adds no code", async () => {
     const { code } = await buildHere({ source: 'import fs from "fs"; import "node:net"; export default 1' });
     expect(code).not.toMatch(/node-fs|node-refused/);
   });
@@ -46,7 +46,7 @@ describe("an import of a built-in", () => {
     ["test", "the store has no package test"],
     ["sqlite", "the store has no package sqlite"],
     ["fs/unknown", "the store has no package fs"],
-  ])("%s fails, and says why", async ([name, reason]) => {
+  ])("%s fails with a reason", async ([name, reason]) => {
     const root = makeFolder({ "node_modules/x/package.json": "{}" });
     const error = await failureOf(buildHere({ source: `import x from "${name}"; export default x` }, { root }));
     expect(error.message).toContain(
@@ -54,12 +54,12 @@ describe("an import of a built-in", () => {
     );
   });
 
-  test("takes no import attributes", async () => {
+  test("rejects import attributes", async () => {
     const source = 'import fs from "fs" with { type: "json" }; export default fs';
     expect((await failureOf(buildHere({ source }))).message).toContain("a built-in takes no import attributes");
   });
 
-  test("needs no place on the allow list", async () => {
+  test("does not need to be on the allow list", async () => {
     const source = 'import fs from "fs"; export default fs';
     expect(await resultOf({ source }, { allowPackages: [] })).toEqual(FS);
   });
@@ -90,12 +90,12 @@ describe("in a package", () => {
     ["uses", [FS, builtin("path", "node-path"), "npm events"]],
     ["mapped", [{}, {}, "its own util", "npm events", builtin("path", "node-path")]],
     ["guarded", "without"],
-  ])("%s: the built-in, unless the package's browser field or a slash says otherwise", async ([name, value]) => {
+  ])("%s: the built-in, unless the browser field or a slash selects another module", async ([name, value]) => {
     const root = makeFolder(store);
     expect(await resultOf({ source: `import x from "${name}"; export default x` }, { root })).toEqual(value);
   });
 
-  test("an unknown one fails, and is named", async () => {
+  test("an unknown one fails with its name", async () => {
     const root = makeFolder(store);
     const error = await failureOf(buildHere({ source: 'import x from "unknown"; export default x' }, { root }));
     expect(error.message).toContain('Cannot import "node:nothing": Node has no built-in module of this name');
@@ -103,7 +103,7 @@ describe("in a package", () => {
 });
 
 describe("a bundle in a guest", () => {
-  test("has built-ins, globals and places", async () => {
+  test("has built-ins, globals and locations", async () => {
     const root = makeFolder({
       ...packageFiles("old", {
         "index.js": `var util = require("util"); var EventEmitter = require("events").EventEmitter; var Stream = require("stream");

@@ -1,4 +1,4 @@
-// Tools that are scripts in sloppy mode.
+// Tests tools that are scripts in sloppy mode.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createStackMapper } from "../../src/bundler/compile/source-map.ts";
 import { createGlovebox, type Glovebox } from "../../src/host/index.ts";
@@ -32,7 +32,7 @@ describe.concurrent('a source with mode: "script"', () => {
     ["a function that is called before it is declared", "return f(); function f() { return 42 }", 42],
     ["a hashbang", "#!/usr/bin/env node\nreturn 42", 42],
     ["a comment at its end", "return 42 // the end", 42],
-    ["strict mode where it says so", '"use strict"; return this === undefined', true],
+    ["strict mode with a directive", '"use strict"; return this === undefined', true],
     ["built-ins by require", 'var path = require("path"); path.join("a", "..", "b")', "b"],
     ["nothing", "", null],
     ["modern syntax", "const { n = 0 } = input ?? {}; return [n, 1_000, /(?<y>a)/v.test('a')]", [2, 1_000, true]],
@@ -45,7 +45,7 @@ describe.concurrent('a source with mode: "script"', () => {
     expect(await outcomeOf('var p = require("p"); return p.x', {}, root)).toBe(42);
   });
 
-  test("says where an error is", async () => {
+  test("maps an error to its line", async () => {
     const bundle = await build(script("var a = 1;\nvar b = 2;\n  return boom(a, b);"));
     await using tool = await openCode(bundle.code);
     await tool.load();
@@ -54,7 +54,7 @@ describe.concurrent('a source with mode: "script"', () => {
   });
 
   test.for([
-    ["a brace too many", "}; globalThis.escaped = 1; {", 1],
+    ["an extra brace", "}; globalThis.escaped = 1; {", 1],
     ["a closed function", "return 1\n}\nasync function other() {", 1],
     ["an import", 'var a = 1\nimport x from "y"', 2],
     ["an export", "var a = 1\n\nexport default 1", 3],
@@ -73,20 +73,20 @@ describe.concurrent("a source that is a script and not a module", () => {
     "return 42",
     "var n = 1; if (n > 0) { return n }",
     "total = 1; total + 1",
-  ])("fails with the name of the option: %s", async (source) => {
+  ])("fails with a hint that names the option: %s", async (source) => {
     const error = await failureOf(buildHere({ source }));
     expect(error.code).toBe("BUNDLE_FAILED");
     expect(error.message).toContain('mode: "script" in the tool\'s input runs it');
   });
 
   test.for(["export default (", "export default 1; return 2", "import x from 'nowhere'; with (x) {}", "const x: = 1"])(
-    "fails without it where it is no script either: %s",
+    "fails without the hint if it is not a script either: %s",
     async (source) => {
       expect((await failureOf(buildHere({ source }))).message).not.toContain("script");
     },
   );
 
-  test("is not assumed where a CommonJS module returns", async () => {
+  test("is not assumed for a CommonJS module that returns", async () => {
     const bundle = await buildHere({ source: "module.exports = () => 42; return" });
     await using tool = await openCode(bundle.code);
     await tool.load();

@@ -1,4 +1,4 @@
-// createStackMapper() and codeFrame(): real stacks of a real isolate, and stacks that nobody should believe.
+// Tests createStackMapper() and codeFrame() with real stacks of an isolate and with forged stacks.
 import ivm from "isolated-vm";
 import { describe, expect, test } from "vitest";
 import { codeFrame, createStackMapper } from "../../src/bundler/compile/source-map.ts";
@@ -34,7 +34,7 @@ const at = (line: number, column: number, name?: string): string => {
   const place = `${TOOL_SCRIPT_NAME}:${line}:${column}`;
   return name === undefined ? `    at ${place}` : `    at ${name} (${place})`;
 };
-/** A place in the output that is in the author's source. */
+/** Finds a location in the output that maps to the author's source. */
 const [line = 0, column = 0] =
   /:(\d+):(\d+)\)/
     .exec(await stackOf(bundle))
@@ -88,15 +88,15 @@ describe("createStackMapper() drops", () => {
     ["absolute paths", "    at x (/root/.ssh/id_rsa:1:1)"],
     ["Node's own", "    at x (node:internal/process:1:1)"],
     ["isolated-vm's", "    at (<isolated-vm boundary>)"],
-    ["our prelude", "    at x (glovebox:///prelude.js:1:1)"],
+    ["the prelude", "    at x (glovebox:///prelude.js:1:1)"],
     ["eval", `    at eval (eval at x (${TOOL_SCRIPT_NAME}:1:1), <anonymous>:1:1)`],
-    ["a script whose name only begins like ours", `    at x (${TOOL_SCRIPT_NAME}.evil:1:1)`],
-    ["places that are not there", at(999_999, 1)],
-    ["places that are no numbers", `    at x (${TOOL_SCRIPT_NAME}:1:NaN)`],
-    ["negative and zero places", `${at(0, 0)}\n${at(1, 0)}\n    at x (${TOOL_SCRIPT_NAME}:-1:-1)`],
-    ["numbers without end", `    at x (${TOOL_SCRIPT_NAME}:${"9".repeat(500)}:1)`],
-    ["our entry and esbuild's helpers", Array.from({ length: 5 }, (_, n) => at(n + 1, 1)).join("\n")],
-    ["lines that are no frames", "    at\nat nothing\n    because"],
+    ["a script whose name only starts with Glovebox's", `    at x (${TOOL_SCRIPT_NAME}.evil:1:1)`],
+    ["locations that do not exist", at(999_999, 1)],
+    ["locations that are not numbers", `    at x (${TOOL_SCRIPT_NAME}:1:NaN)`],
+    ["negative and zero locations", `${at(0, 0)}\n${at(1, 0)}\n    at x (${TOOL_SCRIPT_NAME}:-1:-1)`],
+    ["numbers of any length", `    at x (${TOOL_SCRIPT_NAME}:${"9".repeat(500)}:1)`],
+    ["the entry stub and esbuild's helpers", Array.from({ length: 5 }, (_, n) => at(n + 1, 1)).join("\n")],
+    ["lines that are not frames", "    at\nat nothing\n    because"],
   ] as const)("%s", ([, frames]) => {
     const mapped = createStackMapper(bundle.sourceMap).mapStack(`Error: x\n${at(line, column, "mine")}\n${frames}`);
     expect(mapped.frames).toHaveLength(1);
@@ -109,9 +109,9 @@ describe("createStackMapper() withstands", () => {
     ["ten megabytes in one line", "x".repeat(10_000_000)],
     ["a million lines", "Error\n".repeat(1_000_000)],
     ["a million frames", `Error\n${`${at(line, column)}\n`.repeat(1_000_000)}`],
-    ["spaces without end", `Error\n${" ".repeat(5_000_000)}at x`],
-    ["parentheses without end", `Error\n    at ${"(".repeat(5_000_000)} (${TOOL_SCRIPT_NAME}:1:1)`],
-    ["a name without end", `Error\n${at(line, column, "n".repeat(60_000))}`],
+    ["millions of spaces", `Error\n${" ".repeat(5_000_000)}at x`],
+    ["millions of parentheses", `Error\n    at ${"(".repeat(5_000_000)} (${TOOL_SCRIPT_NAME}:1:1)`],
+    ["a very long name", `Error\n${at(line, column, "n".repeat(60_000))}`],
   ] as const)("%s", ([, stack]) => {
     const mapper = createStackMapper(bundle.sourceMap);
     mapper.mapStack("");
@@ -135,7 +135,7 @@ describe("createStackMapper() withstands", () => {
     '{"version":3}',
     '{"version":3,"sources":[null],"names":[],"mappings":"AAAA"}',
     "{".repeat(1_000),
-  ])("a source map that is none: %s", (json) => {
+  ])("an invalid source map: %s", (json) => {
     const mapper = createStackMapper(json);
     expect(mapper.mapStack(`Error: x\n${at(1, 1)}`)).toEqual({ stack: "Error: x", frames: [] });
     expect(mapper.codeFrameOf({ file: "a", line: 1, column: 1 })).toBeUndefined();
@@ -148,19 +148,19 @@ describe("codeFrame()", () => {
     ["the end of a line", { line: 2, column: 3, text: "ab\ncd" }, "  1 | ab\n> 2 | cd\n    |   ^"],
     ["tabs", { line: 1, column: 4, text: "\ta\tb" }, "> 1 | \ta\tb\n    | \t \t^"],
     [
-      "line numbers of another width",
+      "line numbers of different widths",
       { line: 10, column: 1, text: `${"\n".repeat(8)}i\nj` },
       "   9 | i\n> 10 | j\n     | ^",
     ],
     ["Windows line ends", { line: 2, column: 1, text: "a\r\nb\r\n" }, "  1 | a\n> 2 | b\n    | ^"],
     ["a column past the end", { line: 1, column: 99, text: "ab" }, "> 1 | ab\n    |   ^"],
-    ["a line that is not there", { line: 3, column: 1, text: "a" }, undefined],
+    ["a line that does not exist", { line: 3, column: 1, text: "a" }, undefined],
     ["line zero", { line: 0, column: 1, text: "a" }, undefined],
   ] as const)("%s", ([, place, expected]) => {
     expect(codeFrame(place)).toBe(expected);
   });
 
-  test("shows the part of a long line that has the column", () => {
+  test("shows the part of a long line that contains the column", () => {
     const text = `${"a".repeat(5_000)}X${"b".repeat(5_000)}`;
     const [shown = "", mark = ""] = codeFrame({ line: 1, column: 5_001, text })?.split("\n") ?? [];
     expect(shown.length).toBeLessThan(140);

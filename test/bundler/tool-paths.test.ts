@@ -1,4 +1,4 @@
-// The rules for a tool's own paths: pure functions, so anything may be thrown at them.
+// Tests the rules for a tool's own paths, which are pure functions, with arbitrary input.
 import { posix } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -43,7 +43,7 @@ function staysInside(candidate: string): boolean {
 }
 
 describe("resolveRelative()", () => {
-  test("never leaves the tool's folder, whatever it is given", () => {
+  test("never leaves the tool's folder for any input", () => {
     fc.assert(
       fc.property(importer, specifier, (from, to) => {
         const resolution = resolveRelative(from, to);
@@ -56,7 +56,7 @@ describe("resolveRelative()", () => {
     );
   });
 
-  test("goes where Node would go, when it goes", () => {
+  test("resolves like Node where it resolves", () => {
     fc.assert(
       fc.property(
         importer,
@@ -90,7 +90,7 @@ describe("resolveRelative()", () => {
 });
 
 describe("candidatesOf()", () => {
-  test("names files of known types only, all inside the tool", () => {
+  test("returns only files of known types inside the tool", () => {
     fc.assert(
       fc.property(importer, specifier, (from, to) => {
         const resolution = resolveRelative(from, to);
@@ -104,7 +104,7 @@ describe("candidatesOf()", () => {
     );
   });
 
-  test("prefers the file itself, then its TypeScript, then guesses", () => {
+  test("prefers the file itself, then its TypeScript source, then added extensions", () => {
     expect(candidatesOf("a.js").slice(0, 4)).toEqual(["a.js", "a.ts", "a.tsx", "a.js.ts"]);
     expect(candidatesOf("a").slice(0, 2)).toEqual(["a.ts", "a.tsx"]);
     expect(candidatesOf("a").at(-1)).toBe("a/index.json");
@@ -113,7 +113,7 @@ describe("candidatesOf()", () => {
 });
 
 describe("faultOfToolPath()", () => {
-  test("lets only plain relative paths pass", () => {
+  test("accepts only plain relative paths", () => {
     fc.assert(
       fc.property(path, (candidate) => {
         if (faultOfToolPath(candidate) !== undefined) return;
@@ -126,7 +126,7 @@ describe("faultOfToolPath()", () => {
 });
 
 describe("packageNameOf()", () => {
-  test("never yields a name or a path that climbs", () => {
+  test("never returns a name or a path that leads upwards", () => {
     fc.assert(
       fc.property(path, (candidate) => {
         const name = packageNameOf(candidate);
@@ -156,7 +156,7 @@ describe("packageNameOf()", () => {
     ["node_modules", undefined],
     ["a b", undefined],
     ["", undefined],
-  ] as const)("%s is of %s", ([candidate, name]) => {
+  ] as const)("%s belongs to %s", ([candidate, name]) => {
     expect(packageNameOf(candidate)).toBe(name);
   });
 });

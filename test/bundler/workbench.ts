@@ -1,4 +1,4 @@
-// What the bundler's tests share: folders of files that are removed again, a bundle run in a real isolate, processes counted.
+// Helpers of the bundler's tests: temporary folders, a bundle run in a real isolate, and process counts.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -20,17 +20,17 @@ import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 
 export const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 
-// Real processes on a busy machine.
+// Real processes need time on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
 const folders: string[] = [];
-// Tests run side by side: a folder lives as long as its file of tests.
+// Tests run concurrently, so a folder is removed after all tests of the file.
 afterAll(async () => {
   await esbuild.stop();
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A new folder with these files, as a real path; it is gone after the tests. */
+/** Creates a folder with these files and returns its real path. It is removed after the tests. */
 export function makeFolder(files: { readonly [path: string]: string } = {}): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-bundler-")));
   folders.push(folder);
@@ -45,7 +45,7 @@ export function writeFiles(folder: string, files: { readonly [path: string]: str
   }
 }
 
-/** The files of an npm package in a store. */
+/** Returns the files of an npm package in a store. */
 export function packageFiles(
   name: string,
   files: { readonly [path: string]: string },
@@ -63,7 +63,7 @@ export async function build(source: ToolSource, settings: BuildSettings = {}): P
   return await bundleTool(source, { root: REPOSITORY, ...settings, limits });
 }
 
-/** The same without a child, whose start is most of a build's time: for what happens within the build. */
+/** Builds without a child process, whose start takes most of a build's time, for tests of the build itself. */
 export async function buildHere(source: ToolSource, settings: BuildSettings = {}): Promise<ToolBundle> {
   const options = { root: REPOSITORY, ...settings, limits: { ...DEFAULT_BUNDLE_LIMITS, ...settings.limits } };
   const location = locateTool(source, options, options.limits);
@@ -71,7 +71,7 @@ export async function buildHere(source: ToolSource, settings: BuildSettings = {}
   return bundle;
 }
 
-/** What a build fails with; fails itself when it does not. */
+/** Returns the error of a build. Throws if the build succeeds. */
 export async function failureOf(building: Promise<unknown>): Promise<ToolError> {
   const outcome = await building.then(
     (value) => new Error(`Expected a failure, got ${JSON.stringify(value).slice(0, 500)}`),
@@ -111,7 +111,7 @@ export async function resultOf(source: ToolSource, settings?: BuildSettings): Pr
   return (await evaluate(await buildHere(source, settings))).value;
 }
 
-/** All processes below this one, by walking /proc. */
+/** Returns all processes below this one by walking /proc. */
 export function descendants(): readonly number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
@@ -121,7 +121,7 @@ export function descendants(): readonly number[] {
         .split(" ");
       if (fields[0] !== "Z") parents.set(Number(name), Number(fields[1]));
     } catch {
-      // It ended while we looked.
+      // The process ended in the meantime.
     }
   }
   const isBelow = (pid: number | undefined): boolean =>
@@ -129,7 +129,7 @@ export function descendants(): readonly number[] {
   return [...parents.keys()].filter((pid) => pid !== process.pid && isBelow(pid));
 }
 
-/** The live processes of a process group. */
+/** Returns the live processes of a process group. */
 export function groupMembers(group: number): readonly number[] {
   return readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry))

@@ -1,4 +1,4 @@
-// The npm package `ws` in a tool: its client is over the sandbox's own WebSocket, the rest of it is its own.
+// Tests the npm package `ws` in a tool: its client uses the sandbox's WebSocket, all other parts are the package's own.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outputOf } from "../support/host-zone.ts";
 import { acceptText, echo, makeSocketTools, type SocketTools, serveRaw, serveWebSocket } from "../support/websocket.ts";
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => tools[Symbol.asyncDispose]());
 
-test("exchanges messages by the events of the package", async () => {
+test("exchanges messages through the events of the package", async () => {
   const headers: unknown[] = [];
   const server = await serveWebSocket(
     (socket, request) => {
@@ -38,7 +38,7 @@ test("exchanges messages by the events of the package", async () => {
   expect(headers).toEqual([["Bearer 1", "https://a.example"]]);
 });
 
-test("breaks off at once with terminate, whatever waits to be sent", async () => {
+test("closes at once with terminate, regardless of unsent data", async () => {
   const server = await serveRaw((socket, request) => {
     socket.write(acceptText(request));
     socket.pause();
@@ -59,7 +59,7 @@ test("breaks off at once with terminate, whatever waits to be sent", async () =>
   expect(outputOf(result)).toEqual([[1_006], 3]);
 });
 
-test("has the web's events too, pings, pauses, and tells of failures", async () => {
+test("supports web events, pings and pauses, and reports failures", async () => {
   const server = await serveWebSocket((socket) => {
     socket.send("one");
     socket.send("two");

@@ -1,6 +1,6 @@
-// What of CPython is not in Pyodide, or is there and cannot work in an isolate, and what a program is told that asks for it.
+// Parts of CPython that Pyodide lacks or that cannot work in an isolate, and the errors that programs receive when they use them.
 
-/** [what, a program that needs it, the exception's type, what its message is like] */
+/** [part, a program that needs it, type of the exception, pattern of its message] */
 export type Absent = readonly [name: string, code: string, type: string, says: RegExp];
 
 const NOT_THERE = /removed from the Python standard library|No module named/;
@@ -19,7 +19,7 @@ export const ABSENT: readonly Absent[] = [
   ],
   ["processes", "import subprocess\nsubprocess.run(['true'])", "OSError", /does not support processes/],
   ["fork", "import os\nos.fork()", "OSError", /not implemented/],
-  // There is no OpenSSL: ssl can be imported, and encrypts nothing.
+  // Without OpenSSL, ssl can be imported but cannot encrypt.
   ["pbkdf2_hmac", "import hashlib\nhashlib.pbkdf2_hmac('sha256', b'', b'', 1)", "AttributeError", /pbkdf2_hmac/],
   ["scrypt", "import hashlib\nhashlib.scrypt(b'', salt=b'', n=2, r=1, p=1)", "AttributeError", /scrypt/],
   ["ripemd160", "import hashlib\nhashlib.new('ripemd160')", "ValueError", /unsupported hash type/],

@@ -1,4 +1,4 @@
-"""Runs cells of Python as a notebook would, and tells what became of each: the judge, in CPython, and what is judged, in Glovebox."""
+"""Runs cells of Python as a notebook would, and reports the outcome of each. It runs in CPython and in Glovebox, to compare both."""
 
 import ast
 import asyncio
@@ -10,7 +10,7 @@ import traceback
 import types
 
 VALUE = "__value_of_last_expression__"
-# As Glovebox shows a snippet in tracebacks.
+# The file name that Glovebox shows in tracebacks of a snippet.
 FILE_NAME = "snippet.py"
 
 
@@ -24,7 +24,7 @@ def compile_cell(source):
 
 
 def run(source):
-    # What a program finds as its own module is there for pickle and its like.
+    # pickle and similar modules look up a program's classes in its own module.
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     printed = io.StringIO()

@@ -1,4 +1,4 @@
-// The standard library as Pyodide ships it, by a corpus of small programs: each must come to what CPython comes to.
+// Tests the standard library as shipped by Pyodide with a corpus of small programs: each must have the same outcome as in CPython.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
@@ -8,9 +8,9 @@ import { ABSENT } from "./absent.ts";
 import { CPYTHON, judge, type Outcome, RUN_CELLS, readCells } from "./cells.ts";
 
 const cells = readCells();
-/** An interpreter of its own takes a third of a second to make ready: of the programs that succeed, each of so many has one. */
+/** A separate interpreter takes a third of a second to prepare, so only every n-th successful program has its own. */
 const EACH = 14;
-/** Of what is done before tests, on a machine that others keep busy. */
+/** Time in ms for preparations, on a machine that runs other work too. */
 const PATIENCE_MS = 180_000;
 
 let box: Glovebox;
@@ -30,11 +30,11 @@ const printedIn = ({ logs }: ToolResult): string =>
     .map(({ message }) => `${message}\n`)
     .join("");
 
-/** Lines of the author's frames, innermost first, each once where several follow each other. */
+/** Returns the lines of the author's frames, innermost first, without consecutive duplicates. */
 const distinct = (lines: readonly number[]): number[] => lines.filter((line, index) => line !== lines[index - 1]);
 const linesIn = (stack: string): number[] =>
   [...stack.matchAll(/\(snippet\.py:(\d+):\d+\)/g)].map(([, line]) => Number(line));
-/** Of more frames the outermost are left out. */
+/** Of more frames the outermost are omitted. */
 const MAX_FRAMES = 50;
 
 function expectFailure(result: ToolResult, { type, message, lines }: NonNullable<Outcome["error"]>): void {
@@ -60,7 +60,7 @@ describe.skipIf(CPYTHON === undefined)("python_exec comes to what CPython comes 
     ours = outputOf(await run(RUN_CELLS, sources)) as unknown as readonly Outcome[];
   }, PATIENCE_MS);
 
-  test("of at least 130 programs, each with a title of its own", () => {
+  test("has at least 130 programs with unique titles", () => {
     expect(cells.length).toBeGreaterThanOrEqual(130);
     expect(new Set(cells.map(({ title }) => title)).size).toBe(cells.length);
     expect(judged).toHaveLength(cells.length);
@@ -77,7 +77,7 @@ describe.skipIf(CPYTHON === undefined)("python_exec comes to what CPython comes 
     );
   });
 
-  // As a caller sees them: the value, what was printed as the log, an exception with its author's lines.
+  // As seen by a caller: the value, the printed text as the log, an exception with its author's lines.
   test(
     "each by itself, a part of them",
     async () => {
@@ -85,7 +85,7 @@ describe.skipIf(CPYTHON === undefined)("python_exec comes to what CPython comes 
       expect(chosen.length).toBeGreaterThanOrEqual(20);
       for (const cell of chosen) {
         const outcome = judged[cells.indexOf(cell)];
-        // One that fails leaves nothing that the next one could miss.
+        // A failing program must not affect the next one.
         const result = await run(cell.source, undefined, outcome?.error && "failures");
         expectPublishable(result);
         expect(printedIn(result), cell.title).toBe(outcome?.printed);
@@ -97,7 +97,7 @@ describe.skipIf(CPYTHON === undefined)("python_exec comes to what CPython comes 
   );
 });
 
-describe("what of CPython is not there says so", () => {
+describe("missing parts of CPython fail with a clear error", () => {
   let outcomes: readonly Outcome[];
   beforeAll(async () => {
     const sources = ABSENT.map(([, code]) => code);

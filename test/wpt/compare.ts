@@ -1,4 +1,4 @@
-// What the sandbox passes of what Node passes, suite by suite.
+// Compares the results of the web-platform tests in the guest and in Node.
 import { runInNode } from "./node-runner.ts";
 import { runInSandbox } from "./sandbox-runner.ts";
 import type { FileResult } from "./script.ts";
@@ -6,7 +6,7 @@ import { type TestFile, testFilesOf } from "./tests.ts";
 
 export interface Failure {
   readonly file: string;
-  /** Empty for a file that came to no end. */
+  /** Empty for a file that did not finish. */
   readonly subtest: string;
   readonly message: string;
 }
@@ -16,7 +16,7 @@ export interface SuiteResult {
   readonly files: number;
   /** Subtests that Node passes. */
   readonly expected: number;
-  /** Of those, what the sandbox passes. */
+  /** Those of them that the sandbox passes. */
   readonly passed: number;
   readonly failures: readonly Failure[];
 }
@@ -35,7 +35,7 @@ function failuresOf(file: TestFile, inNode: FileResult, inSandbox: FileResult): 
   return failures;
 }
 
-/** @param keep which files, by their names; all of them unless stated */
+/** @param keep selects files by name; default: all files */
 export async function compareSuite(suite: string, keep: (name: string) => boolean = () => true): Promise<SuiteResult> {
   const files = testFilesOf(suite).filter(({ name }) => keep(name));
   const failures: Failure[][] = [];

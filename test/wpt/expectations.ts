@@ -1,4 +1,4 @@
-// What the sandbox is known not to pass of what Node passes, each with its reason: expectations.json, a list of
+// Loads expectations.json, the subtests that Node passes and the sandbox is known to fail, with reasons: a list of
 // { reason, files: { file: [subtest…] | "all" } }.
 import { readFileSync, writeFileSync } from "node:fs";
 import * as z from "zod";
@@ -15,12 +15,12 @@ export function readExpectations(): readonly Expectation[] {
   return z.array(ExpectationSchema).parse(JSON.parse(readFileSync(PATH, "utf8")));
 }
 
-/** Why a failure is known; undefined when it is not. */
+/** Returns the reason of a known failure, or undefined. */
 export function reasonOf({ file, subtest }: Failure, expectations: readonly Expectation[]): string | undefined {
   return expectations.find(({ files }) => files[file] === "all" || files[file]?.includes(subtest))?.reason;
 }
 
-/** Adds what is not known yet under a reason that says so: somebody has to find the real one. */
+/** Adds unknown failures under a placeholder reason, which a developer must replace. */
 export function addExpectations(failures: readonly Failure[]): void {
   const known = readExpectations();
   const unknown = failures.filter((failure) => reasonOf(failure, known) === undefined);

@@ -1,5 +1,6 @@
-// Gets the web-platform tests: they are not ours to carry. Node's own tests hold a copy, and Debian's source package of Node holds those.
-// Needs apt and a Debian mirror; says so where there is none. `node test/wpt/get-tests.ts`
+// Downloads the web-platform tests, which the repository does not contain. Node's tests include a copy, and Debian's source package of
+// Node includes those.
+// Needs apt and a Debian mirror, and fails with a message without them. `node test/wpt/get-tests.ts`
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -15,13 +16,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { FETCHED_FOLDER, TESTS_FOLDER } from "./tests.ts";
 
-/** Newest first. A mirror's list may name files that it no longer has, or not yet. */
+/** Newest first. The list of a mirror may name files that are missing there. */
 const DISTRIBUTIONS = ["unstable", "testing", "stable"] as const;
 const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const APT_SOURCES = "/etc/apt";
 const FETCH_MS = 240_000;
 
-/** The mirror that this machine's apt uses for Debian itself. */
+/** Returns the Debian mirror in the configuration of apt. */
 function findMirror(): string | undefined {
   const folder = join(APT_SOURCES, "sources.list.d");
   const files = [
@@ -44,7 +45,7 @@ function apt(config: string, words: readonly string[], cwd: string): void {
   });
 }
 
-/** The tarball with Node's tests, from the first distribution that has it whole. */
+/** Returns the tarball with Node's tests from the first distribution that has it. */
 function download(mirror: string, folder: string): string {
   const config = join(folder, "apt.conf");
   const sources = join(folder, "sources.list");

@@ -1,4 +1,4 @@
-// Runs a test file in Node itself, on a thread of its own: what the sandbox is compared with.
+// Runs a test file in Node, on a separate thread, as the reference for the sandbox.
 import { Worker } from "node:worker_threads";
 import { readResource } from "./sandbox-runner.ts";
 import { type FileResult, toScript } from "./script.ts";

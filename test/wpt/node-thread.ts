@@ -1,4 +1,4 @@
-// The thread in which Node runs one test file.
+// The thread on which Node runs one test file.
 import { runInThisContext } from "node:vm";
 import { parentPort, workerData } from "node:worker_threads";
 import type { FileResult } from "./script.ts";
@@ -6,7 +6,7 @@ import type { FileResult } from "./script.ts";
 type Run = (readResource: (url: string) => Promise<string>) => Promise<FileResult>;
 
 Object.assign(globalThis, { self: globalThis });
-// What a test leaves behind unhandled is the harness's matter.
+// The harness of the suite reports unhandled rejections.
 process.on("uncaughtException", () => {});
 process.on("unhandledRejection", () => {});
 

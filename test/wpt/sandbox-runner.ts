@@ -1,4 +1,4 @@
-// Runs a test file in an isolate of its own, with the prelude and nothing granted.
+// Runs a test file in a separate isolate with the prelude and without grants.
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
@@ -25,7 +25,7 @@ const HEADER: InvokeHeader = {
   timers: 100_000,
 };
 const MEMORY_MIB = 512;
-/** The script ends by itself before that, unless it loops. */
+/** A script that does not loop ends earlier. */
 const GRACE_MS = 10_000;
 
 let engine: Promise<Engine> | undefined;
@@ -34,7 +34,7 @@ async function makeEngine(): Promise<Engine> {
   return createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
 }
 
-/** The text of a file of the suite that a test asks for by its URL; never one beside the suite. */
+/** Returns the text of a file that a test requests by its URL. The file must be inside the suite. */
 export function readResource(test: TestFile, url: string): string {
   const path = url.replace(/[?#].*/, "");
   const file = path.startsWith("/") ? join(TESTS_FOLDER, path) : resolve(dirname(test.path), path);

@@ -1,5 +1,5 @@
-// One test file as one function, the same for the sandbox and for Node: the suite's harness, what the file asks for, the file itself,
-// and a promise of what became of each subtest.
+// Builds one function from a test file, for the sandbox and for Node: the suite's harness, required scripts, the file itself, and a
+// promise of the outcome of each subtest.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TESTS_FOLDER, type TestFile } from "./tests.ts";
@@ -10,13 +10,13 @@ export interface Subtest {
   readonly message: string;
 }
 
-/** What a runner's function answers with: an error of the file as a whole has no subtest. */
+/** Result of a runner's function. An error of the whole file has no subtest. */
 export interface FileResult {
   readonly subtests: readonly Subtest[];
   readonly error?: string;
 }
 
-/** The suite serves files to its tests; here a runner's `readResource(path)` does, for whatever is no URL with a scheme. */
+/** The suite's server provides files to its tests. Here `readResource(path)` of a runner does, for URLs without a scheme. */
 const BEFORE = `
 self.GLOBAL = { isWindow: () => false, isWorker: () => false, isShadowRealm: () => false };
 const location = { href: "https://web-platform.test/" + TEST.name, origin: "https://web-platform.test", protocol: "https:",
@@ -38,7 +38,7 @@ const completed = new Promise((resolve) => add_completion_callback((tests, statu
 const late = new Promise((resolve) => setTimeout(resolve, TEST.timeoutMs, { error: "timed out" }));
 `;
 
-/** Text of a function of `readResource`; it runs in sloppy mode, as the suite's scripts do. */
+/** Source of a function of `readResource`, which runs in sloppy mode like the suite's scripts. */
 export function toScript({ name, path, variant, scripts, timeoutMs }: TestFile, folder: string = TESTS_FOLDER): string {
   const read = (file: string): string => `\n${readFileSync(file, "utf8")}\n;`;
   const test = JSON.stringify({ name, path: name.replace(/\?.*/, ""), variant, timeoutMs });
@@ -48,7 +48,7 @@ export function toScript({ name, path, variant, scripts, timeoutMs }: TestFile, 
     BEFORE,
     read(join(folder, "resources", "testharness.js")),
     HOOKS,
-    // As in a shell: what is thrown there ends the file, and what had been tested by then stands.
+    // As in a shell: an exception ends the file, and earlier results are kept.
     "let thrown; try {",
     ...scripts.map(read),
     read(path),

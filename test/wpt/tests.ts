@@ -1,14 +1,14 @@
-// Which web-platform tests there are: files, the scripts that each one's META lines ask for, and its variants.
+// Lists the web-platform tests: files, the scripts in their META lines, and their variants.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Where get-tests.ts puts them. */
+/** Folder into which get-tests.ts writes them. */
 export const FETCHED_FOLDER: string = fileURLToPath(new URL("../../node_modules/.cache/glovebox/wpt", import.meta.url));
-/** Where they are read: in a checkout of web-platform-tests where GLOVEBOX_WPT names one. */
+/** Folder from which they are read: GLOVEBOX_WPT may name a checkout of web-platform-tests. */
 export const TESTS_FOLDER: string = resolve(process.env.GLOVEBOX_WPT ?? FETCHED_FOLDER);
 
-/** What a tool without a document can use, by the suite's own folders. */
+/** Folders of the suite for features that work without a document. */
 export const SUITES: { readonly [name: string]: readonly string[] } = {
   url: ["url"],
   encoding: ["encoding"],
@@ -42,12 +42,12 @@ export interface TestFile {
   readonly path: string;
   /** `?…`, or empty. */
   readonly variant: string;
-  /** Files to run before it, absolute. */
+  /** Absolute paths of scripts to run first. */
   readonly scripts: readonly string[];
   readonly timeoutMs: number;
 }
 
-/** Where the suite's own server finds what lies elsewhere. */
+/** Aliases of paths on the suite's own server. */
 const SERVED_AS: { readonly [url: string]: string } = {
   "/resources/WebIDLParser.js": "/resources/webidl2/lib/webidl2.js",
 };
@@ -74,7 +74,7 @@ function toTestFiles(folder: string, path: string): TestFile[] {
   }));
 }
 
-/** Debian leaves minified files out of its sources: what needs one cannot be run. */
+/** Debian removes minified files from its sources, so tests that need one cannot run. */
 const isWhole = ({ scripts }: TestFile): boolean => scripts.every((script) => existsSync(script));
 
 /**

@@ -1,5 +1,5 @@
-// The sandbox beside Node, by the web-platform tests: what Node passes the sandbox passes, but for what is known and has a reason.
-// The tests are not ours to carry: `npm run wpt` gets them; where they cannot be had, this says so and judges nothing.
+// Compares the sandbox with Node by the web-platform tests: the sandbox passes what Node passes, except for known failures with reasons.
+// `npm run wpt` downloads the tests. Without them this file is skipped with a message.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -7,14 +7,14 @@ import { compareSuite, type SuiteResult } from "./compare.ts";
 import { readExpectations, reasonOf } from "./expectations.ts";
 import { SUITES, TESTS_FOLDER, testFilesOf } from "./tests.ts";
 
-/** Of the subtests that Node passes: of every suite, and of all of them together. */
+/** Minimum share of the subtests that Node passes: for each suite, and for all suites together. */
 const BAR = { each: 0.9, together: 0.985 } as const;
 const SUITE_MS = 240_000;
 const areThere = existsSync(join(TESTS_FOLDER, "resources", "testharness.js"));
 const expectations = readExpectations();
 const results: SuiteResult[] = [];
 
-if (!areThere) console.warn("The web-platform tests are not there: `node test/wpt/get-tests.ts` gets them");
+if (!areThere) console.warn("The web-platform tests are missing. Run `node test/wpt/get-tests.ts` to download them");
 
 describe.runIf(areThere)("web-platform tests", () => {
   const suites = Object.keys(SUITES).filter((suite) => testFilesOf(suite).length > 0);

@@ -1,4 +1,4 @@
-// Builds the published package into dist/: JavaScript and declarations by the compiler, the sandbox's own files by esbuild.
+// Builds the published package into dist/: the compiler emits JavaScript and declarations, esbuild emits the sandbox's own files.
 import { execFileSync } from "node:child_process";
 import { chmod, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,5 @@
-// The first-party tools that a host can have by name. The published package carries them as bundles, since what they import is not
-// installed there; a checkout builds them from tools/.
+// Loads the first-party tools that a host can add by name. The published package contains them as bundles because their dependencies are
+// not installed there. A source checkout builds them from tools/.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { Bundler } from "../bundler.ts";
 import { type BundleCache, createBundleCache } from "../cache/bundle-cache.ts";
 import type { ToolBundle } from "../tool-bundle.ts";
 
-/** Folders of tools/, but for `echo`, which shows how a tool is written. */
+/** Folders of tools/ except `echo`, which is an example of how to write a tool. */
 const BUNDLED_TOOL_NAMES = [
   "csv-stats",
   "http-get",
@@ -20,23 +20,23 @@ const BUNDLED_TOOL_NAMES = [
 ] as const;
 export type BundledToolName = (typeof BUNDLED_TOOL_NAMES)[number];
 
-/** With those that are no bundle: what `python_exec` runs comes with each call. */
+/** All first-party tools. `python_exec` has no bundle: its source arrives with each call. */
 export const BUILTIN_TOOL_NAMES = [...BUNDLED_TOOL_NAMES, "python_exec"] as const;
 export type BuiltinToolName = (typeof BUILTIN_TOOL_NAMES)[number];
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
-const PACKED = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "tools");
+const PACKED_FOLDER = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "tools");
 
 async function build(names: readonly BundledToolName[], cache: BundleCache): Promise<readonly ToolBundle[]> {
-  // As we ship them, whatever a host lets its own tools import.
+  // The options that a host sets for its own tools do not apply here.
   await using bundler = new Bundler({ cache, root: ROOT });
   return await Promise.all(
     names.map(async (name) => (await bundler.bundle({ path: join(ROOT, "tools", name) })).bundle),
   );
 }
 
-/** One file for each into `folder`. */
+/** Writes one JSON file per tool into `folder`. */
 export async function writeBuiltinBundles(folder: string): Promise<void> {
   const bundles = await build(BUNDLED_TOOL_NAMES, createBundleCache());
   await mkdir(folder, { recursive: true });
@@ -46,8 +46,9 @@ export async function writeBuiltinBundles(folder: string): Promise<void> {
 }
 
 /**
- * In the order of their names. @throws {ToolError} INTERNAL when the installation is broken
- * @param cache where a checkout keeps what it has built
+ * Returns the bundles in the order of `names`.
+ * @param cache where a source checkout keeps the bundles that it has built
+ * @throws {ToolError} INTERNAL when the installation is broken
  */
 export async function loadBuiltinBundles(
   names: readonly BundledToolName[],
@@ -57,16 +58,12 @@ export async function loadBuiltinBundles(
     if (RUNS_FROM_SOURCE) return await build(names, cache);
     return await Promise.all(
       names.map(async (name) =>
-        freezeBundle(JSON.parse(await readFile(join(PACKED, `${name}.json`), "utf8")) as ToolBundle),
+        freezeBundle(JSON.parse(await readFile(join(PACKED_FOLDER, `${name}.json`), "utf8")) as ToolBundle),
       ),
     );
   } catch (cause) {
-    throw new ToolError(
-      "INTERNAL",
-      "The tools that come with Glovebox are missing or cannot be built; install it again",
-      {
-        cause,
-      },
-    );
+    throw new ToolError("INTERNAL", "The first-party tools are missing or cannot be built. Reinstall Glovebox", {
+      cause,
+    });
   }
 }

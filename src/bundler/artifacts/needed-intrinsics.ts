@@ -1,7 +1,11 @@
-// node-inspect-extracted copies all functions of all of the language's objects while it loads, some 1,500, and uses few: most of what a
-// tool's first logged object costs. Its chunk lets it see those only whose names stand in its text.
+// Computes which intrinsics node-inspect-extracted needs. While it loads, the package copies about 1,500 functions of all built-in objects
+// and uses few of them, which is most of the cost of a tool's first logged object. A banner limits `Reflect.ownKeys` in its platform module
+// to the names that occur in its source text.
 
-/** `ArrayPrototypePushApply` asks for `push`; a name is cut before each capital, since nobody says where the object's own name ends. */
+/**
+ * Returns the property names that a text may use. `ArrayPrototypePushApply` uses `push`: each word is cut before each capital letter,
+ * because nothing marks where the name of the object ends.
+ */
 function namesIn(text: string): ReadonlySet<string> {
   const names = new Set<string>();
   for (const [word] of text.matchAll(/[A-Za-z]{2,}/g)) {
@@ -22,7 +26,7 @@ function addNames(owner: object, names: Set<string>): void {
 
 /** Names of all properties of the language's objects and their prototypes. */
 function intrinsicNames(): ReadonlySet<string> {
-  // Of iterators and generators, whose prototypes have no names of their own.
+  // Names of iterator and generator methods: their prototypes are not reachable by name.
   const names = new Set(["next", "return", "throw"]);
   for (const { value } of Object.values(Object.getOwnPropertyDescriptors(globalThis)) as PropertyDescriptor[]) {
     if ((typeof value !== "object" && typeof value !== "function") || value === null) continue;
@@ -38,6 +42,6 @@ export function neededIntrinsics(text: string): readonly string[] {
   return [...intrinsicNames()].filter((name) => used.has(name)).sort();
 }
 
-/** A script's first line: `Reflect`, for this script, whose `ownKeys` leaves out what is not needed. */
+/** Returns the first line of the script: a local `Reflect` whose `ownKeys` omits the names that the script does not need. */
 export const intrinsicsBanner = (text: string): string =>
   `const Reflect={__proto__:globalThis.Reflect,ownKeys:(needed=>target=>globalThis.Reflect.ownKeys(target).filter(key=>typeof key==="symbol"||needed.has(key)))(new Set(${JSON.stringify(neededIntrinsics(text).join(" "))}.split(" ")))};`;

@@ -1,5 +1,5 @@
-// What the sandbox is made of, as files: the worker in one script, the prelude, and a script for each chunk; and the bundler's child,
-// which starts as often. The published package carries them; a checkout makes them from source, once per content, in
+// Builds and loads the files of the sandbox: the worker script, the prelude, one script per platform module, the Python runtime, and the
+// script of the bundler's child process. The published package contains them. A source checkout builds them once per content into
 // node_modules/.cache.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -21,24 +21,24 @@ import { buildPythonRuntime } from "../python/python-runtime.ts";
 import { intrinsicsBanner } from "./needed-intrinsics.ts";
 
 export interface SandboxArtifacts {
-  /** The worker's script, an absolute path. */
+  /** Absolute path of the worker's script. */
   readonly workerPath: string;
-  /** The script that tries in a worker's place what no worker may do. */
+  /** Script that runs with a worker's restrictions and attempts what no worker is allowed to do. */
   readonly probePath: string;
-  /** The bundler's child (child.ts). */
+  /** Script of the bundler's child process (child-main.ts). */
   readonly buildChildPath: string;
   readonly preludeSource: string;
-  /** The worker reads them by itself. */
+  /** Reads a platform module. The worker reads them without the host. */
   readonly readChunk: ReadChunk;
-  readonly chunks: ChunkFacts;
-  /** Read when the first Python tool is there: it is 1.5 MB. */
+  readonly chunks: ChunkMetadata;
+  /** Reads the Python runtime (1.5 MB) when the first Python tool is added. */
   readonly readPythonRuntime: () => Promise<string>;
 }
 
-/** What the host needs to know of all chunks together: their code caches are kept under the hash. */
-export interface ChunkFacts {
+/** Facts about all platform modules together. Their code caches are stored under the hash. */
+export interface ChunkMetadata {
   readonly sha256: string;
-  /** Of text. */
+  /** Length of the text in UTF-16 code units. */
   readonly units: number;
 }
 
@@ -58,7 +58,7 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
   const [preludeSource, chunks, workerPath] = await Promise.all([
     readFile(join(folder, FILES.prelude), "utf8"),
     readFile(join(folder, FILES.chunks), "utf8"),
-    // Where it really lies: a worker may read its own folder only, not the links that lead there.
+    // The real path: a worker is allowed to read its own folder only, not the symlinks that lead to it.
     realpath(join(folder, FILES.worker)),
   ]);
   const readChunk: ReadChunk = (name) => readFileSync(join(folder, chunkFile(name)), "utf8");
@@ -68,23 +68,23 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
     buildChildPath: join(folder, FILES.buildChild),
     preludeSource,
     readChunk,
-    chunks: JSON.parse(chunks) as ChunkFacts,
+    chunks: JSON.parse(chunks) as ChunkMetadata,
     readPythonRuntime: () => readFile(join(folder, FILES.python), "utf8"),
   };
 }
 
-/** Of another chunk, or of a module of the prelude: the rest is bundled. */
+/** An import of another platform module or of a module of the prelude. All other imports are bundled. */
 const IMPORT = /\bimport\s*(?:\*\s*as\s+([\w$]+)|\{([^{}]*)\})\s*from\s*"((?:prelude:)?[\w-]+)";/g;
 const EXPORT = /\bexport\s*\{([^{}]*)\};?\s*$/;
 
-/** `a, b as c` as the members of a pattern, or of an object. */
+/** Turns `a, b as c` into the members of a destructuring pattern or of an object literal. */
 const toMembers = (names: string, renamed: "$1:$2" | "$2:$1"): string =>
   names.replace(/([\w$]+)\s+as\s+([\w$]+)/g, renamed);
 
 /**
- * A module as a script whose completion value is a function of what the module requires: nothing is left on the global object. Each
- * import and export is one look-up here; esbuild's own form of CommonJS defines them by getters, with functions that a guest may have
- * replaced by the time a chunk is evaluated.
+ * Turns a module into a script whose completion value is a function of `require`, so that nothing is left on the global object. Each import
+ * and export becomes one property access here. esbuild's own CommonJS output defines them as getters, with functions that a guest may have
+ * replaced by the time a platform module is evaluated.
  */
 function asFunction(module: string, banner = ""): string {
   let imports = "";
@@ -96,14 +96,14 @@ function asFunction(module: string, banner = ""): string {
   return `(function (require) { "use strict";${banner}${imports}\n${body}\n})`;
 }
 
-/** Its frames are the prelude's, which no stack shows. */
+/** Gives the script the name of the prelude, whose frames are removed from stacks. */
 const asChunk = (name: ChunkName, module: string): string =>
   `${asFunction(module, bannerOf(name))}\n//# sourceURL=${PRELUDE_SCRIPT_NAME}`;
 
 const CHUNKS = join(SOURCE_ROOT, "sandbox", "guest", "platform");
 
-/** What chunks take in the place of packages: see the files' own headers. */
-const STAND_INS: ReadonlyMap<string, string> = new Map([
+/** Shims that platform modules get instead of npm packages. The header of each file says why. */
+const SHIMS: ReadonlyMap<string, string> = new Map([
   ["abort-controller", "abort-globals.ts"],
   ["buffer", "node-buffer.ts"],
   ["events", "node-events.ts"],
@@ -116,33 +116,33 @@ const STAND_INS: ReadonlyMap<string, string> = new Map([
   ["@exodus/bytes/whatwg.js", "url-percent.ts"],
 ]);
 
-/** The same of modules within a package, by the end of the importer's path. */
-const INNER_STAND_INS: readonly (readonly [importer: RegExp, path: RegExp, file: string])[] = [
+/** Shims for modules inside a package, selected by the end of the importer's path. */
+const INNER_SHIMS: readonly (readonly [importer: RegExp, path: RegExp, file: string])[] = [
   [/whatwg-url[\\/]lib[\\/]URL(?:SearchParams)?-impl\.js$/, /^\.\/url(?:-state-machine|encoded)$/, "url-later.ts"],
 ];
 
-/** From these the packages themselves are imported. */
+/** Importers that get the real packages. */
 const KEEPS_PACKAGES = /idna\.ts$|legacy-encodings\.ts$|[\\/]@exodus[\\/]/;
 
-const standIns: Plugin = {
-  name: "stand-ins",
+const shims: Plugin = {
+  name: "shims",
   setup: ({ onResolve }) => {
     onResolve({ filter: /^[^.]/ }, ({ path, importer }) => {
-      const file = KEEPS_PACKAGES.test(importer) ? undefined : STAND_INS.get(path);
+      const file = KEEPS_PACKAGES.test(importer) ? undefined : SHIMS.get(path);
       if (file === undefined) return undefined;
       const name = basename(file, ".ts");
       return isChunkName(name) ? { path: name, external: true } : { path: join(CHUNKS, file) };
     });
     onResolve({ filter: /^\.\// }, ({ path, importer }) => {
-      const found = INNER_STAND_INS.find(([from, to]) => from.test(importer) && to.test(path));
+      const found = INNER_SHIMS.find(([from, to]) => from.test(importer) && to.test(path));
       return found === undefined ? undefined : { path: join(CHUNKS, found[2]) };
     });
   },
 };
 
 /**
- * What a chunk takes from elsewhere in the guest: another chunk, or a module of the prelude (`makePreludeModules` in platform.ts). The rest
- * of what it imports is bundled into it.
+ * Keeps imports of other parts of the guest external: other platform modules, and modules of the prelude (`makePreludeModules` in
+ * platform.ts). All other imports of a platform module are bundled into it.
  */
 const chunkImports: Plugin = {
   name: "chunk-imports",
@@ -158,14 +158,14 @@ const chunkImports: Plugin = {
 };
 
 const READS_SHARED_MEMORY: readonly ChunkName[] = ["url", "node-url"];
-/** Some packages read getters of this prototype while they load; guests have no such class. */
+/** Some packages read getters of this prototype while they load, and guests have no such class. */
 const NO_SHARED_MEMORY =
   "const SharedArrayBuffer = class { get byteLength() { throw new TypeError(); } get growable() { throw new TypeError(); } };";
 
-/** What the legacy encodings' package finds of native decoders: it would ask the guest's own TextDecoder, which asks it. */
+/** Hides native decoders from the package for legacy encodings: it would call the guest's own TextDecoder, which calls the package. */
 const NO_NATIVE_DECODERS = "const globalThis = {};";
 
-/** Read where the artifacts are built, from the package itself. */
+/** Computed from the package's own source when the artifacts are built. */
 function inspectBanner(): string {
   return intrinsicsBanner(readFileSync(createRequire(import.meta.url).resolve("node-inspect-extracted"), "utf8"));
 }
@@ -176,14 +176,14 @@ function bannerOf(name: ChunkName): string {
   return READS_SHARED_MEMORY.includes(name) ? NO_SHARED_MEMORY : "";
 }
 
-/** Writes them all into `folder`. Ours only: no source of a tool comes near this build. */
+/** Writes all artifacts into `folder`. This build reads files of Glovebox only, never the source of a tool. */
 export async function writeSandboxArtifacts(folder: string): Promise<void> {
   const { build } = await import("esbuild");
   const sandbox = join(SOURCE_ROOT, "sandbox");
   const common = { bundle: true, write: false, target: "node24", logLevel: "warning", legalComments: "none" } as const;
   const program = { ...common, platform: "node" as const, external: ["isolated-vm", "esbuild"] };
-  // CommonJS for what is started often: an import of a built-in module reads all of its exports, and so loads what they load, 20 ms of a
-  // worker's 160 (measured).
+  // CommonJS for the scripts that start often: an ESM import of a built-in module reads all of its exports, which loads further modules and
+  // takes 20 of the 160 ms of a worker's start (measured).
   const script = { ...program, format: "cjs" as const, define: { "import.meta.dirname": "__dirname" } };
   const [python, worker, buildChild, probe, prelude, ...chunks] = await Promise.all([
     buildPythonRuntime(join(sandbox, "guest", "python")),
@@ -197,10 +197,10 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
         entryPoints: [join(CHUNKS, `${name}.ts`)],
         platform: "browser",
         format: "esm",
-        // Names are kept: a class's is seen.
+        // Identifiers are not minified: guests can read the name of a class.
         minifySyntax: true,
         minifyWhitespace: true,
-        plugins: [chunkImports, standIns],
+        plugins: [chunkImports, shims],
       }),
     ),
   ]);
@@ -216,11 +216,11 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   for (const [index, name] of CHUNK_NAMES.entries())
     await writeFile(join(folder, chunkFile(name)), scripts[index] ?? "");
   const all = scripts.join("");
-  const facts: ChunkFacts = { sha256: createHash("sha256").update(all).digest("hex"), units: all.length };
-  await writeFile(join(folder, FILES.chunks), JSON.stringify(facts));
+  const metadata: ChunkMetadata = { sha256: createHash("sha256").update(all).digest("hex"), units: all.length };
+  await writeFile(join(folder, FILES.chunks), JSON.stringify(metadata));
 }
 
-/** One hash over the sources that the artifacts are made from. */
+/** Returns one hash over all sources that the artifacts are built from. */
 async function hashSources(): Promise<string> {
   const hash = createHash("sha256");
   const folders = [join(SOURCE_ROOT, "bundler"), join(SOURCE_ROOT, "sandbox")];
@@ -241,7 +241,8 @@ async function buildOnce(): Promise<SandboxArtifacts> {
   try {
     return await readArtifacts(folder);
   } catch {
-    // Built beside its place and moved there whole, so that no reader sees a half; who comes second keeps the first one's.
+    // Built in a temporary folder and renamed as a whole, so that no reader sees a partial build. If another process was faster, its folder
+    // stays.
     const fresh = `${folder}.${process.pid}`;
     await writeSandboxArtifacts(fresh);
     await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }));
@@ -254,7 +255,7 @@ async function load(): Promise<SandboxArtifacts> {
     return RUNS_FROM_SOURCE ? await buildOnce() : await readArtifacts(join(SOURCE_ROOT, "sandbox", "artifacts"));
   } catch (cause) {
     loaded = undefined;
-    throw new ToolError("INTERNAL", "The sandbox's own files are missing or cannot be built; install Glovebox again", {
+    throw new ToolError("INTERNAL", "The sandbox's own files are missing or cannot be built. Reinstall Glovebox", {
       cause,
     });
   }
@@ -263,7 +264,7 @@ async function load(): Promise<SandboxArtifacts> {
 let loaded: Promise<SandboxArtifacts> | undefined;
 
 /**
- * The same for all of this process.
+ * Loads the artifacts once per process.
  * @throws {ToolError} INTERNAL when the installation is broken
  */
 export function loadSandboxArtifacts(): Promise<SandboxArtifacts> {

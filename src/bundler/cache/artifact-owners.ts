@@ -1,32 +1,33 @@
-// Who uses what a cache keeps: artifacts are addressed by content, so several tenants may share one, and it goes only with the last of them.
-// On disk each use is an empty file next to the artifacts, so that it outlives the process; a tenant's id is hashed in its name.
+// Records which owners use the artifacts of a cache. Artifacts are addressed by content, so several tenants may share one, and it is
+// removed only with its last owner. On disk each use is an empty file next to the artifacts, so that it outlives the process. Its name
+// contains a hash of the tenant id.
 
 import type { DiskCache } from "./disk-cache.ts";
 import { hashOf, MARK } from "./owner-marks.ts";
 
-/** Of tools of all tenants. */
+/** Owner of the tools of all tenants. */
 export const GLOBAL_OWNER = "global";
 export const tenantOwner = (tenantId: string): string => `tenant:${tenantId}`;
-/** Returns the owner of a tool that is built for a tenant, or for all of them. */
+/** Returns the owner of a tool that is built for one tenant, or for all tenants. */
 export const ownerOfTool = (tenantId: string | undefined): string =>
   tenantId === undefined ? GLOBAL_OWNER : tenantOwner(tenantId);
 
-/** Uses that are remembered besides those on disk; of more, those that were made longest ago are forgotten. */
+/** Number of stems whose owners are kept in memory, in addition to those on disk. The least recently claimed ones are dropped first. */
 const MAX_STEMS = 10_000;
 
 export class ArtifactOwners {
   readonly #disk: DiskCache | undefined;
   readonly #isKept: (stem: string) => boolean;
-  /** Hashes of owners, by stem. */
+  /** Hashes of the owners of each stem. */
   readonly #owners = new Map<string, Set<string>>();
 
-  /** @param isKept tells whether an artifact of a stem is in memory: its uses are not forgotten */
+  /** @param isKept returns whether an artifact of a stem is in memory; the owners of such a stem are not dropped */
   constructor(disk: DiskCache | undefined, isKept: (stem: string) => boolean) {
     this.#disk = disk;
     this.#isKept = isKept;
   }
 
-  /** Notes that an owner uses the artifacts of a stem. Never throws: a disk that takes no mark keeps no artifact either. */
+  /** Records that an owner uses the artifacts of a stem. Never throws: if the disk rejects the mark, it rejects the artifact too. */
   async claim(owner: string, stem: string): Promise<void> {
     const hash = hashOf(owner);
     const known = this.#owners.get(stem) ?? new Set<string>();
@@ -46,7 +47,7 @@ export class ArtifactOwners {
     }
   }
 
-  /** Takes an owner's uses back. Returns the stems that no one uses any more, and those that others use. */
+  /** Removes an owner. Returns the stems that no owner uses any more, and those that others still use. */
   async release(
     owner: string,
   ): Promise<{ readonly unused: ReadonlySet<string>; readonly shared: ReadonlySet<string> }> {

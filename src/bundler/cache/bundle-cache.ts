@@ -1,4 +1,5 @@
-// What was built before: bundles by the key of their source, V8 code caches by bundle and engine, the chunks that a bundle touches. In memory and, if given a folder, on disk.
+// Caches build results, in memory and optionally in a folder: bundles by the key of their source, V8 code caches by bundle and engine, and
+// the platform modules that a bundle uses.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { type ChunkName, isChunkName } from "../../sandbox/protocol/platform-modules.ts";
@@ -8,11 +9,11 @@ import { DiskCache } from "./disk-cache.ts";
 import { stemOf } from "./owner-marks.ts";
 
 export interface BundleCacheOptions {
-  /** A folder of its own, made when first needed; without one nothing outlives the process. */
+  /** A folder that only this cache uses, created at the first write. @default none: entries live in memory only */
   readonly directory?: string | undefined;
-  /** Bytes that the folder may hold. */
+  /** Maximum bytes of the folder. */
   readonly maxBytes?: number | undefined;
-  /** Bytes of bundles and code caches that are kept in memory. */
+  /** Maximum bytes of bundles and code caches that are kept in memory. */
   readonly memoryBytes?: number | undefined;
 }
 
@@ -46,13 +47,16 @@ const BuiltBundleSchema = z.strictObject({
   absent: ListSchema,
 });
 
-/** V8's code caches are smaller than so many times their text (measured: 0.4 to 2.4 times); what is larger is no cache of ours. */
+/** Largest size of a V8 code cache relative to its text (measured: 0.4 to 2.4 times). A larger one did not come from Glovebox. */
 export const CODE_CACHE_FACTOR = 4;
 
-/** What a code cache depends on besides its bundle; V8 rejects a cache of another version or other flags, but only after reading it. */
+/**
+ * Returns a hash of what a code cache depends on in addition to its bundle. V8 rejects a cache of another version or of other flags, but
+ * only after reading it.
+ */
 export function engineKeyOf(v8Flags: readonly string[]): string {
-  const facts = [process.versions.v8, process.arch, process.platform, ...v8Flags];
-  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
+  const keyParts = [process.versions.v8, process.arch, process.platform, ...v8Flags];
+  return createHash("sha256").update(JSON.stringify(keyParts)).digest("hex").slice(0, 16);
 }
 
 function parseBuilt(text: string): BuiltBundle | undefined {
@@ -68,14 +72,14 @@ interface MemoryEntry {
   readonly bytes: number;
 }
 
-/** Two bytes a character at worst, and the lists besides. */
+/** Estimates two bytes per character, the worst case, plus the lists. */
 function memoryBytesOf(value: BuiltBundle | Uint8Array): number {
   if (value instanceof Uint8Array) return value.byteLength;
   const { bundle, dependencies, absent } = value;
   return 2 * (bundle.code.length + bundle.sourceMap.length) + 500 * (dependencies.length + absent.length);
 }
 
-/** A Map is in order of insertion: what is used moves to its end, what goes is taken from its start. */
+/** An LRU cache. A Map iterates in insertion order: an entry that is used moves to the end, and entries are evicted from the start. */
 class MemoryCache {
   readonly #entries = new Map<string, MemoryEntry>();
   readonly #maxBytes: number;
@@ -105,7 +109,7 @@ class MemoryCache {
     }
   }
 
-  /** Keys and the bytes of their values. */
+  /** Yields each key with the bytes of its value. */
   *sizes(): Generator<readonly [key: string, bytes: number]> {
     for (const [key, { bytes }] of this.#entries) yield [key, bytes];
   }
@@ -116,22 +120,22 @@ class MemoryCache {
   }
 }
 
-/** What a deletion removed: a bundle, a code cache and a list of platform modules are an artifact each. */
+/** Result of a deletion. A bundle, a code cache and a list of platform modules count as one artifact each. */
 export interface ArtifactDeletion {
   readonly artifacts: number;
   readonly bytes: number;
-  /** Hashes whose artifacts others use too: they have stayed. */
+  /** Number of hashes whose artifacts stayed because other owners use them too. */
   readonly sharedHashes: number;
 }
 
 const ENTRY = /\.(?:bundle|v8|chunks)$/;
 
-/** Never throws for the disk's sake: a full, read-only or damaged folder only makes it forget. */
+/** Never throws because of the disk: a full, read-only or damaged folder only makes entries disappear. */
 export class BundleCache {
   readonly #memory: MemoryCache;
   readonly #disk: DiskCache | undefined;
   readonly #owners: ArtifactOwners;
-  /** Writes that are under way. */
+  /** Pending writes. */
   readonly #writes = new Set<Promise<void>>();
 
   constructor(options: BundleCacheOptions = {}) {
@@ -147,17 +151,17 @@ export class BundleCache {
   }
 
   async #write(name: string, payload: Uint8Array): Promise<void> {
-    const writing = this.#disk?.write(name, payload);
-    if (writing === undefined) return;
-    this.#writes.add(writing);
+    const pendingWrite = this.#disk?.write(name, payload);
+    if (pendingWrite === undefined) return;
+    this.#writes.add(pendingWrite);
     try {
-      await writing;
+      await pendingWrite;
     } finally {
-      this.#writes.delete(writing);
+      this.#writes.delete(pendingWrite);
     }
   }
 
-  /** Notes that a tool of an owner is made of the artifacts of a hash: they stay until its last owner is deleted. */
+  /** Records that a tool of an owner consists of the artifacts of a hash. They stay until the last owner is deleted. */
   async claim(owner: string, hash: string): Promise<void> {
     await this.#owners.claim(owner, hash);
   }
@@ -183,12 +187,12 @@ export class BundleCache {
     return { artifacts: removed.size, bytes, sharedHashes: shared.size };
   }
 
-  /** Returns why its folder cannot be used, and keeps entries in memory only; undefined for a folder that can be, or none. */
+  /** Returns why the folder cannot be used, in which case entries live in memory only. Returns undefined if it can, or if there is none. */
   async findProblem(): Promise<string | undefined> {
     return await this.#disk?.findProblem();
   }
 
-  /** `key` is hex; whether the files that a build read are still the same is the caller's to check. */
+  /** Returns the build result of a hex `key`. The caller checks whether the files that the build read are unchanged. */
   async get(key: string): Promise<BuiltBundle | undefined> {
     const name = `${key}.bundle`;
     const known = this.#memory.get(name);
@@ -207,7 +211,7 @@ export class BundleCache {
     await this.#write(name, Buffer.from(JSON.stringify(built)));
   }
 
-  /** A code cache that we made ourselves, from a bundle of this hash, on an engine of this key. */
+  /** Returns the code cache that this installation produced from a bundle of this hash on an engine of this key. */
   async getCodeCache(bundleSha256: string, engineKey: string): Promise<Uint8Array | undefined> {
     const name = `${bundleSha256}-${engineKey}.v8`;
     const known = this.#memory.get(name);
@@ -219,18 +223,18 @@ export class BundleCache {
     return copy;
   }
 
-  /** Only for what our own process produced after its own warm-up run: V8 trusts a code cache (CVE-2022-39266). */
+  /** Stores a code cache. It must come from a process of Glovebox after its own warm-up run: V8 trusts a code cache (CVE-2022-39266). */
   async setCodeCache(bundleSha256: string, engineKey: string, codeCache: Uint8Array): Promise<void> {
     const name = `${bundleSha256}-${engineKey}.v8`;
-    // In memory of its own: a small Buffer is a piece of a pool of 64 KiB, and keeps all of it.
+    // Copied: a small Buffer is a slice of a pool of 64 KiB and keeps the whole pool alive.
     const copy = new Uint8Array(codeCache);
     this.#memory.set(name, copy);
     await this.#write(name, copy);
   }
 
   /**
-   * The Python interpreter's memory as we have saved it, on an engine of this key. Not kept in memory here: who asks for it has it, and it
-   * is larger than all bundles together. Only for what a process of ours has made before anything of a tool's was in it.
+   * Returns the saved memory of the Python interpreter for an engine of this key. It is not kept in memory here: the caller keeps it, and
+   * it is larger than all bundles together. It must come from a process of Glovebox before any code of a tool was loaded.
    */
   async getSnapshot(key: string): Promise<Uint8Array | undefined> {
     return await this.#disk?.read(`${key}.snapshot`);
@@ -240,7 +244,7 @@ export class BundleCache {
     await this.#disk?.write(`${key}.snapshot`, snapshot);
   }
 
-  /** Parts of the platform that isolates of this bundle have touched, in this process or in one before. */
+  /** Returns the platform modules that isolates of this bundle have used, in this process or an earlier one. */
   async getChunks(bundleSha256: string): Promise<readonly ChunkName[]> {
     const name = `${bundleSha256}.chunks`;
     const known = this.#memory.get(name);

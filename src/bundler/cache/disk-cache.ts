@@ -1,4 +1,4 @@
-// A folder of checked entries: written whole or not at all, verified at each read, bounded by evicting what was used longest ago.
+// A folder of verified entries: each is written atomically and checked at each read, and the least recently used ones are evicted.
 import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
@@ -6,23 +6,23 @@ import { join } from "node:path";
 import { makeFolder } from "../locate/make-folder.ts";
 import { isStaleMark, stemOf } from "./owner-marks.ts";
 
-/** Changes with the layout of a file or of what it holds: entries of another version are no entries. */
+/** Changes with the file layout or the payload format. Entries of another version are ignored. */
 const MAGIC = Buffer.from("glovebox-cache-1\n");
 const CHECKSUM_BYTES = 32;
 const ENTRY_NAME = /^[\w-]+\.(?:bundle|v8|chunks|snapshot)$/;
 const TEMPORARY_NAME = /^\.[\w-]+\.tmp$/;
 const MAX_ENTRY_BYTES = 128 * 1024 * 1024;
-/** An entry's time of use is its mtime; it is not written more often than this. */
+/** An entry's mtime is the time of its last use. It is updated at most once in this interval. */
 const TOUCH_INTERVAL_MS = 60_000;
-/** What a writer that was killed leaves behind. */
+/** Age at which the temporary file of a killed writer is removed. */
 const TEMPORARY_LIFETIME_MS = 3_600_000;
-/** Eviction makes room for a while, so that a full cache does not list its folder at each write. */
+/** Eviction stops at this share of the limit, so that a full cache does not list its folder at each write. */
 const EVICT_TO = 0.8;
-/** Other processes write here too: the folder is measured anew after so many writes. */
+/** Number of writes until the folder is measured again, because other processes write to it too. */
 const WRITES_BETWEEN_SCANS = 64;
 
 function checksum(name: string, payload: Uint8Array): Buffer {
-  // The name is hashed too: an entry is good in its own place only.
+  // The name is hashed too, so that an entry is valid under its own name only.
   return createHash("sha256").update(`${name}\n`).update(payload).digest();
 }
 
@@ -39,8 +39,8 @@ function payloadOf(name: string, bytes: Buffer): Buffer | undefined {
   return checksum(name, payload).equals(bytes.subarray(MAGIC.length, start)) ? payload : undefined;
 }
 
-/** Whether nobody else can put entries there: a code cache that an attacker wrote would run as native code. */
-async function isOurs(directory: string): Promise<boolean> {
+/** Tells whether only this user can create entries: a code cache that an attacker wrote would run as native code. */
+async function isPrivateFolder(directory: string): Promise<boolean> {
   const stats = await lstat(directory);
   if (!stats.isDirectory()) return false;
   const uid = process.getuid?.();
@@ -51,7 +51,7 @@ export class DiskCache {
   readonly #directory: string;
   readonly #maxBytes: number;
   #isUsable: Promise<boolean> | undefined;
-  /** What the folder holds, as far as we know. */
+  /** Estimated bytes in the folder. */
   #bytes = 0;
   #writesUntilScan = 0;
   #eviction: Promise<void> | undefined;
@@ -61,7 +61,7 @@ export class DiskCache {
     this.#maxBytes = maxBytes;
   }
 
-  /** An entry's payload; `undefined` when there is none, or when it is damaged, and then it is removed. */
+  /** Returns the payload of an entry, or `undefined` if it is missing or damaged. A damaged entry is removed. */
   async read(name: string): Promise<Buffer | undefined> {
     const path = join(this.#directory, name);
     try {
@@ -89,13 +89,13 @@ export class DiskCache {
       this.#writesUntilScan -= 1;
       if (this.#bytes > this.#maxBytes || this.#writesUntilScan < 0) await this.#evict();
     } catch {
-      // Somebody may have removed the folder: the next write makes it again.
+      // Another process may have removed the folder. The next write creates it again.
       this.#isUsable = undefined;
       await unlink(temporary).catch(() => undefined);
     }
   }
 
-  /** Writes an empty file, which says all by its name. */
+  /** Writes an empty file. Its name carries the information. */
   async mark(name: string): Promise<void> {
     try {
       if (!(await this.#usable(true))) return;
@@ -105,7 +105,7 @@ export class DiskCache {
     }
   }
 
-  /** Names of all files in the folder; none where there is no folder that is ours. */
+  /** Returns the names of all files in the folder, or none if the folder is missing or other users can write to it. */
   async names(): Promise<readonly string[]> {
     try {
       return (await this.#usable(false)) ? await readdir(this.#directory) : [];
@@ -115,8 +115,8 @@ export class DiskCache {
   }
 
   /**
-   * Removes entries for good. Returns the bytes of each that was there.
-   * @throws {Error} for one that cannot be removed
+   * Removes entries permanently. Returns the bytes of each one that existed.
+   * @throws {Error} if an entry cannot be removed
    */
   async remove(names: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const removed = new Map<string, number>();
@@ -141,34 +141,34 @@ export class DiskCache {
   }
 
   /**
-   * Returns why nothing can be kept here, and then neither reads nor writes; undefined where entries can be written. To know it, a file is
-   * made and removed: rights alone do not tell, for root has them all.
+   * Returns why no entry can be stored here, and then disables reads and writes. Returns undefined if entries can be written. It creates
+   * and removes a file to find out, because permission bits are not enough: root passes all of them.
    */
   async findProblem(): Promise<string | undefined> {
     const probe = join(this.#directory, `.${randomUUID()}.tmp`);
     try {
       await makeFolder(this.#directory);
-      if (!(await isOurs(this.#directory))) return this.#giveUp("other users can write to it");
+      if (!(await isPrivateFolder(this.#directory))) return this.#disable("other users can write to it");
       await this.#writeFile(probe, []);
       await unlink(probe);
       return undefined;
     } catch (thrown) {
       const { code } = (thrown ?? {}) as { readonly code?: unknown };
-      return this.#giveUp(typeof code === "string" ? code : "it cannot be written");
+      return this.#disable(typeof code === "string" ? code : "it cannot be written");
     }
   }
 
-  #giveUp(problem: string): string {
+  #disable(problem: string): string {
     this.#isUsable = Promise.resolve(false);
     return problem;
   }
 
-  /** Made at the first write; a folder that others may write to is not used at all. */
+  /** Creates the folder at the first write. A folder that other users can write to is not used at all. */
   async #usable(create: boolean): Promise<boolean> {
     if (this.#isUsable !== undefined) return await this.#isUsable;
     if (create) await makeFolder(this.#directory);
     else if ((await lstat(this.#directory).catch(() => undefined)) === undefined) return false;
-    this.#isUsable = isOurs(this.#directory).catch(() => false);
+    this.#isUsable = isPrivateFolder(this.#directory).catch(() => false);
     return await this.#isUsable;
   }
 

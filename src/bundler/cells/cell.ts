@@ -1,6 +1,6 @@
-// A cell of a session as a tool's module: its statements are the tool's `execute`, what it declares stays for later cells as properties
-// of the global object, and its last expression is its value. Lines and, but where something had to be put in, columns stay what they were.
-// By its module, not by name: an import of a name that an older Node lacks would fail before that Node can be reported.
+// Turns a session cell into a tool module. Its statements become the tool's `execute`, its declarations become properties of the global
+// object for later cells, and its last expression becomes its value. Lines stay the same, and columns too except where text was inserted.
+// node:module is imported as a whole: a named import that an older Node lacks would fail before the version check can report that Node.
 
 import nodeModule from "node:module";
 import type { Comment, Node, Program } from "acorn";
@@ -8,17 +8,17 @@ import { BuildIssueError } from "../compile/build-messages.ts";
 import { isSyntax, type Syntax } from "../compile/syntax.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 
-/** Part of what a bundle is cached under: to be raised whenever the same cell becomes something else. */
+/** Part of the cache key of a bundle. Increment when the same cell compiles to something else. */
 export const CELL_VERSION = 3;
 
-/** Put in where `start` is `end`; else it takes the place of text that is as long, so that nothing moves. */
+/** Text to insert if `start` equals `end`. Otherwise it replaces text of the same length, so that columns do not move. */
 interface Edit {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-/** A place in the cell, both counted from 0. */
+/** A location in the cell. Both numbers count from 0. */
 export interface CellLocation {
   readonly line: number;
   readonly column: number;
@@ -26,24 +26,24 @@ export interface CellLocation {
 
 export interface CellModule {
   readonly text: string;
-  /** Where the author has what is at a place of the module; `undefined` for what is ours. */
-  toOwnPlace(place: CellLocation): CellLocation | undefined;
-  /** Nothing in it needs to be looked for elsewhere. */
-  readonly standsAlone: boolean;
+  /** Maps a location of the module to the cell. Returns `undefined` for generated text. */
+  toCellLocation(location: CellLocation): CellLocation | undefined;
+  /** True if the cell imports nothing and uses no name that the bundler replaces. */
+  readonly isSelfContained: boolean;
 }
 
-/** The cell as it is read. */
+/** The source of a cell and its comments. */
 interface CellText {
   readonly source: string;
   readonly file: string;
   readonly comments: readonly Comment[];
 }
 
-/** What is found at the cell's top level. */
+/** Contents of the top level of a cell. */
 interface Findings {
-  /** Declared, so kept. */
+  /** Declared names, which are kept for later cells. */
   readonly names: Set<string>;
-  /** Given a value without a declaration, which a notebook takes for one. */
+  /** Names that are assigned without a declaration. A notebook treats this as a declaration. */
   readonly assigned: Set<string>;
   readonly functions: string[];
   readonly imports: { readonly start: number; readonly text: string }[];
@@ -51,13 +51,13 @@ interface Findings {
   readonly edits: Edit[];
 }
 
-/** Names of ours in the module; no cell's own begins so. */
-const OWN = "$cell_";
+/** Prefix of generated names in the module. No name of a cell starts with it. */
+const PREFIX = "$cell_";
 const blank = (text: string): string => text.replaceAll(/[^\r\n]/g, " ");
 
 type Range = Pick<Node, "start" | "end">;
 
-/** The text of a node without these parts of it. */
+/** Returns the text of a node with some of its parts replaced by blanks. */
 function blankOut(source: string, { start, end }: Range, parts: readonly Range[]): string {
   const pieces: string[] = [];
   let from = start;
@@ -68,36 +68,36 @@ function blankOut(source: string, { start, end }: Range, parts: readonly Range[]
   return [...pieces, source.slice(from, end)].join("");
 }
 
-/** A cell's own statements are its body. */
-export const CELL_MAIN = `${OWN}main`;
-/** Names that we give the author's functions; apart from ours, whatever he calls them. */
-const OWN_FUNCTION = "$cellfn_";
+/** Name of the function that contains the cell's own statements. */
+export const CELL_MAIN = `${PREFIX}main`;
+/** Prefix of the names that replace the author's function names. It differs from the prefix of generated names. */
+const FUNCTION_PREFIX = "$cellfn_";
 
-/** What is ours on the global object can be told from what an author has declared: no loop over its properties finds it. */
+/** Helpers of the module. Generated globals are not enumerable, so no loop over the global object's properties finds them. */
 const RUNTIME = [
-  `const ${OWN}name = (fn, name) => { const known = Object.getOwnPropertyDescriptor(fn, "name");`,
-  // A class may have a static member of that name.
+  `const ${PREFIX}name = (fn, name) => { const known = Object.getOwnPropertyDescriptor(fn, "name");`,
+  // A class may have a static member that is called `name`.
   'return known === undefined || known.writable !== false ? fn : Object.defineProperty(fn, "name", { value: name, configurable: true }); };',
-  `const ${OWN}own = (name) => Object.getOwnPropertyDescriptor(globalThis, name);`,
-  `const ${OWN}set = (name, value, enumerable) =>`,
+  `const ${PREFIX}own = (name) => Object.getOwnPropertyDescriptor(globalThis, name);`,
+  `const ${PREFIX}set = (name, value, enumerable) =>`,
   "Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable });",
-  `const ${OWN}declare = (name) => { const known = ${OWN}own(name);`,
-  `if (known === undefined || !("value" in known) || !known.writable) ${OWN}set(name, undefined, true);`,
-  `else if (!known.enumerable) ${OWN}set(name, known.value, true); };`,
-  `const ${OWN}give = (name, value) => { if (${OWN}own(name)?.enumerable !== true) ${OWN}set(name, value, false); };`,
-  `const ${OWN}value = (value) => typeof value === "function" ? "[Function: " + (value.name || "anonymous") + "]"`,
+  `const ${PREFIX}declare = (name) => { const known = ${PREFIX}own(name);`,
+  `if (known === undefined || !("value" in known) || !known.writable) ${PREFIX}set(name, undefined, true);`,
+  `else if (!known.enumerable) ${PREFIX}set(name, known.value, true); };`,
+  `const ${PREFIX}give = (name, value) => { if (${PREFIX}own(name)?.enumerable !== true) ${PREFIX}set(name, value, false); };`,
+  `const ${PREFIX}value = (value) => typeof value === "function" ? "[Function: " + (value.name || "anonymous") + "]"`,
   ': typeof value === "symbol" || typeof value === "bigint" || value instanceof RegExp || Error.isError(value) ? String(value)',
   ": value instanceof Map || value instanceof Set ? [...value] : value;",
 ].join(" ");
 
-function refuse(source: string, { start }: Node, file: string, message: string, hint: string): never {
+function throwIssue(source: string, { start }: Node, file: string, message: string, hint: string): never {
   const before = source.slice(0, start).split("\n");
   const line = before.length;
   const lineText = source.split("\n")[line - 1];
   throw new BuildIssueError({ file, line, column: (before.at(-1) ?? "").length + 1, message, hint, lineText });
 }
 
-/** The names that a pattern binds, and no others that stand in it. */
+/** Adds the names that a pattern binds. Other names in the pattern, such as property keys, are not added. */
 function addNames(pattern: Syntax | null, names: Set<string>): void {
   if (pattern === null || pattern.type === "MemberExpression") return;
   const { type } = pattern;
@@ -108,13 +108,13 @@ function addNames(pattern: Syntax | null, names: Set<string>): void {
   else for (const part of (pattern.properties ?? pattern.elements) as readonly (Syntax | null)[]) addNames(part, names);
 }
 
-/** `const x = 1` as `x = 1`, in as many characters. */
+/** Replaces `const x = 1` by `x = 1`, padded to the same length. */
 function editDeclaration(node: Syntax, source: string, isHead: boolean, { edits, names }: Findings): void {
   for (const { id } of node.declarations as readonly { readonly id: Syntax }[]) addNames(id, names);
   const [first] = node.declarations as readonly Syntax[];
   const kindEnd = node.start + String(node.kind).length;
   const isPattern = (first as Syntax & { readonly id: Syntax }).id.type !== "Identifier";
-  // A line that begins with a bracket or a brace would go on with the one before it, or be a block.
+  // A line that starts with a bracket or a brace would continue the previous line, or be a block.
   const filler = isPattern && !isHead ? "0," : "";
   edits.push({
     start: node.start,
@@ -127,8 +127,8 @@ function editDeclaration(node: Syntax, source: string, isHead: boolean, { edits,
   }
 }
 
-/** `var` in blocks, loops and the like is the cell's own, too; so is what is only assigned to. */
-function takeNested(node: Syntax, source: string, findings: Findings): void {
+/** Finds `var` declarations in blocks and loops, which belong to the cell, and names that are only assigned. */
+function convertNested(node: Syntax, source: string, findings: Findings): void {
   for (const [key, value] of Object.entries(node)) {
     for (const child of (Array.isArray(value) ? value : [value]).filter(isSyntax)) {
       if (/Function|^Class/.test(child.type)) continue;
@@ -138,18 +138,18 @@ function takeNested(node: Syntax, source: string, findings: Findings): void {
       } else if (isHead || (key === "left" && node.type === "AssignmentExpression" && node.operator === "=")) {
         addNames(child, findings.assigned);
       }
-      takeNested(child, source, findings);
+      convertNested(child, source, findings);
     }
   }
 }
 
-/** In one line: what was a line's comment would be one of all that follows it. */
-function takeImport(node: Syntax, { source, comments }: CellText, findings: Findings): void {
+/** Moves an import to a line of its own. Its comments are removed: a line comment would comment out the rest of that line. */
+function convertImport(node: Syntax, { source, comments }: CellText, findings: Findings): void {
   const { imports, imported, names, edits } = findings;
   const own = comments.filter(({ start, end }) => start >= node.start && end <= node.end);
   const text = blankOut(source, node, own).replaceAll(/[\r\n\u2028\u2029]/g, " ");
   imports.push({ start: node.start, text: text.replace(/;?$/, ";") });
-  // Without it the statement before would go on with the one behind.
+  // The semicolon keeps the statement before from continuing with the one after.
   edits.push({ start: node.start, end: node.end, text: `;${blank(source.slice(node.start + 1, node.end))}` });
   for (const { local } of node.specifiers as readonly { readonly local: { readonly name: string } }[]) {
     imported.push(local.name);
@@ -157,57 +157,57 @@ function takeImport(node: Syntax, { source, comments }: CellText, findings: Find
   }
 }
 
-function takeFunction(node: Syntax, { functions, names, edits }: Findings): void {
+function convertFunction(node: Syntax, { functions, names, edits }: Findings): void {
   const id = node.id as Syntax;
   functions.push(String(id.name));
   names.add(String(id.name));
-  edits.push({ start: id.start, end: id.start, text: OWN_FUNCTION });
+  edits.push({ start: id.start, end: id.start, text: FUNCTION_PREFIX });
 }
 
-function takeClass(node: Syntax, { names, edits }: Findings): void {
+function convertClass(node: Syntax, { names, edits }: Findings): void {
   const { name } = node.id as unknown as { readonly name: string };
   names.add(name);
   edits.push(
-    // esbuild renames a class whose name is a global's.
-    { start: node.start, end: node.start, text: `;${name} = ${OWN}name(` },
+    // esbuild renames a class whose name is that of a global.
+    { start: node.start, end: node.start, text: `;${name} = ${PREFIX}name(` },
     { start: node.end, end: node.end, text: `, ${JSON.stringify(name)});` },
   );
 }
 
-/** An expression's own place leaves out the parentheses around it, a statement's does not. */
-function takeValue({ start, end }: Range, source: string, { edits }: Findings): void {
+/** Returns the value of an expression. The range of an expression excludes the parentheses around it, that of a statement includes them. */
+function convertValue({ start, end }: Range, source: string, { edits }: Findings): void {
   const last = source[end - 1] === ";" ? end - 1 : end;
-  edits.push({ start, end: start, text: `return ${OWN}value(await (` }, { start: last, end: last, text: "))" });
+  edits.push({ start, end: start, text: `return ${PREFIX}value(await (` }, { start: last, end: last, text: "))" });
 }
 
-/** @returns the declaration that is exported, its `export` taken away; or, of an expression, where it is */
+/** Returns the exported declaration with its `export` removed or, for an expression, its range. */
 function withoutExport(node: Syntax, { source, file }: CellText, { edits }: Findings): Syntax | Range {
   const inner = node.declaration as Syntax | null | undefined;
   if (!isSyntax(inner)) {
-    const hint = "what a cell declares is there for the next ones anyway";
-    refuse(source, node, file, "A cell of a session exports nothing", hint);
+    const hint = "later cells see everything that a cell declares";
+    throwIssue(source, node, file, "A session cell cannot use export", hint);
   }
   const isNamed = inner.type === "VariableDeclaration" || isSyntax(inner.id);
   const isDeclaration = isNamed && /^(Function|Class|Variable)Declaration$/.test(inner.type);
-  const words = /^export(?:\s+default\b)?/.exec(source.slice(node.start, node.end))?.[0] ?? "";
-  const start = isDeclaration ? inner.start : node.start + words.length;
+  const keywords = /^export(?:\s+default\b)?/.exec(source.slice(node.start, node.end))?.[0] ?? "";
+  const start = isDeclaration ? inner.start : node.start + keywords.length;
   edits.push({ start: node.start, end: start, text: blank(source.slice(node.start, start)) });
   return isDeclaration ? inner : { start, end: node.end };
 }
 
-function takeStatement(statement: Syntax, isLast: boolean, cell: CellText, findings: Findings): void {
+function convertStatement(statement: Syntax, isLast: boolean, cell: CellText, findings: Findings): void {
   const { source } = cell;
   const node = statement.type.startsWith("Export") ? withoutExport(statement, cell, findings) : statement;
   if (!isSyntax(node)) {
-    if (isLast) takeValue(node, source, findings);
+    if (isLast) convertValue(node, source, findings);
     else findings.edits.push({ start: node.start, end: node.start, text: "void " });
-  } else if (node.type === "ImportDeclaration") takeImport(node, cell, findings);
-  else if (node.type === "FunctionDeclaration") takeFunction(node, findings);
-  else if (node.type === "ClassDeclaration") takeClass(node, findings);
+  } else if (node.type === "ImportDeclaration") convertImport(node, cell, findings);
+  else if (node.type === "FunctionDeclaration") convertFunction(node, findings);
+  else if (node.type === "ClassDeclaration") convertClass(node, findings);
   else if (node.type === "VariableDeclaration" && !String(node.kind).includes("using")) {
     editDeclaration(node, source, false, findings);
-  } else if (node.type === "ExpressionStatement" && isLast) takeValue(node, source, findings);
-  if (isSyntax(node) && !isFunctionOrClass(node)) takeNested(node, source, findings);
+  } else if (node.type === "ExpressionStatement" && isLast) convertValue(node, source, findings);
+  if (isSyntax(node) && !isFunctionOrClass(node)) convertNested(node, source, findings);
 }
 
 const isFunctionOrClass = ({ type }: Syntax): boolean => /^(?:Function|Class)/.test(type);
@@ -215,7 +215,7 @@ const isFunctionOrClass = ({ type }: Syntax): boolean => /^(?:Function|Class)/.t
 const inOrder = (edits: readonly Edit[]): readonly Edit[] =>
   [...edits].sort((a, b) => a.start - b.start || a.end - b.end);
 
-function apply(source: string, edits: readonly Edit[]): string {
+function applyEdits(source: string, edits: readonly Edit[]): string {
   const pieces: string[] = [];
   let from = 0;
   for (const { start, end, text } of inOrder(edits)) {
@@ -225,13 +225,13 @@ function apply(source: string, edits: readonly Edit[]): string {
   return [...pieces, source.slice(from)].join("");
 }
 
-/** What a bundler finds for a module, or puts in the place of a name. */
+/** Names that need the bundler: it resolves a module for them, or replaces them. */
 const NEEDS_BUNDLER = /\b(?:import|require|process|global|__dirname|__filename|async_hooks|SharedArrayBuffer)\b/;
 
-/** Some of its syntax is neither JavaScript nor types: a compiler has to make JavaScript of it first. */
+/** The cell contains syntax that is neither JavaScript nor types, so a compiler must first turn it into JavaScript. */
 export class CellSyntaxError extends BuildIssueError {}
 
-/** Types become blanks. @throws {BuildIssueError} for a syntax error; {CellSyntaxError} for what is more than types */
+/** Replaces types by blanks. @throws {BuildIssueError} for a syntax error; {CellSyntaxError} for syntax other than types */
 function withoutTypes(source: string, file: string): string {
   try {
     return nodeModule.stripTypeScriptTypes(source, { mode: "strip" });
@@ -257,16 +257,16 @@ async function parse(source: string, file: string, comments: Comment[]): Promise
       readonly loc?: { readonly line: number; readonly column: number };
       readonly pos?: number;
     };
-    const place =
+    const location =
       loc === undefined ? {} : { line: loc.line, column: loc.column + 1, lineText: source.split("\n")[loc.line - 1] };
     const isDecorator = pos !== undefined && source[pos] === "@";
-    const problem = { file, ...place, message: message.replace(/ \(\d+:\d+\)$/, "") };
+    const problem = { file, ...location, message: message.replace(/ \(\d+:\d+\)$/, "") };
     throw new (isDecorator ? CellSyntaxError : BuildIssueError)(problem);
   }
 }
 
-/** `{ a: 1 }` is an object to whoever looks at a value, and a block to whoever reads a program. */
-async function objectIn(source: string, file: string): Promise<Range | undefined> {
+/** A cell `{ a: 1 }` is an object for a user who inspects a value, although a program would read it as a block. */
+async function findObjectLiteral(source: string, file: string): Promise<Range | undefined> {
   if (!/^\s*\{/.test(source)) return undefined;
   try {
     const [only] = (await parse(`(${source}\n)`, file, [])).body as unknown as readonly Syntax[];
@@ -278,7 +278,7 @@ async function objectIn(source: string, file: string): Promise<Range | undefined
   }
 }
 
-/** Counts the lines of a text as the engine does. */
+/** Returns the offsets at which lines start. Line breaks are those that the engine counts. */
 function lineStartsOf(text: string): readonly number[] {
   return [0, ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map(({ 0: { length }, index }) => index + length)];
 }
@@ -288,8 +288,8 @@ function locationOf(offset: number, lineStarts: readonly number[]): CellLocation
   return { line, column: offset - (lineStarts[line] ?? 0) };
 }
 
-/** Backwards through what was put in: a place in it is where it was put in. */
-function createPlaceMapper(source: string, { edits, imports }: Findings): CellModule["toOwnPlace"] {
+/** Maps module locations back to the cell. A location inside an insertion maps to the point of the insertion. */
+function createLocationMapper(source: string, { edits, imports }: Findings): CellModule["toCellLocation"] {
   const lineStarts = lineStartsOf(source);
   const heads = imports.map(({ start }) => locationOf(start, lineStarts));
   const insertions = inOrder(edits)
@@ -310,8 +310,8 @@ function createPlaceMapper(source: string, { edits, imports }: Findings): CellMo
 }
 
 /**
- * The cell's text as a module: its imports, a line each, a line of ours, then its own lines.
- * @throws {BuildIssueError} for a syntax error, and what no cell may have; {CellSyntaxError} for what a compiler must take away first
+ * Turns the cell's text into a module: one line per import, one generated line, then the cell's own lines.
+ * @throws {BuildIssueError} for a syntax error or an export; {CellSyntaxError} for syntax that a compiler must first lower
  */
 export async function toCellModule(text: string, file: string, language: CellLanguage): Promise<CellModule> {
   const source = (language === "typescript" ? withoutTypes(text, file) : text).replace(/^#!/, "//");
@@ -324,27 +324,27 @@ export async function toCellModule(text: string, file: string, language: CellLan
     imported: [],
     edits: [],
   };
-  const object = await objectIn(source, file);
-  if (object !== undefined) takeValue(object, source, findings);
+  const object = await findObjectLiteral(source, file);
+  if (object !== undefined) convertValue(object, source, findings);
   else {
     const body = (await parse(source, file, comments)).body as unknown as readonly Syntax[];
     const last = body.findLast(({ type }) => type !== "EmptyStatement");
-    for (const statement of body) takeStatement(statement, statement === last, { source, file, comments }, findings);
+    for (const statement of body) convertStatement(statement, statement === last, { source, file, comments }, findings);
   }
   const { names, assigned, functions, imports, imported, edits } = findings;
   const kept = [...imported.map((name) => `globalThis.${name} = ${name};`), ...functions.map(hoist)].join(" ");
   const prefix = [
-    `${RUNTIME} export default async function ${CELL_MAIN}(${OWN}told, ${OWN}ctx) {`,
-    `${JSON.stringify([...names])}.forEach(${OWN}declare);`,
-    `${JSON.stringify([...assigned])}.forEach((name) => { if (!(name in globalThis)) ${OWN}declare(name); });`,
-    `if ("input" in ${OWN}told) ${OWN}set("input", ${OWN}told.input, ${OWN}own("input")?.enumerable === true);`,
-    `else if (!("input" in globalThis)) ${OWN}set("input", null, false); ${OWN}give("ctx", ${OWN}ctx); ${kept}`,
+    `${RUNTIME} export default async function ${CELL_MAIN}(${PREFIX}args, ${PREFIX}ctx) {`,
+    `${JSON.stringify([...names])}.forEach(${PREFIX}declare);`,
+    `${JSON.stringify([...assigned])}.forEach((name) => { if (!(name in globalThis)) ${PREFIX}declare(name); });`,
+    `if ("input" in ${PREFIX}args) ${PREFIX}set("input", ${PREFIX}args.input, ${PREFIX}own("input")?.enumerable === true);`,
+    `else if (!("input" in globalThis)) ${PREFIX}set("input", null, false); ${PREFIX}give("ctx", ${PREFIX}ctx); ${kept}`,
   ].join(" ");
-  const lines = [...imports.map((one) => one.text), prefix, apply(source, edits), "}"];
-  const standsAlone = !NEEDS_BUNDLER.test(source);
-  return { text: lines.join("\n"), toOwnPlace: createPlaceMapper(source, findings), standsAlone };
+  const lines = [...imports.map((one) => one.text), prefix, applyEdits(source, edits), "}"];
+  const isSelfContained = !NEEDS_BUNDLER.test(source);
+  return { text: lines.join("\n"), toCellLocation: createLocationMapper(source, findings), isSelfContained };
 }
 
-/** A function is there before the cell's first line; its name is the author's. */
+/** Makes a function available before the cell's first line, under the name that the author gave it. */
 const hoist = (name: string): string =>
-  `globalThis.${name} = ${OWN}name(${OWN_FUNCTION}${name}, ${JSON.stringify(name)});`;
+  `globalThis.${name} = ${PREFIX}name(${FUNCTION_PREFIX}${name}, ${JSON.stringify(name)});`;

@@ -1,5 +1,5 @@
-// A cell as a bundle. One that imports nothing is one already, but for its wrapper; the others go through the same two passes as a tool.
-// What was put around a cell's text, and into it, is taken out of places and quotations again.
+// Compiles a cell to a bundle. A cell that imports nothing only needs the wrapper. Other cells go through the same two passes as a tool.
+// Locations and quoted lines are mapped back to the cell's own text.
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
@@ -23,8 +23,8 @@ interface SourceMap {
   readonly sourcesContent: readonly (string | null)[];
 }
 
-/** Places of the module as the author's own; what we have put around it is nobody's. */
-function toOwnMap(
+/** Maps the locations of the module to the cell. Generated text gets no location. */
+function toCellSourceMap(
   map: SourceMap,
   mappings: readonly (readonly SourceMapSegment[])[],
   file: string,
@@ -36,8 +36,8 @@ function toOwnMap(
     segments.map((segment): SourceMapSegment => {
       if (segment.length === 1 || segment[1] !== index) return [...segment] as SourceMapSegment;
       const [at, from, line, column] = segment;
-      const place = module.toOwnPlace({ line, column });
-      return place === undefined ? [at] : [at, from, place.line, place.column];
+      const location = module.toCellLocation({ line, column });
+      return location === undefined ? [at] : [at, from, location.line, location.column];
     }),
   );
   const sourcesContent = map.sourcesContent.map((content, at) => (at === index ? source : content));
@@ -45,9 +45,9 @@ function toOwnMap(
   return JSON.stringify({ ...map, version: 3, names: [], sourcesContent, mappings: encodedMappings(whole) });
 }
 
-/** Each word by itself: a place between two of them is nearest to the first. */
+/** Maps each word separately: a location between two words is nearest to the first. */
 function wordMappings(code: string, moduleLines: number): SourceMapSegment[][] {
-  // The wrapper has a line of its own before the module's.
+  // The wrapper adds one line before the module's first.
   const lines = code.split("\n").slice(1, 1 + moduleLines);
   const segments = lines.map((text, line) =>
     [...text.matchAll(/[\w$]+|[^\s\w$]/g)].map(({ index }): SourceMapSegment => [index, 0, line, index]),
@@ -55,36 +55,44 @@ function wordMappings(code: string, moduleLines: number): SourceMapSegment[][] {
   return [[], ...segments];
 }
 
-function toOwnProblem(problem: BuildProblem, file: string, source: string, { toOwnPlace }: CellModule): BuildProblem {
+function toCellProblem(
+  problem: BuildProblem,
+  file: string,
+  source: string,
+  { toCellLocation }: CellModule,
+): BuildProblem {
   const { line, column = 1, lineText: _, ...rest } = problem;
   if (problem.file !== file || line === undefined) return problem;
-  const own = toOwnPlace({ line: line - 1, column: column - 1 });
+  const own = toCellLocation({ line: line - 1, column: column - 1 });
   if (own === undefined) return rest;
   return { ...rest, line: own.line + 1, column: own.column + 1, lineText: source.split("\n")[own.line] };
 }
 
-/** What takes types away does not say where it stopped; what builds tools does. */
-async function placed(refused: BuildProblem, building: Promise<BuildResponse>): Promise<readonly BuildProblem[]> {
+/** Type stripping does not report where it failed, so the location comes from a regular build of the same text. */
+async function addLocation(
+  unlocated: BuildProblem,
+  building: Promise<BuildResponse>,
+): Promise<readonly BuildProblem[]> {
   const built = await building;
-  return !built.ok && built.problems.some(({ line }) => line !== undefined) ? built.problems : [refused];
+  return !built.ok && built.problems.some(({ line }) => line !== undefined) ? built.problems : [unlocated];
 }
 
-/** Frames of a session's stack are told apart by the cells that they are in. */
-const named = (code: string, entry: string): string => `${code}\n//# sourceURL=${SCRIPT_ORIGIN}${entry}`;
+/** Names the script after the cell, so that the frames of a session's stack show which cell they belong to. */
+const addSourceName = (code: string, entry: string): string => `${code}\n//# sourceURL=${SCRIPT_ORIGIN}${entry}`;
 
-function finishAlone({ entry, limits }: BuildRequest, source: string, module: CellModule): BuildResponse {
+function finishSelfContained({ entry, limits }: BuildRequest, source: string, module: CellModule): BuildResponse {
   const suffix = createHash("sha256").update(source).digest("hex").slice(0, 16);
-  const code = named(wrapCell(module.text, suffix), entry);
+  const code = addSourceName(wrapCell(module.text, suffix), entry);
   const bytes = Buffer.byteLength(code);
   if (bytes > limits.outputBytes) {
-    const message = `The cell has ${bytes} bytes; the limit outputBytes is ${limits.outputBytes} bytes`;
+    const message = `The bundle of the cell has ${bytes} bytes; the limit outputBytes is ${limits.outputBytes} bytes`;
     return { ok: false, problems: [{ message }] };
   }
   const map = { sources: [entry], sourcesContent: [source] };
   return {
     ok: true,
     code,
-    sourceMap: toOwnMap(map, wordMappings(code, module.text.split("\n").length), entry, source, module),
+    sourceMap: toCellSourceMap(map, wordMappings(code, module.text.split("\n").length), entry, source, module),
     exports: ["default"],
     inputs: [{ path: entry, bytes }],
     packages: [],
@@ -108,7 +116,7 @@ async function readCell(
   }
 }
 
-/** @param build a tool's build */
+/** @param build the build of a tool */
 export async function compileCell(
   request: BuildRequest,
   language: CellLanguage,
@@ -123,21 +131,29 @@ export async function compileCell(
       return { ok: false, problems: [{ message }] };
     }
     const module = await readCell(source, entry, language, esbuild);
-    if (module.standsAlone) return finishAlone(request, source, module);
-    // What was put around it does not count.
-    const room = { ...limits, sourceBytes: limits.sourceBytes + module.text.length - source.length };
-    const built = await build({ ...request, limits: room, files: { kind: "memory", files: { [entry]: module.text } } });
+    if (module.isSelfContained) return finishSelfContained(request, source, module);
+    // Generated text does not count against the limit.
+    const raisedLimits = { ...limits, sourceBytes: limits.sourceBytes + module.text.length - source.length };
+    const built = await build({
+      ...request,
+      limits: raisedLimits,
+      files: { kind: "memory", files: { [entry]: module.text } },
+    });
     if (!built.ok)
-      return { ok: false, problems: built.problems.map((one) => toOwnProblem(one, entry, source, module)) };
+      return { ok: false, problems: built.problems.map((one) => toCellProblem(one, entry, source, module)) };
     const map = JSON.parse(built.sourceMap) as SourceMap;
     const mappings = decodedMappings(new TraceMap(map as unknown as MapInput));
-    return { ...built, code: named(built.code, entry), sourceMap: toOwnMap(map, mappings, entry, source, module) };
+    return {
+      ...built,
+      code: addSourceName(built.code, entry),
+      sourceMap: toCellSourceMap(map, mappings, entry, source, module),
+    };
   } catch (error) {
     if (!(error instanceof BuildIssueError)) throw error;
     const { problem } = error;
     if (problem.line !== undefined || language !== "typescript") return { ok: false, problems: [problem] };
     const text = /\bexport\s+default\b/.test(source) ? source : `${source}\nexport default null;`;
     const building = build({ ...request, files: { kind: "memory", files: { [entry]: text } } });
-    return { ok: false, problems: await placed(problem, building) };
+    return { ok: false, problems: await addLocation(problem, building) };
   }
 }

@@ -1,4 +1,4 @@
-// What of a cell is more than JavaScript and types (enums, namespaces, parameter properties, decorators): esbuild makes JavaScript of it.
+// Lowers a cell whose syntax is more than JavaScript and types (enums, namespaces, parameter properties, decorators) with esbuild.
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import type { BuildFailure as EsbuildFailure } from "esbuild";
 import { BuildIssueError } from "../compile/build-messages.ts";
@@ -17,13 +17,13 @@ const OPTIONS = {
   sourcesContent: false,
   outfile: "/glovebox/cell.js",
   absWorkingDir: "/",
-  // What a cell imports is there for later ones, whether it uses it or not.
+  // Imports of a cell stay even if it does not use them: later cells may.
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, experimentalDecorators: false } },
   logLevel: "silent",
 } as const;
 
 function toProblem({ errors: [first] }: EsbuildFailure, file: string): BuildIssueError {
-  const { text = "The bundler gave up on this cell", location } = first ?? {};
+  const { text = "The bundler failed on this cell", location } = first ?? {};
   if (!location) return new BuildIssueError({ file, message: text });
   const { line, column, lineText } = location;
   return new BuildIssueError({ file, message: text, line, column: column + 1, lineText });
@@ -32,7 +32,7 @@ function toProblem({ errors: [first] }: EsbuildFailure, file: string): BuildIssu
 const isFailure = (thrown: unknown): thrown is EsbuildFailure =>
   Error.isError(thrown) && Array.isArray((thrown as Partial<EsbuildFailure>).errors);
 
-/** @throws {BuildIssueError} for a syntax error, and what no cell may have */
+/** @throws {BuildIssueError} for a syntax error or an export */
 export async function lowerCell(
   source: string,
   file: string,
@@ -53,8 +53,8 @@ export async function lowerCell(
     const module = await toCellModule(textOf(".js"), file, "javascript");
     return {
       ...module,
-      toOwnPlace: (place) => {
-        const own = module.toOwnPlace(place);
+      toCellLocation: (location) => {
+        const own = module.toCellLocation(location);
         return own && toAuthor(own);
       },
     };

@@ -1,25 +1,25 @@
-// AsyncLocalStorage across native `await`: V8 continues an async function where no guest's JavaScript sees it, so a bundle that names
-// node:async_hooks says itself where it stops and goes on (`Activation` in guest/platform/async-context.ts). Functions stay native: stack
-// traces, the number of turns and the debugger are what they were.
+// Keeps AsyncLocalStorage contexts across native `await`. V8 resumes an async function without running any JavaScript of the guest, so a
+// bundle that names node:async_hooks is rewritten to report where it suspends and resumes (`Activation` in
+// guest/platform/async-context.ts). Functions stay native: stack traces, the number of microtasks and the debugger do not change.
 import type { Options } from "acorn";
 import { childrenOf, collectVars, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 import { type Insertion, insertText, type MappedScript } from "./text-edits.ts";
 
-/** How the bundle asks for what it needs, and the names that nothing in it has. */
+/** Expressions and names that the rewritten code uses. Nothing else in the bundle has these names. */
 export interface ContextNames {
-  /** An expression: the class whose instances are activations. */
+  /** Expression that evaluates to the class of activations. */
   readonly source: string;
   readonly activationClass: string;
   readonly activation: string;
 }
 
-/** The word may stand anywhere, as in `process.getBuiltinModule("async_hooks")`: to be wrong costs time only. */
+/** The name may occur anywhere, as in `process.getBuiltinModule("async_hooks")`. A false positive only costs time. */
 export const needsContext = (code: string): boolean => code.includes("async_hooks");
 
-/** Its implicit awaits have no place in the text, so esbuild writes them out before they come here. */
+/** The implicit awaits of `await using` have no location in the text, so esbuild lowers them first. */
 export const hasImplicitAwaits = (code: string): boolean => /\bawait using\b/.test(code);
 
-/** One async function: what is put into it counts only if it ever waits. */
+/** One async function. Its insertions are used only if it contains an `await`. */
 interface AsyncScope {
   readonly insertions: Insertion[];
   waits: boolean;
@@ -27,7 +27,7 @@ interface AsyncScope {
 
 const isForAwait = (node: Syntax): boolean => node.type === "ForOfStatement" && node.await === true;
 
-/** A function's body may declare one name twice, as functions or as a function and a `var`; a block may not. */
+/** A function body may declare one name twice, as two functions or as a function and a `var`. A block may not. */
 function canBeBlock(body: Syntax): boolean {
   const functions = (body.body as readonly Syntax[]).filter(({ type }) => type === "FunctionDeclaration");
   if (functions.length === 0) return true;
@@ -37,13 +37,13 @@ function canBeBlock(body: Syntax): boolean {
   return new Set(names).size === names.length && !names.some((name) => vars.has(name));
 }
 
-/** Behind a body's directives. */
+/** Returns the offset after the directives of a body. */
 function startOf(body: Syntax): number {
   const directives = (body.body as readonly Syntax[]).filter(({ directive }) => typeof directive === "string");
   return directives.at(-1)?.end ?? body.start + 1;
 }
 
-/** The body of the function that a bundle is: `(async (…) => { … })`. */
+/** Returns the body of the function that a bundle consists of: `(async (…) => { … })`. */
 function bundleBody(program: Syntax): Syntax {
   const [{ expression }] = program.body as readonly [Syntax];
   return ((expression as Syntax).expression as Syntax).body as Syntax;
@@ -55,7 +55,7 @@ class ContextWriter {
   readonly #names: ContextNames;
   #scope: AsyncScope | undefined;
   #depth = 0;
-  /** Loops whose labels are enclosed with them. */
+  /** Loops that were enclosed together with their labels. */
   readonly #labelled = new Set<Syntax>();
 
   constructor(code: string, names: ContextNames) {
@@ -73,7 +73,7 @@ class ContextWriter {
     this.#depth -= 1;
   }
 
-  /** What opens stands inside what opened around it, and what closes likewise. */
+  /** Inserts text so that inner openings follow outer ones, and inner closings precede outer ones. */
   #open(at: number, text: string): void {
     this.#scope?.insertions.push({ at, text, rank: this.#depth });
   }
@@ -98,7 +98,7 @@ class ContextWriter {
     this.#scope = outer;
   }
 
-  /** An activation of its own for each call, which is told when the function is over. */
+  /** Gives each call its own activation, which is notified when the function ends. */
   #enclose(node: Syntax, body: Syntax): void {
     const { activation, activationClass } = this.#names;
     const begin = `let ${activation} = new ${activationClass}();`;
@@ -168,11 +168,11 @@ class ContextWriter {
     this.#open(right.start, `${activation}.each(`);
     this.#close(right.end, ")");
     this.#open(body.start, `{ ${activation}.caught(); `);
-    // Before what encloses the loop.
+    // Goes before the text that encloses the loop.
     this.#scope?.insertions.push({ at: body.end, text: " }", rank: -this.#depth - 1 });
   }
 
-  /** Where the loop ends, it may have waited for its iterator. A label stays at its loop. */
+  /** Restores the context after a loop, which may have waited for its iterator at its end. A label stays on its loop. */
   #encloseLoop(statement: Syntax, loop: Syntax): void {
     if (this.#labelled.has(loop)) return;
     this.#labelled.add(loop);
@@ -183,9 +183,9 @@ class ContextWriter {
 
 const PARSER_OPTIONS: Options = { ecmaVersion: "latest", sourceType: "script", preserveParens: true };
 
-/** @returns the script as it was when it never waits, or when only V8 can read it */
+/** Returns the script unchanged if it never awaits, or if its syntax is newer than the parser. */
 export async function keepContext(script: MappedScript, names: ContextNames): Promise<MappedScript> {
-  // Here, since few bundles need it.
+  // Imported lazily, because few bundles need it.
   const { parse } = await import("acorn");
   const writer = new ContextWriter(script.code, names);
   let program: Syntax;
@@ -193,7 +193,7 @@ export async function keepContext(script: MappedScript, names: ContextNames): Pr
     program = parse(script.code, PARSER_OPTIONS) as unknown as Syntax;
     writer.visit(program);
   } catch {
-    // Syntax that is newer than the parser, or nested too deep for it.
+    // Syntax that is newer than the parser, or nested too deeply for it.
     return script;
   }
   if (writer.insertions.length === 0) return script;

@@ -1,4 +1,5 @@
-// The parent's side of a build: starts the child in a process group of its own, bounds its time and its answer, and leaves nothing running.
+// The parent's side of a build: starts the child in its own process group, limits its time and the size of its response, and makes sure
+// that no process survives.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -7,12 +8,12 @@ import type { BundleLimits } from "../tool-bundle.ts";
 import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from "./build-messages.ts";
 import { BuildResponseSchema } from "./build-response.ts";
 
-/** A child that was told to end reaps esbuild and ends within a few ms; past this it is killed with its whole group. */
+/** Time in ms in which a child reaps esbuild and exits, usually a few ms. After it the child is killed with its process group. */
 const END_GRACE_MS = 250;
-const ANSWER_OVERHEAD_BYTES = 16 * 1024 * 1024;
-/** The child writes nothing, connects to nothing and starts nothing but esbuild; this costs no time that could be measured. */
+const RESPONSE_OVERHEAD_BYTES = 16 * 1024 * 1024;
+/** The child writes nothing, connects to nothing and starts nothing except esbuild. The flags have no measurable cost. */
 const PERMISSION_FLAGS = ["--permission", "--allow-fs-read=*", "--allow-child-process"];
-/** What is large lives in esbuild's process. */
+/** 512 MB are enough for the child, because large data lives in the process of esbuild. */
 const NODE_FLAGS = ["--no-warnings", "--max-old-space-size=512", ...PERMISSION_FLAGS];
 
 function bundleFailed(message: string, cause?: unknown): ToolError {
@@ -25,7 +26,7 @@ function cancelled(signal: AbortSignal | undefined): ToolError {
 
 function startChild(script: string): ChildProcess {
   return spawn(process.execPath, [...NODE_FLAGS, script], {
-    // A group of its own, so that esbuild can be killed with it. No environment: ESBUILD_BINARY_PATH would name what we run.
+    // An own process group, so that esbuild is killed too. An empty environment: ESBUILD_BINARY_PATH would choose the program to run.
     detached: true,
     env: {},
     cwd: "/",
@@ -43,12 +44,12 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    // The group is gone, or (Windows) there are none.
+    // The group is gone, or the platform (Windows) has no process groups.
     child.kill("SIGKILL");
   }
 }
 
-/** Lets the child reap esbuild and end; kills the whole group if it does not, or if it ended in another way than its own. */
+/** Lets the child reap esbuild and exit. Kills the process group if it does not exit in time, or exits with an error. */
 async function endChild(child: ChildProcess): Promise<void> {
   if (isRunning(child)) {
     child.stdin?.destroy();
@@ -56,43 +57,45 @@ async function endChild(child: ChildProcess): Promise<void> {
     await once(child, "exit").catch(() => undefined);
     clearTimeout(timer);
   }
-  // A child that was killed or crashed did not reap esbuild; one that ended in order leaves no group.
+  // A child that was killed or crashed did not reap esbuild. A child that exited normally leaves no group.
   if (child.exitCode !== 0) killGroup(child);
 }
 
-/** What the largest allowed bundle needs as JSON text: code and map escaped, the tool's own text in the map. */
-function maxAnswerBytes(limits: BundleLimits): number {
-  return 4 * (limits.outputBytes + limits.sourceBytes) + ANSWER_OVERHEAD_BYTES;
+/** Returns the size of the largest allowed response as JSON text: code and source map escaped, with the tool's own text in the map. */
+function maxResponseBytes(limits: BundleLimits): number {
+  return 4 * (limits.outputBytes + limits.sourceBytes) + RESPONSE_OVERHEAD_BYTES;
 }
 
-async function readAnswer(child: ChildProcess, maxBytes: number): Promise<string> {
+async function readResponse(child: ChildProcess, maxBytes: number): Promise<string> {
   const reader = new FrameReader(maxBytes);
   return await new Promise((resolve, reject) => {
-    child.once("error", (error) => reject(bundleFailed("The bundler's process could not be started", error)));
-    child.once("close", () => reject(bundleFailed("The bundler ended before it was done with this source")));
-    // A child that ends early closes the pipe under us; its end is what counts.
+    child.once("error", (error) => reject(bundleFailed("The process of the bundler could not be started", error)));
+    child.once("close", () =>
+      reject(bundleFailed("The process of the bundler exited before it had built this source")),
+    );
+    // A child that exits early closes the pipe while it is written to. Its exit is reported above.
     child.stdin?.on("error", () => undefined);
     child.stdout?.on("data", (chunk: Buffer) => {
       try {
         const text = reader.push(chunk);
         if (text !== undefined) resolve(text);
       } catch (error) {
-        reject(bundleFailed("The bundle and its source map are too large to take over", error));
+        reject(bundleFailed("The bundle and its source map are too large to transfer", error));
       }
     });
   });
 }
 
-function parseAnswer(text: string): BuildResponse {
+function parseResponse(text: string): BuildResponse {
   const parsed = BuildResponseSchema.safeParse(JSON.parse(text));
-  if (!parsed.success) throw bundleFailed("The bundler's answer was not what it should be", parsed.error);
+  if (!parsed.success) throw bundleFailed("The bundler sent an invalid response", parsed.error);
   return parsed.data;
 }
 
-/** Rejects when the build's time is up or its caller has gone; `disarm` ends the watch. */
-function watchEnd(limits: BundleLimits, signal?: AbortSignal): { readonly ended: Promise<never>; disarm(): void } {
+/** Rejects when the time of the build is up or the caller aborts. `disarm` removes the timer and the listener. */
+function watchDeadline(limits: BundleLimits, signal?: AbortSignal): { readonly ended: Promise<never>; disarm(): void } {
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  const message = `Building the tool took longer than it may; the limit timeoutMs is ${limits.timeoutMs} ms`;
+  const message = `Build timed out; the limit timeoutMs is ${limits.timeoutMs} ms`;
   const timer = setTimeout(() => reject(bundleFailed(message)), limits.timeoutMs);
   const onAbort = (): void => reject(cancelled(signal));
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -104,18 +107,18 @@ function watchEnd(limits: BundleLimits, signal?: AbortSignal): { readonly ended:
 }
 
 /**
- * Runs one build in a fresh child; when this settles, neither the child nor esbuild is left.
+ * Runs one build in a fresh child process. When the promise settles, neither the child nor esbuild is running.
  * @throws {ToolError} BUNDLE_FAILED, CANCELLED, INTERNAL
  */
 export async function runBuild(request: BuildRequest, signal?: AbortSignal): Promise<BuildResponse> {
   const { buildChildPath } = await loadSandboxArtifacts();
   if (signal?.aborted) throw cancelled(signal);
-  const { ended, disarm } = watchEnd(request.limits, signal);
+  const { ended, disarm } = watchDeadline(request.limits, signal);
   const child = startChild(buildChildPath);
   try {
-    const answer = readAnswer(child, maxAnswerBytes(request.limits));
+    const response = readResponse(child, maxResponseBytes(request.limits));
     child.stdin?.write(encodeFrame(request));
-    return parseAnswer(await Promise.race([answer, ended]));
+    return parseResponse(await Promise.race([response, ended]));
   } finally {
     disarm();
     await endChild(child);

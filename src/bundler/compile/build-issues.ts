@@ -1,4 +1,4 @@
-// esbuild's messages as problems for a person: paths of the tool and its packages only, columns in characters, our own words.
+// Turns the messages of esbuild into problems for a person: paths of the tool and its packages only, and columns counted in characters.
 import { resolve } from "node:path";
 import type { Location, Message } from "esbuild";
 import type { PackageStore } from "../locate/package-store.ts";
@@ -10,10 +10,10 @@ const MAX_MESSAGE_LENGTH = 500;
 const MAX_LINE_LENGTH = 200;
 
 const RUNTIME_IMPORT: Pick<BuildProblem, "message" | "hint"> = {
-  message: "Cannot import a path that is known only when the tool runs",
-  hint: "import() and require() take a constant string",
+  message: "Cannot import a path that is computed at run time",
+  hint: "import() and require() need a constant string",
 };
-/** Messages of the scan that esbuild does not count as errors, but that mean an import cannot work. */
+/** Warnings of the scan that mean that an import cannot work. */
 export const FATAL_WARNINGS: ReadonlySet<string> = new Set([
   "unsupported-dynamic-import",
   "unsupported-require-call",
@@ -22,7 +22,7 @@ export const FATAL_WARNINGS: ReadonlySet<string> = new Set([
 const GLOB_FAILURE = /^Could not resolve (?:import|require)\(/;
 const UNRESOLVED = /^Could not resolve "((?:[^"\\]|\\.)*)"/;
 
-/** Source text ends up in terminals: no escape sequences, and nothing that reorders a line. */
+/** Source text is printed in terminals, so escape sequences and characters that reorder a line are removed. */
 const INVISIBLE = /(?!\t)[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
 function clean(text: string, length: number): string {
@@ -43,7 +43,7 @@ export interface ProblemContext {
   readonly workingDirectory: string;
 }
 
-/** The author's name for a file that esbuild names: `tool:lib/x.ts`, or a path relative to the working directory. */
+/** Returns the author's name for a file that esbuild names: `tool:lib/x.ts`, or a path relative to the working directory. */
 export function displayFile(file: string, context: ProblemContext): string | undefined {
   const prefix = `${NAMESPACES.tool}:`;
   if (file.startsWith(prefix)) return file.slice(prefix.length);
@@ -60,7 +60,7 @@ function issueLocationOf(location: Location | null, context: ProblemContext): Pa
   // Only lines of the tool itself are quoted.
   const lines = location.file.startsWith(`${NAMESPACES.tool}:`) ? (context.texts.get(file)?.split("\n") ?? []) : [];
   const last = lines.at(-1);
-  // "Unexpected end of file" is in the line that we put after the file's own.
+  // "Unexpected end of file" is on the line that was appended after the file's own.
   if (last !== undefined && location.line > lines.length) return quoteLine(file, lines.length, last.length + 1, last);
   return quoteLine(file, location.line, column, lines[location.line - 1]);
 }
@@ -70,31 +70,31 @@ function quoteLine(file: string, line: number, column: number, lineText: string 
   return { file, line, column, lineText: clean(lineText, MAX_LINE_LENGTH) };
 }
 
-/** Whether esbuild read the file itself, unguarded: a package.json, which may be a link to anything. */
+/** Tells whether esbuild read the file without the plugin's check. It does so with each package.json, which may link to any file. */
 function isUnguarded(location: Location, context: ProblemContext): boolean {
   if (location.file.startsWith(`${NAMESPACES.tool}:`)) return false;
   return !context.store.loaded.has(resolve(context.workingDirectory, location.file));
 }
 
-/** esbuild's own words without our namespaces, and without a path of the host, though none is known that comes this far. */
+/** Returns esbuild's text without internal namespaces and without host paths. No message is known to contain a host path here. */
 function reword(text: string, { workingDirectory }: ProblemContext): string {
-  const words = text.replaceAll(`"${NAMESPACES.tool}:`, '"');
-  return workingDirectory === "/" ? words : words.replaceAll(workingDirectory, "");
+  const shown = text.replaceAll(`"${NAMESPACES.tool}:`, '"');
+  return workingDirectory === "/" ? shown : shown.replaceAll(workingDirectory, "");
 }
 
 function toProblem(message: Message, context: ProblemContext): BuildProblem {
-  const place = issueLocationOf(message.location, context);
+  const location = issueLocationOf(message.location, context);
   if (message.pluginName !== "") {
-    return { ...place, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
+    return { ...location, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
   }
-  if (message.location === null) return { message: "The bundler cannot build this source" };
+  if (message.location === null) return { message: "The bundler failed to build this source" };
   if (isUnguarded(message.location, context)) {
-    return { message: "A package.json of the store cannot be used", hint: "it must be a file of valid JSON" };
+    return { message: "A package.json in the package store is invalid", hint: "it must be a file of valid JSON" };
   }
-  if (FATAL_WARNINGS.has(message.id) || GLOB_FAILURE.test(message.text)) return { ...place, ...RUNTIME_IMPORT };
+  if (FATAL_WARNINGS.has(message.id) || GLOB_FAILURE.test(message.text)) return { ...location, ...RUNTIME_IMPORT };
   const unresolved = UNRESOLVED.exec(message.text)?.[1];
-  if (unresolved !== undefined) return { ...place, ...explainUnresolved(unresolved, context.store) };
-  return { ...place, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
+  if (unresolved !== undefined) return { ...location, ...explainUnresolved(unresolved, context.store) };
+  return { ...location, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
 }
 
 export function toProblems(messages: readonly Message[], context: ProblemContext): BuildProblem[] {

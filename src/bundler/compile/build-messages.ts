@@ -1,8 +1,8 @@
-// What the bundler and its child process say to each other: types, and frames of a length and JSON text. No zod here: the
-// child starts for each build and must start fast; the parent's check of an answer is in build-response.ts.
+// The messages between the bundler and its child process: their types, and frames of a length and JSON text. This file does not import zod,
+// because the child starts for each build and must start fast. build-response.ts validates responses in the parent.
 import type { BundleInput, BundleLimits, CellLanguage } from "../tool-bundle.ts";
 
-/** Where a tool's own files are: in memory, or below a real (symlink-free) folder that none of its imports may leave. */
+/** Location of the tool's own files: in memory, or below a real (symlink-free) folder that none of its imports may leave. */
 export type ToolFilesLocation =
   | { readonly kind: "memory"; readonly files: { readonly [path: string]: string } }
   | { readonly kind: "folder"; readonly folder: string };
@@ -14,29 +14,29 @@ export interface BuildRequest {
   readonly stores: readonly string[];
   /** Real paths of the folders in which linked packages may lie. */
   readonly linked: readonly string[];
-  /** The entry, the only file, is a script in sloppy mode. */
+  /** True if the only file, the entry, is a script in sloppy mode. */
   readonly isScript?: true | undefined;
-  /** Packages that the tool itself may import; those bring what they depend on. `null` allows all of the store. */
+  /** Packages that the tool itself may import, together with their dependencies. `null` allows every package of the store. */
   readonly allowPackages: readonly string[] | null;
   readonly limits: BundleLimits;
   /** The file behind `glovebox/tool`. */
   readonly guestModule: string;
-  /** The entry, which is in memory, is a cell of a session. */
+  /** Set if the entry, which is in memory, is a session cell. */
   readonly cell?: { readonly language: CellLanguage; readonly version: number } | undefined;
 }
 
-/** One thing wrong with the source. `line` and `column` count from 1. */
+/** One problem in the source. `line` and `column` count from 1. */
 export interface BuildProblem {
   readonly message: string;
   readonly file?: string | undefined;
   readonly line?: number | undefined;
   readonly column?: number | undefined;
   readonly lineText?: string | undefined;
-  /** What would be allowed instead. */
+  /** What to do instead. */
   readonly hint?: string | undefined;
 }
 
-/** A file that a build read. A cached bundle is good for as long as its dependencies are what they were. */
+/** A file that a build read. A cached bundle is valid as long as its dependencies are unchanged. */
 export interface BuildDependency {
   readonly path: string;
   readonly owner: "tool" | "package";
@@ -56,7 +56,7 @@ export interface BuildSuccess {
   readonly packages: readonly string[];
   readonly dynamicCode: readonly string[];
   readonly dependencies: readonly BuildDependency[];
-  /** Paths that were looked for in vain: were one to appear, the same source could build to something else. */
+  /** Paths that were looked up and missing. If one appears, the same source may build to a different bundle. */
   readonly absent: readonly string[];
 }
 
@@ -67,7 +67,7 @@ export interface BuildFailure {
 
 export type BuildResponse = BuildSuccess | BuildFailure;
 
-/** The source is at fault, and this says how. Thrown in the child and in the parent; becomes a BUNDLE_FAILED at the edge. */
+/** A problem in the source. Thrown in the child and in the parent, and reported to the caller as BUNDLE_FAILED. */
 export class BuildIssueError extends Error {
   override readonly name = "BuildIssueError";
   readonly problem: BuildProblem;
@@ -87,7 +87,7 @@ export function encodeFrame(message: BuildRequest | BuildResponse): Buffer {
   return Buffer.concat([header, body]);
 }
 
-/** Gathers one frame from the chunks of a stream; a frame larger than `maxBytes` is refused by its header alone. */
+/** Collects one frame from the chunks of a stream. A frame larger than `maxBytes` is rejected as soon as its header has arrived. */
 export class FrameReader {
   readonly #maxBytes: number;
   readonly #chunks: Buffer[] = [];
@@ -99,8 +99,8 @@ export class FrameReader {
   }
 
   /**
-   * The frame's text once it is whole, `undefined` until then.
-   * @throws {RangeError} when the frame is larger than it may be
+   * Returns the text of the frame once it is complete, `undefined` before.
+   * @throws {RangeError} when the frame is larger than `maxBytes`
    */
   push(chunk: Buffer): string | undefined {
     this.#chunks.push(chunk);

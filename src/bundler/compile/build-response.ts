@@ -1,4 +1,4 @@
-// The parent's check of its child's answer: the child has read hostile source, so its answer is hostile until parsed.
+// Validates the response of the child in the parent. The child has read hostile source, so its response is untrusted.
 import { z } from "zod";
 import type { BuildResponse } from "./build-messages.ts";
 
@@ -24,7 +24,7 @@ const DependencySchema = z.strictObject({
   sha256: text(64),
 });
 
-/** Files that may be read besides those that are counted: a manifest for each folder of a package. */
+/** Maximum length of a list. It exceeds the limit on files, because one manifest per package folder is read without being counted. */
 const MAX_LIST_LENGTH = 100_000;
 const list = <Item extends z.ZodType>(item: Item) => z.array(item).max(MAX_LIST_LENGTH);
 

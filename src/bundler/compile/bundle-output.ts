@@ -1,8 +1,8 @@
-// esbuild's output as a bundle's `code` and `sourceMap`: one classic script, and paths that say nothing of the host.
+// Turns esbuild's output into the `code` and `sourceMap` of a bundle: one classic script, and no path that discloses the host.
 import { resolve } from "node:path";
 import { CELL_MAIN } from "../cells/cell.ts";
 
-/** Where esbuild pretends to write: its source map's paths are relative to this folder. */
+/** Folder of the output, which is never written. The paths in esbuild's source map are relative to it. */
 const OUTPUT_FOLDER = "/glovebox";
 export const OUTPUT_FILE = `${OUTPUT_FOLDER}/tool.js`;
 
@@ -10,15 +10,15 @@ const MODULE_COMMENT = /^\/\/ (.+)$/;
 const COMMONJS_KEY = /^( {2})"(.+)"(\((?:exports|module|exports, module)?\) \{)$/;
 
 export interface OutputNames {
-  /** The name for a path that esbuild prints (relative to its working directory). */
+  /** Display name of each path that esbuild prints (relative to its working directory). */
   readonly ofPrinted: ReadonlyMap<string, string>;
-  /** The name for a source of esbuild's map: `tool:x.ts`, or a path relative to {@link OUTPUT_FOLDER}; `undefined` for a stranger. */
+  /** Returns the name of a source in esbuild's map: `tool:x.ts`, or a path relative to {@link OUTPUT_FOLDER}. `undefined` if unknown. */
   ofSource(source: string): string | undefined;
-  /** The text of a source of the tool itself. */
+  /** Returns the text of a source of the tool itself. */
   textOf(name: string): string | undefined;
 }
 
-/** esbuild names each module in a comment, and CommonJS ones in a key too; neither line carries a mapping. */
+/** Renames modules where esbuild names them: in a comment, and for CommonJS modules also in a key. Neither line carries a mapping. */
 function renameModules(code: string, names: ReadonlyMap<string, string>): string {
   if ([...names].every(([printed, name]) => printed === name)) return code;
   const lines = code.split("\n").map((line) => {
@@ -32,8 +32,8 @@ function renameModules(code: string, names: ReadonlyMap<string, string>): string
 }
 
 /**
- * An async arrow around the module's code, so that top-level await works, and so that `arguments` is as unbound as in a
- * module. The line breaks keep a comment at the end of the code from swallowing the end of the wrapper.
+ * Wraps the code in an async arrow function, so that top-level await works and `arguments` is unbound, as in a module. The line breaks keep
+ * a comment at the end of the code from commenting out the end of the wrapper.
  */
 export function wrapCode(
   code: string,
@@ -45,7 +45,7 @@ export function wrapCode(
   return `(async (${parameters.join(", ")}) => {${directive}${preamble}\n${renameModules(code, names.ofPrinted)}\n})`;
 }
 
-/** The same around a cell that imports nothing: its only export is what is registered. */
+/** Wraps a cell that imports nothing, and registers its only export. */
 export function wrapCell(module: string, suffix: string): string {
   const register = `__glovebox_register_${suffix}`;
   const code = module.replace(
@@ -56,8 +56,8 @@ export function wrapCell(module: string, suffix: string): string {
 }
 
 /**
- * Some packages read getters of `SharedArrayBuffer.prototype` while they load, to tell later what is shared memory. Where guests have
- * none, nothing is: the getters throw, as for any other object.
+ * Declares a replacement for `SharedArrayBuffer.prototype`. Some packages read its getters while they load, to recognize shared memory
+ * later. Where guests have no shared memory, the getters throw, as they do for any other object.
  */
 export const sharedPrototypeText = (name: string): string =>
   `const ${name} = globalThis.SharedArrayBuffer?.prototype ?? { get byteLength() { throw new TypeError("There is no shared memory"); }, get growable() { throw new TypeError("There is no shared memory"); } };`;
@@ -68,7 +68,7 @@ interface EsbuildSourceMap {
   readonly names: readonly string[];
 }
 
-/** @throws {Error} when the map names a file that the build did not load: nothing of the host may come along */
+/** @throws {Error} when the map names a file that the build did not load, because that could disclose a path of the host */
 export function finishSourceMap(text: string, names: OutputNames): string {
   const map = JSON.parse(text) as EsbuildSourceMap;
   const sources = map.sources.map((source) => {
@@ -80,7 +80,7 @@ export function finishSourceMap(text: string, names: OutputNames): string {
     version: 3,
     sources,
     sourcesContent: sources.map((name) => names.textOf(name) ?? null),
-    // The wrapper's first line.
+    // The semicolon skips the first line of the wrapper.
     mappings: `;${map.mappings}`,
     names: map.names,
   });

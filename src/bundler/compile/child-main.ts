@@ -1,5 +1,6 @@
-// The bundler's child process: reads one request, builds, writes one answer, ends. The one importer of esbuild. It ends too when
-// its parent does, and when a build takes too much memory; its parent kills it, and esbuild with it, when it takes too long.
+// The bundler's child process: reads one request, builds it, writes one response and exits. It is the only importer of esbuild. It also
+// exits when its parent does or when a build uses too much memory. If a build takes too long, the parent kills the child together with
+// esbuild.
 import type { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
@@ -9,11 +10,11 @@ import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from 
 import { compileTool } from "./compile-tool.ts";
 import type { RunEsbuild } from "./link-tool.ts";
 
-/** Esbuild grew by 1 GB a second in the worst case seen: 20 ms are 20 MB. */
+/** Interval of the memory check. In the worst observed case esbuild grew by 1 GB per second: 20 MB per interval. */
 const MEMORY_CHECK_MS = 20;
 const STOP_GRACE_MS = 100;
 
-/** esbuild's native service, as Node tells of it; esbuild's own API keeps its process to itself. */
+/** The native process of esbuild. esbuild's API does not expose it, so it is taken from Node's diagnostics channel. */
 let service: ChildProcess | undefined;
 subscribe("child_process", (message) => {
   service = (message as { process: ChildProcess }).process;
@@ -26,7 +27,7 @@ async function endService(signal: NodeJS.Signals): Promise<void> {
   await Promise.race([exited, sleep(STOP_GRACE_MS)]);
 }
 
-/** Resident bytes of the esbuild service; 0 where /proc does not tell. */
+/** Returns the resident bytes of the esbuild process, or 0 where /proc is unavailable. */
 function serviceMemory(): number {
   try {
     const status = readFileSync(`/proc/${service?.pid}/status`, "utf8");
@@ -36,15 +37,18 @@ function serviceMemory(): number {
   }
 }
 
-/** Settles only once the build has taken more than it may. */
+/** Resolves only when the build exceeds its memory limit. */
 async function watchMemory(limitMiB: number): Promise<BuildResponse> {
   while (serviceMemory() + process.memoryUsage.rss() <= limitMiB * 1024 * 1024) await sleep(MEMORY_CHECK_MS);
-  const message = `Building the tool took more memory than it may; the limit memoryMiB is ${limitMiB} MiB`;
-  return { ok: false, problems: [{ message, hint: "the source nests or multiplies something too deep to build" }] };
+  const message = `Build ran out of memory; the limit memoryMiB is ${limitMiB} MiB`;
+  return {
+    ok: false,
+    problems: [{ message, hint: "simplify source that is deeply nested or expands to a very large value" }],
+  };
 }
 
 async function readRequest(): Promise<BuildRequest> {
-  // The parent is trusted, and what it sends is bounded by its own limits.
+  // The parent is trusted, and its own limits bound the request.
   const reader = new FrameReader(2 ** 31);
   return await new Promise((resolve) => {
     process.stdin.on("data", (chunk: Buffer) => {
@@ -54,24 +58,24 @@ async function readRequest(): Promise<BuildRequest> {
   });
 }
 
-async function answer(request: BuildRequest, build: RunEsbuild): Promise<BuildResponse> {
+async function respond(request: BuildRequest, build: RunEsbuild): Promise<BuildResponse> {
   try {
     return await Promise.race([compileTool(request, build), watchMemory(request.limits.memoryMiB)]);
   } catch {
-    // esbuild's service died (a stack overflow, say), or an answer of it made no sense: its own words may name host paths.
-    return { ok: false, problems: [{ message: "The bundler gave up on this source" }] };
+    // The process of esbuild died (for example by a stack overflow) or sent an invalid response. Its own message may name host paths.
+    return { ok: false, problems: [{ message: "The bundler failed on this source" }] };
   }
 }
 
 async function main(): Promise<void> {
-  // The parent holds our stdin open for as long as it wants us.
+  // The parent keeps stdin open for as long as it needs the child.
   process.stdin.on("end", async () => {
     await endService("SIGKILL");
     process.exit(0);
   });
   const request = await readRequest();
-  // A cell may do without it.
-  const response = await answer(request, async (options) => (await import("esbuild")).build(options));
+  // Imported lazily, because a cell may not need esbuild.
+  const response = await respond(request, async (options) => (await import("esbuild")).build(options));
   await endService("SIGKILL");
   process.stdout.write(encodeFrame(response), () => process.exit(0));
 }

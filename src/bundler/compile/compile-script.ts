@@ -1,19 +1,20 @@
-// A tool that is a script in sloppy mode: `with`, implicit globals, octal literals and `return` at its top level. esbuild makes modules,
-// so the script's text stays out of the build: it becomes a function at the end of the bundle, and the built entry calls it.
+// Supports a tool that is a script in sloppy mode: `with`, implicit globals, octal literals and `return` at its top level. esbuild reads
+// modules only, so the text of the script stays out of the build: it becomes a function at the end of the bundle, which the built entry
+// calls.
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { parse } from "acorn";
 import { BuildIssueError, type BuildProblem } from "./build-messages.ts";
 import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 
-/** The script as the body of a function; its first line is the second. */
+/** Wraps the script as the body of a function. Its first line becomes the second. */
 const BODY_START = "async function script(input, ctx) {\n";
 const BODY_END = "\n}";
 
 export interface Script {
-  /** The entry that is built in the script's place. */
+  /** Source of the entry that is built instead of the script. */
   readonly module: string;
-  /** Goes to the end of the bundle. */
+  /** Function to append to the bundle. */
   readonly text: string;
   readonly source: string;
 }
@@ -30,14 +31,14 @@ function isFailure(
   return error instanceof SyntaxError && "loc" in error;
 }
 
-/** The statements of a script, or why it is none. */
+/** Returns the statements of a script, or the reason why it is not a script. */
 function parseBody(source: string): readonly Syntax[] | Failure {
-  // A hashbang is a comment at the start of a file only.
+  // A hashbang is allowed at the start of a file only.
   const text = `${BODY_START}${source.replace(/^#!/, "//")}${BODY_END}`;
   try {
     const program = parse(text, { ecmaVersion: "latest", sourceType: "script" }) as unknown as Syntax;
     const [script, ...others] = program.body as readonly Syntax[];
-    // A brace too many would end the function that the script is put into.
+    // An extra closing brace would end the function around the script.
     if (script?.type !== "FunctionDeclaration" || others.length > 0) {
       return { message: 'Unexpected "}"', line: 1, column: 1 };
     }
@@ -64,7 +65,7 @@ function collectRequires(node: Syntax, found: Set<string>): void {
   for (const child of childrenOf(node)) collectRequires(child, found);
 }
 
-/** The script with a `return` before its last expression: its value is the output where the script returns none. */
+/** Inserts `return` before the last expression: its value is the output of a script that does not return. */
 function returnLast(source: string, statements: readonly Syntax[]): string {
   const last = statements.at(-1);
   if (last?.type !== "ExpressionStatement" || last.directive !== undefined) return source;
@@ -72,7 +73,7 @@ function returnLast(source: string, statements: readonly Syntax[]): string {
   return `${source.slice(0, at)}return ${source.slice(at)}`;
 }
 
-/** @throws {BuildIssueError} for what is not a script */
+/** @throws {BuildIssueError} when the text is not a script */
 export function toScript(source: string, file: string): Script {
   const parsed = parseBody(source);
   if (isFailed(parsed)) {
@@ -103,14 +104,14 @@ interface Output {
   readonly sourceMap: string;
 }
 
-/** Puts the script's function before the end of the bundle, and its places into the map. */
+/** Inserts the function of the script before the end of the bundle, and adds its mappings to the source map. */
 export function appendScript({ code, sourceMap }: Output, { text, source }: Script, file: string): Output {
   const end = code.lastIndexOf("\n})");
   const whole = `${code.slice(0, end)}\n${text}${code.slice(end)}`;
   const map = JSON.parse(sourceMap) as { sources: string[]; sourcesContent: (string | null)[]; names: string[] };
   const known = map.sources.indexOf(file);
   const index = known < 0 ? map.sources.length : known;
-  // The built entry is ours: only what maps to packages stays.
+  // The built entry is generated, so only mappings to packages stay.
   const decoded = decodedMappings(new TraceMap(sourceMap)).map((segments) =>
     segments.filter((segment) => segment[1] !== index).map((segment): SourceMapSegment => [...segment]),
   );
@@ -139,12 +140,12 @@ function returnsAtTop(node: Syntax): boolean {
 /** Hint for a text that is a script and not a module. */
 export const SCRIPT_HINT = 'this text is a script and not a module; mode: "script" in the tool\'s input runs it';
 
-/** Whether a text that could not be built as a module is a script. */
+/** Tells whether a text that could not be built as a module is a script. */
 export function isScript(source: string): boolean {
   return !isFailed(parseBody(source));
 }
 
-/** A script that esbuild takes for a CommonJS module, which exports nothing. */
+/** Finds a script that esbuild treats as a CommonJS module without exports. */
 export function findScriptProblem(source: string, file: string): BuildProblem | undefined {
   if (HAS_EXPORTS.test(source) || !/\breturn\b/.test(source)) return undefined;
   const parsed = parseBody(source);

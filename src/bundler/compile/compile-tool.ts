@@ -1,11 +1,11 @@
-// One build, inside the child: scans the tool's own files, links them with their packages, and finishes the output.
+// Runs one build inside the child process: scans the tool's own files, links them with their packages, and finishes the output.
 import { dirname, relative, resolve } from "node:path";
 import type { BuildResult, Metafile } from "esbuild";
 import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/node-builtins.ts";
 import { compileCell } from "../cells/compile-cell.ts";
 import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
 import { FileManifest } from "../locate/file-manifest.ts";
-import { placeNames, placesText, TOOL_FOLDER } from "../locate/package-locations.ts";
+import { locationNames, locationsText, TOOL_FOLDER } from "../locate/package-locations.ts";
 import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
 import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
@@ -40,29 +40,29 @@ function contextNames(build: Build): ContextNames {
   return { source, activationClass: `Activation_${suffix}`, activation: `$a${suffix.slice(0, 8)}` };
 }
 
-/** Our own file; a dependency like any other, so that an upgrade of Glovebox makes bundles anew. */
-function readGuestModule(path: string, ledger: FileManifest): ImportPolicyOptions["guestModule"] {
+/** Reads the file behind `glovebox/tool`. It is recorded as a dependency, so that an upgrade of Glovebox rebuilds bundles. */
+function readGuestModule(path: string, fileManifest: FileManifest): ImportPolicyOptions["guestModule"] {
   const realPath = realPathOf(path) ?? path;
   const read = readContainedFile([dirname(realPath)], realPath, Number.POSITIVE_INFINITY);
   if (read.kind !== "file") throw new Error("Expected the module behind glovebox/tool next to the bundler");
-  ledger.record("package", read.file);
+  fileManifest.record("package", read.file);
   return { contents: read.file.contents, path };
 }
 
 function prepare(request: BuildRequest, script: Script | undefined): Build {
-  const ledger = new FileManifest(request.limits);
-  const files = new ToolFiles(request.files, ledger);
-  const store = new PackageStore(request.stores, request.linked, ledger);
+  const fileManifest = new FileManifest(request.limits);
+  const files = new ToolFiles(request.files, fileManifest);
+  const store = new PackageStore(request.stores, request.linked, fileManifest);
   const outermost = request.stores.at(-1);
-  const guestModule = readGuestModule(request.guestModule, ledger);
+  const guestModule = readGuestModule(request.guestModule, fileManifest);
   return {
     request,
     script,
-    ledger,
+    fileManifest,
     files,
     store,
     context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
-    policy: { request, files, store, guestModule, scanned: new Set(), placed: new Map() },
+    policy: { request, files, store, guestModule, scanned: new Set(), locatedTexts: new Map() },
   };
 }
 
@@ -76,13 +76,13 @@ function failure(problem: BuildFailure["problems"][number]): BuildFailure {
   return { ok: false, problems: [problem] };
 }
 
-/** Static imports cannot be left over; a `require` or `import()` that a package guards may be: it fails when it is reached. */
+/** Returns a static import that was not bundled. A `require` or `import()` may stay external: it fails when it is reached. */
 function findLeftover(metafile: Metafile | undefined): string | undefined {
   const { imports } = codeOutput(metafile);
   return imports.find((item) => item.external === true && item.kind === "import-statement")?.path;
 }
 
-/** Sources without an author: our stubs, and modules that are switched off. */
+/** Display names of generated sources: entry stubs, built-ins, and modules that are switched off. */
 const OWN_SOURCES = [
   [`${NAMESPACES.entry}:`, "glovebox/entry"],
   [`${NAMESPACES.builtin}:`, "glovebox/builtin"],
@@ -110,7 +110,7 @@ function namesFor(build: Build): OutputNames {
   };
 }
 
-/** By the name that esbuild prints of a module: its package, or its file among the tool's own; nothing for modules of ours. */
+/** Maps the module names that esbuild prints to a package or a file of the tool. Generated modules map to `undefined`. */
 function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string | undefined> {
   const labels = Object.keys(metafile?.inputs ?? {}).map((file): [string, string | undefined] => {
     const path = displayFile(file, context);
@@ -120,7 +120,7 @@ function labelsOf({ store, context }: Build, metafile: Metafile | undefined): Re
   return new Map(labels);
 }
 
-/** Packages and files of the tool that use dynamic code; in a script's place stands a module of ours. */
+/** Returns the packages and files of the tool that use dynamic code. A script is not part of the linked modules, so it is added. */
 function dynamicCodeOf(build: Build, linked: string, metafile: Metafile | undefined): readonly string[] {
   const { script, request } = build;
   const modules = splitModules(linked, labelsOf(build, metafile));
@@ -140,7 +140,7 @@ function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSucc
   return { inputs, packages: [...packages].sort() };
 }
 
-/** Paths of the package files of which something is in the output, with their sizes. */
+/** Returns the paths and sizes of the package files that contribute to the output. */
 function bundledFiles(
   build: Build,
   metafile: Metafile | undefined,
@@ -152,27 +152,27 @@ function bundledFiles(
   });
 }
 
-/** The data files that the bundled packages read, held to the limit together with their code. */
+/** Collects the data files that the bundled packages read. Code and data together must not exceed `packageBytes`. */
 function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFiles {
   const bundled = bundledFiles(build, metafile);
   const data = new DataFiles(build.store);
   for (const [path] of bundled) {
-    const text = build.policy.placed.get(path);
+    const text = build.policy.locatedTexts.get(path);
     if (text !== undefined) data.add(path, text);
   }
-  build.ledger.checkBundled(bundled.reduce((sum, [, bytes]) => sum + bytes, data.bytes));
+  build.fileManifest.checkBundled(bundled.reduce((sum, [, bytes]) => sum + bytes, data.bytes));
   return data;
 }
 
-/** What stands before the linked code, on its first line: the names that it uses and that no module declares. */
+/** Returns the first line of the bundle: declarations of the generated names that the linked code uses. */
 function preambleOf(build: Build, linked: string, data: DataFiles): string {
   const [, useBuiltin] = parameterNames(build);
   const shared = sharedPrototypeName(build);
-  const places = placeNames(nameSuffix(build));
+  const locations = locationNames(nameSuffix(build));
   return [
     linked.includes(shared) ? sharedPrototypeText(shared) : "",
-    Object.values(places).some((name) => linked.includes(name))
-      ? placesText(places, `${TOOL_FOLDER}/${build.request.entry}`)
+    Object.values(locations).some((name) => linked.includes(name))
+      ? locationsText(locations, `${TOOL_FOLDER}/${build.request.entry}`)
       : "",
     data.files.length > 0
       ? `${useBuiltin}("node-fs", ${JSON.stringify(PACKAGE_FILES_EXPORT)})(${dataFilesText(data)});`
@@ -185,7 +185,7 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   if (leftover !== undefined)
     return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
   const names = namesFor(build);
-  // Old CommonJS packages assign undeclared variables and use a global `this`.
+  // Old CommonJS packages assign undeclared variables and use a global `this`, so they need sloppy mode.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
   const linked = textOf(result.outputFiles, ".js");
@@ -212,12 +212,12 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
     exports,
     ...summarize(build, result.metafile),
     dynamicCode: dynamicCodeOf(build, linked, result.metafile),
-    dependencies: build.ledger.dependencies,
-    absent: build.ledger.absent,
+    dependencies: build.fileManifest.dependencies,
+    absent: build.fileManifest.absent,
   };
 }
 
-/** The text of a tool that is one source in memory. */
+/** Returns the text of a tool that is one source in memory. */
 function onlyText({ request, script }: Build): string | undefined {
   if (request.files.kind !== "memory" || script !== undefined || request.cell !== undefined) return undefined;
   const texts = Object.values(request.files.files);
@@ -229,7 +229,7 @@ function findScript(build: Build): BuildFailure["problems"][number] | undefined 
   return text === undefined ? undefined : findScriptProblem(text, build.request.entry);
 }
 
-/** Names the option that runs a script where a script could not be built as a module. */
+/** Adds the hint about `mode: "script"` where a script could not be built as a module. */
 function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
   const text = onlyText(build);
   const [first, ...others] = failed.problems;
@@ -243,7 +243,7 @@ async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse
   if ("ok" in scan) return suggestScript(build, scan);
   const problem = findScript(build);
   if (problem !== undefined) return failure(problem);
-  // The scan's entry is the tool's own, so that esbuild tells its exports, `export *` and CommonJS included.
+  // The scan starts at the tool's own entry, so esbuild reports its exports, including those of `export *` and CommonJS.
   const exports = codeOutput(scan.metafile).exports;
   if (!exports.includes("default")) {
     const text = onlyText(build);
@@ -259,7 +259,7 @@ async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse
   return "ok" in link ? link : await finish(build, exports, link);
 }
 
-/** The request as it is built: in a script's place stands a module that calls it. */
+/** Returns the request to build. A script is replaced by a module that calls it. */
 function withScript(request: BuildRequest): { readonly built: BuildRequest; readonly script: Script | undefined } {
   const { files, entry } = request;
   if (request.isScript !== true || files.kind !== "memory") return { built: request, script: undefined };
@@ -281,7 +281,7 @@ async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildR
   }
 }
 
-/** Builds a tool, or a cell; what is wrong with its source comes back as problems, what is wrong with us is thrown. */
+/** Builds a tool or a cell. Problems in the source are returned, internal errors are thrown. */
 export async function compileTool(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
   return request.cell === undefined
     ? await build(request, esbuild)

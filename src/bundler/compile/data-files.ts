@@ -1,29 +1,41 @@
-// Data files that a package reads relative to its own code: found by the expressions that name them, read from the package's own folder,
-// and put into the bundle for the guest's in-memory file system.
+// Bundles the data files that a package reads relative to its own code. It finds the expressions that name them, reads the files from the
+// package's folder, and adds them to the bundle for the guest's in-memory file system.
 import { lstatSync, readdirSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { isDirectory, isInside, realPathOf } from "../locate/contained-file.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 
-/** Most bytes and files that are taken of a folder of which the code does not say which file it reads. */
+/** Maximum bytes and files of a folder that is bundled as a whole, because the code computes which file it reads. */
 const MAX_FOLDER_BYTES = 12 * 1024 * 1024;
 const MAX_FOLDER_FILES = 2_000;
-/** Files that a package runs or documents itself with. */
-const NO_DATA = new Set([".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".map", ".node", ".md"]);
+/** Extensions of code and documentation, which are not data. */
+const NON_DATA_EXTENSIONS = new Set([
+  ".js",
+  ".mjs",
+  ".cjs",
+  ".jsx",
+  ".ts",
+  ".mts",
+  ".cts",
+  ".tsx",
+  ".map",
+  ".node",
+  ".md",
+]);
 
-/** A path that code makes from its own place. */
+/** A path that code builds from its own location. */
 export interface DataReference {
   /** Relative to the module's folder. */
   readonly path: string;
-  /** Whether the path goes on with what is known only when the code runs. */
+  /** True if the code appends a part that is known only at run time. */
   readonly isPrefix: boolean;
 }
 
-/** A string literal without substitutions, as a pattern; \x60 is the backtick. */
+/** Pattern of a string literal without substitutions. \x60 is the backtick. */
 const STRING = String.raw`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\x60[^\x60\\$]*\x60`;
 const unquote = (literal: string): string => literal.slice(1, -1).replace(/\\(.)/g, "$1");
 
-/** Variables that hold the module's folder, as ES modules make them. */
+/** Matches variables that hold the module's folder, as ES modules declare them. */
 const FOLDER_VARIABLE =
   /\b(?:const|let|var)\s+([\w$]+)\s*=[^;\n]{0,200}?dirname\(\s*[\w$.]*fileURLToPath\(\s*import\.meta\.url\s*\)\s*\)/g;
 const REQUIRE_VARIABLE = /\b([\w$]+)\s*=\s*[\w$.]*createRequire\(/g;
@@ -42,9 +54,7 @@ function* findAdded(text: string, folder: string): Generator<DataReference> {
   }
 }
 
-/**
- * Path arguments that are alternatives to a literal: `resolve(__dirname, process.env.DATA || "../data")`.
- */
+/** Finds a literal that is the fallback of a path argument: `resolve(__dirname, process.env.DATA || "../data")`. */
 function* findDefaults(text: string, folder: string): Generator<DataReference> {
   for (const match of text.matchAll(
     new RegExp(`${folder}\\s*,\\s*[\\w$.|?\\s]{1,200}(?:\\|\\||\\?\\?)\\s*(${STRING})`, "g"),
@@ -52,7 +62,7 @@ function* findDefaults(text: string, folder: string): Generator<DataReference> {
     yield { path: unquote(match[1] ?? ""), isPrefix: false };
 }
 
-/** The data files that a module's text names. */
+/** Returns the data files that the text of a module names. */
 export function findDataReferences(text: string): readonly DataReference[] {
   const variables = [...text.matchAll(FOLDER_VARIABLE)].map(([, name = ""]) => name.replaceAll("$", "\\$"));
   const found = [
@@ -72,37 +82,38 @@ export function findDataReferences(text: string): readonly DataReference[] {
   return found;
 }
 
-/** `const load = createRequire(import.meta.url)`, and what bundlers make of it in CommonJS. */
+/** Matches `const load = createRequire(import.meta.url)` and the CommonJS output of bundlers for it. */
 const OWN_REQUIRE =
   /\b(?:const|let|var)\s+([\w$]+)\s*=\s*(?:[\w$]+\.)?createRequire\([^;\n]{0,400}?(?:import\.meta\.url|__filename)[^;\n]*/;
-/** Stands for a module's own `require`, so that `require` is the bundler's. */
+/** Replaces the name of a module's own `require`, so that `require` means the bundler's. */
 const RENAMED = "__glovebox_own_require";
 
-/** Lets esbuild bundle what a module loads by a `require` of its own, where that is a literal. */
+/** Lets esbuild bundle what a module loads through its own `require` with a literal. */
 export function bundleOwnRequire(text: string): string {
   const [, name] = OWN_REQUIRE.exec(text) ?? [];
   if (name === undefined) return text;
   const pattern = name.replaceAll("$", "\\$");
   const ownName = name === "require" ? RENAMED : name;
-  // A call, a member, or the declaration; not the word in a comment.
+  // Matches a call, a member access or the declaration, but not the name in a comment.
   const used = text.replace(new RegExp(`(?<![\\w$.])${pattern}(?=\\s*[(.=](?!=))`, "g"), () => ownName);
   const call = new RegExp(`(?<![\\w$.])${ownName.replaceAll("$", "\\$")}\\(\\s*(${STRING})\\s*\\)`, "g");
   return used.replace(call, (_, literal: string) => `require(${literal})`);
 }
 
-function filesIn(folder: string, most: number): readonly string[] {
+function filesIn(folder: string, maxFiles: number): readonly string[] {
   const files: string[] = [];
   for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath, entry.name);
-    if (!entry.isFile() || NO_DATA.has(extname(entry.name)) || path.includes(`${folder}/node_modules/`)) continue;
+    if (!entry.isFile() || NON_DATA_EXTENSIONS.has(extname(entry.name)) || path.includes(`${folder}/node_modules/`))
+      continue;
     files.push(path);
-    if (files.length > most) return [];
+    if (files.length > maxFiles) return [];
   }
   return files.sort();
 }
 
 export interface DataFile {
-  /** Path in the file system of the guest. */
+  /** Path in the guest's file system. */
   readonly path: string;
   readonly contents: Buffer;
 }
@@ -120,7 +131,7 @@ export class DataFiles {
     return [...this.#files.values()];
   }
 
-  /** Folders of the modules that name data files: "lib/../data" leads through them. */
+  /** Folders of the modules that name data files. They must exist, because a path such as "lib/../data" leads through them. */
   get folders(): readonly string[] {
     return [...this.#folders];
   }
@@ -130,15 +141,15 @@ export class DataFiles {
   }
 
   /**
-   * Takes what one module of a package names.
-   * @throws {BuildIssueError} when the files pass a limit
+   * Adds the data files that one module of a package names.
+   * @throws {BuildIssueError} when the files exceed a limit
    */
   add(module: string, text: string): void {
     const root = this.#store.packageOf(module)?.folder;
-    const shown = this.#store.guestPath(dirname(module));
-    if (root === undefined || shown === undefined) return;
+    const guestPath = this.#store.guestPath(dirname(module));
+    if (root === undefined || guestPath === undefined) return;
     const references = findDataReferences(text);
-    if (references.length > 0) this.#folders.add(shown);
+    if (references.length > 0) this.#folders.add(guestPath);
     for (const { path, isPrefix } of references) {
       if (path.includes("\0")) continue;
       const target = resolve(dirname(module), path.startsWith("/") ? `.${path}` : path);
@@ -151,16 +162,16 @@ export class DataFiles {
   }
 
   #addFile(root: string, path: string): void {
-    if (this.#files.has(path) || NO_DATA.has(extname(path))) return;
+    if (this.#files.has(path) || NON_DATA_EXTENSIONS.has(extname(path))) return;
     const contents = this.#store.loadData(root, path);
-    const shown = this.#store.guestPath(path);
-    if (contents !== undefined && shown !== undefined) this.#files.set(path, { path: shown, contents });
+    const guestPath = this.#store.guestPath(path);
+    if (contents !== undefined && guestPath !== undefined) this.#files.set(path, { path: guestPath, contents });
   }
 
-  /** All of a folder, unless that is too much; the package's root is its code. */
+  /** Adds all files of a folder unless they are too large. The package's root is skipped, because it contains the code. */
   #addFolder(root: string, folder: string): void {
     if (folder === root || !isDirectory(folder)) return;
-    // A link in a package could lead anywhere.
+    // A link in a package could lead anywhere on the host.
     const realPath = realPathOf(folder);
     if (realPath === undefined || !isInside(root, realPath)) return;
     const files = filesIn(realPath, MAX_FOLDER_FILES);
@@ -170,7 +181,7 @@ export class DataFiles {
   }
 }
 
-/** JSON of ASCII, so that a bundle stays text of one byte a character. */
+/** Returns JSON in ASCII, so that V8 stores the bundle with one byte per character. */
 function toAsciiJson(text: string): string {
   return JSON.stringify(text).replace(
     /[\u007f-\uffff]/g,
@@ -182,7 +193,7 @@ function isUtf8(contents: Buffer): boolean {
   return Buffer.from(contents.toString("utf8")).equals(contents);
 }
 
-/** The data files as an object literal: text for what is UTF-8, `[base64]` for what is not, and null for a folder. */
+/** Returns the data files as an object literal: a string for UTF-8, `[base64]` for other content, and null for a folder. */
 export function dataFilesText({ files, folders }: DataFiles): string {
   const entries = files.map(({ path, contents }) => {
     const value = isUtf8(contents) ? toAsciiJson(contents.toString("utf8")) : `["${contents.toString("base64")}"]`;

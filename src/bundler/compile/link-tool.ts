@@ -1,4 +1,4 @@
-// Runs esbuild over a tool: a scan of its own files, and a link with its packages, each in the build that a tool can run.
+// Runs esbuild on a tool: scans its own files, then links them with their packages, choosing for each package the build that can run.
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, OutputFile } from "esbuild";
@@ -10,7 +10,7 @@ import {
   openBrowserResolver,
 } from "../locate/entry-points.ts";
 import type { FileManifest } from "../locate/file-manifest.ts";
-import { definePlaces, placeNames } from "../locate/package-locations.ts";
+import { defineLocations, locationNames } from "../locate/package-locations.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
@@ -20,10 +20,10 @@ import type { BuildFailure, BuildRequest } from "./build-messages.ts";
 import { OUTPUT_FILE } from "./bundle-output.ts";
 import type { Script } from "./compile-script.ts";
 
-/** esbuild's `build`, handed in: child.ts is its one importer. */
+/** esbuild's `build`, passed as an argument because child-main.ts is its only importer. */
 export type RunEsbuild = (options: BuildOptions) => Promise<BuildResult>;
 
-/** The same for every build; what a tool's folder says (tsconfig.json, NODE_PATH …) counts for nothing. */
+/** Options of every build. Configuration in the tool's folder (tsconfig.json, NODE_PATH …) is ignored. */
 const FIXED_OPTIONS = {
   bundle: true,
   write: false,
@@ -35,7 +35,7 @@ const FIXED_OPTIONS = {
   legalComments: "none",
   treeShaking: true,
   keepNames: false,
-  // The only texts in a source map are those that this process read itself.
+  // A source map contains only texts that this process read itself.
   sourcemap: "external",
   sourcesContent: false,
   outfile: OUTPUT_FILE,
@@ -45,27 +45,29 @@ const FIXED_OPTIONS = {
   logLimit: 100,
 } as const satisfies BuildOptions;
 
-/** How often a tool is linked until the choice of its packages' builds stays the same. */
+/** Maximum number of links until the set of packages that use their browser build stays the same. */
 const MAX_LINKS = 4;
 
 export interface Build {
   readonly request: BuildRequest;
   readonly script: Script | undefined;
-  readonly ledger: FileManifest;
+  readonly fileManifest: FileManifest;
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;
-  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser" | "places">;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser" | "locations">;
 }
 
-/** What differs from one run of esbuild to the next. */
+/** Options that differ between runs of esbuild. */
 interface Run {
   readonly phase: "scan" | "link";
   readonly browser: ImportPolicyOptions["browser"];
   readonly supported?: BuildOptions["supported"];
 }
 
-/** For names that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
+/**
+ * Returns a suffix for generated names. It is a hash of the tool's texts, so they cannot contain it, and it does not depend on the folder.
+ */
 export function nameSuffix({ files, policy }: Build): string {
   const texts = [...policy.scanned].sort().map((path) => [path, files.texts.get(path)]);
   return createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
@@ -76,13 +78,13 @@ export function parameterNames(build: Build): readonly [register: string, useBui
   return [`__glovebox_register_${suffix}`, `__glovebox_builtin_${suffix}`];
 }
 
-/** Stands for `SharedArrayBuffer.prototype` in the bundle. */
+/** Name that replaces `SharedArrayBuffer.prototype` in the bundle. */
 export const sharedPrototypeName = (build: Build): string => `__glovebox_shared_${nameSuffix(build)}`;
 
 function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptions {
   const [register, useBuiltin] = parameterNames(build);
   const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
-  const places = placeNames(nameSuffix(build));
+  const locations = locationNames(nameSuffix(build));
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
@@ -92,12 +94,12 @@ function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptio
     absWorkingDir: build.context.workingDirectory,
     define: {
       "process.env.NODE_ENV": '"production"',
-      ...definePlaces(places, phase === "link"),
+      ...defineLocations(locations, phase === "link"),
       global: "globalThis",
       "SharedArrayBuffer.prototype": sharedPrototypeName(build),
     },
     logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
-    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin, places })],
+    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin, locations })],
   };
 }
 
@@ -111,7 +113,7 @@ function isOutcome(failure: unknown): failure is Outcome {
   return Array.isArray(failure.errors) && failure.errors.length > 0 && Array.isArray(failure.warnings);
 }
 
-/** Warnings are silenced but for those that mean a failure. */
+/** Returns the errors and the fatal warnings as problems. */
 function problemsOf({ errors, warnings }: Outcome, build: Build): BuildFailure["problems"] {
   const fatal = warnings.filter((warning) => FATAL_WARNINGS.has(warning.id));
   return toProblems([...errors, ...fatal], build.context);
@@ -134,7 +136,7 @@ export function textOf(outputs: readonly OutputFile[] | undefined, extension: st
   return output.text;
 }
 
-/** Links by one choice of packages' builds; a second time where the code must be lowered. */
+/** Links once with a set of browser packages, and a second time if `await using` must be lowered. */
 async function linkOnce(
   build: Build,
   esbuild: RunEsbuild,
@@ -147,7 +149,7 @@ async function linkOnce(
   return isWhole ? link : await run(build, esbuild, { phase: "link", browser, supported: { using: false } });
 }
 
-/** Links again with those packages in their build for browsers that need it; what they import instead may need it too. */
+/** Links again with the browser build of the packages that need it, until their imports need no further one. */
 async function linkForBrowsers(
   build: Build,
   esbuild: RunEsbuild,
@@ -176,7 +178,7 @@ export async function linkTool(build: Build, esbuild: RunEsbuild): Promise<Build
   const first = await linkOnce(build, esbuild, { folders: new Set(), resolver });
   const link = "ok" in first ? first : await linkForBrowsers(build, esbuild, first, resolver);
   if (!("ok" in link)) return link;
-  // A build for Node that cannot be bundled, such as one with native code.
+  // The build for Node may not be bundleable, for example because of native code.
   const other = await linkOnce(build, esbuild, "all");
   return "ok" in other ? link : other;
 }

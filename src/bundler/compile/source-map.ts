@@ -1,4 +1,5 @@
-// V8's stack text onto the author's files and lines, for a person to read. A stack is the guest's word: bounded, and only our script's frames.
+// Maps V8 stack traces to the author's files and lines. A stack comes from the guest and is untrusted: its length is limited, and only
+// frames of Glovebox scripts are used.
 import { decodedMappings, originalPositionFor, sourceContentFor, TraceMap } from "@jridgewell/trace-mapping";
 import { SCRIPT_ORIGIN, TOOL_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
 import { CELL_MAIN } from "../cells/cell.ts";
@@ -8,29 +9,29 @@ export interface StackFrame {
   readonly line: number;
   readonly column: number;
   readonly functionName?: string;
-  /** A frame without a name, behind an await: with one, V8 says so in the name. */
+  /** True for a frame without a function name that follows an await. With a function name V8 includes "async" in the name. */
   readonly isAsync?: true;
-  /** In a file of the tool itself, not of a package. */
+  /** True for a frame in a file of the tool itself, not of a package. */
   readonly isOwn?: true;
 }
 
 export interface MappedStack {
-  /** The header, then one line a frame: `at name (file:line:column)`. */
+  /** The header, followed by one line per frame: `at name (file:line:column)`. */
   readonly stack: string;
   readonly frames: readonly StackFrame[];
 }
 
 export interface StackMapper {
   mapStack(stack: string): MappedStack;
-  /** The same for a text that may hold stacks among other lines, such as a line of log: those lines stay. */
+  /** Maps the stack frames in a text that has other lines too, such as a log entry. Other lines are kept. */
   mapText(text: string): string;
-  /** `script:line:column` in the isolate as `file:line:column` in the source; `undefined` for a place that is no author's. */
-  mapPlace(place: string): string | undefined;
-  /** The source line that a frame is in, marked; `undefined` when its text is not in the map. */
+  /** Maps `script:line:column` in the isolate to `file:line:column` in the source. Returns `undefined` for generated code. */
+  mapPlace(location: string): string | undefined;
+  /** Returns the source line of a frame with a marker below the column, or `undefined` if the map does not contain its text. */
   codeFrameOf(frame: StackFrame): string | undefined;
 }
 
-/** A stack is looked at no further: V8's own has ten frames, a guest's may have millions. */
+/** Maximum length of a stack that is parsed. V8's own stacks have ten frames, a guest's may have millions. */
 const MAX_STACK_LENGTH = 64 * 1024;
 const MAX_HEADER_LENGTH = 4_096;
 const MAX_FRAMES = 50;
@@ -38,13 +39,13 @@ const MAX_NAME_LENGTH = 120;
 const MAX_CODE_LENGTH = 120;
 const TOOL_SCRIPT = TOOL_SCRIPT_NAME.slice(SCRIPT_ORIGIN.length);
 const FRAME_LINE = /^\s{1,20}at /;
-const PLACE = /^([\w.-]{1,40}):(\d{1,9}):(\d{1,9})$/;
+const LOCATION = /^([\w.-]{1,40}):(\d{1,9}):(\d{1,9})$/;
 const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
 
 interface RawFrame {
   readonly functionName: string | undefined;
   readonly isAsync: boolean;
-  /** Its name, without the origin. */
+  /** Script name without the origin. */
   readonly script: string;
   readonly line: number;
   readonly column: number;
@@ -54,16 +55,16 @@ function cut(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
 
-/** `    at name (place)` or `    at place`, and only when the place is in a script of ours. */
+/** Parses `    at name (location)` or `    at location`. Only locations in Glovebox scripts are accepted. */
 function parseFrame(text: string): RawFrame | undefined {
   const rest = text.trim().slice("at ".length);
   const open = rest.endsWith(")") ? rest.lastIndexOf(" (") : -1;
   const isAsync = open < 0 && rest.startsWith("async ");
-  const place = open < 0 ? rest.slice(isAsync ? "async ".length : 0) : rest.slice(open + 2, -1);
-  const at = place.startsWith(SCRIPT_ORIGIN) ? parsePlace(place.slice(SCRIPT_ORIGIN.length)) : undefined;
+  const location = open < 0 ? rest.slice(isAsync ? "async ".length : 0) : rest.slice(open + 2, -1);
+  const at = location.startsWith(SCRIPT_ORIGIN) ? parseLocation(location.slice(SCRIPT_ORIGIN.length)) : undefined;
   if (at === undefined) return undefined;
   const name = open < 0 ? undefined : cut(rest.slice(0, open).replace(CONTROL, " "), MAX_NAME_LENGTH);
-  // A cell's own statements are in a function of ours.
+  // A cell's own statements are in a generated function.
   const isCell = name === CELL_MAIN || name === `async ${CELL_MAIN}`;
   return {
     ...at,
@@ -71,18 +72,18 @@ function parseFrame(text: string): RawFrame | undefined {
   };
 }
 
-function parsePlace(place: string): Pick<RawFrame, "script" | "line" | "column"> | undefined {
-  const [, script, line, column] = PLACE.exec(place) ?? [];
+function parseLocation(location: string): Pick<RawFrame, "script" | "line" | "column"> | undefined {
+  const [, script, line, column] = LOCATION.exec(location) ?? [];
   if (script === undefined || line === undefined || column === undefined) return undefined;
   return { script, line: Number(line), column: Number(column) };
 }
 
-/** A package's file as its author knows it: `zod/v4/core/parse.js`, wherever the package lies. */
+/** Returns the path of a package file as its author knows it, such as `zod/v4/core/parse.js`, wherever the package is installed. */
 const fileOf = (source: string, isOwn: boolean): string => (isOwn ? source : source.replace(/^.*node_modules\//, ""));
 
 /**
- * The bundler gives a default export without a name one after its file, and renames what would collide (`_Foo`, `inner2`): a name that
- * its file does not have is one of those.
+ * Restores the original function name. esbuild names an anonymous default export after its file, and renames on collisions (`_Foo`,
+ * `inner2`). A name that does not occur in its file is one of those.
  */
 function nameOf(functionName: string, file: string, text: string | null): string {
   const stem = file
@@ -105,7 +106,7 @@ function parseMap(json: string): TraceMap | undefined {
   }
 }
 
-/** Frames of esbuild's helpers have no source; those of our own modules are none of the author's. */
+/** Returns no frame for esbuild's helpers, which have no source, and for modules of Glovebox. */
 function locate(
   map: TraceMap,
   { line, column, functionName, isAsync }: Omit<RawFrame, "script">,
@@ -127,12 +128,12 @@ function locate(
 }
 
 function describe({ file, line, column, functionName, isAsync }: StackFrame): string {
-  const place = `${file}:${line}:${column}`;
-  if (functionName !== undefined) return `    at ${functionName} (${place})`;
-  return `    at ${isAsync ? "async " : ""}${place}`;
+  const location = `${file}:${line}:${column}`;
+  if (functionName !== undefined) return `    at ${functionName} (${location})`;
+  return `    at ${isAsync ? "async " : ""}${location}`;
 }
 
-/** A map of some MB takes some ms to parse, and most calls do not fail. */
+/** A source map that is parsed when first used: a map of some MB takes some ms to parse, and most calls do not fail. */
 export class ScriptMap {
   readonly #json: string;
   #map: TraceMap | undefined;
@@ -142,7 +143,7 @@ export class ScriptMap {
     this.#json = json;
   }
 
-  /** Of its text. */
+  /** Length of the text in UTF-16 code units. */
   get units(): number {
     return this.#json.length;
   }
@@ -190,14 +191,14 @@ class ScriptsMapper implements StackMapper {
       .join("\n");
   }
 
-  mapPlace(place: string): string | undefined {
-    const at = parsePlace(place);
+  mapPlace(location: string): string | undefined {
+    const at = parseLocation(location);
     const frame = at && this.#locate({ ...at, functionName: undefined, isAsync: false });
     return frame === undefined ? undefined : `${frame.file}:${frame.line}:${frame.column}`;
   }
 
   codeFrameOf(frame: StackFrame): string | undefined {
-    // A cell's script has its file's name.
+    // The script of a cell is named after its file.
     const map = (this.#scripts.get(frame.file) ?? this.#scripts.get(TOOL_SCRIPT))?.map;
     const text = map === undefined ? null : sourceContentFor(map, frame.file);
     return text === null ? undefined : codeFrame({ ...frame, text });
@@ -213,12 +214,12 @@ export function createStackMapper(sourceMapJson: string): StackMapper {
   return createScriptsMapper(new Map([[TOOL_SCRIPT, new ScriptMap(sourceMapJson)]]));
 }
 
-/** @param scripts by name, without the origin; read whenever something is mapped */
+/** @param scripts source maps by script name without the origin; read at each mapping, so entries may be added later */
 export function createScriptsMapper(scripts: ReadonlyMap<string, ScriptMap>): StackMapper {
   return new ScriptsMapper(scripts);
 }
 
-/** The first line of the tool's script, from 0, that an author of the tool has written; undefined where there is none. */
+/** Returns the first line of the bundle, counted from 0, that comes from a file of the tool. Returns undefined if there is none. */
 export function firstOwnLine(sourceMapJson: string): number | undefined {
   const map = parseMap(sourceMapJson);
   if (map === undefined) return undefined;
@@ -229,15 +230,15 @@ export function firstOwnLine(sourceMapJson: string): number | undefined {
   return line < 0 ? undefined : line;
 }
 
-/** As much of a long line as shows the column, and the column in that. */
-function window(line: string, column: number): { text: string; column: number } {
+/** Returns the part of a long line that contains the column, and the column in that part. */
+function excerpt(line: string, column: number): { text: string; column: number } {
   if (line.length <= MAX_CODE_LENGTH) return { text: line, column };
   const start = Math.max(0, Math.min(column - 1 - MAX_CODE_LENGTH / 2, line.length - MAX_CODE_LENGTH));
   return { text: line.slice(start, start + MAX_CODE_LENGTH), column: column - start };
 }
 
 /**
- * The line of `text` and the one before it, with a mark below the column; `undefined` when there is no such line.
+ * Returns the line of `text` and the one before it, with a marker below the column. Returns `undefined` if there is no such line.
  *
  * @example
  * ```text
@@ -246,22 +247,22 @@ function window(line: string, column: number): { text: string; column: number } 
  *     |       ^
  * ```
  */
-export function codeFrame(place: {
+export function codeFrame(location: {
   readonly line: number;
   readonly column: number;
   readonly text: string;
 }): string | undefined {
-  const lines = place.text.split(/\r\n|[\n\r\u2028\u2029]/, place.line);
-  const line = lines[place.line - 1];
+  const lines = location.text.split(/\r\n|[\n\r\u2028\u2029]/, location.line);
+  const line = lines[location.line - 1];
   if (line === undefined) return undefined;
-  const shown = window(line, Math.max(1, Math.min(place.column, line.length + 1)));
-  const width = String(place.line).length;
-  const before = lines[place.line - 2];
-  // The same tabs above the mark as in the line, so that it stands where the column does, however wide a tab is.
+  const shown = excerpt(line, Math.max(1, Math.min(location.column, line.length + 1)));
+  const width = String(location.line).length;
+  const before = lines[location.line - 2];
+  // The indentation repeats the tabs of the line, so that the marker aligns with the column at any tab width.
   const indent = shown.text.slice(0, shown.column - 1).replace(/[^\t]/g, " ");
   return [
-    ...(before === undefined ? [] : [`  ${String(place.line - 1).padStart(width)} | ${window(before, 1).text}`]),
-    `> ${place.line} | ${shown.text}`,
+    ...(before === undefined ? [] : [`  ${String(location.line - 1).padStart(width)} | ${excerpt(before, 1).text}`]),
+    `> ${location.line} | ${shown.text}`,
     `  ${" ".repeat(width)} | ${indent}^`,
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-// A syntax tree as acorn gives it, looked at from outside: what is below a node, and which names it declares.
+// Helpers for acorn's syntax trees: the children of a node, and the names that it declares.
 import type { Node } from "acorn";
 
 export type Syntax = Node & { readonly [key: string]: unknown };
@@ -23,7 +23,7 @@ export function collectNames(pattern: Syntax, names: Set<string>): void {
   else for (const child of childrenOf(pattern)) collectNames(child, names);
 }
 
-/** `var`s of this function, also in its blocks. */
+/** Collects the `var` names of this function, including those in its blocks. */
 export function collectVars(node: Syntax, names: Set<string>): void {
   for (const child of childrenOf(node)) {
     if (FUNCTIONS.has(child.type) || child.type.startsWith("Class")) continue;

@@ -1,18 +1,18 @@
-// Insertions into a script, and its source map after them.
+// Inserts text into a script and updates its source map.
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 
 export interface Insertion {
   readonly at: number;
-  /** Without line breaks: lines keep their numbers. */
+  /** Must not contain line breaks, so that lines keep their numbers. */
   readonly text: string;
-  /** Of several at one place, the lowest is the first; of equal ones, the earliest in the list. */
+  /** Order of insertions at the same offset: lowest first, then list order. */
   readonly rank: number;
 }
 
 const inOrder = (insertions: readonly Insertion[]): readonly Insertion[] =>
   [...insertions].sort((a, b) => a.at - b.at || a.rank - b.rank);
 
-/** By line, from 0: the columns at which something was put in, and how much. */
+/** Returns for each line, counted from 0, the columns and lengths of the insertions. */
 function columnsOf(
   code: string,
   insertions: readonly Insertion[],
@@ -32,7 +32,7 @@ function columnsOf(
   return byLine;
 }
 
-/** What was put in at a segment's own column stands before what the segment maps. */
+/** Shifts the segments of a line. An insertion at a segment's own column goes before it. */
 function shiftLine(
   segments: SourceMapSegment[],
   columns: readonly [column: number, width: number][],

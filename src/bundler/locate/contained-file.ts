@@ -1,4 +1,5 @@
-// Reads a file only if it really lies inside a folder: symlinks, FIFOs, devices and swaps between check and use are refused.
+// Reads a file only if its real path is inside a folder. Rejects symlinks that lead out, FIFOs, devices, and files that are swapped between
+// check and read.
 import {
   closeSync,
   constants,
@@ -21,12 +22,12 @@ export interface ContainedFile {
 export type ContainedRead =
   | { readonly kind: "file"; readonly file: ContainedFile }
   | { readonly kind: "absent" }
-  /** The path, or what exists of it, leads out of the folders. */
+  /** The path, or the part of it that exists, leads out of the folders. */
   | { readonly kind: "outside" }
   | { readonly kind: "unreadable"; readonly reason: string }
   | { readonly kind: "too-large"; readonly size: number };
 
-/** Both paths must be absolute and normal. A folder is inside itself. */
+/** Both paths must be absolute and normalized. A folder is inside itself. */
 export function isInside(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
@@ -43,8 +44,8 @@ export function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** A file that an attacker renames or relinks between the check and the read is not read. */
-function isStill(path: string, stats: Stats): boolean {
+/** Detects a file that an attacker renamed or relinked between the check and the read. */
+function isUnchanged(path: string, stats: Stats): boolean {
   const now = lstatSync(path, { throwIfNoEntry: false });
   return now !== undefined && now.ino === stats.ino && now.dev === stats.dev && realPathOf(path) === path;
 }
@@ -60,21 +61,21 @@ function readDescriptor(descriptor: number, size: number): Buffer {
   return contents.subarray(0, offset);
 }
 
-/** The real path of the deepest part of `path` that exists: says where a missing file would be. */
+/** Returns the real path of the deepest existing part of `path`, which is where a missing file would be. */
 function realPathOfExisting(path: string): string {
   for (let part = path; ; part = dirname(part)) {
     const realPath = realPathOf(part);
     if (realPath !== undefined || part === dirname(part)) return realPath ?? part;
-    // A dangling link: whether its target exists is none of the tool's business.
+    // A dangling link: the tool must not find out whether its target exists.
     if (lstatSync(part, { throwIfNoEntry: false })?.isSymbolicLink()) return sep;
   }
 }
 
-/** `folders` are real paths; the file's own real path must lie inside one of them. */
+/** @param folders real paths; the real path of the file must be inside one of them */
 export function readContainedFile(folders: readonly string[], path: string, maxBytes: number): ContainedRead {
   const realPath = realPathOf(path);
-  const place = realPath ?? realPathOfExisting(path);
-  if (!folders.some((folder) => isInside(folder, place))) return { kind: "outside" };
+  const target = realPath ?? realPathOfExisting(path);
+  if (!folders.some((folder) => isInside(folder, target))) return { kind: "outside" };
   if (realPath === undefined) return { kind: "absent" };
   let descriptor: number;
   try {
@@ -87,7 +88,7 @@ export function readContainedFile(folders: readonly string[], path: string, maxB
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) return { kind: "absent" };
     if (!stats.isFile()) return { kind: "unreadable", reason: "it is not a regular file" };
-    if (!isStill(realPath, stats)) return { kind: "unreadable", reason: "it changed while it was read" };
+    if (!isUnchanged(realPath, stats)) return { kind: "unreadable", reason: "it changed while it was read" };
     if (stats.size > maxBytes) return { kind: "too-large", size: stats.size };
     return { kind: "file", file: { realPath, contents: readDescriptor(descriptor, stats.size), stats } };
   } finally {

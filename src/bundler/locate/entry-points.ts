@@ -1,28 +1,28 @@
-// Which build of a package goes into a bundle where it has several: the one for Node, except where that one needs what no tool has
-// (sockets, processes) and the package has another for browsers.
+// Chooses the build of a package that has several. The default is the one for Node. The one for browsers is used if the build for Node
+// needs modules that no tool has (sockets, processes).
 import type { BuildOptions, ImportKind, Metafile, PluginBuild } from "esbuild";
 import { findBuiltin } from "../../sandbox/contract/node-builtins.ts";
-import type { PackageFacts } from "./package-store.ts";
+import type { PackageMetadata } from "./package-store.ts";
 
-/** esbuild's `build`, handed in: child.ts is its one importer. */
+/** esbuild's `build`, passed as an argument because child-main.ts is its only importer. */
 type Build = (options: BuildOptions) => Promise<unknown>;
 
-/** How esbuild resolves packages by default: `exports` by the conditions node, import or require, and default. */
+/** Options with which esbuild resolves packages by default: `exports` with the conditions node, import or require, and default. */
 export const NODE_ENTRY_POINTS = {
   platform: "neutral",
   mainFields: ["module", "main"],
   conditions: ["node"],
 } as const satisfies BuildOptions;
 
-/** How it resolves the packages that are taken in their build for browsers. */
+/** Options with which esbuild resolves packages that use their browser build. */
 export const BROWSER_ENTRY_POINTS = {
   platform: "browser",
   mainFields: ["browser", "module", "main"],
   conditions: ["worker", "browser"],
 } as const satisfies BuildOptions;
 
-/** Built-ins of which nothing works in a tool, and in whose place a build for browsers uses fetch. */
-const UNSERVED: ReadonlySet<string> = new Set([
+/** Built-ins that fail in every tool. Browser builds use fetch instead. */
+const UNSUPPORTED_BUILTINS: ReadonlySet<string> = new Set([
   "child_process",
   "cluster",
   "dgram",
@@ -35,48 +35,49 @@ const UNSERVED: ReadonlySet<string> = new Set([
   "tls",
 ]);
 
-/** Packages whose build for browsers is a stub, which names a class of the browser or throws, or needs a page. */
+/** Packages whose browser build is a stub that uses browser globals, throws, or needs a page. */
 const NODE_ONLY: ReadonlySet<string> = new Set(["form-data", "less", "ws"]);
 
 interface PackageNeeds {
-  readonly facts: PackageFacts;
+  readonly metadata: PackageMetadata;
   readonly dependencies: Set<string>;
   isBlocked: boolean;
 }
 
-/** Packages whose build for Node makes code from text, and whose build for browsers does not. */
+/** Packages whose build for Node uses `eval` or `Function`, and whose browser build does not. */
 const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd"]);
 
-const hasOtherBuild = ({ facts }: PackageNeeds): boolean => facts.hasBrowserBuild && !NODE_ONLY.has(facts.name ?? "");
+const hasOtherBuild = ({ metadata }: PackageNeeds): boolean =>
+  metadata.hasBrowserBuild && !NODE_ONLY.has(metadata.name ?? "");
 
-/** Reads the imports of the packages in the output, by their folders. */
-function readNeeds(metafile: Metafile, packageOf: (input: string) => PackageFacts | undefined) {
+/** Collects the imports of the packages in the output, keyed by package folder. */
+function collectNeeds(metafile: Metafile, packageOf: (input: string) => PackageMetadata | undefined) {
   const packages = new Map<string, PackageNeeds>();
   const inOutput = new Set(Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)));
   for (const input of inOutput) {
-    const facts = packageOf(input);
-    if (facts === undefined) continue;
-    const isBlocked = BROWSER_ONLY.has(facts.name ?? "");
-    const needs = packages.get(facts.folder) ?? { facts, dependencies: new Set(), isBlocked };
-    packages.set(facts.folder, needs);
+    const metadata = packageOf(input);
+    if (metadata === undefined) continue;
+    const isBlocked = BROWSER_ONLY.has(metadata.name ?? "");
+    const needs = packages.get(metadata.folder) ?? { metadata, dependencies: new Set(), isBlocked };
+    packages.set(metadata.folder, needs);
     for (const { path } of metafile.inputs[input]?.imports ?? []) {
       const dependency = packageOf(path);
       if (dependency !== undefined) needs.dependencies.add(dependency.folder);
-      else if (path.startsWith("node:") && UNSERVED.has(findBuiltin(path) ?? "")) needs.isBlocked = true;
+      else if (path.startsWith("node:") && UNSUPPORTED_BUILTINS.has(findBuiltin(path) ?? "")) needs.isBlocked = true;
     }
   }
   return packages;
 }
 
 /**
- * Folders of the packages of a finished link that are taken in their build for browsers: they need a built-in that no tool has, or import
- * a package that does. The build for browsers of a package is made for those of its importers.
+ * Returns the folders of the packages in a finished link that use their browser build: they need a built-in that no tool has, or import a
+ * package that does. A package's browser build is written for the browser builds of its importers.
  */
 export function findBrowserPackages(
   metafile: Metafile,
-  packageOf: (input: string) => PackageFacts | undefined,
+  packageOf: (input: string) => PackageMetadata | undefined,
 ): ReadonlySet<string> {
-  const packages = readNeeds(metafile, packageOf);
+  const packages = collectNeeds(metafile, packageOf);
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const needs of packages.values()) {
@@ -86,7 +87,7 @@ export function findBrowserPackages(
     }
   }
   const found = [...packages.values()].filter((needs) => needs.isBlocked && hasOtherBuild(needs));
-  return new Set(found.map(({ facts }) => facts.folder));
+  return new Set(found.map(({ metadata }) => metadata.folder));
 }
 
 export interface ResolveRequest {
@@ -101,22 +102,23 @@ export interface Resolved {
   readonly sideEffects: boolean;
 }
 
-/** Asks a build's own resolver; undefined where it finds no file. */
+/** Calls the resolver of a build. Returns undefined if it finds no file. */
 export async function resolveWith(build: PluginBuild, request: ResolveRequest): Promise<Resolved | undefined> {
   const { path, ...options } = request;
-  // `pluginData` tells the build's plugins that the question is ours.
-  const found = await build.resolve(path, { ...options, namespace: "file", pluginData: OWN_QUESTION });
+  // `pluginData` marks the request, so that the plugins of the build ignore it.
+  const found = await build.resolve(path, { ...options, namespace: "file", pluginData: INTERNAL_REQUEST });
   if (found.errors.length > 0 || found.external || found.namespace !== "file") return undefined;
   return { path: found.path, sideEffects: found.sideEffects };
 }
-export const OWN_QUESTION = Symbol("own question");
+export const INTERNAL_REQUEST = Symbol("internal request");
 
 export interface BrowserResolver extends AsyncDisposable {
   resolve(request: ResolveRequest): Promise<Resolved | undefined>;
 }
 
 /**
- * esbuild resolves all of a build's imports in one way. This is a second build, of nothing, that stays open to resolve in the other way.
+ * Opens a second, empty esbuild build and keeps it open to resolve imports with the browser options. One build resolves all of its imports
+ * with the same options. The caller disposes the result.
  */
 export async function openBrowserResolver(esbuild: Build, options: BuildOptions): Promise<BrowserResolver> {
   const opened = Promise.withResolvers<PluginBuild>();

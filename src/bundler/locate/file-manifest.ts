@@ -1,4 +1,4 @@
-// The files that one build has read: enforces the limits, and records each file so that a cached bundle can be checked later.
+// Records the files that a build reads: enforces the limits, and keeps what a later check of a cached bundle needs.
 import { createHash } from "node:crypto";
 import { type BuildDependency, BuildIssueError } from "../compile/build-messages.ts";
 import type { BundleLimits } from "../tool-bundle.ts";
@@ -7,8 +7,8 @@ import type { ContainedFile } from "./contained-file.ts";
 export type FileOwner = BuildDependency["owner"];
 
 /**
- * Limits on bytes that are read. What counts against `packageBytes` is what is bundled, which is known at the end: a build may read some
- * times as much, since much of a package is often left out.
+ * Limits on bytes that are read. `packageBytes` limits what is bundled, which is known only at the end. A build may read several times as
+ * much, since much of a package is often left out.
  */
 const BYTE_LIMITS = {
   tool: { limit: "sourceBytes", times: 1, subject: "The tool's own files have" },
@@ -39,13 +39,13 @@ export class FileManifest {
     return [...this.#absent];
   }
 
-  /** How many more bytes files of this owner may have. */
+  /** Returns the number of bytes that may still be read from files of this owner. */
   bytesLeft(owner: FileOwner): number {
     const { limit, times } = BYTE_LIMITS[owner];
     return this.#limits[limit] * times - this.#bytes[owner];
   }
 
-  /** @throws {BuildIssueError} when the file passes a cap */
+  /** @throws {BuildIssueError} when the file exceeds a limit */
   count(owner: FileOwner, bytes: number): void {
     this.#files += 1;
     this.#bytes[owner] += bytes;
@@ -65,7 +65,7 @@ export class FileManifest {
     }
   }
 
-  /** Whether the bundled package files pass the limit. */
+  /** @throws {BuildIssueError} when the bundled package files exceed `packageBytes` */
   checkBundled(bytes: number): void {
     const { packageBytes } = this.#limits;
     if (bytes <= packageBytes) return;
@@ -75,7 +75,7 @@ export class FileManifest {
     });
   }
 
-  /** Package manifests are dependencies, but no input: they are recorded without being counted. */
+  /** Records a dependency without counting it. Package manifests are read, but they are no input of the bundle. */
   record(owner: FileOwner, file: ContainedFile): void {
     this.#dependencies.set(file.realPath, {
       path: file.realPath,

@@ -1,5 +1,5 @@
-// Makes a folder and those above it. Not by `mkdir(path, { recursive: true })`: under a folder in which nothing can be made, such as /proc,
-// that call of Node never ends, and keeps one of the process's few threads for ever.
+// Creates a folder and its parents. `mkdir(path, { recursive: true })` is not used: under a folder in which nothing can be created, such as
+// /proc, that call never ends and blocks one of the few threads of Node's thread pool.
 import { mkdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -8,10 +8,10 @@ const MODE = 0o700;
 
 const codeOf = (thrown: unknown): unknown => (thrown as { readonly code?: unknown } | null)?.code;
 
-/** A folder that does not exist and has none above it either: the one above is made first, and then it is tried once more. */
+/** True if the parent folder is missing too, so that it must be created first. */
 const needsParent = (thrown: unknown, path: string): boolean => codeOf(thrown) === "ENOENT" && dirname(path) !== path;
 
-/** Makes a folder that only this user may read. Rejects as `mkdir` does; one that exists, as a file too, is left as it is. */
+/** Creates a folder that only this user can read. Rejects like `mkdir`. An existing folder or file is left unchanged. */
 export async function makeFolder(path: string, mode: number = MODE): Promise<void> {
   try {
     await mkdir(path, { mode });
@@ -25,7 +25,7 @@ export async function makeFolder(path: string, mode: number = MODE): Promise<voi
   }
 }
 
-/** Does the same at once. Throws as `mkdirSync` does. */
+/** Synchronous version of `makeFolder`. Throws like `mkdirSync`. */
 export function makeFolderSync(path: string, mode: number = MODE): void {
   try {
     mkdirSync(path, { mode });

@@ -1,27 +1,27 @@
-// Where a package's file says that it is (`__dirname`, `import.meta.url`): a path in the guest's own file system, never one of the host.
+// Defines what `__dirname` and `import.meta.url` are in a package's file: a path in the guest's own file system, never a path of the host.
 import { dirname } from "node:path/posix";
 
-/** The folder of the guest in which a tool's own files lie; packages lie below it. The same on every machine. */
+/** Guest folder of a tool's own files, with its packages below. It is the same on every machine. */
 export const TOOL_FOLDER = "/tool";
 
-/** Names that stand for a module's place. They are made from the tool's text, which cannot have them. */
-export interface PlaceNames {
+/** Generated names that replace a module's location. They are hashed from the tool's text, which therefore cannot contain them. */
+export interface LocationNames {
   readonly folder: string;
   readonly file: string;
   readonly url: string;
-  /** Stands for `require.resolve`. */
+  /** Replaces `require.resolve`. */
   readonly resolve: string;
 }
 
-export const placeNames = (suffix: string): PlaceNames => ({
+export const locationNames = (suffix: string): LocationNames => ({
   folder: `__glovebox_dirname_${suffix}`,
   file: `__glovebox_filename_${suffix}`,
   url: `__glovebox_url_${suffix}`,
   resolve: `__glovebox_resolve_${suffix}`,
 });
 
-/** What esbuild replaces by these names, in packages; a tool's own files do not have `require.resolve`. */
-export const definePlaces = ({ folder, file, url, resolve }: PlaceNames, isLink: boolean) => ({
+/** Returns the `define` option that replaces locations by these names. Only packages have `require.resolve`. */
+export const defineLocations = ({ folder, file, url, resolve }: LocationNames, isLink: boolean) => ({
   ...(isLink ? { "require.resolve": resolve } : {}),
   __dirname: folder,
   __filename: file,
@@ -30,15 +30,15 @@ export const definePlaces = ({ folder, file, url, resolve }: PlaceNames, isLink:
   "import.meta.url": url,
 });
 
-const MENTIONS_PLACE = /\b__(?:dirname|filename)\b|\bimport\s*\.\s*meta\b|\brequire\s*\.\s*resolve\b/;
-export const mentionsPlace = (text: string): boolean => MENTIONS_PLACE.test(text);
+const MENTIONS_LOCATION = /\b__(?:dirname|filename)\b|\bimport\s*\.\s*meta\b|\brequire\s*\.\s*resolve\b/;
+export const mentionsLocation = (text: string): boolean => MENTIONS_LOCATION.test(text);
 
-/** `require.resolve` of a relative path gives a path, whether something is there or not. */
+/** `require.resolve` of a relative path returns a path without checking that a file exists. */
 const resolveText = (folder: string): string =>
   `(id)=>{if(/^\\.\\.?\\//.test(id))return ${folder}+"/"+id;throw Object.assign(new Error("Cannot find module '"+id+"'"),{code:"MODULE_NOT_FOUND"});}`;
 
-/** A declaration of the names, for a file at this path of the guest. */
-export function placesText(names: PlaceNames, path: string): string {
+/** Declares the names for a file at this guest path. */
+export function locationsText(names: LocationNames, path: string): string {
   const values = [
     [names.folder, JSON.stringify(dirname(path))],
     [names.file, JSON.stringify(path)],
@@ -51,7 +51,7 @@ export function placesText(names: PlaceNames, path: string): string {
 const DIRECTIVE = /["']use strict["'][^\S\n]*;?/y;
 const WHITE_SPACE = /\s*/y;
 
-/** Where white space and comments end. */
+/** Returns the offset after white space and comments. */
 function skipComments(text: string, start: number): number {
   for (let at = start; ; ) {
     WHITE_SPACE.lastIndex = at;
@@ -65,8 +65,8 @@ function skipComments(text: string, start: number): number {
   }
 }
 
-/** Adds the declaration before a module's first statement, on the same line; a hashbang and a directive stay first. */
-export function declarePlaces(text: string, declaration: string): string {
+/** Inserts the declaration before a module's first statement, on the same line. A hashbang and a directive stay first. */
+export function declareLocations(text: string, declaration: string): string {
   const lineEnd = text.startsWith("#!") ? text.indexOf("\n") : 0;
   const start = lineEnd < 0 ? text.length : lineEnd;
   DIRECTIVE.lastIndex = skipComments(text, start);

@@ -1,4 +1,4 @@
-// The npm packages that a tool may use: the folders they may come from, and the guard on each load. Nothing else is read.
+// The npm packages that a tool may use: finds them in the allowed folders, and checks each file before it is read.
 import { basename, dirname, join, posix, relative, sep } from "node:path";
 import { BuildIssueError } from "../compile/build-messages.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
@@ -6,7 +6,7 @@ import type { FileManifest } from "./file-manifest.ts";
 import { TOOL_FOLDER } from "./package-locations.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;
-/** npm's own rule is stricter for new names; old packages have capitals. */
+/** Pattern of package names. npm requires lower case for new names, but old packages have capitals. */
 const PACKAGE_NAME = /^(?:@(?!\.)[\w.~-]+\/)?(?!\.)[\w.~-]+$/;
 const MAX_LABEL_LENGTH = 214;
 
@@ -14,22 +14,22 @@ interface Manifest {
   readonly folder: string;
   readonly name: string | undefined;
   readonly version: string | undefined;
-  /** What the package's `browser` field puts in the place of imports; `false` is nothing. */
+  /** Replacements of imports from the package's `browser` field. `false` means an empty module. */
   readonly browser: ReadonlyMap<string, unknown>;
-  /** Packages that it does without where they are not installed. */
+  /** Optional dependencies and peers, which may be missing. */
   readonly optional: ReadonlySet<string>;
   readonly hasBrowserBuild: boolean;
 }
 
-/** What is known of a package from its package.json. `folder` is its real path. */
-export type PackageFacts = Pick<Manifest, "folder" | "name" | "hasBrowserBuild">;
+/** Facts from the package.json of a package. `folder` is its real path. */
+export type PackageMetadata = Pick<Manifest, "folder" | "name" | "hasBrowserBuild">;
 
-/** `@scope/name/sub/path` → `@scope/name`; `undefined` when it names no package. */
+/** `@scope/name/sub/path` → `@scope/name`. Returns `undefined` if the specifier names no package. */
 export function packageNameOf(specifier: string): string | undefined {
   const segments = specifier.split("/");
   const name = segments.slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
   const subpath = segments.slice(name.split("/").length);
-  // "punycode/" is how a package is told from the Node built-in of its name.
+  // A trailing slash ("punycode/") selects the npm package instead of the Node built-in of the same name.
   if (subpath.length === 1 && subpath[0] === "") subpath.pop();
   if (subpath.some((segment) => segment === "" || segment === "." || segment === "..")) return undefined;
   return PACKAGE_NAME.test(name) && name.length <= MAX_LABEL_LENGTH && name !== "node_modules" ? name : undefined;
@@ -58,7 +58,7 @@ function parseManifest(file: ContainedFile): Manifest {
   };
 }
 
-/** Whether `exports` or `imports` name a condition for browsers at any depth. */
+/** Tells whether `exports` or `imports` have a condition for browsers at any depth. */
 function hasBrowserCondition(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return Object.entries(value).some(([key, inner]) => {
@@ -80,7 +80,7 @@ function optionalPeers(meta: unknown): readonly string[] {
   });
 }
 
-/** The keys of a `browser` field that an import may go by. */
+/** Returns the keys of a `browser` field that may match an import. */
 function browserKeys(importer: string, specifier: string, folder: string): readonly string[] {
   if (!specifier.startsWith(".")) return [specifier, specifier.replace(/^node:/, "")];
   const path = relative(folder, join(dirname(importer), specifier))
@@ -93,24 +93,24 @@ function browserKeys(importer: string, specifier: string, folder: string): reado
 export class PackageStore {
   readonly #stores: readonly string[];
   readonly #linked: readonly string[];
-  /** Both: all folders that files of packages may lie in. */
+  /** All folders in which files of packages may lie: stores and linked folders. */
   readonly #folders: readonly string[];
-  readonly #ledger: FileManifest;
+  readonly #fileManifest: FileManifest;
   readonly #manifests = new Map<string, Manifest | undefined>();
   readonly #loaded = new Set<string>();
 
   /**
    * @param stores real paths of `node_modules` folders, nearest first
-   * @param linked real paths of the folders in which packages may lie that the stores link to
+   * @param linked real paths of folders in which packages may lie that the stores link to
    */
-  constructor(stores: readonly string[], linked: readonly string[], ledger: FileManifest) {
+  constructor(stores: readonly string[], linked: readonly string[], fileManifest: FileManifest) {
     this.#stores = stores;
     this.#linked = linked;
     this.#folders = [...stores, ...linked];
-    this.#ledger = ledger;
+    this.#fileManifest = fileManifest;
   }
 
-  /** Where the search for a package starts; `undefined` when there is no store at all. */
+  /** Folder where the search for a package starts, or `undefined` without a store. */
   get nearest(): string | undefined {
     return this.#stores[0];
   }
@@ -119,84 +119,84 @@ export class PackageStore {
     return this.#loaded;
   }
 
-  /** Whether some store has a package of this name; those that lack it are recorded, for one may get it later. */
+  /** Tells whether a store has a package of this name. Stores without it are recorded, because the package may appear there later. */
   has(name: string): boolean {
     for (const store of this.#stores) {
       const folder = join(store, name);
       if (isDirectory(folder)) return true;
-      this.#ledger.recordAbsent(folder);
+      this.#fileManifest.recordAbsent(folder);
     }
     return false;
   }
 
   /**
    * Reads one file of a package.
-   * @throws {BuildIssueError} when it lies outside the stores, is no regular file, or passes a cap
+   * @throws {BuildIssueError} when it lies outside the stores, is not a regular file, or exceeds a limit
    */
   load(path: string): Buffer {
-    const read = readContainedFile(this.#folders, path, this.#ledger.bytesLeft("package"));
+    const read = readContainedFile(this.#folders, path, this.#fileManifest.bytesLeft("package"));
     if (read.kind === "outside") {
       throw new BuildIssueError({
         message: "The import leads out of the package store",
-        hint: "a package and all its files must really lie in the store; for a linked package of a workspace, a host names its folder in bundler.linkedPackages",
+        hint: "the real path of a package file must be inside the store; to allow linked packages of a workspace, set bundler.linkedPackages",
       });
     }
-    if (read.kind === "too-large") this.#ledger.count("package", read.size);
+    if (read.kind === "too-large") this.#fileManifest.count("package", read.size);
     if (read.kind !== "file") {
       throw new BuildIssueError({
         message: `Cannot read a package file: ${read.kind === "unreadable" ? read.reason : "it does not exist"}`,
       });
     }
-    // A build that links twice reads a file twice.
-    if (!this.#loaded.has(path)) this.#ledger.count("package", read.file.contents.length);
-    this.#ledger.record("package", read.file);
+    // A build that links twice reads a file twice, and counts it once.
+    if (!this.#loaded.has(path)) this.#fileManifest.count("package", read.file.contents.length);
+    this.#fileManifest.record("package", read.file);
     this.#loaded.add(path);
     this.#manifestFor(read.file.realPath);
     return read.file.contents;
   }
 
   /**
-   * Reads a data file of the package with this folder; undefined where there is no such file in it.
-   * @throws {BuildIssueError} when it passes a limit
+   * Reads a data file of the package in this folder. Returns undefined if the package has no such file.
+   * @throws {BuildIssueError} when it exceeds a limit
    */
   loadData(folder: string, path: string): Buffer | undefined {
-    const read = readContainedFile([folder], path, this.#ledger.bytesLeft("package"));
-    if (read.kind === "absent") this.#ledger.recordAbsent(path);
-    if (read.kind === "too-large") this.#ledger.count("package", read.size);
-    // A path that leads out of the package reads nothing, and does not say whether something is there.
+    const read = readContainedFile([folder], path, this.#fileManifest.bytesLeft("package"));
+    if (read.kind === "absent") this.#fileManifest.recordAbsent(path);
+    if (read.kind === "too-large") this.#fileManifest.count("package", read.size);
+    // A path that leads out of the package reads nothing and does not disclose whether a file exists.
     if (read.kind !== "file") return undefined;
-    this.#ledger.count("package", read.file.contents.length);
-    this.#ledger.record("package", read.file);
+    this.#fileManifest.count("package", read.file.contents.length);
+    this.#fileManifest.record("package", read.file);
     return read.file.contents;
   }
 
-  /** Where the guest finds a file of a package. */
+  /** Returns the guest path of a package file. */
   guestPath(path: string): string | undefined {
-    const place = this.#placeOf(path);
-    if (place === undefined) return undefined;
-    const root = place.index === 0 ? place.name : `${place.name}/.${place.index}`;
-    return `${TOOL_FOLDER}/${root}/${place.path}`;
+    const location = this.#locationOf(path);
+    if (location === undefined) return undefined;
+    const root = location.index === 0 ? location.name : `${location.name}/.${location.index}`;
+    return `${TOOL_FOLDER}/${root}/${location.path}`;
   }
 
-  /** `node_modules/zod/index.js` for a path inside a store: what messages and source maps say. */
+  /** Returns the path that messages and source maps show for a file in a store, such as `node_modules/zod/index.js`. */
   displayPath(path: string): string | undefined {
-    const place = this.#placeOf(path);
-    return place === undefined ? undefined : `${place.name}/${place.path}`;
+    const location = this.#locationOf(path);
+    return location === undefined ? undefined : `${location.name}/${location.path}`;
   }
 
-  /** `zod@4.6.7` for a file of that package. */
+  /** Returns the package of a file with its version, such as `zod@4.6.7`. */
   labelOf(path: string): string | undefined {
     const manifest = this.#manifestFor(path);
     if (manifest?.name === undefined) return undefined;
     return manifest.version === undefined ? manifest.name : `${manifest.name}@${manifest.version}`;
   }
 
-  /** What is known of the package to which a file belongs. */
-  packageOf(path: string): PackageFacts | undefined {
+  /** Returns the metadata of the package that a file belongs to. */
+  packageOf(path: string): PackageMetadata | undefined {
     return this.#manifestFor(path);
   }
 
-  /** What the importer's package says of this import in a browser (`"browser": { "./node.js": false, "util": "./util.js" }`). */
+  /** Returns how the importer's package maps this import for browsers (`"browser": { "./node.js": false, "util": "./util.js" }`). */
   browserMapping(importer: string, specifier: string): "empty" | "replaced" | undefined {
     const manifest = this.#manifestFor(importer);
     if (manifest === undefined || manifest.browser.size === 0) return undefined;
@@ -206,13 +206,13 @@ export class PackageStore {
     return browser.get(key) === false ? "empty" : "replaced";
   }
 
-  /** The importer's package says that it can do without, and no store has it. */
-  isLeftOut(importer: string, name: string): boolean {
+  /** Tells whether an import is an optional dependency of the importer's package and missing in all stores. */
+  isMissingOptional(importer: string, name: string): boolean {
     return this.#manifestFor(importer)?.optional.has(name) === true && !this.has(name);
   }
 
-  /** A file's path in its store, or in the folder of linked packages, and which of these it is. */
-  #placeOf(path: string): { readonly name: string; readonly index: number; readonly path: string } | undefined {
+  /** Returns a file's path inside its store or its folder of linked packages, and the index of that folder. */
+  #locationOf(path: string): { readonly name: string; readonly index: number; readonly path: string } | undefined {
     const folder = this.#storeOf(path);
     if (folder === undefined) return undefined;
     const isLinked = !this.#stores.includes(folder);
@@ -221,7 +221,7 @@ export class PackageStore {
     return { name: isLinked ? "linked_packages" : "node_modules", index, path: inside };
   }
 
-  /** The innermost store: with a nested `node_modules`, the store it is nested in. */
+  /** Returns the innermost store that contains a path: with nested `node_modules`, the outer store comes later in the list. */
   #storeOf(path: string): string | undefined {
     return this.#folders.find((folder) => isInside(folder, path));
   }
@@ -229,7 +229,7 @@ export class PackageStore {
   #manifestFor(path: string): Manifest | undefined {
     const store = this.#storeOf(path);
     const folder = dirname(path);
-    // A folder of linked packages may be a package itself; a store never is.
+    // A folder of linked packages may itself be a package. A store never is.
     const isStore = this.#stores.includes(folder);
     if (store === undefined || !isInside(store, folder) || isStore) return undefined;
     if (this.#manifests.has(folder)) return this.#manifests.get(folder);
@@ -239,14 +239,14 @@ export class PackageStore {
   }
 
   #readManifest(folder: string): Manifest | undefined {
-    // A node_modules folder that appears here would shadow packages further up.
+    // A node_modules folder that appears here later would shadow packages further up.
     const nested = join(folder, "node_modules");
-    if (basename(folder) !== "node_modules" && !isDirectory(nested)) this.#ledger.recordAbsent(nested);
+    if (basename(folder) !== "node_modules" && !isDirectory(nested)) this.#fileManifest.recordAbsent(nested);
     const read = readContainedFile(this.#folders, join(folder, "package.json"), MAX_MANIFEST_BYTES);
     if (read.kind !== "file") return undefined;
-    this.#ledger.record("package", read.file);
+    this.#fileManifest.record("package", read.file);
     const manifest = parseManifest(read.file);
-    // A package.json that only says {"type":"module"} marks a folder; the package is further up.
+    // A package.json without a name, such as {"type":"module"}, only marks a folder. The package is further up.
     return manifest.name === undefined ? undefined : manifest;
   }
 }

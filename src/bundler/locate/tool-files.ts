@@ -1,4 +1,4 @@
-// The tool's own files, from memory or from its folder: finds what an import means, reads each file once, within the caps.
+// The tool's own files, from memory or from its folder: resolves an import to a file, and reads each file once, within the limits.
 import { join, relative, sep } from "node:path";
 import { BuildIssueError, type ToolFilesLocation } from "../compile/build-messages.ts";
 import { readContainedFile } from "./contained-file.ts";
@@ -7,23 +7,23 @@ import { candidatesOf, faultOfToolPath } from "./tool-paths.ts";
 
 export class ToolFiles {
   readonly #location: ToolFilesLocation;
-  readonly #ledger: FileManifest;
+  readonly #fileManifest: FileManifest;
   readonly #texts = new Map<string, string>();
 
-  constructor(location: ToolFilesLocation, ledger: FileManifest) {
+  constructor(location: ToolFilesLocation, fileManifest: FileManifest) {
     this.#location = location;
-    this.#ledger = ledger;
+    this.#fileManifest = fileManifest;
     if (location.kind === "memory") this.#takeAll(location.files);
   }
 
-  /** The text of each file that was read, by its relative path. */
+  /** Text of each file that was read, by its relative path. */
   get texts(): ReadonlyMap<string, string> {
     return this.#texts;
   }
 
   /**
-   * The file that an import of `path` means, now read; `undefined` when there is none.
-   * @throws {BuildIssueError} when it may not be read or passes a cap
+   * Finds and reads the file that an import of `path` means. Returns `undefined` if there is none.
+   * @throws {BuildIssueError} when the file is not allowed or exceeds a limit
    */
   find(path: string): string | undefined {
     for (const candidate of candidatesOf(path)) {
@@ -34,7 +34,7 @@ export class ToolFiles {
 
   #takeAll(files: { readonly [path: string]: string }): void {
     for (const [path, text] of Object.entries(files)) {
-      this.#ledger.count("tool", Buffer.byteLength(text));
+      this.#fileManifest.count("tool", Buffer.byteLength(text));
       this.#texts.set(path, text);
     }
   }
@@ -47,21 +47,21 @@ export class ToolFiles {
 
   #readFromFolder(folder: string, path: string): boolean {
     const absolute = join(folder, path);
-    const read = readContainedFile([folder], absolute, this.#ledger.bytesLeft("tool"));
+    const read = readContainedFile([folder], absolute, this.#fileManifest.bytesLeft("tool"));
     if (read.kind === "absent") {
-      this.#ledger.recordAbsent(absolute);
+      this.#fileManifest.recordAbsent(absolute);
       return false;
     }
-    if (read.kind === "too-large") this.#ledger.count("tool", read.size);
+    if (read.kind === "too-large") this.#fileManifest.count("tool", read.size);
     if (read.kind !== "file") {
       const reason = read.kind === "unreadable" ? read.reason : "a link leads out of the tool's folder";
       throw new BuildIssueError({ message: `Cannot read ${JSON.stringify(path)}: ${reason}` });
     }
-    // A symlink inside the folder must not lead to what its real path would forbid, such as a hidden file.
+    // A symlink inside the folder must not lead to a real path that is not allowed, such as a hidden file.
     const fault = faultOfToolPath(relative(folder, read.file.realPath).split(sep).join("/"));
     if (fault !== undefined) throw new BuildIssueError({ message: `Cannot read ${JSON.stringify(path)}: ${fault}` });
-    this.#ledger.count("tool", read.file.contents.length);
-    this.#ledger.record("tool", read.file);
+    this.#fileManifest.count("tool", read.file.contents.length);
+    this.#fileManifest.record("tool", read.file);
     this.#texts.set(path, read.file.contents.toString("utf8"));
     return true;
   }

@@ -1,4 +1,4 @@
-// Where a tool is and where its packages may come from: turns a ToolSource into real paths, before anything of it is read.
+// Locates a tool and its package stores: turns a ToolSource into real paths before any file of the tool is read.
 import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -8,11 +8,11 @@ import { isDirectory, isInside, realPathOf } from "./contained-file.ts";
 import { ENTRY_NAMES, FILE_LOADERS, faultOfToolPath, loaderOf } from "./tool-paths.ts";
 
 export interface StoreOptions {
-  /** The folder above which no package is looked for. Without one: the working directory if it contains the tool, else the tool's folder. */
+  /** Folder above which no package is looked up. @default the working directory if it contains the tool, otherwise the tool's folder */
   readonly root?: string | undefined;
-  /** A folder named `node_modules`, or one that has it. Without one: each from the tool's folder up to `root`. */
+  /** A folder named `node_modules`, or the folder that contains it. @default each one from the tool's folder up to `root` */
   readonly store?: string | undefined;
-  /** Folders in which linked packages may lie, besides the store. */
+  /** Folders in addition to the store in which linked packages may lie. */
   readonly linkedPackages?: readonly string[] | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface ToolLocation {
   /** Real paths of the folders in which linked packages may lie. */
   readonly linked: readonly string[];
   readonly isScript: boolean;
-  /** Where something could appear that would change all this: better entries, nearer stores. */
+  /** Missing paths that would change the result if they appeared: better entries, nearer stores. */
   readonly absent: readonly string[];
 }
 
@@ -92,7 +92,7 @@ function locatePath(path: string): FilesAndEntry {
   return { files: { kind: "folder", folder: dirname(realPath) }, entry, absent: [] };
 }
 
-/** esbuild, as Node, finds what a package depends on by walking up its real path: a store by another name would not work. */
+/** esbuild, like Node, finds dependencies by walking up the real path, which works only in a folder named `node_modules`. */
 function isStore(realPath: string): boolean {
   return basename(realPath) === "node_modules" && isDirectory(realPath);
 }
@@ -102,7 +102,7 @@ function namedStore(path: string): readonly string[] {
   const store = basename(folder) === "node_modules" ? folder : join(folder, "node_modules");
   const realPath = realPathOf(store);
   if (realPath === undefined) return [];
-  if (!isStore(realPath)) throw bundleProblem("The package store must be a folder that is really named node_modules");
+  if (!isStore(realPath)) throw bundleProblem("The package store must be a folder whose real name is node_modules");
   return [realPath];
 }
 
@@ -117,7 +117,9 @@ function searchRoot(root: string | undefined, folder: string): string {
   return realRoot;
 }
 
-/** The `node_modules` folders from `folder` up to `root`; one that is a link counts only where no tool can have put it. */
+/**
+ * Returns the `node_modules` folders from `folder` up to `root`. In the tool's own folder a symlink is ignored: the tool may have made it.
+ */
 function findStores(folder: string, root: string, toolFolder?: string): Pick<ToolLocation, "stores" | "absent"> {
   const stores: string[] = [];
   const absent: string[] = [];
@@ -154,7 +156,7 @@ function checkSize(files: ToolFilesLocation, limits: BundleLimits): void {
   );
 }
 
-/** A folder that does not exist, or that is everything, allows nothing. */
+/** Rejects a folder that does not exist, and the root of the file system, which would allow every file. */
 function locateLinked(folders: readonly string[] | undefined): readonly string[] {
   return (folders ?? []).map((folder) => {
     const realPath = realPathOf(resolve(folder));

@@ -1,9 +1,9 @@
-// Pure rules for the paths of a tool's own files: which are well formed, which a relative import may name, which loader reads each.
+// Pure rules for the paths of a tool's own files: which are valid, which file a relative import names, and which loader reads it.
 import { posix } from "node:path";
 
 export type FileLoader = "ts" | "tsx" | "js" | "jsx" | "json";
 
-/** What may be loaded, by extension; everything else (.node, .wasm, .css, .txt …) is refused. Order is the order of guessing. */
+/** Loaders by extension. All other files (.node, .wasm, .css, .txt …) are rejected. Imports without an extension try them in this order. */
 export const FILE_LOADERS: { readonly [extension: string]: FileLoader } = {
   ".ts": "ts",
   ".tsx": "tsx",
@@ -16,7 +16,7 @@ export const FILE_LOADERS: { readonly [extension: string]: FileLoader } = {
   ".json": "json",
 };
 
-/** TypeScript lets an import name the file that its compiler would write. */
+/** TypeScript allows an import to name the compiled file. */
 const COMPILED_FROM: { readonly [extension: string]: readonly string[] } = {
   ".js": [".ts", ".tsx"],
   ".jsx": [".tsx"],
@@ -24,12 +24,12 @@ const COMPILED_FROM: { readonly [extension: string]: readonly string[] } = {
   ".cjs": [".cts"],
 };
 
-/** A folder's entry is the first of these that exists. */
+/** Names of entries. The first one that exists is the entry of a folder. */
 export const ENTRY_NAMES: readonly string[] = ["tool", "index"].flatMap((stem) =>
   [".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"].map((extension) => stem + extension),
 );
 
-/** The same of a tool in Python, where a folder has none of those. */
+/** Names of entries in Python, for a folder that has none of {@link ENTRY_NAMES}. */
 export const PYTHON_ENTRY_NAMES: readonly string[] = ["tool.py", "main.py"];
 
 const MAX_PATH_LENGTH = 1024;
@@ -40,7 +40,7 @@ export function loaderOf(path: string): FileLoader | undefined {
   return Object.hasOwn(FILE_LOADERS, extension) ? FILE_LOADERS[extension] : undefined;
 }
 
-/** Why a relative path may not be a tool's file, or `undefined` when it may. */
+/** Returns why a relative path is not allowed as a tool's file, or `undefined` if it is allowed. */
 export function faultOfToolPath(path: string): string | undefined {
   if (path === "" || path.length > MAX_PATH_LENGTH) return `a path has 1 to ${MAX_PATH_LENGTH} characters`;
   if (NOT_IN_A_PATH.test(path) || !path.isWellFormed())
@@ -49,7 +49,7 @@ export function faultOfToolPath(path: string): string | undefined {
     if (segment === "" || segment === ".") return "a path is relative and has no empty segments";
     if (segment === "..") return "it leaves the tool's folder";
     if (segment === "node_modules") return "a package is imported by its name, never by its path";
-    // A tool that is one file shares its folder with whatever lies there: .env.json, .npmrc, .ssh.
+    // A tool that is a single file shares its folder with other files: .env.json, .npmrc, .ssh.
     if (segment.startsWith(".")) return "hidden files cannot be imported";
   }
   return undefined;
@@ -59,7 +59,7 @@ export type RelativeResolution =
   | { readonly ok: true; readonly path: string }
   | { readonly ok: false; readonly reason: string };
 
-/** Where a relative import (`./x`, `../x`, `.`, `..`) of `importer` points within the tool; purely textual. */
+/** Resolves a relative import (`./x`, `../x`, `.`, `..`) of `importer` within the tool, by text only. */
 export function resolveRelative(importer: string, specifier: string): RelativeResolution {
   if (specifier.startsWith("/")) return { ok: false, reason: "absolute paths cannot be imported" };
   const path = posix.join(posix.dirname(importer), specifier).replace(/\/+$/, "");
@@ -68,7 +68,7 @@ export function resolveRelative(importer: string, specifier: string): RelativeRe
   return reason === undefined ? { ok: true, path } : { ok: false, reason };
 }
 
-/** The files that an import of `path` may mean, best first: itself, its TypeScript source, a guessed extension, a folder's index. */
+/** Returns the files that an import of `path` may mean, best first: itself, its TypeScript source, with an extension, a folder's index. */
 export function candidatesOf(path: string): readonly string[] {
   const indexes = Object.keys(FILE_LOADERS).map((extension) => posix.join(path, `index${extension}`));
   if (path === ".") return indexes;

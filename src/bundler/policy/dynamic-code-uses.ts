@@ -1,23 +1,23 @@
-// Finds where a linked bundle makes code from text (`eval`, `Function` and its siblings), for the operator who looks at a tool before it
-// runs. It reads syntax only: what is reached by other names is not found, and what is found need not be reached.
+// Finds uses of `eval`, `Function` and its siblings in a linked bundle, for an operator who reviews a tool before it runs. It only parses:
+// uses under other names are missed, and the uses that are found may never run.
 import { type Options, parse } from "acorn";
 import { childrenOf, isSyntax, type Syntax } from "../compile/syntax.ts";
 
-/** Text that matches none of these uses no dynamic code: most modules are not parsed. */
+/** Text that does not match uses no dynamic code. This avoids parsing most modules. */
 const MAY_USE =
   /\beval\b|\bFunction\b|\bconstructor\s*\.\s*constructor\b|\bgetPrototypeOf\s*\(\s*(?:async|function|\()|\}\s*\)?\s*\.\s*constructor\b/;
-/** What is longer is not parsed but searched: to parse the compiler of TypeScript takes two seconds. */
+/** Longest text that is parsed. Longer text is searched instead: parsing the TypeScript compiler takes two seconds. */
 const MAX_PARSED_LENGTH = 2 * 1024 * 1024;
 const SEEMS_TO_USE = /(?<![\w$.])eval\(|(?<![\w$.])Function\((?!["']return this["']\))/;
-/** Globals that have `eval` and `Function` as properties. */
+/** Names of the global object, which has `eval` and `Function` as properties. */
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["globalThis", "self", "window", "global"]);
 const FUNCTION_METHODS: ReadonlySet<string> = new Set(["apply", "call", "bind"]);
-/** Packages find the global object so where there is no `globalThis`, which a sandbox has. */
+/** Body of the function with which packages find the global object where `globalThis` is missing. A sandbox has `globalThis`. */
 const FINDS_GLOBAL = /^\s*return this;?\s*$/;
-/** Deeper nesting is not looked into: the walk has a stack. */
+/** Maximum depth of the walk, which is recursive. */
 const MAX_DEPTH = 1_000;
 
-/** esbuild gives a local `Function`, such as lodash's, a number. */
+/** Matches an identifier. esbuild adds a number to a local `Function`, such as lodash's. */
 const isNamed = (node: unknown, name: string): boolean =>
   isSyntax(node) && node.type === "Identifier" && String(node.name).replace(/(?<=^Function)\d+$/, "") === name;
 
@@ -27,7 +27,7 @@ const propertyOf = (node: Syntax): string | undefined => {
   return property.type === "Literal" ? String(property.value) : undefined;
 };
 
-/** `eval`, `globalThis.eval`. */
+/** Matches `eval` and `globalThis.eval`. */
 function isGlobal(node: unknown, name: string): boolean {
   if (!isSyntax(node)) return false;
   if (isNamed(node, name)) return true;
@@ -42,7 +42,7 @@ function isGlobal(node: unknown, name: string): boolean {
 const isFunctionLiteral = (node: Syntax): boolean =>
   node.type === "FunctionExpression" || node.type === "ArrowFunctionExpression";
 
-/** `Object.getPrototypeOf(async function () {})`, as packages find the constructor of async functions. */
+/** Matches `Object.getPrototypeOf(async function () {})`, with which packages find the constructor of async functions. */
 const isPrototypeOfFunction = (node: Syntax): boolean =>
   node.type === "CallExpression" &&
   isSyntax(node.callee) &&
@@ -50,7 +50,7 @@ const isPrototypeOfFunction = (node: Syntax): boolean =>
   propertyOf(node.callee) === "getPrototypeOf" &&
   (node.arguments as readonly Syntax[]).some(isFunctionLiteral);
 
-/** An expression whose value is the constructor of functions, or of one of its siblings. */
+/** Matches an expression whose value is `Function` or one of its siblings. */
 function isFunctionConstructor(node: unknown): boolean {
   if (isGlobal(node, "Function")) return true;
   if (!isSyntax(node) || node.type !== "MemberExpression" || propertyOf(node) !== "constructor") return false;
@@ -66,7 +66,7 @@ const findsGlobal = ({ arguments: given }: Syntax): boolean => {
   return others.length === 0 && only?.type === "Literal" && FINDS_GLOBAL.test(String(only.value));
 };
 
-function callsIt(node: Syntax): boolean {
+function callsDynamicCode(node: Syntax): boolean {
   const callee = node.callee as Syntax;
   const given = node.arguments as readonly Syntax[];
   if (isGlobal(callee, "eval")) return given.length > 0;
@@ -77,12 +77,12 @@ function callsIt(node: Syntax): boolean {
   return FUNCTION_METHODS.has(method) && isFunctionConstructor(callee.object);
 }
 
-/** Whether this node itself makes code from text, or gives what does another name. */
-function usesIt(node: Syntax): boolean {
+/** Tells whether this node itself uses dynamic code, or assigns `eval` or `Function` to another name. */
+function usesDynamicCode(node: Syntax): boolean {
   switch (node.type) {
     case "CallExpression":
     case "NewExpression":
-      return callsIt(node);
+      return callsDynamicCode(node);
     case "VariableDeclarator":
       return isSyntax(node.init) && (isGlobal(node.init, "eval") || isFunctionConstructor(node.init));
     case "AssignmentExpression":
@@ -95,9 +95,9 @@ function usesIt(node: Syntax): boolean {
   }
 }
 
-function anyUse(node: Syntax, depth: number): boolean {
-  if (usesIt(node)) return true;
-  return depth < MAX_DEPTH && childrenOf(node).some((child) => anyUse(child, depth + 1));
+function containsUse(node: Syntax, depth: number): boolean {
+  if (usesDynamicCode(node)) return true;
+  return depth < MAX_DEPTH && childrenOf(node).some((child) => containsUse(child, depth + 1));
 }
 
 const PARSE_OPTIONS: Options = {
@@ -108,13 +108,13 @@ const PARSE_OPTIONS: Options = {
   allowHashBang: true,
 };
 
-function textUses(text: string): boolean {
+function textUsesDynamicCode(text: string): boolean {
   if (text.length > MAX_PARSED_LENGTH) return SEEMS_TO_USE.test(text);
   for (const sourceType of ["module", "script"] as const) {
     try {
-      return anyUse(parse(text, { ...PARSE_OPTIONS, sourceType }) as unknown as Syntax, 0);
+      return containsUse(parse(text, { ...PARSE_OPTIONS, sourceType }) as unknown as Syntax, 0);
     } catch {
-      // Sloppy CommonJS is no module; what is neither is nested too deep, or newer than the parser.
+      // Sloppy CommonJS fails as a module. Text that fails as both is nested too deeply, or newer than the parser.
     }
   }
   return SEEMS_TO_USE.test(text);
@@ -122,17 +122,15 @@ function textUses(text: string): boolean {
 
 /** A part of a bundle that comes from one file. */
 export interface LinkedModule {
-  /** As the bundle is to name it: a package, or a file of the tool. */
+  /** The package, or the file of the tool. */
   readonly label: string;
   readonly text: string;
 }
 
-/** esbuild names each module in a comment, by the name that it has in the metafile. */
+/** esbuild prints a comment before each module with its name in the metafile. */
 const MODULE_COMMENT = /^\/\/ (.+)$/gm;
 
-/**
- * Takes a linked bundle apart. `labelOf` has all modules by the names that esbuild prints; those without a label are ours, and left out.
- */
+/** Splits a linked bundle. `labelOf` maps the names that esbuild prints to labels. Modules without a label are generated and left out. */
 export function splitModules(code: string, labelOf: ReadonlyMap<string, string | undefined>): readonly LinkedModule[] {
   const starts = [...code.matchAll(MODULE_COMMENT)].flatMap(({ index, 1: name = "" }) =>
     labelOf.has(name) ? [{ index, label: labelOf.get(name) }] : [],
@@ -142,11 +140,11 @@ export function splitModules(code: string, labelOf: ReadonlyMap<string, string |
   );
 }
 
-/** Returns the labels of the modules that use dynamic code, each once, sorted. */
+/** Returns the labels of the modules that use dynamic code, sorted and without duplicates. */
 export function findDynamicCode(modules: readonly LinkedModule[]): readonly string[] {
   const found = new Set<string>();
   for (const { label, text } of modules) {
-    if (!found.has(label) && MAY_USE.test(text) && textUses(text)) found.add(label);
+    if (!found.has(label) && MAY_USE.test(text) && textUsesDynamicCode(text)) found.add(label);
   }
   return [...found].sort();
 }

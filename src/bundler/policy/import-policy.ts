@@ -1,4 +1,5 @@
-// What a tool may import, as a table of data, and the esbuild plugin that reads it: deny by default, and a second guard on each load.
+// The import policy of tools as a table of data, and the esbuild plugin that enforces it: deny by default, with a second check at each
+// load.
 import type {
   OnLoadArgs,
   OnLoadResult,
@@ -11,13 +12,13 @@ import type {
 import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
 import { BuildIssueError, type BuildProblem, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
-import { type BrowserResolver, OWN_QUESTION, type ResolveRequest, resolveWith } from "../locate/entry-points.ts";
-import { declarePlaces, mentionsPlace, type PlaceNames, placesText } from "../locate/package-locations.ts";
+import { type BrowserResolver, INTERNAL_REQUEST, type ResolveRequest, resolveWith } from "../locate/entry-points.ts";
+import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../locate/package-locations.ts";
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "../locate/tool-paths.ts";
 
-/** Who imports: the tool's own file, or a file of a package. A package's author is trusted a little more: the host chose the store. */
+/** The importing file: the tool's own, or a package's. Packages have slightly more rights, because the host chose the store. */
 type Importer = "tool" | "package";
 
 interface SpecifierRule {
@@ -28,11 +29,11 @@ interface SpecifierRule {
 
 const BOTH: readonly Importer[] = ["tool", "package"];
 const TOOL_ONLY: readonly Importer[] = ["tool"];
-/** The client of the package `ws`, which needs sockets: the sandbox has one over its own WebSocket. */
+/** The client of the package `ws` needs sockets. It is replaced by a client over the sandbox's own WebSocket. */
 const WS_CLIENT_FILE = /[\\/]ws[\\/]lib[\\/]websocket\.js$/i;
 const UNKNOWN_BUILTIN = "Node has no built-in module of this name";
 
-/** What no import may look like, first match wins. */
+/** Specifiers that are not allowed. The first match wins. */
 const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^$/, importers: BOTH, reason: "the path is empty" },
   { matches: /^.{1025}/s, importers: BOTH, reason: "the path is longer than 1024 characters" },
@@ -43,17 +44,17 @@ const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^(?!node:)[a-z][a-z0-9+.-]*:/i, importers: BOTH, reason: "modules cannot be loaded from a URL" },
   { matches: /^\/\//, importers: BOTH, reason: "modules cannot be loaded from a URL" },
   { matches: /^\//, importers: BOTH, reason: "absolute paths cannot be imported" },
-  { matches: /^~/, importers: TOOL_ONLY, reason: "~ names nothing here: there are no path aliases and no home folder" },
+  { matches: /^~/, importers: TOOL_ONLY, reason: "path aliases and home folders (~) are not supported" },
   { matches: /^#/, importers: TOOL_ONLY, reason: "package imports (#name) work inside packages only" },
   { matches: /%[0-9a-f]{2}/i, importers: TOOL_ONLY, reason: "paths are not percent-decoded" },
-  { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'a tool\'s side of glovebox is "glovebox/tool"' },
+  { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'tools import "glovebox/tool" instead' },
 ];
 
 const ALLOWED_HINT = "a tool may import relative files, JSON files, Node's built-ins, and npm packages from its store";
 const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
 const GUEST_MODULE = "glovebox/tool";
 
-/** esbuild reads a file or `file:` URL named by the last such comment, virtual file or not; this one names nothing. */
+/** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
 const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
 
 export const NAMESPACES = {
@@ -71,22 +72,22 @@ export interface ImportPolicyOptions {
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly guestModule: { readonly contents: Buffer; readonly path: string };
-  /** The tool's files that the scan has seen; the link loads no other. */
+  /** Files of the tool that the scan has seen. The link loads no others. */
   readonly scanned: Set<string>;
-  /** `scan` reads the tool's own files only; `link` packages too, and starts at `entryStub` instead of the tool's entry. */
+  /** `scan` reads the tool's own files only. `link` also reads packages, and starts at `entryStub` instead of the tool's entry. */
   readonly phase: "scan" | "link";
   readonly entryStub: string;
-  /** The name by which the bundle asks for a built-in. */
+  /** Name of the function with which the bundle loads a built-in. */
   readonly useBuiltin: string;
-  /** Packages that are taken in their build for browsers. */
+  /** Packages that use their browser build. */
   readonly browser: "all" | BrowserPackages;
-  readonly places: PlaceNames;
-  /** Texts of package files that say where they are, by their paths. */
-  readonly placed: Map<string, string>;
+  readonly locations: LocationNames;
+  /** Texts of the package files that use their own location, by path. */
+  readonly locatedTexts: Map<string, string>;
 }
 
 export interface BrowserPackages {
-  /** Their folders. */
+  /** Folders of the packages. */
   readonly folders: ReadonlySet<string>;
   readonly resolver: BrowserResolver;
 }
@@ -101,19 +102,19 @@ function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HI
   return new BuildIssueError({ message: `Cannot import ${quotePath(specifier)}: ${reason}`, hint });
 }
 
-/** Why an import fails that no rule denies but that the store cannot serve. */
+/** Explains why an allowed import cannot be resolved from the store. */
 export function explainUnresolved(specifier: string, store: PackageStore): BuildProblem {
   const name = packageNameOf(specifier);
   if (name !== undefined && store.has(name)) {
     return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").problem;
   }
   if (specifier.startsWith("node:")) return denyImport(specifier, UNKNOWN_BUILTIN).problem;
-  if (name === undefined) return denyImport(specifier, "the file does not exist in the package").problem;
+  if (name === undefined) return denyImport(specifier, "the package has no such file").problem;
   const reason = store.nearest === undefined ? "there is no package store" : `the store has no package ${name}`;
-  return denyImport(specifier, reason, `install ${name} into the node_modules that this tool's store is`).problem;
+  return denyImport(specifier, reason, `install ${name} into the package store (a node_modules folder)`).problem;
 }
 
-/** Rules that need nothing but the import itself. */
+/** Checks the rules that need only the import itself. */
 function checkForm(args: OnResolveArgs, importer: Importer): void {
   const rule = SPECIFIER_RULES.find((row) => row.importers.includes(importer) && row.matches.test(args.path));
   if (rule !== undefined) throw denyImport(args.path, rule.reason);
@@ -124,7 +125,7 @@ function checkForm(args: OnResolveArgs, importer: Importer): void {
   }
 }
 
-/** What Node's `require` does for a package that is not installed. */
+/** Throws what Node's `require` throws for a package that is not installed. */
 const absentText = (specifier: string): string =>
   `module.exports = null;\nthrow Object.assign(new Error(${JSON.stringify(`Cannot find module '${specifier}'`)}), { code: "MODULE_NOT_FOUND" });\n`;
 
@@ -133,7 +134,7 @@ function isRelative(specifier: string): boolean {
 }
 
 function toMessage(thrown: unknown): PartialMessage {
-  // Only our own words leave: an error of fs names host paths.
+  // Only messages of Glovebox are forwarded: an error of fs contains host paths.
   if (!(thrown instanceof BuildIssueError)) return { text: "The bundler failed while it read this import" };
   return { text: thrown.problem.message, detail: { hint: thrown.problem.hint } };
 }
@@ -141,7 +142,7 @@ function toMessage(thrown: unknown): PartialMessage {
 class ImportPolicy {
   readonly #options: ImportPolicyOptions;
   readonly #build: PluginBuild;
-  /** Modules whose own `require` the bundler stands in for. */
+  /** Modules whose own `require` calls the bundler handles. */
   readonly #ownRequire = new Set<string>();
 
   constructor(options: ImportPolicyOptions, build: PluginBuild) {
@@ -151,7 +152,7 @@ class ImportPolicy {
 
   resolve(args: OnResolveArgs): Resolution {
     const { request, phase } = this.#options;
-    if (args.pluginData === OWN_QUESTION) return undefined;
+    if (args.pluginData === INTERNAL_REQUEST) return undefined;
     if (args.kind === "entry-point" && args.namespace === "") {
       return phase === "link"
         ? { path: "entry", namespace: NAMESPACES.entry }
@@ -160,7 +161,7 @@ class ImportPolicy {
     if (args.namespace === NAMESPACES.entry) return { path: request.entry, namespace: NAMESPACES.tool };
     if (args.namespace === NAMESPACES.tool) return this.#resolveFromTool(args);
     if (args.namespace === NAMESPACES.package && phase === "link") return this.#resolveFromPackage(args);
-    throw denyImport(args.path, "it comes from where nothing may be imported");
+    throw denyImport(args.path, "its importer may not import anything");
   }
 
   load(args: OnLoadArgs): OnLoadResult {
@@ -174,7 +175,7 @@ class ImportPolicy {
         return { contents: this.#builtinText(args.path), loader: "js" };
       case NAMESPACES.guest:
         return { contents: guestModule.contents, loader: loaderOf(guestModule.path) ?? "js" };
-      // The namespace "" is esbuild's for a built-in that a package's browser field switches off.
+      // esbuild uses the namespace "" for a built-in that a package's browser field switches off.
       case NAMESPACES.empty:
       case "":
         return { contents: "", loader: "js" };
@@ -183,7 +184,7 @@ class ImportPolicy {
       case NAMESPACES.package:
         if (phase === "link") return this.#loadPackageFile(args.path);
     }
-    throw new BuildIssueError({ message: "The import leads to what a tool may not load", hint: ALLOWED_HINT });
+    throw new BuildIssueError({ message: "The import leads to a file that a tool may not load", hint: ALLOWED_HINT });
   }
 
   #resolveFromTool(args: OnResolveArgs): Resolution {
@@ -199,7 +200,8 @@ class ImportPolicy {
     checkForm(args, "tool");
     if (isRelative(args.path)) return { path: this.#findToolFile(args), namespace: NAMESPACES.tool };
     this.#checkPackage(args.path);
-    // esbuild itself resolves packages, from the store: only so it knows a package's `type`, `exports`, `browser` and `sideEffects`.
+    // esbuild resolves packages from the store itself, because only then it reads a package's `type`, `exports`, `browser` and
+    // `sideEffects`.
     return this.#options.phase === "scan" ? { path: args.path, external: true } : this.#chooseBuild(args);
   }
 
@@ -227,7 +229,7 @@ class ImportPolicy {
     if (!store.has(name)) throw new BuildIssueError(explainUnresolved(specifier, store));
   }
 
-  /** "events/" is the npm package where the store has it, as Node's rule says; "events" is always the built-in. */
+  /** "events/" is the npm package if the store has it, as in Node. "events" is always the built-in. */
   #resolveBuiltin(args: OnResolveArgs): OnResolveResult | undefined {
     const { phase, store } = this.#options;
     const builtin = findBuiltin(args.path);
@@ -238,7 +240,7 @@ class ImportPolicy {
     return { path: builtin, namespace: NAMESPACES.builtin, sideEffects: false };
   }
 
-  /** Both names come from the table, not from the source. */
+  /** Returns the module of a built-in. The names come from the table, not from the source. */
   #builtinText(name: string): string {
     const chunk = NODE_BUILTINS.get(name);
     if (chunk === undefined) throw denyImport(`node:${name}`, UNKNOWN_BUILTIN);
@@ -255,24 +257,24 @@ class ImportPolicy {
     const { store } = this.#options;
     const mapping = this.#isForBrowsers(args.importer) ? store.browserMapping(args.importer, args.path) : undefined;
     if (mapping === "empty") return { path: args.path, namespace: NAMESPACES.empty };
-    // What the package's own browser field puts in a built-in's place, esbuild finds.
+    // If the package's own browser field replaces a built-in, esbuild resolves the replacement.
     const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
     if (builtin !== undefined) return builtin;
     const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
     if (name === undefined || mapping === "replaced" || store.has(name)) return this.#chooseBuild(args);
-    // An optional dependency that is not installed, such as a database driver, fails when it is reached, as in Node.
+    // A missing optional dependency, such as a database driver, fails when it is reached, as in Node.
     const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
-    const canFail = store.isLeftOut(args.importer, name) || this.#ownRequire.has(args.importer);
+    const canFail = store.isMissingOptional(args.importer, name) || this.#ownRequire.has(args.importer);
     return isLazy && canFail ? { path: args.path, namespace: NAMESPACES.absent } : undefined;
   }
 
-  /** Whether a file's package is taken in its build for browsers. */
+  /** Tells whether a file's package uses its browser build. */
   #isForBrowsers(path: string): boolean {
     const { browser, store } = this.#options;
     return browser === "all" || browser.folders.has(store.packageOf(path)?.folder ?? "");
   }
 
-  /** Leaves it to esbuild to resolve an import, but for the packages that are taken in their build for browsers. */
+  /** Lets esbuild resolve an import unless a package uses its browser build. */
   #chooseBuild({ path, importer, resolveDir, kind }: OnResolveArgs): Resolution {
     const { browser } = this.#options;
     const request = { path, importer, resolveDir, kind };
@@ -281,7 +283,7 @@ class ImportPolicy {
     return this.#resolveForBrowsers(request, browser);
   }
 
-  /** What a `require` of a module's own cannot find fails when it is called, as in Node. */
+  /** An import through a module's own `require` that cannot be resolved fails when it is called, as in Node. */
   async #resolveOwnRequire(request: ResolveRequest): Promise<OnResolveResult | undefined> {
     const found = await resolveWith(this.#build, request);
     if (found === undefined) return { path: request.path, namespace: NAMESPACES.absent };
@@ -291,9 +293,9 @@ class ImportPolicy {
 
   async #resolveForBrowsers(request: ResolveRequest, browser: BrowserPackages): Promise<OnResolveResult | undefined> {
     const [usual, found] = await Promise.all([resolveWith(this.#build, request), browser.resolver.resolve(request)]);
-    // Where both find the same file esbuild resolves it: only so it knows the package's `type`.
+    // If both resolvers find the same file, esbuild resolves it, because only then it reads the package's `type`.
     if (found === undefined || found.path === usual?.path) return undefined;
-    // A path outside of all packages is for the guard of `load` to reject.
+    // `load` rejects a path outside of all packages.
     const isOutside = this.#options.store.packageOf(found.path) === undefined;
     if (!isOutside && !this.#isForBrowsers(found.path)) return undefined;
     return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
@@ -312,9 +314,9 @@ class ImportPolicy {
   }
 
   /**
-   * esbuild expands `import("./" + name)` by walking the disk from the module's folder, before any plugin is asked, and
-   * with no folder from its working directory. So in the scan a module's folder is one that does not exist and is deeper
-   * than the `../` its text can spell; such imports find nothing and fail there, and never reach the link.
+   * Returns the folder from which esbuild resolves imports. esbuild expands `import("./" + name)` by walking the disk from the module's
+   * folder before it calls any plugin, and without a folder from its working directory. In the scan a module's folder therefore does not
+   * exist, and is deeper than the `../` that its text can contain. Such imports find nothing, fail in the scan, and never reach the link.
    */
   #resolveDirOf(text: string, phase: "scan" | "link", store: PackageStore): { resolveDir?: string } {
     if (phase === "link") return store.nearest === undefined ? {} : { resolveDir: store.nearest };
@@ -325,25 +327,25 @@ class ImportPolicy {
   #loadPackageFile(path: string): OnLoadResult {
     const loader = loaderOf(path);
     if (loader === undefined) {
-      // The extension is looked at only after the guard: a path outside the store says nothing of itself.
+      // The file is checked before its extension, so that a path outside the store discloses nothing about itself.
       this.#options.store.load(path);
       throw new BuildIssueError({
         message: "The package file has a type that cannot be imported",
         hint: `files end in one of ${Object.keys(FILE_LOADERS).join(" ")}`,
       });
     }
-    const { store, places, placed } = this.#options;
+    const { store, locations, locatedTexts } = this.#options;
     const contents = store.load(path);
     if (WS_CLIENT_FILE.test(path) && store.packageOf(path)?.name === "ws") {
       return { contents: this.#useBuiltinText(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT), loader };
     }
     if (loader === "json") return { contents, loader };
     const text = contents.toString("utf8");
-    const guestPath = mentionsPlace(text) ? store.guestPath(path) : undefined;
+    const guestPath = mentionsLocation(text) ? store.guestPath(path) : undefined;
     if (guestPath === undefined) return { contents: Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
-    placed.set(path, text);
+    locatedTexts.set(path, text);
     return {
-      contents: declarePlaces(this.#bundleRequire(path, text), placesText(places, guestPath)) + NO_SOURCE_MAP,
+      contents: declareLocations(this.#bundleRequire(path, text), locationsText(locations, guestPath)) + NO_SOURCE_MAP,
       loader,
     };
   }
@@ -355,11 +357,11 @@ class ImportPolicy {
   }
 }
 
-/** Rejections become messages that name no path of the host. */
-function guarded<Args, Result>(answer: (args: Args) => Result | Promise<Result>) {
+/** Turns exceptions into messages that contain no path of the host. */
+function guarded<Args, Result>(respond: (args: Args) => Result | Promise<Result>) {
   return async (args: Args): Promise<Result | { errors: PartialMessage[] }> => {
     try {
-      return await answer(args);
+      return await respond(args);
     } catch (error) {
       return { errors: [toMessage(error)] };
     }

@@ -1,4 +1,4 @@
-// What a Python process is given to start from: our runtime and Pyodide's own files, as this installation has them.
+// Loads the files that a Python process starts from: Glovebox's Python runtime and the files of the installed Pyodide.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,12 +7,12 @@ import type { SandboxArtifacts } from "../artifacts/sandbox-artifacts.ts";
 import { pyodideFolder } from "./python-runtime.ts";
 
 export interface PythonAssets {
-  /** The bundle behind every Python tool. */
+  /** The bundle that every Python tool runs on. */
   readonly code: string;
   readonly sha256: string;
   readonly wasm: Uint8Array;
   readonly stdlib: Uint8Array;
-  /** Of all of them together: a snapshot of one's memory is no other's. */
+  /** Hash of all files together. A memory snapshot is valid for one key only. */
   readonly key: string;
 }
 
@@ -29,6 +29,6 @@ export async function loadPythonAssets({ readPythonRuntime }: SandboxArtifacts):
     const key = createHash("sha256").update(sha256).update(wasm).update(stdlib).digest("hex");
     return { code, sha256, wasm, stdlib, key };
   } catch (cause) {
-    throw new ToolError("INTERNAL", "Python's own files are missing; install Glovebox again", { cause });
+    throw new ToolError("INTERNAL", "The files of the Python runtime are missing. Reinstall Glovebox", { cause });
   }
 }

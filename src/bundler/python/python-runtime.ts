@@ -1,10 +1,10 @@
-// The Python runtime as a bundle: our own TypeScript and Python with both halves of Pyodide's JavaScript in one script.
+// Builds the Python runtime as a bundle: Glovebox's own TypeScript and Python, and both halves of Pyodide's JavaScript, in one script.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { Plugin } from "esbuild";
 
-/** What stands in the place of globals by which Pyodide looks for a browser or for Node: exports of guest/python/shell.ts. */
+/** Replacements for the globals by which Pyodide detects a browser or Node: exports of guest/python/shell.ts. */
 const SHELL = {
   read: "__read",
   load: "__read",
@@ -18,12 +18,12 @@ const SHELL = {
   "import.meta.url": '"glovebox:///python.js"',
 } as const;
 
-/** Where the package lies in this installation. */
+/** Returns the folder of the installed package. */
 export function pyodideFolder(): string {
   return dirname(createRequire(import.meta.url).resolve("pyodide/package.json"));
 }
 
-/** Its other half has no name that the package exports. */
+/** Resolves both files of Pyodide by path, because the package exports no name for the second one. */
 const pyodideFiles: Plugin = {
   name: "pyodide-files",
   setup: ({ onResolve }) => {
@@ -34,7 +34,7 @@ const pyodideFiles: Plugin = {
 
 const EXPORT = /\bexport\s*\{\s*([\w$]+) as default\s*\};?\s*$/;
 
-/** @param folder src/sandbox/guest/python */
+/** @param folder path of src/sandbox/guest/python */
 export async function buildPythonRuntime(folder: string): Promise<string> {
   const { build } = await import("esbuild");
   const lock = JSON.parse(await readFile(join(pyodideFolder(), "pyodide-lock.json"), "utf8")) as {
@@ -53,7 +53,7 @@ export async function buildPythonRuntime(folder: string): Promise<string> {
     loader: { ".py": "text" },
     define: { ...SHELL, __PYODIDE_INFO__: JSON.stringify(lock.info) },
     inject: [join(folder, "shell.ts")],
-    // Asked for by the halves of Pyodide that Node would run.
+    // Imported only by the parts of Pyodide that run in Node.
     external: ["node:*", "ws"],
     plugins: [pyodideFiles],
   });

@@ -332,7 +332,7 @@ describe("a server that will not end", () => {
       return [waiting > 10_000_000, socket.readyState >= 2, await record(socket)];`;
     const [isWaiting, isClosed, events] = outputOf(await tools.run(body, server.url)) as [boolean, boolean, string[]];
     expect([isWaiting, isClosed]).toEqual([true, true]);
-    expect(events[0]).toContain("bytes wait to be sent");
+    expect(events[0]).toContain("bytes are waiting to be sent");
     // Now it reads, and finds the end.
     for (const socket of accepted) socket.resume();
     await vi.waitFor(() => expect(server.open()).toBe(0));

@@ -367,7 +367,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
       "a path known only later",
       { source: "export default (x) => import(x.path)" },
       "BUNDLE_FAILED",
-      /known only when the tool runs/,
+      /computed at run time/,
     ],
     ["3 MB of text", { source: `${FINE}\n//${"x".repeat(3_000_000)}` }, "BUNDLE_FAILED", /2097152|2 ?MiB|2\.?\d* MB/],
     ["a top level that throws", { source: `throw new Error("no config"); ${FINE}` }, "TOOL_FAILED", /^no config$/],

@@ -40,7 +40,7 @@ mac = hmac.new(b"key", b"part one ", hashlib.sha256)
 mac.update(b"part two")
 [mac.hexdigest(), hmac.digest(b"key", b"data", "sha1").hex(), hmac.compare_digest("abc", "abc"), hmac.compare_digest(b"abc", b"abd"), hmac.new(b"k" * 200, b"", "sha512").hexdigest()[:32], mac.name]
 
-# %% secrets, os.urandom, uuid4: the shape of what nobody can foresee
+# %% secrets, os.urandom, uuid4: the shape of random values
 import os, re, secrets, uuid
 tokens = {secrets.token_hex(16) for _ in range(50)}
 [len(tokens), all(re.fullmatch("[0-9a-f]{32}", token) for token in tokens), len(secrets.token_bytes(10)), len(os.urandom(16)), os.urandom(16) != os.urandom(16), secrets.choice([7]), 0 <= secrets.randbelow(5) < 5, secrets.compare_digest("a", "a"), uuid.uuid4().version, uuid.uuid4() != uuid.uuid4(), len(secrets.token_urlsafe(9))]
@@ -62,8 +62,8 @@ rest = decompressor.decompress(decompressor.unconsumed_tail) + decompressor.flus
 try:
     zlib.decompress(b"not zlib")
 except zlib.error as error:
-    refused = type(error).__name__
-[zlib.decompress(packed) == data, zlib.decompress(raw, -15) == data, part + rest == data, len(part), len(packed) < 400, zlib.crc32(data), zlib.adler32(data), refused, zlib.crc32(b"c", zlib.crc32(b"ab")) == zlib.crc32(b"abc")]
+    rejected = type(error).__name__
+[zlib.decompress(packed) == data, zlib.decompress(raw, -15) == data, part + rest == data, len(part), len(packed) < 400, zlib.crc32(data), zlib.adler32(data), rejected, zlib.crc32(b"c", zlib.crc32(b"ab")) == zlib.crc32(b"abc")]
 
 # %% gzip, bz2, lzma: there and back, and headers
 import bz2, gzip, io, lzma
@@ -97,8 +97,8 @@ with zipfile.ZipFile(buffer) as archive:
 try:
     zipfile.ZipFile(io.BytesIO(b"nothing of it"))
 except zipfile.BadZipFile as error:
-    refused = type(error).__name__
-[told, read, fine, inside, refused, zipfile.is_zipfile(buffer)]
+    rejected = type(error).__name__
+[told, read, fine, inside, rejected, zipfile.is_zipfile(buffer)]
 
 # %% tarfile: made and read, by every compression
 import io, tarfile
@@ -119,8 +119,8 @@ def read(data):
 try:
     tarfile.open(fileobj=io.BytesIO(b"x" * 600))
 except tarfile.ReadError as error:
-    refused = type(error).__name__
-[read(make("")), [read(make(mode)) == read(make("")) for mode in [":gz", ":bz2", ":xz"]], refused]
+    rejected = type(error).__name__
+[read(make("")), [read(make(mode)) == read(make("")) for mode in [":gz", ":bz2", ":xz"]], rejected]
 
 # %% io: text over bytes, newlines, seeking
 import io
@@ -141,7 +141,7 @@ into = bytearray(3)
 io.BytesIO(b"12345").readinto(into)
 [raw.getvalue().hex(), lines, peeked.decode(), buffered.read(3).decode(), buffered.tell(), io.BufferedReader(Upper(), 2).read(6).decode(), into.decode(), io.StringIO("abc").read(2), io.BytesIO(b"a\nb").readline().decode(), text.encoding, io.StringIO().writable()]
 
-# %% ctypes: structures, unions and arrays in memory of one's own
+# %% ctypes: structures, unions and arrays in own memory
 import ctypes
 class Point(ctypes.LittleEndianStructure):
     _pack_ = 1

@@ -158,7 +158,7 @@ two = time.perf_counter()
 time.sleep(0.001)
 [time.monotonic() >= one, time.perf_counter() > two, time.time() > 1.6e9, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(86_400 * 365)), list(time.gmtime(0))[:6], time.strptime("28 Feb 26", "%d %b %y").tm_yday, time.time_ns() > 10**18, time.process_time() >= 0]
 
-# %% signal, atexit, warnings, faulthandler: what is there to ask
+# %% signal, atexit, warnings, faulthandler: basic queries
 import atexit, signal, warnings, faulthandler
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

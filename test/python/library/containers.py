@@ -1,4 +1,4 @@
-# %% list, tuple, slice: all that sorts, cuts and joins
+# %% list, tuple, slice: sorting, slicing, joining
 items = [5, 3, 8, 1, 9, 2]
 copy = items[:]
 copy[1:4] = ["a", "b"]
@@ -154,7 +154,7 @@ class Planet(enum.Enum):
     Level.HIGH > 5, sorted(Level, reverse=True)[0].name, Word.HELLO, str(Word.HELLO), Planet.EARTH.density, Planet((0.64, 3.39)).name, repr(Colour.RED), isinstance(Level.LOW, int),
 ]
 
-# %% operator: functions in the place of signs
+# %% operator: functions instead of signs
 import operator
 from functools import reduce
 rows = [{"n": 3, "name": "c"}, {"n": 1, "name": "a"}, {"n": 2, "name": "b"}]

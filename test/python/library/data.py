@@ -6,7 +6,7 @@ data = {"name": "Zoë", "n": [1, 2.5, -3e-7, True, None], "nested": {"a": {"b": 
     json.dumps("</script>"), json.dumps([], indent=1), json.loads('{"a": 1, "a": 2}'),
 ]
 
-# %% json: hooks, encoders, and what is refused
+# %% json: hooks, encoders, and what is rejected
 import json, datetime, decimal, io
 class Encoder(json.JSONEncoder):
     def default(self, value):
@@ -61,7 +61,7 @@ def told(work):
         return type(error).__name__
 [parser.sections(), dict(parser["web"]), parser.getint("web", "port"), parser.getboolean("web", "debug"), parser["empty"]["long"], extended["b"]["y"], parser.get("web", "none", fallback="f"), out.getvalue(), told(lambda: parser.get("web", "none")), told(lambda: parser.read_string("[a]\n[a]\n")), told(lambda: parser.read_string("x = 1")), parser.has_option("web", "ROOT")]
 
-# %% tomllib: all that TOML has
+# %% tomllib: all features of TOML
 import tomllib
 text = '''
 title = "T"
@@ -83,8 +83,8 @@ data = tomllib.loads(text)
 try:
     tomllib.loads("a = 1\na = 2")
 except tomllib.TOMLDecodeError as error:
-    refused = type(error).__name__
-[data["owner"]["dob"].isoformat(), data["owner"]["day"].isoformat(), data["fruit"][0]["sizes"][:4], data["fruit"][0]["sizes"][4] > 1e308, data["fruit"][0]["taste"], data["fruit"][1], refused, tomllib.loads("x = 1.5", parse_float=str)]
+    rejected = type(error).__name__
+[data["owner"]["dob"].isoformat(), data["owner"]["day"].isoformat(), data["fruit"][0]["sizes"][:4], data["fruit"][0]["sizes"][4] > 1e308, data["fruit"][0]["taste"], data["fruit"][1], rejected, tomllib.loads("x = 1.5", parse_float=str)]
 
 # %% xml.etree: parse, search, change, write
 import io
@@ -97,8 +97,8 @@ events = [[event, element.tag] for event, element in ET.iterparse(io.StringIO("<
 try:
     ET.fromstring("<a><b></a>")
 except ET.ParseError as error:
-    refused = [error.code, error.position]
-[ET.tostring(root, encoding="unicode"), [item.get("id") for item in root.iter("item")], root[0].text, root[0].attrib["{urn:x}k"], events, refused, ET.tostring(ET.XML("<a>é</a>")).decode(), root.findtext("nothing", "default"), ET.canonicalize("<a  z='1' b='2'/>")]
+    rejected = [error.code, error.position]
+[ET.tostring(root, encoding="unicode"), [item.get("id") for item in root.iter("item")], root[0].text, root[0].attrib["{urn:x}k"], events, rejected, ET.tostring(ET.XML("<a>é</a>")).decode(), root.findtext("nothing", "default"), ET.canonicalize("<a  z='1' b='2'/>")]
 
 # %% xml.dom.minidom, xml.sax: the older ways
 import xml.dom.minidom, xml.sax, xml.sax.saxutils
@@ -133,9 +133,9 @@ try:
         connection.execute("update item set price = price * 2")
         connection.execute("insert into item (name) values ('tea')")
 except sqlite3.IntegrityError as error:
-    refused = str(error)
+    rejected = str(error)
 rows = connection.execute("select name, price from item where price > :least order by price desc", {"least": 1}).fetchall()
-[[dict(row) for row in rows], refused, connection.total_changes > 0, connection.execute("select count(*), sum(price), avg(price), max(name) from item").fetchone()[:], connection.execute("select typeof(data) from item").fetchall()[1][0], connection.in_transaction]
+[[dict(row) for row in rows], rejected, connection.total_changes > 0, connection.execute("select count(*), sum(price), avg(price), max(name) from item").fetchone()[:], connection.execute("select typeof(data) from item").fetchall()[1][0], connection.in_transaction]
 
 # %% sqlite3: functions and aggregates in Python, window functions, CTEs, JSON
 import sqlite3, math

@@ -1,4 +1,4 @@
-# %% an exception that nobody catches
+# %% an uncaught exception
 def inner(n):
     return 10 / n
 def outer():
@@ -11,20 +11,20 @@ try:
 except KeyError as error:
     raise LookupError("no such thing") from error
 
-# %% an exception of one's own, in a class
-class Refused(Exception):
+# %% a custom exception, in a class
+class Rejected(Exception):
     pass
 class Door:
     def open(self, key):
         if key != "right":
-            raise Refused(f"the key {key} does not fit")
+            raise Rejected(f"the key {key} does not fit")
 Door().open("wrong")
 
 # %% an assertion with a message, after something was printed
 print("before")
 assert 1 + 1 == 3, "sums are off"
 
-# %% text that is no Python
+# %% text that is not Python
 x = 1
 if x
     y = 2
@@ -36,7 +36,7 @@ async def late():
     raise ValueError("came late")
 await asyncio.gather(late())
 
-# %% a generator that fails when it is asked
+# %% a generator that fails at next()
 def numbers():
     yield 1
     raise RuntimeError("out of numbers")

@@ -136,7 +136,7 @@ def f(a: Annotated[int, "positive"], b: Optional[str] = None) -> Literal["x", "y
     Movie(name="m"), sorted(Movie.__optional_keys__), len(get_args(Union[int, str, int])), typing.cast(int, "still text"), str(list[int]), typing.get_args(int | None)[0].__name__, T.__name__,
 ]
 
-# %% abc: what is abstract cannot be made
+# %% abc: abstract classes cannot be instantiated
 import abc
 class Shape(abc.ABC):
     @property
@@ -159,8 +159,8 @@ Sized.register(Registered)
 try:
     Shape()
 except TypeError as error:
-    refused = "abstract" in str(error)
-[refused, Square(3).area, isinstance(Duck(), Shape), issubclass(Registered, Sized), sorted(Shape.__abstractmethods__)]
+    rejected = "abstract" in str(error)
+[rejected, Square(3).area, isinstance(Duck(), Shape), issubclass(Registered, Sized), sorted(Shape.__abstractmethods__)]
 
 # %% copy: shallow, deep, what is shared stays shared
 import copy
@@ -185,26 +185,26 @@ class Point:
         self.x, self.y = x, y
     def __getstate__(self):
         return {"x": self.x, "y": self.y, "saved": True}
-class Refusing(pickle.Unpickler):
+class Rejecting(pickle.Unpickler):
     def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"{module}.{name} is refused")
+        raise pickle.UnpicklingError(f"{module}.{name} is rejected")
 import sys
 sys.modules[__name__].Point = Point
 data = {"list": [1, (2, 3)], "set": {4}, "bytes": b"\x00\xff", "big": 2**80, "float": 0.1, "none": None}
 data["self"] = data["list"]
 back = [pickle.loads(pickle.dumps(data, protocol)) for protocol in range(6)]
 try:
-    Refusing(io.BytesIO(pickle.dumps(pickle.PickleError))).load()
+    Rejecting(io.BytesIO(pickle.dumps(pickle.PickleError))).load()
 except pickle.UnpicklingError as error:
-    refused = str(error)
+    rejected = str(error)
 pickler_file = io.BytesIO()
 pickler = pickle.Pickler(pickler_file)
 pickler.dump("one")
 pickler.dump(["two"])
 pickler_file.seek(0)
-[all(each == data for each in back), back[4]["self"] is back[4]["list"], refused, pickle.load(pickler_file), pickle.load(pickler_file), pickle.dumps({"a": 1}, 0).decode(), [op.name for op, *_ in pickletools.genops(pickle.dumps((1, "a"), 2))]]
+[all(each == data for each in back), back[4]["self"] is back[4]["list"], rejected, pickle.load(pickler_file), pickle.load(pickler_file), pickle.dumps({"a": 1}, 0).decode(), [op.name for op, *_ in pickletools.genops(pickle.dumps((1, "a"), 2))]]
 
-# %% weakref and gc: what nobody holds is gone
+# %% weakref and gc: unreferenced objects are collected
 import gc, weakref
 class Node:
     def __init__(self, name):
@@ -454,12 +454,12 @@ class D(B, C): ...
 try:
     Order(-1)
 except ValueError as error:
-    refused = str(error)
+    rejected = str(error)
 try:
     Order(1).other = 1
 except AttributeError:
     slotted = True
-[refused, slotted, Registry.names, list((Vector(1, 2) + 2 * Vector(3, 4)).parts), Vector(1, 2) @ Vector(3, 4), Vector(1, 2).nothing, Vector(7, 8)(1), list(Vector(5, 6)), D().who(), [each.__name__ for each in D.__mro__]]
+[rejected, slotted, Registry.names, list((Vector(1, 2) + 2 * Vector(3, 4)).parts), Vector(1, 2) @ Vector(3, 4), Vector(1, 2).nothing, Vector(7, 8)(1), list(Vector(5, 6)), D().who(), [each.__name__ for each in D.__mro__]]
 
 # %% closures, comprehensions, unpacking, walrus
 def counter():

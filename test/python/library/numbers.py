@@ -6,7 +6,7 @@ big = 2**521 - 1
     (0b1011).bit_count(), ~5, -1 >> 3, 1 << 40, 6 & 3 | 8 ^ 2, round(12345, -2), (-3) ** 3, hash(2) == hash(2.0), str(3**200 % 10**30),
 ]
 
-# %% int: text of more digits than is sane is refused
+# %% int: text of more digits than is sane is rejected
 def told(work):
     try:
         return work()
@@ -51,7 +51,7 @@ import math
     ]
 ] + [math.fsum([0.1] * 10), math.isclose(0.1 + 0.2, 0.3), math.isnan(math.nan)]
 
-# %% math: what has no answer is refused
+# %% math: undefined results are rejected
 import math
 def told(work):
     try:

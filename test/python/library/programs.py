@@ -161,8 +161,8 @@ ann = Account("ann").deposit("10.10").deposit("0.20").withdraw("3.05")
 try:
     ann.withdraw("100")
 except Overdrawn as error:
-    refused = str(error)
-[str(ann.balance), [f"{each:+}" for each in ann.history], refused]
+    rejected = str(error)
+[str(ann.balance), [f"{each:+}" for each in ann.history], rejected]
 
 # %% Roman numerals, Luhn, ISBN, Caesar: four small ones
 def roman(n):

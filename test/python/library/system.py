@@ -41,7 +41,7 @@ spooled.write(b"x" * 20)
 spooled.seek(0)
 [lines, walked, told, os.path.exists(folder), len(spooled.read())]
 
-# %% os: descriptors, stat, environment of one's own
+# %% os: descriptors, stat, own environment variables
 import errno, os, stat, tempfile
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "f")
@@ -189,7 +189,7 @@ print(*range(3), sep="\n")
 sys.stdout.flush()
 "printed"
 
-# %% sys: what every program asks
+# %% sys: common queries
 import sys
 [sys.byteorder, sys.maxunicode, sys.version_info >= (3, 11), sys.implementation.name, sys.float_info.dig, sys.hash_info.modulus in (2**31 - 1, 2**61 - 1), sys.getsizeof([]) > 0, sys.intern("a" + "b") is sys.intern("ab"), sys.getdefaultencoding(), sys.getfilesystemencoding(), sys.exc_info()[0] is None, "json" in sys.stdlib_module_names, sys.getrefcount(object()) >= 1, sys.getrecursionlimit() >= 500]
 

@@ -1,4 +1,4 @@
-// The worker's side of a guest's cryptography, asked as a hostile guest would ask.
+// Tests the worker's side of a guest's cryptography with requests that a hostile guest could send.
 import { afterEach, describe, expect, test } from "vitest";
 import { type JobAnswer, type KeyFacts, MAX_JOBS } from "../../../src/sandbox/protocol/crypto-messages.ts";
 import { GuestCrypto } from "../../../src/sandbox/worker/crypto/guest-crypto.ts";
@@ -18,7 +18,7 @@ class Guest {
   readonly crypto: GuestCrypto;
   readonly #waiting = new Map<number, (answered: Answered) => void>();
   idle = 0;
-  /** When the guest takes what it is given. */
+  /** Called when the guest takes a result. */
   taken: Promise<void> = Promise.resolve();
   #lastId = 0;
 
@@ -37,7 +37,7 @@ class Guest {
     opened.push(this);
   }
 
-  /** What became of it, or why it was not begun. */
+  /** Returns the outcome of a job, or why it was not started. */
   async job(method: string, args: readonly unknown[], ...buffers: readonly unknown[]): Promise<Answered> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -59,24 +59,24 @@ class Guest {
 
 const RSA = { name: "RSA-PSS", publicExponent: 0, hash: "SHA-256" };
 const exponent = Uint8Array.of(1, 0, 1).buffer;
-const refused: readonly [
+const rejected: readonly [
   what: string,
   method: string,
   args: readonly unknown[],
   buffers: readonly unknown[],
   name: string,
 ][] = [
-  ["a method that is none", "constructor", [], [], "TypeError"],
+  ["an unknown method", "constructor", [], [], "TypeError"],
   ["a method of Object", "toString", [], [], "TypeError"],
   ["too few arguments", "digest", [], [], "TypeError"],
-  ["a buffer that is not there", "digest", ["SHA-1", 3], [], "TypeError"],
-  ["what is no buffer", "digest", ["SHA-1", 0], [{ byteLength: 3 }], "TypeError"],
+  ["a missing buffer", "digest", ["SHA-1", 3], [], "TypeError"],
+  ["an object that is not a buffer", "digest", ["SHA-1", 0], [{ byteLength: 3 }], "TypeError"],
   ["a shared buffer", "digest", ["SHA-1", 0], [new SharedArrayBuffer(8)], "TypeError"],
   ["a buffer that is too large", "digest", ["SHA-1", 0], [new ArrayBuffer(40 * 2 ** 20)], "QuotaExceededError"],
-  ["a key that is none", "sign", ["HMAC", 99, 0], [new ArrayBuffer(1)], "TypeError"],
-  ["a key in an algorithm that is none", "deriveBits", [{ name: "X25519", public: "1" }, 1, 8], [], "TypeError"],
+  ["an unknown key", "sign", ["HMAC", 99, 0], [new ArrayBuffer(1)], "TypeError"],
+  ["an unknown key in an algorithm", "deriveBits", [{ name: "X25519", public: "1" }, 1, 8], [], "TypeError"],
   ["an algorithm that is a list", "digest", [["SHA-1"], 0], [new ArrayBuffer(1)], "TypeError"],
-  ["usages that are no texts", "generateKey", [{ name: "AES-GCM", length: 128 }, true, [{}]], [], "TypeError"],
+  ["usages that are not strings", "generateKey", [{ name: "AES-GCM", length: 128 }, true, [{}]], [], "TypeError"],
   [
     "an RSA key of 8192 bits",
     "generateKey",
@@ -123,13 +123,13 @@ const refused: readonly [
 ];
 
 describe("GuestCrypto.begin()", () => {
-  test.for(refused)("refuses %s", async ([, method, args, buffers, name]) => {
+  test.for(rejected)("rejects %s", async ([, method, args, buffers, name]) => {
     const guest = new Guest();
     expect((await guest.job(method, args, ...buffers)).answer).toMatchObject({ ok: false, name });
     expect(guest.crypto.isBusy).toBe(false);
   });
 
-  test("refuses derivations that would take too long", async () => {
+  test("rejects derivations that would take too long", async () => {
     const guest = new Guest();
     const { answer } = await guest.job("importKey", ["raw", 0, "PBKDF2", false, ["deriveBits"]], new ArrayBuffer(8));
     const handle = answer.ok && answer.type === "key" ? answer.key.handle : -1;
@@ -144,7 +144,7 @@ describe("GuestCrypto.begin()", () => {
     }
   });
 
-  test("knows no key of another isolate, nor what is not extractable", async () => {
+  test("rejects keys of another isolate, and keys that are not extractable", async () => {
     const [mine, other] = [new Guest(), new Guest()];
     const { handle } = await other.key(true);
     expect((await mine.job("exportKey", ["raw", handle])).answer).toMatchObject({ ok: false, name: "TypeError" });
@@ -155,7 +155,7 @@ describe("GuestCrypto.begin()", () => {
     });
   });
 
-  test("takes members that the standard knows, and no others", async () => {
+  test("accepts only members of the standard", async () => {
     const text = `{"method":"digest","args":[{"name":"SHA-1","__proto__":{"then":1},"constructor":{"prototype":{}},"x":{}},0]}`;
     const guest = new Guest();
     expect(guest.crypto.begin(1, text, [new ArrayBuffer(1)])).toBe("{}");
@@ -163,7 +163,7 @@ describe("GuestCrypto.begin()", () => {
     expect(({} as { then?: unknown }).then).toBeUndefined();
   });
 
-  test("takes so many jobs and no more", async () => {
+  test("limits the number of jobs", async () => {
     const guest = new Guest();
     const args = ["sha256", 50_000, 32];
     const jobs = Array.from({ length: MAX_JOBS + 3 }, () =>
@@ -174,7 +174,7 @@ describe("GuestCrypto.begin()", () => {
     expect(guest.crypto.isBusy).toBe(false);
   });
 
-  test("begins nothing more for a guest that takes no answers", async () => {
+  test("starts no further jobs for a guest that does not read results", async () => {
     const guest = new Guest();
     const { promise, resolve } = Promise.withResolvers<void>();
     guest.taken = promise;
@@ -188,13 +188,13 @@ describe("GuestCrypto.begin()", () => {
     expect((await seal()).answer.ok).toBe(true);
   });
 
-  test("counts a key by what it was made of", async () => {
+  test("counts a key by the size of its source", async () => {
     const guest = new Guest(new NativeLanes(), 8);
     const add = () => guest.job("importKey", ["raw", 0, "PBKDF2", false, ["deriveBits"]], new ArrayBuffer(1_000_000));
     expect([(await add()).answer.ok, (await add()).answer.ok, (await add()).answer.ok]).toEqual([true, true, false]);
   });
 
-  test("keeps so many keys and no more", async () => {
+  test("limits the number of keys", async () => {
     const guest = new Guest(new NativeLanes(), 8);
     let made = 0;
     while (made < 1_000 && (await guest.key().catch(() => undefined)) !== undefined) made += 1;
@@ -206,23 +206,23 @@ describe("GuestCrypto.begin()", () => {
 
 describe("GuestCrypto.ask()", () => {
   test.for<[string, string, readonly unknown[]]>([
-    ["text that is no JSON", "{", []],
+    ["text that is not JSON", "{", []],
     ["text that is too long", `"${"x".repeat(200_000)}"`, []],
-    ["JSON that is no request", "null", []],
-    ["a function that is none", `{"method":"__proto__","args":[]}`, []],
+    ["JSON that is not a request", "null", []],
+    ["an unknown function", `{"method":"__proto__","args":[]}`, []],
     ["a function of Object", `{"method":"hasOwnProperty","args":[]}`, []],
     ["arguments of another kind", `{"method":"openHash","args":[{"length":1e9},-1]}`, []],
-    ["a state that is none", `{"method":"digest","args":[7]}`, []],
+    ["an unknown state", `{"method":"digest","args":[7]}`, []],
     ["a piece that is too large", `{"method":"hash","args":["sha1",null]}`, [new ArrayBuffer(2 * 2 ** 20)]],
-    ["a cipher that is none", `{"method":"openCipher","args":["rc4",false,null]}`, [new ArrayBuffer(16)]],
-    ["a list of forgotten things that is none", `{"method":"close","args":["all"]}`, []],
-  ])("answers %s with a failure, and throws nothing", ([, text, buffers]) => {
+    ["an unknown cipher", `{"method":"openCipher","args":["rc4",false,null]}`, [new ArrayBuffer(16)]],
+    ["an invalid list of handles", `{"method":"close","args":["all"]}`, []],
+  ])("responds to %s with a failure without throwing", ([, text, buffers]) => {
     const answer = new Guest().crypto.ask(text, buffers);
     expect(JSON.parse(answer as string)).toMatchObject({ ok: false });
     expect(answer).not.toContain("/");
   });
 
-  test("keeps so many hashes and no more", () => {
+  test("limits the number of hashes", () => {
     const { crypto } = new Guest();
     const open = (): { ok: boolean } =>
       JSON.parse(crypto.ask(`{"method":"openHash","args":["sha1",null]}`, []) as string) as { ok: boolean };
@@ -234,7 +234,7 @@ describe("GuestCrypto.ask()", () => {
 });
 
 describe("GuestCrypto.dispose()", () => {
-  test("forgets all, and is busy until the threads have left", async () => {
+  test("releases all state, and stays busy until the threads have ended", async () => {
     const guest = new Guest(new NativeLanes({ running: 3, ofOne: 2 }));
     await guest.key();
     const args = ["sha256", 400_000, 32];
@@ -252,7 +252,7 @@ describe("GuestCrypto.dispose()", () => {
 });
 
 describe("NativeLanes", () => {
-  test("lets nobody have all, and gives turns", async () => {
+  test("lets no guest use all threads, and alternates between guests", async () => {
     const lanes = new NativeLanes({ running: 3, ofOne: 2 });
     const order: string[] = [];
     const ends: (() => void)[] = [];
@@ -277,7 +277,7 @@ describe("NativeLanes", () => {
   });
 });
 
-test("GuestCrypto counts what a key made of a KeyObject holds, whatever its algorithm says of it", () => {
+test("GuestCrypto counts the size of a key from a KeyObject, regardless of its stated algorithm", () => {
   const { crypto } = new Guest();
   const ask = (method: string, args: readonly unknown[], ...buffers: readonly ArrayBuffer[]): string =>
     String(crypto.ask(JSON.stringify({ method, args }), buffers));

@@ -29,7 +29,7 @@ function sealed(): [head: string, Buffer] {
   return [head, Buffer.concat([cipher.update(SLOW), cipher.final()])];
 }
 
-/** A private key of DSA whose numbers have so many bytes. */
+/** Creates a private DSA key whose numbers have this many bytes. */
 function dsaKey(bytes: number): Buffer {
   const large = tlv(2, Buffer.from([0x7f, ...new Array<number>(bytes - 1).fill(0xff)]));
   const algorithm = tlv(0x30, hex("06072a8648ce380401"), tlv(0x30, large, large, tlv(2, hex("02"))));
@@ -41,30 +41,30 @@ const [HEAD, SEALED] = sealed();
 const INSIDE = Buffer.concat([ALGORITHM, SECRET]);
 const LONG = Buffer.concat([hex("30840000"), Buffer.from([INSIDE.length >> 8, INSIDE.length & 255]), INSIDE]);
 
-describe("keys with a passphrase whose rounds OpenSSL would take are refused however they are written", () => {
+describe("rejects keys with too many derivation rounds in every encoding", () => {
   test.for<[what: string, () => unknown]>([
     ["DER", () => checkKey(SLOW, true)],
-    ["a length of more bytes than it needs", () => checkKey(LONG, true)],
+    ["a length with leading zero bytes", () => checkKey(LONG, true)],
     [
-      "a length that is not stated",
+      "an indefinite length",
       asPem(pem("ENCRYPTED PRIVATE KEY", Buffer.concat([hex("3080"), ALGORITHM, SECRET, hex("0000")]))),
     ],
     ["PEM", asPem(pem("ENCRYPTED PRIVATE KEY", SLOW))],
-    ["under the name of one without", asPem(pem("PRIVATE KEY", SLOW))],
+    ["under the label of an unencrypted key", asPem(pem("PRIVATE KEY", SLOW))],
     [
-      "within another block",
+      "inside another block",
       asPem(`-----BEGIN PRIVATE KEY----- x\n${pem("ENCRYPTED PRIVATE KEY", SLOW)}-----END PRIVATE KEY-----\n`),
     ],
-    ["encrypted a second time, as PEM is", asPem(pem("ENCRYPTED PRIVATE KEY", SEALED, HEAD))],
+    ["encrypted a second time at the PEM level", asPem(pem("ENCRYPTED PRIVATE KEY", SEALED, HEAD))],
     [
       "scrypt by a longer length",
       () => checkKey(tlv(0x30, withKdf(hex("0681092b06010401da47040b"), tlv(0x30, SALT)), SECRET), true),
     ],
-    ["a DSA key may be in it", () => checkKey(tlv(0x30, withKdf(PBES2), tlv(4, Buffer.alloc(5_400))), true)],
+    ["a possible DSA key inside", () => checkKey(tlv(0x30, withKdf(PBES2), tlv(4, Buffer.alloc(5_400))), true)],
   ])("%s", ([, check]) => expect(check).toThrow(CryptoRefusal));
 });
 
-test("a DSA key whose numbers OpenSSL would be at for long is refused, with its public half to be computed", () => {
+test("rejects a DSA key whose public half would take long to compute", () => {
   expect(() => checkKey(dsaKey(5_000), false)).toThrow("A DSA key may have 2560 bytes");
   for (const [label, head] of [
     ["PRIVATE KEY", ""],
@@ -75,7 +75,7 @@ test("a DSA key whose numbers OpenSSL would be at for long is refused, with its 
   }
 });
 
-test("keys that there are pass, encrypted or not", () => {
+test("accepts common keys, encrypted or not", () => {
   const pairs = [
     generateKeyPairSync("ec", { namedCurve: "P-256" }),
     generateKeyPairSync("rsa", { modulusLength: 2_048 }),

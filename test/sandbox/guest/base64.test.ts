@@ -1,4 +1,4 @@
-// Base64 in the guest's platform: with the codec of the language, and without it, as in the V8 of Node 24.
+// Tests base64 in the guest's platform, with V8's own codec and without it, as in the V8 of Node 24.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodeBase64, encodeBase64, fromBase64, toBase64 } from "../../../src/sandbox/guest/platform/base64.ts";
@@ -38,7 +38,7 @@ test.for(["a", "aaaaa", "a=b=", "aGVsbG8==", "aGVs=bG8=", "a-b_", "aé==", "=", 
   },
 );
 
-test("a tool's fetch, Buffer and data: URLs work without what the V8 of Node 24 lacks", async () => {
+test("fetch, Buffer and data: URLs work without the codec that the V8 of Node 24 lacks", async () => {
   const host = new FetchHost(() => ({ body: ["hello ", "world"] }));
   const { value } = await runGuest(
     async () => {

@@ -1,11 +1,11 @@
-// Blob and File in a guest, against Node's own.
+// Compares Blob and File in a guest with Node's own.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest } from "../../support/guest.ts";
 
 const like = (run: () => unknown): Promise<void> => expectLikeNode(run, undefined);
 
 describe("Blob", () => {
-  test("is made of text, bytes, views and blobs", () =>
+  test("is created from text, bytes, views and blobs", () =>
     like(async () => {
       const view = new DataView(Uint8Array.of(97, 98, 99, 100).buffer, 1, 2);
       const blob = new Blob(["ä\ud800", Uint8Array.of(1, 2), view, new Blob(["x"]), 5 as never], {
@@ -14,7 +14,7 @@ describe("Blob", () => {
       return [blob.size, blob.type, await blob.text(), Array.from(new Uint8Array(await blob.arrayBuffer()))];
     }));
 
-  test("gives its bytes as copies", () =>
+  test("returns copies of its bytes", () =>
     like(async () => {
       const blob = new Blob(["abc"]);
       (await blob.bytes()).fill(0);
@@ -44,7 +44,7 @@ describe("Blob", () => {
     }, slice),
   );
 
-  test("streams what it has, also into buffers that the reader brings", () =>
+  test("streams its bytes, also into buffers of the reader", () =>
     like(async () => {
       const blob = new Blob(["a".repeat(200_000)]);
       let size = 0;
@@ -65,7 +65,7 @@ describe("Blob", () => {
     "Blob()",
     "Blob.prototype.size",
     "Blob.prototype.slice.call({})",
-  ])("refuses %s", async (expression) => {
+  ])("rejects %s", async (expression) => {
     expect(await inGuest(`() => { try { ${expression}; } catch (error) { return error.name; } }`)).toBe("TypeError");
   });
 });
@@ -78,19 +78,19 @@ describe("File", () => {
       return [name, lastModified, type, size, file instanceof Blob, await file.text(), String(file)];
     }));
 
-  test("has the guest's time if none is stated", async () => {
+  test("has the guest's time by default", async () => {
     expect(await inGuest(() => Math.abs(new File([], "x").lastModified - Date.now()) < 1_000)).toBe(true);
   });
 
   test.for(["new File()", "new File([])", "new File(undefined, 'x')", "new File('text', 'x')"])(
-    "refuses %s",
+    "rejects %s",
     async (expression) => {
       expect(await inGuest(`() => { try { ${expression}; } catch (error) { return error.name; } }`)).toBe("TypeError");
     },
   );
 });
 
-test("structuredClone makes blobs and files again, wherever they lie", () =>
+test("structuredClone copies blobs and files at any depth", () =>
   like(async () => {
     const file = new File(["abc"], "n", { type: "a/b", lastModified: 5 });
     const copy = structuredClone({ blob: file.slice(1), files: [file, file] });

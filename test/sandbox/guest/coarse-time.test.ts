@@ -1,8 +1,9 @@
-// The coarse clock: it stands still while a guest runs and moves when the worker enters; apart from that Date and its kin are V8's own.
+// Tests the coarse clock: it stands still while a guest runs and advances when the worker enters. Apart from that, Date and Intl are V8's
+// own.
 import { describe, expect, test } from "vitest";
 import { bundleCode, openCode, runGuest } from "../../support/guest.ts";
 
-/** Every clock of a guest, as an expression of its reading. */
+/** All clocks of a guest, as expressions that read them. */
 const CLOCKS: { readonly [name: string]: string } = {
   "Date.now": "Date.now()",
   "new Date": "new Date().getTime()",
@@ -27,7 +28,7 @@ const CLOCKS: { readonly [name: string]: string } = {
 const hasTemporal = "Temporal" in globalThis;
 const CLOCK_NAMES = Object.keys(CLOCKS).filter((name) => hasTemporal || !name.includes("Temporal"));
 
-/** Guest source: `read()` reads every clock; `spin()` is busy for some 100 ms without looking at one. */
+/** Guest source: `read()` reads every clock; `spin()` is busy for about 100 ms without reading one. */
 const PREPARE = `
   const formatter = new Intl.DateTimeFormat("en", { minute: "numeric", second: "numeric", fractionalSecondDigits: 3 });
   const read = () => [${CLOCK_NAMES.map((name) => CLOCKS[name]).join(", ")}];
@@ -44,7 +45,7 @@ async function movedIn(between: string, settings: Parameters<typeof runGuest>[1]
 }
 
 describe("The coarse clock", () => {
-  test("stands still while the guest is busy, by every way to read it", async () => {
+  test("stands still while the guest is busy, for every clock", async () => {
     const began = performance.now();
     expect(await movedIn("spin()", { coarseTime: true })).toEqual([]);
     expect(performance.now() - began).toBeGreaterThan(50);
@@ -56,12 +57,12 @@ describe("The coarse clock", () => {
     ).toEqual([]);
   });
 
-  test("has moved after a timer, by every way to read it", async () => {
+  test("has advanced after a timer, for every clock", async () => {
     const wait = "await new Promise((done) => setTimeout(done, 1_100))";
     expect(await movedIn(wait, { coarseTime: true })).toEqual(CLOCK_NAMES);
   });
 
-  test("has moved after a capability's answer", async () => {
+  test("has advanced after a capability's response", async () => {
     const answer = (): Promise<{ ok: true; value: null }> =>
       new Promise((resolve) => setTimeout(() => resolve({ ok: true, value: null }), 20));
     const settings = { coarseTime: true, header: { granted: ["kv"] }, capabilities: { kv: answer } };
@@ -69,7 +70,7 @@ describe("The coarse clock", () => {
     expect(names).toEqual(expect.arrayContaining(["Date.now", "new Date", "performance.now", "Intl format"]));
   });
 
-  test("moves between two calls, and a call sees its own time from its first line", async () => {
+  test("advances between two calls, and each call sees its own time from its first line", async () => {
     await using tool = await openCode(
       bundleCode("{ default: () => [loaded, Date.now()] }", "const loaded = Date.now();"),
       {
@@ -87,14 +88,14 @@ describe("The coarse clock", () => {
     expect(second).toBeLessThanOrEqual(Date.now());
   });
 
-  test("shows console.time no time", async () => {
+  test("makes console.time report no time", async () => {
     const end = await runGuest(`() => { ${PREPARE} console.time("a"); spin(); console.timeEnd("a"); }`, {
       coarseTime: true,
     });
     expect(end.logs).toEqual(["info: a: 0ms"]);
   });
 
-  test("tells one time at a time: all readings agree", async () => {
+  test("returns the same time from all clocks", async () => {
     const end = await runGuest(
       `() => {
         ${PREPARE}
@@ -112,13 +113,13 @@ describe("The coarse clock", () => {
     expect(end.value).toEqual(Array.from({ length: 7 }, () => true));
   });
 
-  test("is V8's own when it is not asked for: every clock moves", async () => {
+  test("is V8's own if not enabled: every clock advances", async () => {
     expect(await movedIn("spin(); await new Promise((done) => setTimeout(done, 1_000))", {})).toEqual(CLOCK_NAMES);
     expect(await movedIn("spin()", {})).toEqual(expect.arrayContaining(["Date.now", "performance.now", "Intl format"]));
   });
 });
 
-/** What must be as V8 has it, whatever the clock. */
+/** Features that must be V8's own under any clock. */
 const LIKE_V8 = `() => {
   const outcome = (run) => { try { return run(); } catch (error) { return error.name; } };
   const shape = (target) => Reflect.ownKeys(target).map((key) => {
@@ -152,7 +153,7 @@ const LIKE_V8 = `() => {
   ];
 }`;
 
-test("Under the coarse clock all the rest of Date, Intl and Temporal is as V8 has it", async () => {
+test("all other features of Date, Intl and Temporal are V8's own under the coarse clock", async () => {
   const [coarse, fine] = [await runGuest(LIKE_V8, { coarseTime: true }), await runGuest(LIKE_V8)];
   expect([coarse.outcome, fine.outcome]).toEqual(["output", "output"]);
   expect(coarse.value).toEqual(fine.value);

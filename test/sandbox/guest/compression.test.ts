@@ -1,4 +1,4 @@
-// CompressionStream and DecompressionStream in a guest, against node:zlib.
+// Compares CompressionStream and DecompressionStream in a guest with node:zlib.
 import {
   brotliCompressSync,
   brotliDecompressSync,
@@ -25,11 +25,11 @@ const NAMES = Object.keys(FORMATS) as Format[];
 interface Job {
   readonly kind: "pack" | "unpack";
   readonly format: string;
-  /** A chunk each, as Latin-1 text. */
+  /** Chunks as Latin-1 text. */
   readonly chunks: readonly string[];
 }
 
-/** Runs in the guest: what came out, as Latin-1 text, then the error's name if there was one. */
+/** Runs in the guest. Returns the output as Latin-1 text, and the name of an error. */
 async function convert({ kind, format, chunks }: Job): Promise<{ text: string; error?: string }> {
   let text = "";
   try {
@@ -62,7 +62,7 @@ afterAll(async () => {
 describe.for(NAMES)("%s", (format) => {
   const { pack, unpack } = FORMATS[format];
 
-  test("is read by zlib, whatever it was and however it came", async () => {
+  test("compresses any data in any pieces so that zlib reads it", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 3_000 }), fc.integer({ min: 1, max: 2_000 }), async (bytes, size) => {
         const { text } = await run({ kind: "pack", format, chunks: cut(latin1(bytes), size) });
@@ -72,7 +72,7 @@ describe.for(NAMES)("%s", (format) => {
     );
   });
 
-  test("of zlib is read, in pieces of any size", async () => {
+  test("decompresses zlib's output in pieces of any size", async () => {
     const original = latin1(Buffer.from("The quick brown fox. ".repeat(8_000)));
     for (const size of [1_000_000, 100, 1]) {
       const chunks = cut(latin1(pack(Buffer.from(original, "latin1"))), size);
@@ -80,22 +80,22 @@ describe.for(NAMES)("%s", (format) => {
     }
   });
 
-  test("is small where it can be", async () => {
+  test("compresses well", async () => {
     const { text } = await run({ kind: "pack", format, chunks: ["a".repeat(100_000)] });
     expect(text.length).toBeLessThan(500);
   });
 
-  // Brotli has no checksum: a broken letter is another letter.
+  // Brotli has no checksum: a changed byte is another literal.
   const brokenAt = format === "brotli" ? 0 : 12;
   const PACKED = latin1(pack(Buffer.from("some text, some text")));
   test.for<[what: string, bytes: string]>([
-    ["nothing at all", ""],
-    ["what ends too early", PACKED.slice(0, -1)],
-    ["a byte too many", `${PACKED}\0`],
-    ["a second one behind the first", PACKED + PACKED],
+    ["no data", ""],
+    ["truncated data", PACKED.slice(0, -1)],
+    ["an extra byte", `${PACKED}\0`],
+    ["a second stream after the first", PACKED + PACKED],
     ["something else", "not compressed"],
     ["a broken block", `${PACKED.slice(0, brokenAt)}\xff\xff\xff${PACKED.slice(brokenAt + 3)}`],
-  ])("is refused: %s", async ([, bytes]) => {
+  ])("rejects %s", async ([, bytes]) => {
     for (const size of [1_000, 1]) {
       expect((await run({ kind: "unpack", format, chunks: cut(bytes, size) })).error).toBe("TypeError");
     }
@@ -103,7 +103,7 @@ describe.for(NAMES)("%s", (format) => {
 });
 
 test.for(["new CompressionStream()", "new DecompressionStream('GZIP')", "new CompressionStream('lzma')"])(
-  "%s is refused",
+  "%s is rejected",
   async (expression) => {
     expect(await inGuest(`() => { try { ${expression}; } catch (error) { return error.name; } }`)).toBe("TypeError");
   },

@@ -1,11 +1,11 @@
-// console in a guest: levels, caps, and formats as Node's own; what it is given cannot fill the host.
+// Tests console in a guest: levels, limits, and Node's formats. A guest's values cannot flood the host.
 import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { format } from "node:util";
 import { describe, expect, test } from "vitest";
 import { openGuest, runGuest } from "../../support/guest.ts";
 
-/** The lines that these statements log. */
+/** Returns the lines that these statements log. */
 async function linesOf(statements: string): Promise<readonly string[]> {
   const end = await runGuest(`async () => { ${statements} }`);
   expect(end.outcome).toBe("output");
@@ -45,7 +45,7 @@ describe("console", () => {
     ],
     ["console.timeEnd('none'); console.clear(); console.log();", ["info: "]],
     ["const { log } = console; log('detached');", ["info: detached"]],
-  ])("does what %j says", async ([statements, lines]) => {
+  ])("runs %j", async ([statements, lines]) => {
     expect(await linesOf(statements)).toEqual(lines);
   });
 
@@ -56,7 +56,7 @@ describe("console", () => {
   });
 });
 
-/** Loaded into the guest's tests as text, and evaluated here. */
+/** Sent to the guest as source text, and evaluated here. */
 const here = (code: string): unknown[] => new Function(`return [${code}]`)() as unknown[];
 
 describe("console.log() formats as Node does", () => {
@@ -127,7 +127,7 @@ describe("console.log() formats as Node does", () => {
   });
 });
 
-/** What Node's own console writes, in one text. */
+/** Returns the output of Node's own console as one text. */
 function nodeText(statements: string): string {
   let text = "";
   const stream = new Writable({
@@ -140,7 +140,7 @@ function nodeText(statements: string): string {
   return text.replace(/\n$/, "");
 }
 
-describe("console does what Node's does", () => {
+describe("console behaves as in Node", () => {
   test.for([
     "console.table([[1, 2], [3, 4]])",
     "console.table([{ a: 1, b: 'x' }, { a: 2, c: true }])",
@@ -162,19 +162,19 @@ describe("console does what Node's does", () => {
     expect(lines.map((line) => line.replace(/^\w+: /, "")).join("\n")).toBe(nodeText(statements));
   });
 
-  test("trace() tells where in the tool it was called from", async () => {
+  test("trace() logs the location of its call in the tool", async () => {
     const [line] = await linesOf("console.trace('at %s', 'here');");
     expect(line).toMatch(/^debug: Trace: at here\n {4}at default \(glovebox:\/\/\/tool\.js:\d+:\d+\)$/);
   });
 
-  test("a label is made into text, and what that throws is thrown", async () => {
+  test("a label is converted to text, and an exception of the conversion is thrown", async () => {
     const statements =
       "const label = { toString: () => 'mine' }; console.count(label); try { console.time({ toString() { throw new RangeError('no'); } }); } catch (error) { console.log(error.name); }";
     expect(await linesOf(statements)).toEqual(["info: mine: 1", "info: RangeError"]);
   });
 });
 
-describe("console.log() of what is hostile", () => {
+describe("console.log() of hostile values", () => {
   test.for<[expression: string, text: string]>([
     ["new Proxy({}, { ownKeys() { throw 1 } })", "[a value that cannot be shown]"],
     ["(() => { const p = Proxy.revocable({}, {}); p.revoke(); return p.proxy })()", "[a value that cannot be shown]"],
@@ -183,14 +183,14 @@ describe("console.log() of what is hostile", () => {
     expect(await textOf(expression)).toBe(text);
   });
 
-  test("an error with its stack, its cause, and no frame of the prelude", async () => {
+  test("an error with its stack and cause, without frames of the prelude", async () => {
     const text = await textOf("new TypeError('outer', { cause: new RangeError('inner') })");
     expect(text).toMatch(/^TypeError: outer\n {4}at .*glovebox:\/\/\/tool\.js:\d+:\d+/);
     expect(text).toContain("  [cause]: RangeError: inner\n      at default");
     expect(text).not.toContain("prelude");
   });
 
-  test("an error that hides its stack by its message", async () => {
+  test("an error whose message imitates a stack", async () => {
     expect(await textOf("Object.defineProperty(new Error('m'), 'stack', { value: '' })")).toBe("[Error: m]");
   });
 
@@ -201,17 +201,17 @@ describe("console.log() of what is hostile", () => {
     ["a wide tree", "(() => { const t = (d) => d === 0 ? 'leaf' : Array(30).fill(t(d - 1)); return t(5) })()"],
     ["a large map", "new Map(Array.from({ length: 1e5 }, (_, i) => [i, 'v'.repeat(100)]))"],
     ["many arguments", "...Array(10000).fill('z'.repeat(100))"],
-  ])("%s within one line's cap", async ([, expression]) => {
+  ])("%s within the limit of one line", async ([, expression]) => {
     expect((await textOf(expression)).length).toBeLessThanOrEqual(32_768 + 1);
   });
 
-  test("lone surrogates as what can be sent", async () => {
+  test("lone surrogates as replacement characters", async () => {
     expect(await textOf("'a\\ud800b'")).toBe("a\ufffdb");
   });
 });
 
-describe("console's caps", () => {
-  test("keep a call's lines to logLines, and tell of the rest", async () => {
+describe("console's limits", () => {
+  test("limit the lines of a call to logLines, and report the number of dropped ones", async () => {
     const end = await runGuest("() => { for (let i = 0; i < 12; i += 1) console.log(i); }", {
       header: { logLines: 5 },
     });
@@ -225,7 +225,7 @@ describe("console's caps", () => {
     ]);
   });
 
-  test("keep a call's text to logBytes", async () => {
+  test("limit the text of a call to logBytes", async () => {
     const end = await runGuest("() => { for (let i = 0; i < 5; i += 1) console.log('x'.repeat(40)); }", {
       header: { logBytes: 100 },
     });
@@ -234,7 +234,7 @@ describe("console's caps", () => {
     expect(end.logs.filter((line) => line === "dropped: ")).toHaveLength(2);
   });
 
-  test("count what ctx.log writes as well", async () => {
+  test("include the lines of ctx.log", async () => {
     await using tool = await openGuest(
       "async (input, ctx) => { for (let i = 0; i < 3; i += 1) console.log(i); for (let i = 0; i < 3; i += 1) await ctx.log(i); }",
       { header: { logLines: 4 } },

@@ -1,4 +1,4 @@
-// What the guest's node:crypto is built on, against Node's own.
+// Compares the primitives of the guest's node:crypto with Node's own.
 import { createCipheriv, createHash, createHmac, hkdfSync, pbkdf2Sync, scryptSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
@@ -7,7 +7,7 @@ import type { ChunkName } from "../../../src/sandbox/protocol/platform-modules.t
 import { createEngine } from "../../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, GuestTool } from "../../support/guest.ts";
 
-/** The chunk is no global: here it comes in the place of `URL`. */
+/** The platform module is not a global, so it is loaded instead of `URL`. */
 const EXPOSE = `(function (require) { return { URL: require("crypto-native"), URLSearchParams: undefined }; })`;
 
 async function withNative<Output>(run: (native: typeof Native) => Output | Promise<Output>): Promise<Output> {
@@ -25,7 +25,7 @@ async function withNative<Output>(run: (native: typeof Native) => Output | Promi
   return value;
 }
 
-test("openHash() and openHmac() give what Node gives, in pieces and at once", async () => {
+test("openHash() and openHmac() return the digests of Node, in pieces and at once", async () => {
   const made = await withNative(({ openHash, openHmac }) => {
     const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
     const once = openHash("sha256");
@@ -53,7 +53,7 @@ test("openHash() and openHmac() give what Node gives, in pieces and at once", as
   ]);
 });
 
-test("openCipher() encrypts as Node does, and decrypts what is whole", async () => {
+test("openCipher() encrypts as Node does, and decrypts authentic data", async () => {
   const made = await withNative(({ openCipher }) => {
     const parts = { key: new Uint8Array(32).fill(1), iv: new Uint8Array(12).fill(2), algorithm: "aes-256-gcm" };
     const cipher = openCipher({ ...parts, decrypt: false });
@@ -84,7 +84,7 @@ test("openCipher() encrypts as Node does, and decrypts what is whole", async () 
   expect(made.wrong).toMatch(/authenticate/);
 });
 
-test("pbkdf2(), scrypt() and hkdf() derive what Node derives", async () => {
+test("pbkdf2(), scrypt() and hkdf() derive the same keys as Node", async () => {
   const made = await withNative(async ({ pbkdf2, scrypt, hkdf }) => {
     const [password, salt] = [new Uint8Array(6).fill(4), new Uint8Array(8).fill(5)];
     return [
@@ -124,7 +124,7 @@ test("pbkdf2Sync() and scryptSync() derive the same without the worker", async (
   );
 });
 
-test("randomInt(), randomBytes() and timingSafeEqual() are fair", async () => {
+test("randomInt(), randomBytes() and timingSafeEqual() work", async () => {
   const made = await withNative(({ randomInt, randomBytes, timingSafeEqual }) => {
     const counts = [0, 0, 0];
     for (let index = 0; index < 3_000; index += 1) counts[randomInt(5, 8) - 5] = (counts[randomInt(5, 8) - 5] ?? 0) + 1;
@@ -135,7 +135,7 @@ test("randomInt(), randomBytes() and timingSafeEqual() are fair", async () => {
   expect(made).toMatchObject({ bytes: 100_000, equal: [true, false] });
 });
 
-test("what cannot be is refused as Node refuses it, by an error with its code", async () => {
+test("invalid arguments are rejected with Node's errors and codes", async () => {
   const errors = await withNative(async ({ openHash, openCipher, openHmac, pbkdf2, scrypt }) => {
     const few = new Uint8Array(3);
     const attempts: (() => unknown)[] = [

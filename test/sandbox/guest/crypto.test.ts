@@ -1,11 +1,11 @@
-// crypto in a guest: what Node gives, errors and all; keys that stay in the worker.
+// Tests crypto in a guest: it returns what Node returns, including errors, and keys stay in the worker.
 import { createHash, type webcrypto } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest, openGuest, runGuest } from "../../support/guest.ts";
 
 type CryptoKeyPair = webcrypto.CryptoKeyPair;
 
-/** Runs in both; may use nothing from around it. */
+/** Runs in the guest and in Node. It must not use anything from its scope. */
 const roundTrips: { readonly [name: string]: () => Promise<unknown> } = {
   "digests as Node does": async () => {
     const bytes = new TextEncoder().encode("Glovebox");
@@ -147,7 +147,7 @@ const roundTrips: { readonly [name: string]: () => Promise<unknown> } = {
 describe("crypto.subtle", () => {
   for (const [name, run] of Object.entries(roundTrips)) test(name, () => expectLikeNode(run, undefined));
 
-  test("takes bytes as they are when it has read the algorithm, and not later", async () => {
+  test("copies bytes after reading the algorithm, so that later changes have no effect", async () => {
     const digests = await inGuest(async () => {
       const bytes = new Uint8Array(4);
       const algorithm = {
@@ -166,7 +166,7 @@ describe("crypto.subtle", () => {
     expect(digests[0]).toBe(digests[1]);
   });
 
-  test("digests more than one operation may have", async () => {
+  test("digests more data than the limit of one operation", async () => {
     const digest = await inGuest(async () => {
       const made = await crypto.subtle.digest("sha-512", new Uint8Array(20 * 2 ** 20).fill(3));
       return Array.from(new Uint8Array(made));
@@ -178,7 +178,7 @@ describe("crypto.subtle", () => {
     ]);
   });
 
-  test("takes thousands of operations at once", async () => {
+  test("accepts thousands of concurrent operations", async () => {
     const sum = await inGuest(async () => {
       const made = Array.from({ length: 3_000 }, (_, index) => crypto.subtle.digest("SHA-256", new Uint8Array(index)));
       return (await Promise.all(made)).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
@@ -186,7 +186,7 @@ describe("crypto.subtle", () => {
     expect(sum).toBe(3_000 * 32);
   });
 
-  test("takes the largest operations together, and refuses larger ones", async () => {
+  test("accepts the largest operations concurrently, and rejects larger ones", async () => {
     const made = await runGuest(
       async () => {
         const { subtle } = crypto;
@@ -195,15 +195,15 @@ describe("crypto.subtle", () => {
           subtle.encrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, key, new Uint8Array(size));
         const largest = 8 * 2 ** 20 - 12;
         const sealed = await Promise.all([1, 2, 3, 4, 5].map(() => seal(largest)));
-        const refused = await seal(largest + 1).catch((error: Error) => error.name);
-        return [sealed.every(({ byteLength }) => byteLength === largest + 16), refused];
+        const rejected = await seal(largest + 1).catch((error: Error) => error.name);
+        return [sealed.every(({ byteLength }) => byteLength === largest + 16), rejected];
       },
       { memoryMiB: 256 },
     );
     expect(made.value).toEqual([true, "OperationError"]);
   });
 
-  test("forgets keys that the guest has forgotten", async () => {
+  test("releases keys that the guest no longer references", async () => {
     const made = await runGuest(
       async () => {
         for (let index = 0; index < 6_000; index += 1) {
@@ -216,7 +216,7 @@ describe("crypto.subtle", () => {
     expect(made.value).toBe("all");
   });
 
-  test("has keys from one call to the next where the isolate is the same", async () => {
+  test("keeps keys between calls in the same isolate", async () => {
     await using tool = await openGuest<{ first: boolean }, unknown>(
       `async ({ first }) => {
         if (first) globalThis.key = await crypto.subtle.generateKey({ name: "AES-KW", length: 128 }, true, ["wrapKey"]);
@@ -253,7 +253,7 @@ describe("crypto", () => {
     expect(errors).toEqual(["QuotaExceededError", "TypeMismatchError", "TypeError"]);
   });
 
-  test("has interfaces that nobody can construct", async () => {
+  test("has interfaces that cannot be constructed", async () => {
     const found = await inGuest(() => {
       const names: string[] = [];
       for (const Interface of [Crypto, SubtleCrypto, CryptoKey]) {

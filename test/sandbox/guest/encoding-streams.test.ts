@@ -1,4 +1,4 @@
-// TextEncoderStream, TextDecoderStream and the encodings from before Unicode in a guest, against Node's own.
+// Compares TextEncoderStream, TextDecoderStream and the legacy encodings in a guest with Node's own.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest, runGuest } from "../../support/guest.ts";
 
@@ -63,7 +63,7 @@ describe("TextDecoder", () => {
     }, label),
   );
 
-  // On what is malformed Node follows ICU, and the guest the standard.
+  // For malformed input Node follows ICU, and the guest follows the standard.
   test.for<[label: string, bytes: readonly number[], text: string]>([
     ["big5", [0xa7, 0x41, 0xa6, 0x6e], "你好"],
     ["euc-jp", [0xc6, 0xfc, 0xcb, 0xdc], "日本"],
@@ -86,7 +86,7 @@ describe("TextDecoder", () => {
     expect(decoded).toEqual([text, text]);
   });
 
-  test.for(["", "utf-99", "replacement", "hz-gb-2312", "\u000butf-8", "utf-8\u00a0"])("refuses %j", async (label) => {
+  test.for(["", "utf-99", "replacement", "hz-gb-2312", "\u000butf-8", "utf-8\u00a0"])("rejects %j", async (label) => {
     const name = await inGuest((given) => {
       try {
         return new TextDecoder(given).encoding;
@@ -98,7 +98,7 @@ describe("TextDecoder", () => {
   });
 });
 
-test("shared memory is decoded, and is no bytes to what would keep or compress it", async () => {
+test("shared memory can be decoded, but not stored in a blob or compressed", async () => {
   const run = async (): Promise<unknown> => {
     const shared = new Uint8Array(new SharedArrayBuffer(2)).fill(97);
     const decoder = new TextDecoderStream();
@@ -109,12 +109,17 @@ test("shared memory is decoded, and is no bytes to what would keep or compress i
       .getWriter()
       .write(shared as never)
       .catch(() => {});
-    const refused = await packer.readable
+    const rejected = await packer.readable
       .getReader()
       .read()
       .catch((error: unknown) => (error as Error).name);
     const { value } = await decoder.readable.getReader().read();
-    return [value, new TextDecoder().decode(shared.buffer as never), refused, await new Blob([shared as never]).text()];
+    return [
+      value,
+      new TextDecoder().decode(shared.buffer as never),
+      rejected,
+      await new Blob([shared as never]).text(),
+    ];
   };
   const { value } = await runGuest(run, { features: ["sharedArrayBuffer"] });
   expect(value).toEqual(["aa", "aa", "TypeError", "97,97"]);

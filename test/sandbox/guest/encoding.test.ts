@@ -1,4 +1,4 @@
-// TextEncoder, TextDecoder, atob and btoa in a guest, against Node's own.
+// Compares TextEncoder, TextDecoder, atob and btoa in a guest with Node's own.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectLikeNode, type GuestTool, inGuest, openGuest } from "../../support/guest.ts";
@@ -10,7 +10,7 @@ interface DecodeCase {
   readonly ignoreBOM?: boolean;
 }
 
-/** Decodes chunks as one stream; an error by its name. */
+/** Decodes chunks as one stream. Returns the name of an error. */
 function decode({ label, chunks, fatal, ignoreBOM }: DecodeCase): unknown {
   try {
     const decoder = new TextDecoder(label ?? "utf-8", { fatal: fatal ?? false, ignoreBOM: ignoreBOM ?? false });
@@ -23,7 +23,7 @@ function decode({ label, chunks, fatal, ignoreBOM }: DecodeCase): unknown {
   }
 }
 
-/** Texts cross as lists of UTF-16 units: JSON has no lone surrogates to speak of. */
+/** Texts cross as lists of UTF-16 code units, because JSON handles lone surrogates badly. */
 function encode(units: readonly number[]): unknown {
   const text = String.fromCharCode(...units);
   const room = new Uint8Array(5);
@@ -42,7 +42,7 @@ function base64(text: string): unknown {
   return { decoded: attempt(atob), encoded: attempt(btoa) };
 }
 
-/** The standard's own hard cases, and those of the Unicode standard's table 3-8. */
+/** Difficult cases of the standard, and those of table 3-8 of the Unicode standard. */
 const UTF8: readonly [why: string, bytes: readonly number[]][] = [
   ["nothing", []],
   ["ASCII", [0x61, 0x62]],
@@ -80,7 +80,7 @@ const UTF8: readonly [why: string, bytes: readonly number[]][] = [
 ];
 
 const bytes = fc.uint8Array({ maxLength: 64 });
-/** Bytes that are nearly UTF-8: whole characters cut and joined. */
+/** Bytes that are nearly UTF-8: complete characters that are cut and joined. */
 const nearly = fc
   .array(
     fc.oneof(
@@ -102,20 +102,20 @@ describe("TextDecoder.decode()", () => {
     expect(end.value).toEqual(JSON.parse(JSON.stringify(cases.map(decode))));
   };
 
-  test.for(UTF8)("reads %s as Node does", async ([, sample]) => {
+  test.for(UTF8)("decodes %s as Node does", async ([, sample]) => {
     const settings = [{}, { fatal: true }, { ignoreBOM: true }, { fatal: true, ignoreBOM: true }];
     await expectSame(settings.map((setting) => ({ chunks: [sample], ...setting })));
   });
 
-  // Node 26 takes a second byte order mark for the first one when a chunk begins with it; the standard has "BOM seen".
+  // Node 26 treats a second byte order mark at the start of a chunk as the first one. The standard has "BOM seen".
   test.for(UTF8.filter(([why]) => why !== "two byte order marks"))(
-    "reads %s, cut at every place, as a stream",
+    "decodes %s as a stream, cut at every offset",
     async ([, sample]) => {
       await expectSame(sample.map((_, at) => ({ chunks: [sample.slice(0, at), sample.slice(at)] })));
     },
   );
 
-  test("reads any bytes as Node does, in any pieces", async () => {
+  test("decodes any bytes in any pieces as Node does", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -140,7 +140,7 @@ describe("TextDecoder.decode()", () => {
     );
   });
 
-  test("reads megabytes", async () => {
+  test("decodes megabytes", async () => {
     const text = await inGuest((size: number) => {
       const all = new TextEncoder().encode("añb€c😀 plain text in between ".repeat(size));
       const back = new TextDecoder().decode(all);
@@ -171,7 +171,7 @@ describe("TextDecoder.decode()", () => {
     [""],
     ["__proto__"],
     ["constructor"],
-  ])("knows the label %j, or refuses it, as Node does", async ([label]) => {
+  ])("accepts or rejects the label %j as Node does", async ([label]) => {
     await expectSame([{ label, chunks: [[0xe9, 0x80, 0x61, 0x62]] }]);
   });
 
@@ -184,17 +184,17 @@ describe("TextDecoder.decode()", () => {
     ["text", "(() => { try { return new TextDecoder().decode('ab') } catch (e) { return e.name } })()", "TypeError"],
     ["a list", "(() => { try { return new TextDecoder().decode([97]) } catch (e) { return e.name } })()", "TypeError"],
     ["its tag", "String(new TextDecoder())", "[object TextDecoder]"],
-  ])("takes %s", async ([, expression, expected]) => {
+  ])("accepts %s", async ([, expression, expected]) => {
     expect(await inGuest(`() => ${expression}`)).toBe(expected);
   });
 
-  test("takes one byte order mark out of a stream, and only one", async () => {
+  test("removes one byte order mark from a stream, and no more", async () => {
     const mark = [0xef, 0xbb, 0xbf];
     const end = await guest.call([{ chunks: [mark, mark, [0x61]] }]);
     expect(end.value).toMatchObject([{ texts: ["", "\ufeff", "a"] }]);
   });
 
-  test("begins afresh after an error", async () => {
+  test("starts with a new state after an error", async () => {
     await expectLikeNode(() => {
       const decoder = new TextDecoder("utf-8", { fatal: true });
       const texts: string[] = [];
@@ -211,7 +211,7 @@ describe("TextDecoder.decode()", () => {
 });
 
 describe("TextEncoder", () => {
-  test("writes any text as Node does, lone surrogates included", async () => {
+  test("encodes any text as Node does, lone surrogates included", async () => {
     await using guest = await openGuest(encode);
     await fc.assert(
       fc.asyncProperty(
@@ -231,7 +231,7 @@ describe("TextEncoder", () => {
     );
   });
 
-  test("has its encoding, an empty default, and no room for another array", async () => {
+  test("has its encoding, an empty default, and rejects other arrays", async () => {
     await expectLikeNode(() => {
       const encoder = new TextEncoder();
       const name = (run: () => unknown): unknown => {
@@ -290,11 +290,11 @@ describe("atob() and btoa()", () => {
     ["\u0000\u00ff"],
     ["😀"],
     ["YWJj".repeat(5_000)],
-  ])("take %j as Node's do", async ([text]) => {
+  ])("convert %j as Node's do", async ([text]) => {
     expect((await guest.call(text)).value).toEqual(base64(text));
   });
 
-  test("take any text as Node's do, and undo each other", async () => {
+  test("convert any text as Node's do, and are inverse", async () => {
     const alphabet = fc.constantFrom(..."ABCabc019+/=- \n\t*é");
     await fc.assert(
       fc.asyncProperty(
@@ -307,7 +307,7 @@ describe("atob() and btoa()", () => {
     );
   });
 
-  test("want an argument", async () => {
+  test("need an argument", async () => {
     expect(
       await inGuest("() => [atob, btoa].map((run) => { try { run() } catch (error) { return error.name } })"),
     ).toEqual(["TypeError", "TypeError"]);

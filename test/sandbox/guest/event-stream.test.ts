@@ -1,4 +1,4 @@
-// The parser of event streams: what the HTML standard says of each line, however the stream is cut into pieces.
+// Tests the parser of event streams: the HTML standard's rules for each line, in any pieces.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { EventStreamParser, type StreamedEvent } from "../../../src/sandbox/guest/platform/event-stream.ts";
@@ -15,8 +15,8 @@ describe("an event stream", () => {
     ["one event", "data: a\n\n", ["message|a|"]],
     ["several lines of data", "data: a\ndata:b\ndata\n\n", ["message|a\nb\n|"]],
     ["one space after the colon is dropped", "data:  a\ndata:\n\n", ["message| a\n|"]],
-    ["no data is no event", "event: x\nid: 1\n\ndata: a\n\n", ["message|a|1"]],
-    ["empty data is one", "data\n\ndata:\n\n", ["message||", "message||"]],
+    ["an event without data is dropped", "event: x\nid: 1\n\ndata: a\n\n", ["message|a|1"]],
+    ["empty data is an event", "data\n\ndata:\n\n", ["message||", "message||"]],
     ["a name", "event: add\ndata: a\n\ndata: b\n\n", ["add|a|", "message|b|"]],
     ["the last name counts", "event: a\nevent: b\ndata: c\n\n", ["b|c|"]],
     ["ids last", "id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\n", ["message|a|1", "message|b|1", "message|c|"]],
@@ -31,7 +31,7 @@ describe("an event stream", () => {
       "data: a\r\rdata: b\r\n\r\ndata: c\n\rdata: d\n\n",
       ["message|a|", "message|b|", "message|c|", "message|d|"],
     ],
-    ["what the end cuts off is no event", "data: a\n\ndata: b\n", ["message|a|"]],
+    ["an incomplete event at the end is dropped", "data: a\n\ndata: b\n", ["message|a|"]],
     ["a field without a colon", "data\ndata\n\n", ["message|\n|"]],
     ["a colon in the value", "data: a: b\n\n", ["message|a: b|"]],
   ])("%s", ([, text, events]) => {
@@ -52,7 +52,7 @@ describe("an event stream", () => {
     expect(parser.retryMs).toBe(ms);
   });
 
-  test("remembers an id once its event has ended", () => {
+  test("updates the last event id when the event ends", () => {
     const parser = new EventStreamParser("before");
     parser.push("id: after\ndata: a\n");
     expect(parser.lastEventId).toBe("before");
@@ -60,7 +60,7 @@ describe("an event stream", () => {
     expect(parser.lastEventId).toBe("after");
   });
 
-  test("gives the same events wherever it is cut", () => {
+  test("returns the same events for any pieces", () => {
     const line = fc.constantFrom(
       "data: a",
       "data",

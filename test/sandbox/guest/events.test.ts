@@ -1,4 +1,4 @@
-// Event, EventTarget, AbortController, AbortSignal, DOMException, performance and self in a guest, against Node's own.
+// Compares Event, EventTarget, AbortController, AbortSignal, DOMException, performance and self in a guest with Node's own.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest } from "../../support/guest.ts";
 
@@ -27,8 +27,8 @@ describe("EventTarget", () => {
       return seen;
     }));
 
-  // Node 26 also calls what is added while it dispatches; the standard has "clone of listeners".
-  test("forgets what is removed, and waits with what is added, while it dispatches", async () => {
+  // Node 26 also calls listeners that are added during a dispatch. The standard has "clone of listeners".
+  test("skips removed listeners, and defers added ones, during a dispatch", async () => {
     expect(
       await inGuest(() => {
         const seen: unknown[] = [];
@@ -48,7 +48,7 @@ describe("EventTarget", () => {
     ).toEqual(["first", true, "again", "first", true, "added"]);
   });
 
-  test("knows once and signal", () =>
+  test("supports once and signal", () =>
     like(() => {
       const seen: unknown[] = [];
       const target = new EventTarget();
@@ -86,8 +86,8 @@ describe("EventTarget", () => {
       return seen;
     }));
 
-  // Node 26 keeps the flag; the standard unsets it when a dispatch is over.
-  test("lets an event that was stopped be sent again", async () => {
+  // Node 26 keeps the flag. The standard resets it after the dispatch.
+  test("dispatches a stopped event again", async () => {
     expect(
       await inGuest(() => {
         const seen: unknown[] = [];
@@ -105,7 +105,7 @@ describe("EventTarget", () => {
     ).toEqual(["stops", "stops"]);
   });
 
-  test("goes on past a listener that throws", async () => {
+  test("continues after a listener that throws", async () => {
     expect(
       await inGuest(`() => {
         const seen = [];
@@ -119,21 +119,25 @@ describe("EventTarget", () => {
   });
 
   test.for<[why: string, expression: string, error: string]>([
-    ["what is no event", "new EventTarget().dispatchEvent({ type: 'x' })", "TypeError"],
+    ["an object that is not an event", "new EventTarget().dispatchEvent({ type: 'x' })", "TypeError"],
     ["nothing", "new EventTarget().dispatchEvent()", "TypeError"],
     ["a listener that is text", "new EventTarget().addEventListener('x', 'y')", "TypeError"],
-    ["a signal that is none", "new EventTarget().addEventListener('x', () => {}, { signal: {} })", "TypeError"],
+    [
+      "an object that is not a signal",
+      "new EventTarget().addEventListener('x', () => {}, { signal: {} })",
+      "TypeError",
+    ],
     ["a call without new", "EventTarget()", "TypeError"],
     [
-      "an event that is being sent",
+      "an event that is being dispatched",
       "(() => { const t = new EventTarget(); let got; t.addEventListener('x', (e) => { try { t.dispatchEvent(e); } catch (error) { got = error; } }); t.dispatchEvent(new Event('x')); throw got; })()",
       "InvalidStateError",
     ],
-  ])("refuses %s", async ([, expression, error]) => {
+  ])("rejects %s", async ([, expression, error]) => {
     expect(await inGuest(`() => { try { return ${expression}; } catch (error) { return error.name; } }`)).toBe(error);
   });
 
-  test("is a base for classes of the guest's", () =>
+  test("can be extended by the guest", () =>
     like(() => {
       class Emitter extends EventTarget {
         count = 0;
@@ -172,7 +176,7 @@ describe("AbortController and AbortSignal", () => {
       return [seen, signal.reason, Object.prototype.toString.call(signal), signal instanceof EventTarget];
     }));
 
-  test("have an AbortError for a reason unless one is given", () =>
+  test("use an AbortError as the default reason", () =>
     like(() => {
       const controller = new AbortController();
       controller.abort();
@@ -186,7 +190,7 @@ describe("AbortController and AbortSignal", () => {
       ];
     }));
 
-  test("replace and take away onabort", () =>
+  test("replace and remove onabort", () =>
     like(() => {
       const seen: unknown[] = [];
       const one = new AbortController();
@@ -200,7 +204,7 @@ describe("AbortController and AbortSignal", () => {
       return [seen, two.signal.onabort];
     }));
 
-  test("AbortSignal.any() follows the first", async () => {
+  test("AbortSignal.any() aborts with the first signal", async () => {
     const seenInGuest = await inGuest(() => {
       const [a, b] = [new AbortController(), new AbortController()];
       const joined = AbortSignal.any([a.signal, b.signal]);
@@ -213,11 +217,11 @@ describe("AbortController and AbortSignal", () => {
       seen.push(AbortSignal.any([AbortSignal.abort(1), AbortSignal.abort(2)]).reason);
       return seen;
     });
-    // The standard's answer. In Node 24 the reason of `chained` is "a".
+    // As in the standard. In Node 24 the reason of `chained` is "a".
     expect(seenInGuest).toEqual([false, ["joined", "b"], true, "b", false, 1]);
   });
 
-  test("AbortSignal.any() refuses what is no signal", async () => {
+  test("AbortSignal.any() rejects an object that is not a signal", async () => {
     expect(
       await inGuest(
         "() => [[{}], [1], 5].map((list) => { try { AbortSignal.any(list); } catch (error) { return error.name; } })",
@@ -237,7 +241,7 @@ describe("AbortController and AbortSignal", () => {
         }),
     ));
 
-  test("AbortSignal.timeout() does not go by the guest's setTimeout", async () => {
+  test("AbortSignal.timeout() does not use the guest's setTimeout", async () => {
     expect(
       await inGuest(
         "() => { globalThis.setTimeout = () => { throw new Error('forged'); }; return new Promise((done) => { AbortSignal.timeout(1).onabort = (event) => done(event.target.reason.name); }); }",
@@ -270,7 +274,7 @@ describe("DOMException", () => {
 });
 
 describe("performance and self", () => {
-  test("tell the time since the isolate began, and are the global object", async () => {
+  test("report the time since the isolate started, and the global object", async () => {
     const [now, later, origin, isSelf] = await inGuest<unknown, [number, number, number, boolean]>(`async () => {
       const now = performance.now();
       await new Promise((done) => setTimeout(done, 15));

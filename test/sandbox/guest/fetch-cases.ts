@@ -1,5 +1,5 @@
-// What fetch's classes are asked, in a guest and in Node: each case is run in both, and gives the same. A case may use nothing from
-// around it, since its source is what crosses.
+// Cases for fetch's classes. Each runs in a guest and in Node, and must return the same value. A case must not use anything from its scope,
+// because its source text is sent to the guest.
 
 interface Given {
   readonly run: (input: never) => unknown;
@@ -9,20 +9,20 @@ interface Given {
 export type Case = (() => unknown) | Given;
 export type Cases = { readonly [title: string]: Case };
 
-/** One question of many inputs. */
+/** Runs one function on many inputs. */
 const given = <Input>(what: string, inputs: readonly Input[], run: (input: Input) => unknown): Cases =>
   Object.fromEntries(inputs.map((input) => [`${what} ${JSON.stringify(input)}`, { run, input }]));
 
 export const HEADERS_CASES: Cases = {
   "an empty one": () => [...new Headers()],
   "undefined makes an empty one": () => [...new Headers(undefined)],
-  "null is refused": () => new Headers(null as never),
-  "a number is refused": () => new Headers(1 as never),
-  "a string is refused": () => new Headers("a" as never),
+  "null is rejected": () => new Headers(null as never),
+  "a number is rejected": () => new Headers(1 as never),
+  "a string is rejected": () => new Headers("a" as never),
   "a record": () => [...new Headers({ b: "2", A: "1" })],
   "a record of other types": () => [...new Headers({ a: 1, b: null, c: undefined, d: true } as never)],
   "a record with a symbol": () => new Headers({ [Symbol("x")]: "1" } as never),
-  "a record's inherited members are none": () => [...new Headers(Object.create({ a: "1" }) as never)],
+  "inherited members of a record are ignored": () => [...new Headers(Object.create({ a: "1" }) as never)],
   "a record's keys are read in order": () => {
     const seen: string[] = [];
     const source = { z: "1", a: "2" };
@@ -53,10 +53,10 @@ export const HEADERS_CASES: Cases = {
       })() as never,
     ),
   ],
-  "a pair of three is refused": () => new Headers([["a", "b", "c"]] as never),
-  "a pair of one is refused": () => new Headers([["a"]] as never),
+  "a pair of three is rejected": () => new Headers([["a", "b", "c"]] as never),
+  "a pair of one is rejected": () => new Headers([["a"]] as never),
   "a pair that is a string of two": () => new Headers(["ab"] as never),
-  "a sequence of numbers is refused": () => new Headers([1] as never),
+  "a sequence of numbers is rejected": () => new Headers([1] as never),
   "another Headers": () => [
     ...new Headers(
       new Headers([
@@ -67,19 +67,19 @@ export const HEADERS_CASES: Cases = {
       ]),
     ),
   ],
-  "an iterator that is no function": () => new Headers({ [Symbol.iterator]: 1 } as never),
+  "an iterator that is not a function": () => new Headers({ [Symbol.iterator]: 1 } as never),
   "an iterator that is null makes a record": () => [...new Headers({ [Symbol.iterator]: null } as never)],
   "values are trimmed": () => [...new Headers({ a: "  x y\t\r\n ", b: "\t" })],
-  "a value with a line break is refused": () => new Headers({ a: "x\ny" }),
-  "a value with a carriage return is refused": () => new Headers({ a: "x\ry" }),
-  "a value with NUL is refused": () => new Headers({ a: "x\0y" }),
+  "a value with a line break is rejected": () => new Headers({ a: "x\ny" }),
+  "a value with a carriage return is rejected": () => new Headers({ a: "x\ry" }),
+  "a value with NUL is rejected": () => new Headers({ a: "x\0y" }),
   "a value with other controls is taken": () => new Headers({ a: "x\u0001y\u007f" }).get("a"),
   "a value of Latin-1 is taken": () => new Headers({ a: "caf\u00e9" }).get("a"),
-  "a value past Latin-1 is refused": () => new Headers({ a: "\u0100" }),
-  "an empty name is refused": () => new Headers({ "": "1" }),
-  "a name with a space is refused": () => new Headers({ "a b": "1" }),
-  "a name with a colon is refused": () => new Headers({ "a:": "1" }),
-  "a name past ASCII is refused": () => new Headers({ "\u00e9": "1" }),
+  "a value past Latin-1 is rejected": () => new Headers({ a: "\u0100" }),
+  "an empty name is rejected": () => new Headers({ "": "1" }),
+  "a name with a space is rejected": () => new Headers({ "a b": "1" }),
+  "a name with a colon is rejected": () => new Headers({ "a:": "1" }),
+  "a name past ASCII is rejected": () => new Headers({ "\u00e9": "1" }),
   "a name of every token character": () => [...new Headers({ "!#$%&'*+-.^_`|~09azAZ": "1" })],
   "append joins": () => {
     const headers = new Headers({ a: "1" });
@@ -100,7 +100,7 @@ export const HEADERS_CASES: Cases = {
     headers.set("A", "4");
     return [...headers];
   },
-  "set of a bad value leaves what was": () => {
+  "set of a bad value keeps the old one": () => {
     const headers = new Headers({ a: "1" });
     try {
       headers.set("a", "\0");
@@ -114,7 +114,7 @@ export const HEADERS_CASES: Cases = {
     return [...headers];
   },
   "delete of a bad name": () => new Headers().delete("\n"),
-  "get of what is not there": () => new Headers().get("a"),
+  "get of a missing name": () => new Headers().get("a"),
   "get without a name": () => (new Headers().get as unknown as () => void)(),
   "get of a bad name": () => new Headers().get(""),
   has: () => [new Headers({ a: "" }).has("A"), new Headers().has("a")],
@@ -130,9 +130,9 @@ export const HEADERS_CASES: Cases = {
     ]);
     return [[...headers], headers.get("set-cookie"), headers.getSetCookie()];
   },
-  "cookies of none": () => new Headers().getSetCookie(),
+  "no cookies": () => new Headers().getSetCookie(),
   "cookies that are empty": () => new Headers([["set-cookie", ""]]).getSetCookie(),
-  "cookies are set at once": () => {
+  "cookies are replaced by set": () => {
     const headers = new Headers([
       ["set-cookie", "a"],
       ["set-cookie", "b"],
@@ -140,7 +140,7 @@ export const HEADERS_CASES: Cases = {
     headers.set("Set-Cookie", "c");
     return headers.getSetCookie();
   },
-  "iteration sees what is added meanwhile": () => {
+  "iteration sees headers added meanwhile": () => {
     const headers = new Headers([
       ["fizz", "buzz"],
       ["X-Header", "test"],
@@ -177,9 +177,9 @@ export const HEADERS_CASES: Cases = {
   },
   "forEach without a function": () => new Headers({ a: "1" }).forEach(undefined as never),
   "forEach of an object": () => new Headers().forEach({} as never),
-  "iterators of strangers": () => Headers.prototype.entries.call({} as never),
-  "get of a stranger": () => Headers.prototype.get.call({} as never, "a"),
-  "next of a stranger": () => new Headers().entries().next.call({} as never),
+  "iterators of other objects": () => Headers.prototype.entries.call({} as never),
+  "get of another object": () => Headers.prototype.get.call({} as never, "a"),
+  "next of another object": () => new Headers().entries().next.call({} as never),
   "the iterator's tag and prototype": () => {
     const iterator = new Headers().entries();
     const prototype = Object.getPrototypeOf(iterator) as object;
@@ -215,11 +215,11 @@ export const FORM_DATA_CASES: Cases = {
     form.append("\ud800", "\udc00x");
     return [...form];
   },
-  "a symbol is refused": () => new FormData().append("a", Symbol("x") as never),
+  "a symbol is rejected": () => new FormData().append("a", Symbol("x") as never),
   "append of one argument": () => (new FormData().append as (name: string) => void)("a"),
   "append gives undefined": () => String(new FormData().append("a", "b")),
-  "a form is refused": () => new (FormData as new (form: unknown) => FormData)({}),
-  "null is refused": () => new (FormData as new (form: unknown) => FormData)(null),
+  "a form is rejected": () => new (FormData as new (form: unknown) => FormData)({}),
+  "null is rejected": () => new (FormData as new (form: unknown) => FormData)(null),
   "undefined is taken": () => [...new (FormData as new (form: unknown) => FormData)(undefined)],
   "set replaces the first and drops the others": () => {
     const form = new FormData();
@@ -267,14 +267,14 @@ export const FORM_DATA_CASES: Cases = {
     const made = form.get("a") as File;
     return [made === file, made.name, made.lastModified, made.type];
   },
-  "a name beside a string": () => new FormData().append("a", "b" as never, "c"),
+  "a file name with a string": () => new FormData().append("a", "b" as never, "c"),
   iteration: () => {
     const form = new FormData();
     form.append("b", "1");
     form.append("a", "2");
     return [[...form.keys()], [...form.values()], [...form.entries()]];
   },
-  "iteration sees what is added": () => {
+  "iteration sees added entries": () => {
     const form = new FormData();
     form.append("a", "1");
     const seen: unknown[] = [];
@@ -298,12 +298,12 @@ export const FORM_DATA_CASES: Cases = {
     Object.prototype.toString.call(new FormData()),
     Object.prototype.toString.call(new FormData().entries()),
   ],
-  "get of a stranger": () => FormData.prototype.get.call({} as never, "a"),
-  "entries of a stranger": () => FormData.prototype.entries.call({} as never),
+  "get of another object": () => FormData.prototype.get.call({} as never, "a"),
+  "entries of another object": () => FormData.prototype.entries.call({} as never),
 };
 
 export const RESPONSE_CASES: Cases = {
-  "what an empty one says": () => {
+  "the fields of an empty one": () => {
     const { type, url, redirected, status, ok, statusText, body, bodyUsed } = new Response();
     return { type, url, redirected, status, ok, statusText, body, bodyUsed };
   },
@@ -335,17 +335,18 @@ export const RESPONSE_CASES: Cases = {
     ].map((body) => new Response(body).headers.get("content-type")),
   "the type of a form": () =>
     new Response(new FormData()).headers.get("content-type")?.startsWith("multipart/form-data; boundary="),
-  "a stated type stays": () => new Response("x", { headers: { "Content-Type": "x/y" } }).headers.get("content-type"),
+  "an explicit type is kept": () =>
+    new Response("x", { headers: { "Content-Type": "x/y" } }).headers.get("content-type"),
   "other values are text": () => Promise.all([1, true, {}, [1, 2]].map((body) => new Response(body as never).text())),
-  "undefined is no body": () => new Response(undefined).body,
-  "a symbol is refused": () => new Response(Symbol("x") as never),
+  "undefined means no body": () => new Response(undefined).body,
+  "a symbol is rejected": () => new Response(Symbol("x") as never),
   text: () => new Response("h\u00e9llo \u{1f600}").text(),
   "text without surrogates": () => new Response("\ud800").text(),
   "text drops a byte order mark": async () => (await new Response("\ufeffa\ufeff").text()).length,
   "text of malformed bytes": () => new Response(new Uint8Array([0x61, 0xff, 0xc3])).text(),
   json: () => new Response('{"a":[1,"\u00e9"]}').json(),
   "json with a byte order mark": () => new Response("\ufeff1").json(),
-  "json of what is none": () => new Response("{").json(),
+  "json of invalid JSON": () => new Response("{").json(),
   "json of nothing": () => new Response().json(),
   "json of empty text": () => new Response("").json(),
   arrayBuffer: async () => {
@@ -416,7 +417,7 @@ export const RESPONSE_CASES: Cases = {
     await response.body?.cancel();
     return [response.bodyUsed, await response.text().catch((error: Error) => error.name)];
   },
-  "methods of strangers reject": async () => {
+  "methods of other objects reject": async () => {
     const names = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"] as const;
     return Promise.all(
       names.map((name) =>
@@ -424,7 +425,7 @@ export const RESPONSE_CASES: Cases = {
       ),
     );
   },
-  "status of a stranger": () => Reflect.get(Response.prototype, "status", {}) as unknown,
+  "status of another object": () => Reflect.get(Response.prototype, "status", {}) as unknown,
   "the stream of text": async () => {
     const chunks: number[][] = [];
     for await (const chunk of new Response("abc").body as unknown as AsyncIterable<Uint8Array>) chunks.push([...chunk]);
@@ -460,8 +461,8 @@ export const RESPONSE_CASES: Cases = {
     });
     return new Response(stream).text();
   },
-  "a given stream has no type": () => new Response(new ReadableStream()).headers.get("content-type"),
-  "a stream of text is refused when it is read": () =>
+  "a given stream has no Content-Type": () => new Response(new ReadableStream()).headers.get("content-type"),
+  "a stream of text is rejected when it is read": () =>
     new Response(
       new ReadableStream({
         start: (controller) => {
@@ -472,12 +473,12 @@ export const RESPONSE_CASES: Cases = {
     ).text(),
   "a stream that fails": () =>
     new Response(new ReadableStream({ start: (controller) => controller.error(new RangeError("mine")) })).text(),
-  "a locked stream is refused": () => {
+  "a locked stream is rejected": () => {
     const stream = new ReadableStream();
     stream.getReader();
     return new Response(stream);
   },
-  "a disturbed stream is refused": async () => {
+  "a disturbed stream is rejected": async () => {
     const stream = new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1)) });
     const reader = stream.getReader();
     await reader.read();
@@ -505,12 +506,12 @@ export const RESPONSE_CASES: Cases = {
       await response.text().catch((error: Error) => error.name),
     ];
   },
-  "a body whose reader was let go unread is whole": async () => {
+  "a body is complete after its reader was released unread": async () => {
     const response = new Response("x");
     response.body?.getReader().releaseLock();
     return [response.bodyUsed, await response.text()];
   },
-  "a body whose reader was let go half read": async () => {
+  "a body after its reader was released half read": async () => {
     const response = new Response("x");
     const reader = (response.body as ReadableStream).getReader();
     await reader.read();
@@ -522,7 +523,7 @@ export const RESPONSE_CASES: Cases = {
     const second = new Response(first.body);
     return [first.bodyUsed, await second.text(), first.bodyUsed];
   },
-  "chunks that are no bytes": async () => {
+  "chunks that are not bytes": async () => {
     const chunks = ["x", 1, null, {}, [1], new ArrayBuffer(1)];
     const read = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"] as const;
     const names: string[] = [];
@@ -539,7 +540,7 @@ export const RESPONSE_CASES: Cases = {
     }
     return names;
   },
-  "chunks of a stream stay their maker's": async () => {
+  "chunks of a stream are not detached": async () => {
     const chunk = new Uint8Array([1, 2]);
     const stream = new ReadableStream({
       start: (controller) => {
@@ -633,7 +634,7 @@ export const RESPONSE_CASES: Cases = {
     }
     return [...seen, (await mine?.read())?.done, (await theirs?.read())?.done];
   },
-  "a clone of what fails fails": async () => {
+  "a clone of a failing stream fails": async () => {
     const stream = new ReadableStream({
       pull(controller) {
         controller.error(new RangeError("the source"));
@@ -655,12 +656,12 @@ export const RESPONSE_CASES: Cases = {
     void response.clone().body?.cancel();
     return await response.text();
   },
-  "a body's stream asks no Object.prototype.then": async () => {
+  "a body's stream does not read Object.prototype.then": async () => {
     const prototype = Object.prototype as { then?: unknown };
     const { body } = new Response("real");
     const written: number[] = [];
     const sink = new WritableStream({ write: (chunk: Uint8Array) => void written.push(...chunk) });
-    // biome-ignore lint/suspicious/noThenProperty: what a guest may do
+    // biome-ignore lint/suspicious/noThenProperty: a guest may do this
     prototype.then = (resolve: (value: unknown) => void) => {
       delete prototype.then;
       resolve({ done: false, value: new Uint8Array([1]) });
@@ -673,13 +674,13 @@ export const RESPONSE_CASES: Cases = {
     return written;
   },
   ...given("fetch() of a blocked port", [1, 25, 6000, 10_080], async (port: number) => {
-    const refusal = (error: Error) => [error.name, error.message];
+    const rejection = (error: Error) => [error.name, error.message];
     return [
-      await fetch(`http://127.0.0.1:${port}/`).then(String, refusal),
-      await fetch(`https://[::1]:${port}?x`).then(String, refusal),
+      await fetch(`http://127.0.0.1:${port}/`).then(String, rejection),
+      await fetch(`https://[::1]:${port}?x`).then(String, rejection),
     ];
   }),
-  "none of fetch's objects is cloned as a value": () => {
+  "structuredClone rejects fetch's objects": () => {
     const made = [new Response("x"), new Headers({ a: "b" }), new FormData(), new Request("http://a.test/")];
     return made.map((value): unknown => {
       try {
@@ -689,12 +690,12 @@ export const RESPONSE_CASES: Cases = {
       }
     });
   },
-  "clone of what is used": async () => {
+  "clone of a used body": async () => {
     const response = new Response("x");
     await response.text();
     return response.clone();
   },
-  "clone of what is locked": () => {
+  "clone of a locked body": () => {
     const response = new Response("x");
     response.body?.getReader();
     return response.clone();
@@ -709,19 +710,19 @@ export const RESPONSE_CASES: Cases = {
     const { type, status, statusText, ok, body, headers } = Response.error();
     return { type, status, statusText, ok, body, headers: [...headers] };
   },
-  "error's headers are fixed": () => Response.error().headers.append("a", "b"),
+  "headers of Response.error are immutable": () => Response.error().headers.append("a", "b"),
   redirect: () => {
     const response = Response.redirect("https://example.com/\u00e9", 301);
     return [response.status, response.headers.get("location"), response.type, response.redirected, response.ok];
   },
-  "redirect's own status": () => Response.redirect("https://example.com").status,
-  "redirect to what is no URL": () => Response.redirect("http://:-1"),
+  "the default status of redirect": () => Response.redirect("https://example.com").status,
+  "redirect to an invalid URL": () => Response.redirect("http://:-1"),
   ...given(
     "redirect with",
     [200, 301, 302, 303, 304, 307, 308, 400],
     (status) => Response.redirect("https://example.com", status as 301).status,
   ),
-  "redirect's headers are fixed": () => Response.redirect("https://example.com").headers.set("a", "b"),
+  "headers of Response.redirect are immutable": () => Response.redirect("https://example.com").headers.set("a", "b"),
   "json static": async () => {
     const response = Response.json({ a: [1] }, { status: 201, headers: { b: "c" } });
     return [response.status, [...response.headers], await response.text(), response.type];
@@ -734,7 +735,7 @@ export const RESPONSE_CASES: Cases = {
     value.self = value;
     return Response.json(value);
   },
-  "json static of what throws": () =>
+  "json static of a value that throws": () =>
     Response.json({
       get a(): never {
         throw new RangeError("mine");
@@ -748,7 +749,7 @@ export const RESPONSE_CASES: Cases = {
 };
 
 export const REQUEST_CASES: Cases = {
-  "what a plain one says": () => {
+  "the fields of a plain one": () => {
     const request = new Request("http://example.com/a?b#c");
     const { method, url, destination, referrer, referrerPolicy, mode, credentials, cache, redirect, integrity } =
       request;
@@ -770,7 +771,7 @@ export const REQUEST_CASES: Cases = {
   },
   "without arguments": () => new (Request as unknown as new () => Request)(),
   "a URL object": () => new Request(new URL("http://example.com/\u00e9")).url,
-  "an object that says a URL": () => new Request({ toString: () => "http://example.com/x" } as never).url,
+  "an object that converts to a URL": () => new Request({ toString: () => "http://example.com/x" } as never).url,
   "a relative URL": () => new Request("/x"),
   "an empty URL": () => new Request(""),
   "a URL with a password": () => new Request("http://a:b@example.com"),
@@ -892,7 +893,7 @@ export const REQUEST_CASES: Cases = {
   "an empty body with GET": () => new Request("http://a.b", { body: "" }),
   "a null body with GET": () => new Request("http://a.b", { body: null }).body,
   "a body's type": () => new Request("http://a.b", { method: "POST", body: "x" }).headers.get("content-type"),
-  "a body's stated type": () =>
+  "a body's explicit type": () =>
     new Request("http://a.b", { method: "POST", body: "x", headers: { "Content-Type": "x/y" } }).headers.get(
       "content-type",
     ),
@@ -960,7 +961,7 @@ export const REQUEST_CASES: Cases = {
     const second = new Request(first);
     return [first.bodyUsed, await second.text()];
   },
-  "headers of the two are apart": () => {
+  "headers of both are independent": () => {
     const first = new Request("http://a.b/x", { headers: { a: "1" } });
     const second = new Request(first);
     second.headers.set("a", "2");
@@ -971,17 +972,17 @@ export const REQUEST_CASES: Cases = {
     const cloned = request.clone();
     return [cloned.url, cloned.method, [...cloned.headers], await request.text(), await cloned.text()];
   },
-  "clone of what is used": async () => {
+  "clone of a used body": async () => {
     const request = new Request("http://a.b/x", { method: "POST", body: "x" });
     await request.text();
     return request.clone();
   },
-  "a signal of its own": () => {
+  "a default signal": () => {
     const request = new Request("http://a.b");
     const { signal } = request;
     return [signal instanceof AbortSignal, signal.aborted, request.signal === signal];
   },
-  "a signal that it follows": () => {
+  "a given signal": () => {
     const controller = new AbortController();
     const request = new Request("http://a.b", { signal: controller.signal });
     const seen: unknown[] = [request.signal === controller.signal];
@@ -993,13 +994,13 @@ export const REQUEST_CASES: Cases = {
     const { signal } = new Request("http://a.b", { signal: AbortSignal.abort("why") });
     return [signal.aborted, signal.reason];
   },
-  "a clone follows too": () => {
+  "a clone follows the signal": () => {
     const controller = new AbortController();
     const cloned = new Request("http://a.b", { signal: controller.signal }).clone();
     controller.abort("why");
     return cloned.signal.reason;
   },
-  "a request of a request follows too, unless told": () => {
+  "a request of a request follows the signal unless overridden": () => {
     const controller = new AbortController();
     const first = new Request("http://a.b", { signal: controller.signal });
     const second = new Request(first);
@@ -1058,7 +1059,7 @@ export const FORM_BODY_CASES: Cases = {
     "%%--",
     "",
   ),
-  "headers that nobody knows": multipart("%%", NAMED, "X-Mine: yes", "", "x", "%%--", ""),
+  "unknown headers": multipart("%%", NAMED, "X-Mine: yes", "", "x", "%%--", ""),
   "the end without a line break": multipart("%%", NAMED, "", "1", "%%--"),
   "a name past ASCII": multipart("%%", 'Content-Disposition: form-data; name="\u00e9"', "", "\u{1f600}", "%%--", ""),
   "an extended file name": multipart("%%", `${NAMED}; filename*=utf-8''%e2%82%ac.txt`, "", "x", "%%--", ""),

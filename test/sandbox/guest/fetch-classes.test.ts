@@ -1,4 +1,4 @@
-// Headers, FormData, Request and Response in a guest: what they give, against what Node's own give.
+// Compares Headers, FormData, Request and Response in a guest with Node's own.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type GuestTool, openGuest } from "../../support/guest.ts";
 import {
@@ -16,7 +16,7 @@ type Outcome = { readonly value: unknown } | { readonly error: string };
 const sourceOf = (made: Case): string =>
   typeof made === "function" ? `(${made})()` : `(${made.run})(${JSON.stringify(made.input)})`;
 
-/** The value as JSON, or the name of what was thrown. */
+/** Returns the value as JSON, or the name of the exception. */
 async function outcomeOf(made: Case): Promise<Outcome> {
   try {
     const value: unknown = typeof made === "function" ? await made() : await made.run(made.input as never);

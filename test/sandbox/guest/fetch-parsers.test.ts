@@ -1,10 +1,11 @@
-// The parsers behind fetch's classes, on texts that nobody would write: URLs, MIME types, forms. Against Node's, where it has the same.
+// Tests the parsers of fetch's classes with random texts: URLs, MIME types and forms. Compares them with Node's where Node has the same
+// parser.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type GuestTool, openGuest } from "../../support/guest.ts";
 
 const RUNS = 400;
-/** The same in each run, so that what fails once fails again. */
+/** A seeded generator, so that a failure is reproducible. */
 const SEED = 7_654_321;
 const sample = <Value>(values: fc.Arbitrary<Value>): Value[] => fc.sample(values, { numRuns: RUNS, seed: SEED });
 const textOf = (words: readonly string[], maxLength = 8): fc.Arbitrary<string> =>
@@ -23,7 +24,7 @@ interface Ask {
   readonly texts: readonly string[];
 }
 
-/** In the guest: each text as a URL, as a type, as bytes in hex, as a form to be written (JSON), or as the body of one. */
+/** Runs in the guest: reads each text as a URL, a type, bytes in hex, a form to encode (JSON), or the body of a form. */
 async function answer({ what, texts }: Ask): Promise<unknown[]> {
   const toHex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
   const fromHex = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
@@ -70,7 +71,7 @@ async function ask(what: Ask["what"], texts: readonly string[]): Promise<unknown
 }
 
 describe("Request", () => {
-  test("reads URLs as URL does, also those that it need not parse", async () => {
+  test("reads URLs as URL does, also without the parser", async () => {
     const scheme = fc.constantFrom("http://", "https://", "https:/", "HTTPS://", "http:", "ws://", "data:", "");
     const host = textOf(["a", "b-", ".", "1", "0x1", "xn--", "%61", "\u00e9", "_", "A", "localhost", "[::1]", "@"], 4);
     const port = fc.constantFrom("", "", "", ":80", ":443", ":8080", ":0", ":65535", ":65536", ":08", ":x");
@@ -109,7 +110,7 @@ describe("Request", () => {
 });
 
 describe("a body's type", () => {
-  test("is read as Node reads it", async () => {
+  test("is parsed as in Node", async () => {
     const words = [
       "text",
       "/",
@@ -141,8 +142,8 @@ describe("a body's type", () => {
 });
 
 describe("a body's text", () => {
-  test("is what the decoder makes of its bytes, whatever they are and wherever they lie", async () => {
-    // Whole characters, and all that can be wrong with one: cut off, too long, a surrogate, past the last, out of place.
+  test("is decoded like any bytes at any offset", async () => {
+    // Whole characters, and each malformed form: truncated, overlong, a surrogate, past the last code point, out of place.
     const pieces = [
       "61",
       "c3a9",
@@ -187,16 +188,16 @@ describe("a body's text", () => {
 
 type Entry = readonly [name: string, value: string, filename?: string];
 const word = textOf(["a", '"', "%22", "\r", "\n", "\r\n", "\u00e9", "\u{1f600}", "-", "--", ";", "\\", " ", "="], 5);
-/** Node writes no file name that is empty. */
+/** Node does not write an empty file name. */
 const filename = word.map((text) => text || "f");
 const entry: fc.Arbitrary<Entry> = fc.oneof(fc.tuple(word, word), fc.tuple(word, word, filename));
 const forms = (): Entry[][] => sample(fc.array(entry, { maxLength: 4 })).slice(0, 100);
 const crlf = (text: string): string => text.replace(/\r\n|\r|\n/g, "\r\n");
-/** Names are read back as they were written: what was escaped stays so. */
+/** Names are read back as written: escapes are kept. */
 const escaped = (text: string): string => text.replaceAll("\n", "%0A").replaceAll("\r", "%0D").replaceAll('"', "%22");
 
 describe("a form", () => {
-  test("that the guest writes, Node reads", async () => {
+  test("from the guest is parsed by Node", async () => {
     const made = forms();
     const written = (await ask(
       "write",
@@ -220,7 +221,7 @@ describe("a form", () => {
     }
   });
 
-  test("that Node writes, the guest reads", async () => {
+  test("from Node is parsed by the guest", async () => {
     const made = forms();
     const written = await Promise.all(
       made.map(async (entries) => {
@@ -246,7 +247,7 @@ describe("a form", () => {
     expect(await ask("read", written)).toEqual(expected);
   });
 
-  test("that is broken anywhere is read, or is a TypeError", async () => {
+  test("that is damaged anywhere is parsed, or throws a TypeError", async () => {
     const whole =
       '--b\r\nContent-Disposition: form-data; name="a"; filename="f"\r\nContent-Type: x/y\r\n\r\nvalue\r\n--b--\r\n';
     const broken = sample(
@@ -264,7 +265,7 @@ describe("a form", () => {
     }
   });
 
-  /** Where the standard and Node's are not of one mind: what the standard's newest words say. */
+  /** Cases in which Node differs from the current standard, with the result of the standard. */
   test.for([
     ["a%0Ab%22", "a%0Ab%22", "escapes are not undone"],
     ["_charset_", "_charset_", "no name is special"],

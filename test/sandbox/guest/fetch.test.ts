@@ -1,4 +1,4 @@
-// fetch() in a guest, over a capability that speaks its contract here: requests, bodies both ways, abort, refusals, and the end of a call.
+// Tests fetch() in a guest over a stub of the capability: requests, bodies in both directions, abort, rejections, and the end of a call.
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { FetchHost, type FetchMessage, type Route } from "../../support/fetch-host.ts";
@@ -18,11 +18,11 @@ async function withHost<Output>(
 }
 
 const requestOf = (host: FetchHost): FetchMessage => host.messages[0] as FetchMessage;
-const REFUSAL = { code: "CAPABILITY_DENIED", message: "No rule allows this address" };
+const DENIAL = { code: "CAPABILITY_DENIED", message: "No rule allows this address" };
 const BROKEN = { code: "TOOL_FAILED", message: "The connection was reset" };
 
-describe("fetch() asks the host", () => {
-  test("with what the request says", async () => {
+describe("fetch() sends the host", () => {
+  test("the request", async () => {
     const { host, value } = await withHost(
       () => ({
         status: 201,
@@ -81,7 +81,7 @@ describe("fetch() asks the host", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "read"]);
   });
 
-  test("with an id for each exchange of a call, from 1 on in each", async () => {
+  test("an id per exchange, starting at 1 in each call", async () => {
     const host = new FetchHost(() => ({ body: ["x"] }));
     await using tool = await openGuest(
       async () =>
@@ -94,7 +94,7 @@ describe("fetch() asks the host", () => {
     expect(ids).toEqual([1, 2, 1, 2]);
   });
 
-  test("by ctx.fetch too, which is the same function", async () => {
+  test("a request by ctx.fetch, which is the same function", async () => {
     const { value } = await withHost(() => ({ body: ["x"] }), (async (_input: never, ctx: { fetch: typeof fetch }) => [
       ctx.fetch === fetch,
       await (await ctx.fetch("http://a.test/")).text(),
@@ -102,7 +102,7 @@ describe("fetch() asks the host", () => {
     expect(value).toEqual([true, "x"]);
   });
 
-  test("with a Request, whose body is then used", async () => {
+  test("a Request, whose body is then used", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [await sent()] }),
       async () => {
@@ -115,7 +115,7 @@ describe("fetch() asks the host", () => {
     expect(requestOf(host).method).toBe("PUT");
   });
 
-  test("and gives null for a body where there can be none, an empty one where there is none", async () => {
+  test("null as body for methods without one, and an empty body if none is given", async () => {
     const { host, value } = await withHost(
       ({ url, method }) => (url?.endsWith("204") ? { status: 204 } : method === "HEAD" ? { body: ["never read"] } : {}),
       async () => {
@@ -129,7 +129,7 @@ describe("fetch() asks the host", () => {
     expect(host.ops()).toEqual(["request", "request", "request"]);
   });
 
-  test("and the final URL is the host's word", async () => {
+  test("a request whose final URL the host reports", async () => {
     const { value } = await withHost(
       () => ({ url: "http://b.test/there", redirected: true }),
       async () => {
@@ -140,7 +140,7 @@ describe("fetch() asks the host", () => {
     expect(value).toEqual(["http://b.test/there", true]);
   });
 
-  test("whose headers cannot be changed", async () => {
+  test("a request whose response headers are immutable", async () => {
     const { value } = await withHost(
       () => ({}),
       async () => {
@@ -157,25 +157,25 @@ describe("fetch() asks the host", () => {
   });
 });
 
-describe("a response's body comes as it is read", () => {
-  test("chunk by chunk, and not much further than somebody reads", async () => {
+describe("a response's body is streamed", () => {
+  test("chunk by chunk, not far ahead of its reader", async () => {
     const { host, value } = await withHost(
       () => ({ body: Array.from({ length: 9 }, () => "x".repeat(30_000)) }),
       async () => {
         const reader = ((await fetch("http://a.test/")).body as ReadableStream<Uint8Array>).getReader();
         const first = await reader.read();
         const second = await reader.read();
-        // A turn of the worker's, in which it might read on.
+        // Lets the worker run a task in which it could read on.
         await new Promise((resolve) => setTimeout(resolve, 20));
         return [first.value?.length, second.value?.length];
       },
     );
     expect(value).toEqual([30_000, 30_000]);
-    // Two have been taken, and three more are more than 64 KiB.
+    // Two chunks have been taken, and three more exceed 64 KiB.
     expect(host.ops()).toEqual(["request", ...Array.from({ length: 5 }, () => "read")]);
   });
 
-  test("to its end by itself where it is short, so that nothing of it stays with the host", async () => {
+  test("to its end without a reader if it is short, so that the host can release it", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one", "two"] }),
       async () => {
@@ -188,7 +188,7 @@ describe("a response's body comes as it is read", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "read"]);
   });
 
-  test("as bytes, whatever they are", async () => {
+  test("as arbitrary bytes", async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
     const { value } = await withHost(
       () => ({ body: [bytes, bytes] }),
@@ -197,7 +197,7 @@ describe("a response's body comes as it is read", () => {
     expect(value).toEqual([...bytes, ...bytes]);
   });
 
-  test("for both of two clones", async () => {
+  test("to both of two clones", async () => {
     const { value } = await withHost(
       () => ({ body: ["one", "two"] }),
       async () => {
@@ -209,7 +209,7 @@ describe("a response's body comes as it is read", () => {
     expect(value).toEqual(["onetwo", "onetwo"]);
   });
 
-  test("until it is cancelled, and the host is told", async () => {
+  test("until it is cancelled, which notifies the host", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"], hangs: true }),
       async () => {
@@ -224,7 +224,7 @@ describe("a response's body comes as it is read", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "cancel"]);
   });
 
-  test("or breaks off: a TypeError, with the host's word as its cause", async () => {
+  test("until it fails with a TypeError that has the host's message as its cause", async () => {
     const { value } = await withHost(
       () => ({ body: ["one"], breaksWith: BROKEN }),
       async () => {
@@ -240,7 +240,7 @@ describe("a response's body comes as it is read", () => {
     expect(value).toEqual({ name: "TypeError", message: "terminated", cause: BROKEN.message });
   });
 
-  test("or is refused in the middle: the refusal itself", async () => {
+  test("until the host denies it, with the error of the policy", async () => {
     const { value } = await withHost(
       () => ({ body: ["one"], breaksWith: { code: "QUOTA_EXCEEDED", message: "Too many bytes" } }),
       async () => {
@@ -253,8 +253,8 @@ describe("a response's body comes as it is read", () => {
   });
 });
 
-describe("a request's body goes as it comes", () => {
-  test("from a stream, piece by piece, each when the last was taken", async () => {
+describe("a request's body is streamed", () => {
+  test("from a stream, each piece after the last was accepted", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [await sent()] }),
       async () => {
@@ -275,7 +275,7 @@ describe("a request's body goes as it comes", () => {
     expect(host.ops().filter((op) => op !== "read")).toEqual(["request", "write", "write", "write", "end"]);
   });
 
-  test("in pieces too, where it is known but long", async () => {
+  test("in pieces if it is known but long", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [String((await sent()).length)] }),
       async () => (await fetch("http://a.test/", { method: "POST", body: "x".repeat(5_000_000) })).text(),
@@ -305,7 +305,7 @@ describe("a request's body goes as it comes", () => {
   test.for([
     ["a stream of text", 'new ReadableStream({ start: (c) => { c.enqueue("x"); c.close(); } })'],
     ["a stream that fails", 'new ReadableStream({ start: (c) => c.error(new Error("mine")) })'],
-  ])("but for %s: fetch fails, and the host is told", async ([, body]) => {
+  ])("not from %s: fetch fails and notifies the host", async ([, body]) => {
     const host = new FetchHost(() => undefined);
     const { value } = await runGuest(
       `async () => { try { await fetch("http://a.test/", { method: "POST", body: ${body}, duplex: "half" }); } catch (error) { return [error.name, error.message]; } }`,
@@ -315,7 +315,7 @@ describe("a request's body goes as it comes", () => {
     expect(host.ops()).toEqual(["request", "cancel"]);
   });
 
-  test("and the response is whole even if the host takes no more of it", async () => {
+  test("and the response is complete even if the host accepts no more of it", async () => {
     const host = new FetchHost(() => ({ status: 413, body: ["enough"] }));
     const { value } = await runGuest(
       async () => {
@@ -344,7 +344,7 @@ describe("a request's body goes as it comes", () => {
 });
 
 describe("fetch() can be aborted", () => {
-  test("before it begins: nobody is asked", async () => {
+  test("before it starts, without a request to the host", async () => {
     const { host, value } = await withHost(
       () => ({}),
       async () => fetch("http://a.test/", { signal: AbortSignal.abort("why") }).catch((reason: unknown) => reason),
@@ -353,7 +353,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual([]);
   });
 
-  test("while it waits for the head", async () => {
+  test("while it waits for the response", async () => {
     const { host, value } = await withHost(
       () => undefined,
       async () => {
@@ -403,7 +403,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "cancel"]);
   });
 
-  test("by a request's signal, with what it sends", async () => {
+  test("by a request's signal, together with its body", async () => {
     const { host, value } = await withHost(
       () => undefined,
       async () => {
@@ -429,7 +429,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual(["request", "cancel"]);
   });
 
-  test("but not when it is over: the signal keeps nothing of it", async () => {
+  test("but not after its end: the signal keeps no reference", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"] }),
       async () => {
@@ -445,23 +445,23 @@ describe("fetch() can be aborted", () => {
   });
 });
 
-describe("a refusal is", () => {
+describe("a denied request is", () => {
   test("the call's error code, uncaught", async () => {
     const { outcome, value } = await withHost(
-      () => REFUSAL,
+      () => DENIAL,
       async () => {
         await fetch("http://169.254.169.254/");
       },
     );
     expect(outcome).toBe("thrown");
-    expect(value).toMatchObject({ ...REFUSAL, capabilityCode: "CAPABILITY_DENIED" });
+    expect(value).toMatchObject({ ...DENIAL, capabilityCode: "CAPABILITY_DENIED" });
   });
 
-  test("an error with its code, caught; the network's is a TypeError", async () => {
+  test("an error with its code if caught, in contrast to the TypeError of the network", async () => {
     const { value } = await withHost(
-      ({ url }) => (url === "http://a.test/" ? REFUSAL : BROKEN),
+      ({ url }) => (url === "http://a.test/" ? DENIAL : BROKEN),
       async () => {
-        const refused = await fetch("http://a.test/").catch((error: Error & { code: string }) => [
+        const rejected = await fetch("http://a.test/").catch((error: Error & { code: string }) => [
           error.code,
           error.message,
         ]);
@@ -470,16 +470,16 @@ describe("a refusal is", () => {
           error.message,
           (error.cause as Error).message,
         ]);
-        return [refused, broken];
+        return [rejected, broken];
       },
     );
     expect(value).toEqual([
-      [REFUSAL.code, REFUSAL.message],
+      [DENIAL.code, DENIAL.message],
       ["TypeError", "fetch failed", BROKEN.message],
     ]);
   });
 
-  test("what fetch() gives where it was not granted, and nobody is asked", async () => {
+  test("the result of fetch() without a grant, without a request to the host", async () => {
     const { outcome, value } = await runGuest(async () => fetch("http://a.test/"));
     expect(outcome).toBe("thrown");
     expect(value).toMatchObject({
@@ -489,7 +489,7 @@ describe("a refusal is", () => {
   });
 
   test.for(["ftp://a.test/", "file:///etc/passwd", "blob:http://a.test/x", "about:blank", "javascript:1"])(
-    "a TypeError for the scheme of %s, and nobody is asked",
+    "a TypeError for the scheme of %s, without a request to the host",
     async (url) => {
       const host = new FetchHost(() => ({}));
       const { value } = await runGuest(
@@ -511,14 +511,14 @@ describe("integrity metadata", () => {
 
   test.for([
     ["the right hash", hash("sha256", "hello"), "hello"],
-    ["a wrong one", hash("sha256", "other"), "TypeError"],
+    ["a wrong hash", hash("sha256", "other"), "TypeError"],
     ["one of several", `${hash("sha384", "other")} ${hash("sha384", "hello")}`, "hello"],
     ["the strongest wrong", `${hash("sha256", "hello")} ${hash("sha512", "other")}`, "TypeError"],
     ["the strongest right", `${hash("sha256", "other")} ${hash("sha512", "hello")}`, "hello"],
     ["base64 for URLs", hash("sha256", "hello").replaceAll("+", "-").replaceAll("/", "_"), "hello"],
     ["with options", `${hash("sha256", "hello")}?ct=x`, "hello"],
     ["no hash at all", "md5-x nonsense", "hello"],
-  ] as const)("of %s: %s", async ([, integrity, expected]) => {
+  ] as const)("with %s: %s", async ([, integrity, expected]) => {
     const read = async (url: string, options: RequestInit) =>
       fetch(url, options).then(
         (response) => response.text(),
@@ -535,7 +535,7 @@ describe("integrity metadata", () => {
 });
 
 describe("an exchange ends with its call", () => {
-  test("while the tool's top level runs there is none", async () => {
+  test("no exchange is possible while the tool's top level runs", async () => {
     const source = "fetch('http://a.test/').then(() => 'sent', (error) => error.message)";
     await using tool = await openCode(bundleCode("{ default: () => early }", `const early = ${source};`), {
       header: { granted: ["fetch"] },
@@ -545,7 +545,7 @@ describe("an exchange ends with its call", () => {
     expect(tool.requests).toEqual([]);
   });
 
-  test("what an earlier call has begun, a later one cannot read on", async () => {
+  test("a later call cannot read a response of an earlier call", async () => {
     const host = new FetchHost(() => ({ body: ["one", "two"] }));
     const state = "globalThis.kept";
     await using tool = await openGuest<{ readonly first: boolean }, unknown>(
@@ -563,7 +563,7 @@ describe("an exchange ends with its call", () => {
     expect(host.ops().filter((op) => op === "request")).toHaveLength(1);
   });
 
-  test("requests count as host calls, what follows on them does not where the host says so", async () => {
+  test("requests count as host calls, their follow-up calls do not if the host excludes them", async () => {
     const host = new FetchHost(() => ({ body: ["a", "b", "c", "d"] }));
     const { value } = await runGuest(
       async () => {
@@ -606,7 +606,7 @@ describe("fetch() of a data: URL", () => {
   });
 });
 
-test("the console shows what fetch's objects hold", async () => {
+test("the console shows the fields of fetch's objects", async () => {
   const { logs } = await runGuest(() => {
     const form = new FormData();
     for (const value of ["1", "2"]) form.append("a", value);

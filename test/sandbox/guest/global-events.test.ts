@@ -1,9 +1,10 @@
-// The rest of ECMA-429's globals: the global object as an EventTarget, blobs with URLs, BroadcastChannel; held against Node where it has them.
+// Tests other globals of ECMA-429: the global object as an EventTarget, blob URLs, BroadcastChannel. Compares them with Node where it has
+// them.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest, openGuest, runGuest } from "../../support/guest.ts";
 
 describe("the global object as an EventTarget", () => {
-  test("tells of what nobody catches, and logs it unless a listener has handled it", async () => {
+  test("dispatches uncaught exceptions, and logs them unless a listener handles them", async () => {
     const end = await runGuest(async () => {
       const scope = globalThis as unknown as EventTarget & typeof globalThis;
       const seen: unknown[] = [];
@@ -36,7 +37,7 @@ describe("the global object as an EventTarget", () => {
     ]);
   });
 
-  test("takes events of a tool's own", async () => {
+  test("dispatches events of a tool", async () => {
     const end = await inGuest(() => {
       const scope = globalThis as unknown as EventTarget;
       const seen: unknown[] = [];
@@ -56,7 +57,7 @@ describe("the global object as an EventTarget", () => {
 });
 
 describe("URL.createObjectURL()", () => {
-  test("gives a blob a URL, as in Node", async () => {
+  test("creates a URL for a blob, as in Node", async () => {
     await expectLikeNode(async () => {
       const { resolveObjectURL } = process.getBuiltinModule("node:buffer");
       const blob = new Blob(["héllo"], { type: "text/plain" });
@@ -96,7 +97,7 @@ describe("URL.createObjectURL()", () => {
     }, undefined);
   });
 
-  test("is gone with its call", async () => {
+  test("is valid until its call ends", async () => {
     await using tool = await openGuest(
       "async ({ url }) => url ? await fetch(url).then((response) => response.text(), () => 'gone') : URL.createObjectURL(new Blob(['x']))",
     );
@@ -107,7 +108,7 @@ describe("URL.createObjectURL()", () => {
 });
 
 describe("BroadcastChannel", () => {
-  test("tells the others of its name, as in Node", async () => {
+  test("sends to the other channels of its name, as in Node", async () => {
     await expectLikeNode(async () => {
       const seen: unknown[] = [];
       const [a, b, c, other] = ["x", "x", "x", "y"].map((name) => new BroadcastChannel(name)) as [
@@ -146,7 +147,7 @@ describe("BroadcastChannel", () => {
       }
       await new Promise((resolve) => setTimeout(resolve, 20));
       for (const channel of [a, b, other]) channel.close();
-      // Node tells one channel of all, then the next; the standard tells all of one.
+      // Node delivers all messages of one channel, then those of the next. The standard delivers one message to all channels first.
       return [a.name, ...seen.map((one) => JSON.stringify(one)).sort()];
     }, undefined);
   });

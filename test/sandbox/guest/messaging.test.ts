@@ -1,11 +1,11 @@
-// MessageChannel, MessagePort and their events in a guest, against Node's own where it has them.
+// Compares MessageChannel, MessagePort and their events in a guest with Node's own where it has them.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest, openGuest, runGuest } from "../../support/guest.ts";
 
 const like = (run: () => unknown): Promise<void> => expectLikeNode(run, undefined);
 
 describe("MessagePort", () => {
-  test("sends copies, in order, each in a turn of its own", () =>
+  test("sends copies, in order, each in a separate task", () =>
     like(async () => {
       const seen: unknown[] = [];
       const { port1, port2 } = new MessageChannel();
@@ -42,7 +42,7 @@ describe("MessagePort", () => {
     expect(seen).toEqual(["started", 1]);
   });
 
-  test("transfers buffers and ports, which take what waits with them", () =>
+  test("transfers buffers, and ports with their pending messages", () =>
     like(async () => {
       const outer = new MessageChannel();
       const inner = new MessageChannel();
@@ -61,7 +61,7 @@ describe("MessagePort", () => {
       return [message, ports[0] === port, buffer.byteLength, (data as { buffer: ArrayBuffer }).buffer.byteLength];
     }));
 
-  test("tells its other end that it is closed, and sends no more", async () => {
+  test("notifies its other end when it is closed, and sends no more", async () => {
     const seen = await inGuest(async () => {
       const { port1, port2 } = new MessageChannel();
       const log: unknown[] = [];
@@ -92,7 +92,7 @@ describe("MessagePort", () => {
     ["port1.postMessage()", "TypeError"],
     ["new MessagePort()", "TypeError"],
     ["MessagePort.prototype.start.call({})", "TypeError"],
-  ])("refuses %s", async ([expression, name]) => {
+  ])("rejects %s", async ([expression, name]) => {
     const run = `() => {
       const { port1, port2 } = new MessageChannel();
       try { ${expression}; } catch (error) { return error.name; }
@@ -100,7 +100,7 @@ describe("MessagePort", () => {
     expect(await inGuest(run)).toBe(name);
   });
 
-  test("carries more messages than a call may have timers", async () => {
+  test("carries more messages than the limit on timers", async () => {
     const run = (count: number): Promise<number> => {
       const { port1, port2 } = new MessageChannel();
       return new Promise((resolve) => {
@@ -116,7 +116,7 @@ describe("MessagePort", () => {
     expect(value).toBe((300 * 301) / 2);
   });
 
-  test("leaves nothing to the next call of its isolate", async () => {
+  test("leaves no message for the next call of its isolate", async () => {
     await using tool = await openGuest((leaves: boolean) => {
       const { port1, port2 } = new MessageChannel();
       return new Promise<string>((resolve) => {
@@ -132,7 +132,7 @@ describe("MessagePort", () => {
 });
 
 describe("events of messages and errors", () => {
-  test("carry what they are made with", () =>
+  test("have the values of their constructors", () =>
     like(() => {
       const message = new MessageEvent("message", { data: { a: 1 }, origin: "o", lastEventId: "5", cancelable: true });
       const { data, origin, lastEventId, source, ports, cancelable } = message;
@@ -149,13 +149,13 @@ describe("events of messages and errors", () => {
   });
 });
 
-describe("what nobody catches", () => {
+describe("an uncaught exception", () => {
   test.for([
     "reportError(new RangeError('boom'))",
     "setTimeout(() => { throw new RangeError('boom'); })",
     "queueMicrotask(() => { throw new RangeError('boom'); })",
     "new EventTarget().dispatchEvent(new Event('x')); const t = new EventTarget(); t.addEventListener('x', () => { throw new RangeError('boom'); }); t.dispatchEvent(new Event('x'))",
-  ])("is told to onerror, or logged: %s", async (code) => {
+  ])("is passed to onerror, or logged: %s", async (code) => {
     const wait = "await new Promise((resolve) => setTimeout(resolve, 10));";
     const handled = `async () => {
       const seen = [];

@@ -1,11 +1,11 @@
-// performance and navigator in a guest: marks, measures and their observers, against Node's own.
+// Compares performance and navigator in a guest with Node's own: marks, measures and their observers.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest } from "../../support/guest.ts";
 
 const like = (run: () => unknown): Promise<void> => expectLikeNode(run, undefined);
 
 describe("performance", () => {
-  test("tells whole milliseconds since its origin", async () => {
+  test("returns whole milliseconds since its origin", async () => {
     const found = await inGuest(() => {
       const { timeOrigin } = performance;
       return {
@@ -19,7 +19,7 @@ describe("performance", () => {
     expect(found).toEqual({ isWhole: true, isNear: true, json: true, isTarget: true, isEventTime: true });
   });
 
-  test("keeps marks and measures, in the order of their times", () =>
+  test("stores marks and measures in the order of their times", () =>
     like(() => {
       performance.clearMarks();
       performance.clearMeasures();
@@ -54,11 +54,11 @@ describe("performance", () => {
     ["new PerformanceEntry()", "TypeError"],
     ["new PerformanceObserver()", "TypeError"],
     ["new PerformanceObserver(() => {}).observe({})", "TypeError"],
-  ])("refuses %s", async ([expression, name]) => {
+  ])("rejects %s", async ([expression, name]) => {
     expect(await inGuest(`() => { try { ${expression}; } catch (error) { return error.name; } }`)).toBe(name);
   });
 
-  test("tells its observers in a turn of its own", () =>
+  test("notifies its observers in a separate task", () =>
     like(async () => {
       const seen: unknown[] = [];
       performance.clearMarks();
@@ -84,6 +84,6 @@ describe("performance", () => {
     }));
 });
 
-test("navigator says what runs the tool", async () => {
+test("navigator identifies the runtime", async () => {
   expect(await inGuest(() => [navigator.userAgent, String(navigator)])).toEqual(["Glovebox", "[object Navigator]"]);
 });

@@ -1,11 +1,11 @@
-// The platform in chunks: evaluated at first touch, once, without anything that a tool could notice.
+// Tests platform modules: each is evaluated once at first use, without effects that a tool could notice.
 import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { CHUNK_NAMES, type ChunkName } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { createEngine, makeChunkCaches, SILENT, ToolIsolate } from "../../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, inGuest, runGuest, toBundle } from "../../support/guest.ts";
 
-describe("a chunk of the platform", () => {
+describe("a platform module", () => {
   test("is evaluated in the middle of a tool's code without running its microtasks", async () => {
     const order = await inGuest(() => {
       const seen: string[] = [];
@@ -17,7 +17,7 @@ describe("a chunk of the platform", () => {
     expect(order).toEqual(["after the touch", "microtask"]);
   });
 
-  test("is one for all of its globals, and stays what a tool has made of them", async () => {
+  test("is shared by all of its globals, and keeps a tool's changes to them", async () => {
     const found = await inGuest(() => {
       const { URL: First } = globalThis;
       const isSame = First === URL && new URL("https://example.com/?a=1").searchParams instanceof URLSearchParams;
@@ -27,7 +27,7 @@ describe("a chunk of the platform", () => {
     expect(found).toEqual({ isSame: true, now: "mine" });
   });
 
-  test("leaves no line of its own in a stack", async () => {
+  test("leaves no frames in a stack", async () => {
     const { value } = await runGuest(() => {
       try {
         return new URL("no url");
@@ -39,7 +39,7 @@ describe("a chunk of the platform", () => {
   });
 });
 
-describe("what earlier isolates of a bundle have touched", () => {
+describe("a platform module that earlier isolates of a bundle have used", () => {
   const TOUCHES = bundleCode("{ default: () => new URL('https://example.com/a').pathname }");
   const CALL = { header: JSON.stringify(HEADER), input: "{}", callId: "c1", tenantId: "acme" };
 
@@ -58,7 +58,7 @@ describe("what earlier isolates of a bundle have touched", () => {
   }
 
   test.for([false, true])(
-    "is at hand in the next one, before its tool asks for it; with code caches: %s",
+    "is available in the next isolate before its tool uses it; with code caches: %s",
     async (withCaches) => {
       const engine = await openEngine([], withCaches);
       const bundle = toBundle(TOUCHES);
@@ -74,7 +74,7 @@ describe("what earlier isolates of a bundle have touched", () => {
     },
   );
 
-  test("is not read for a tool that touches nothing", async () => {
+  test("is not read for a tool that uses none", async () => {
     const readings: ChunkName[] = [];
     const isolate = new ToolIsolate(await openEngine(readings), { memoryMiB: 64, features: [], coarseTime: false });
     isolate.boot();
@@ -85,7 +85,7 @@ describe("what earlier isolates of a bundle have touched", () => {
     expect(readings).toEqual([]);
   });
 
-  test("has a code cache for every chunk, of functions too that are not run when it is evaluated", async () => {
+  test("has a code cache that includes functions that do not run at evaluation", async () => {
     const caches = makeChunkCaches(await openEngine([]));
     expect(caches).toHaveLength(CHUNK_NAMES.length);
     for (const cache of caches) expect(cache.byteLength).toBeGreaterThan(1_000);

@@ -1,8 +1,8 @@
-// What nobody handles: a promise's reason is a line of the call's log, as far as the call still runs.
+// Tests unhandled rejections: the reason is logged as long as the call runs.
 import { describe, expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 
-describe("a rejection that nobody handles", () => {
+describe("an unhandled rejection", () => {
   test.for<[string, () => unknown, readonly unknown[]]>([
     [
       "an error, with its stack",
@@ -11,7 +11,7 @@ describe("a rejection that nobody handles", () => {
     ],
     ["a text", () => Promise.reject("why"), [/^error: Uncaught \(in a promise\): why$/]],
     [
-      "what an async function throws",
+      "an exception of an async function",
       () =>
         (async () => {
           await null;
@@ -20,7 +20,7 @@ describe("a rejection that nobody handles", () => {
       [/RangeError: deep/],
     ],
     [
-      "handled in the same turn",
+      "handled in the same task",
       () => {
         const lost = Promise.reject(new Error("x"));
         queueMicrotask(() => lost.catch(() => undefined));
@@ -40,7 +40,7 @@ describe("a rejection that nobody handles", () => {
       [/^error: Uncaught/],
     ],
     [
-      "an error whose stack is a trap",
+      "an error with a hostile stack getter",
       () => {
         const error = new Error("x");
         Object.defineProperty(error, "stack", {
@@ -60,7 +60,7 @@ describe("a rejection that nobody handles", () => {
     expect(end.logs).toEqual(lines.map((line) => expect.stringMatching(line as RegExp)));
   });
 
-  test("is no line of a call that is over, nor of the next one's", async () => {
+  test("is not logged after its call has ended, nor in the next call", async () => {
     const end = await runGuest(`() => { Promise.reject(new Error("late")); return 1; }`);
     expect([end.value, end.logs]).toEqual([1, []]);
   });

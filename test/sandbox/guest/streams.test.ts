@@ -1,4 +1,4 @@
-// The streams of the web platform in a guest, against Node's own.
+// Compares the streams of the web platform in a guest with Node's own.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest } from "../../support/guest.ts";
 
@@ -24,7 +24,7 @@ describe("ReadableStream", () => {
       return seen;
     }));
 
-  test("fills buffers that its reader brings", () =>
+  test("fills buffers of its reader", () =>
     like(async () => {
       const stream = new ReadableStream({
         type: "bytes",
@@ -39,7 +39,7 @@ describe("ReadableStream", () => {
       return [Array.from(value ?? []), value?.buffer.byteLength, done];
     }));
 
-  test("pulls no more than is wanted, and tells its source that nobody wants it", () =>
+  test("pulls only on demand, and notifies its source of a cancellation", () =>
     like(async () => {
       const seen: unknown[] = [];
       const source = {
@@ -58,7 +58,7 @@ describe("ReadableStream", () => {
       return seen;
     }));
 
-  test("has an iterator of the engine's own kind", async () => {
+  test("has an iterator that inherits from the engine's", async () => {
     const isOne = await inGuest(() => {
       const prototype = Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}.prototype)) as object;
       return Object.prototype.isPrototypeOf.call(prototype, new ReadableStream().values());
@@ -106,7 +106,7 @@ describe("pipes", () => {
       return seen;
     }));
 
-  test("carry an error both ways", () =>
+  test("propagate an error in both directions", () =>
     like(async () => {
       const seen: unknown[] = [];
       const failing = new WritableStream({
@@ -125,7 +125,7 @@ describe("pipes", () => {
     }));
 });
 
-test("every class of the standard is there by its name", async () => {
+test("has every class of the standard under its name", async () => {
   const names = Object.getOwnPropertyNames(globalThis).filter((name) => /Stream(?!ify)|QueuingStrategy/.test(name));
   const wanted = names.filter((name) => !/^(Text|Compression|Decompression)/.test(name));
   expect(wanted.length).toBe(13);

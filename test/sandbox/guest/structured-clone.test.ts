@@ -1,9 +1,9 @@
-// structuredClone in a guest, against Node's own where Node has the same rules.
+// Compares structuredClone in a guest with Node's own where Node has the same rules.
 import { runInThisContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import { inGuest } from "../../support/guest.ts";
 
-/** Tells all about a value in JSON: its class, its members, its order, and where it repeats itself. */
+/** Describes a value in JSON: its class, its members, their order, and repeated references. */
 function describeValue(value: unknown): unknown {
   const seen = new Map<object, number>();
   const look = (item: unknown): unknown => {
@@ -132,9 +132,9 @@ const CASES: readonly string[] = [
   "(globalThis.b = new ArrayBuffer(2)), { transfer: [b, b] }",
 ];
 
-/** Where Node differs by its own choice: what a guest sees then. */
+/** Cases in which Node differs deliberately, with the value that a guest sees. */
 const OWN_RULES: { readonly [expression: string]: unknown } = {
-  // V8 refuses them; the standard has no such rule.
+  // V8 rejects them, the standard has no such rule.
   "(function () { return arguments; })(1, 2)": {
     kind: "[object Object]",
     proto: "Object",
@@ -143,9 +143,9 @@ const OWN_RULES: { readonly [expression: string]: unknown } = {
       ["1", "2"],
     ],
   },
-  // Node's code beside the standard's TypeError.
+  // Node adds a code to the standard's TypeError.
   "1, { transfer: [1] }": { error: "TypeError", dom: false },
-  // Node refuses a proxy as such; without V8's help a proxy cannot be told from its target, and its traps run.
+  // Node rejects any proxy. Without V8's help a proxy is not distinguishable from its target, and its traps run.
   "new Proxy({ a: 1 }, { get() { throw new RangeError('trap'); } })": { error: "RangeError", dom: false },
 };
 
@@ -154,7 +154,7 @@ describe("structuredClone()", () => {
     expect(await inGuest(source(expression))).toEqual(OWN_RULES[expression] ?? here(expression));
   });
 
-  test("copies a DOMException as one", async () => {
+  test("clones a DOMException", async () => {
     const run = (): unknown => {
       const { error } = structuredClone({ error: new DOMException("gone", "AbortError") });
       return [error instanceof DOMException, error.name, error.message, error.code, typeof error.stack];
@@ -162,7 +162,7 @@ describe("structuredClone()", () => {
     expect(await inGuest(`${run}`)).toEqual(run());
   });
 
-  test("copies, so that a change shows on one side only", async () => {
+  test("creates an independent copy", async () => {
     expect(
       await inGuest(`() => {
         const original = { list: [1], bytes: new Uint8Array([1]), map: new Map([['k', {}]]) };
@@ -173,7 +173,7 @@ describe("structuredClone()", () => {
     ).toEqual([[1], 1, {}]);
   });
 
-  test("moves the buffers that are to be transferred", async () => {
+  test("moves transferred buffers", async () => {
     expect(
       await inGuest(`() => {
         const bytes = new Uint8Array([1, 2, 3]);
@@ -183,7 +183,7 @@ describe("structuredClone()", () => {
     ).toEqual([0, true, [1, 2, 3], true]);
   });
 
-  test("leaves every buffer where it was when the list is refused", async () => {
+  test("keeps all buffers if the list is rejected", async () => {
     expect(
       await inGuest(`() => {
         const buffer = new ArrayBuffer(2);
@@ -192,7 +192,7 @@ describe("structuredClone()", () => {
     ).toEqual(["DataCloneError", 2]);
   });
 
-  test("leaves every buffer where it was when the value is refused", async () => {
+  test("keeps all buffers if the value is rejected", async () => {
     expect(
       await inGuest(`() => {
         const buffer = new ArrayBuffer(2);
@@ -201,7 +201,7 @@ describe("structuredClone()", () => {
     ).toEqual(["DataCloneError", 2]);
   });
 
-  test("refuses a buffer that is gone", async () => {
+  test("rejects a detached buffer", async () => {
     expect(
       await inGuest(`() => {
         const buffer = new ArrayBuffer(2);
@@ -211,7 +211,7 @@ describe("structuredClone()", () => {
     ).toEqual(["DataCloneError", "DataCloneError"]);
   });
 
-  test("wants an argument", async () => {
+  test("needs an argument", async () => {
     expect(await inGuest("() => { try { structuredClone() } catch (error) { return error.name } }")).toBe("TypeError");
   });
 });

@@ -1,4 +1,4 @@
-// Timers and microtasks in a guest: order, clearing, arguments, the cap, and none that survives its call.
+// Tests timers and microtasks in a guest: order, clearing, arguments, limits, and that no timer survives its call.
 import { describe, expect, test } from "vitest";
 import { bundleCode, inGuest, openCode, runGuest } from "../../support/guest.ts";
 
@@ -7,7 +7,7 @@ const ring = (statements: string): Promise<unknown> =>
     `() => new Promise((done) => { const seen = []; const see = (...args) => seen.push(...args); ${statements} })`,
   );
 
-describe("setTimeout() and its kin", () => {
+describe("setTimeout() and related functions", () => {
   test.for<[why: string, statements: string, seen: unknown]>([
     [
       "run after the code that set them, microtasks first",
@@ -15,12 +15,12 @@ describe("setTimeout() and its kin", () => {
       ["code", "promise", "microtask", "timer"],
     ],
     [
-      "ring in the order of their delays",
+      "fire in the order of their delays",
       "setTimeout(() => done(seen), 60); setTimeout(see, 40, 'late'); setTimeout(see, 1, 'soon'); setTimeout(see, 20, 'then');",
       ["soon", "then", "late"],
     ],
     [
-      "ring in the order of setting for one delay",
+      "with equal delays fire in the order of creation",
       "for (let i = 0; i < 20; i += 1) setTimeout(see, 5, i); setTimeout(() => done(seen), 40);",
       Array.from({ length: 20 }, (_, i) => i),
     ],
@@ -36,7 +36,7 @@ describe("setTimeout() and its kin", () => {
       ["numbertrue", "numbertrue", "numbertrue"],
     ],
     [
-      "do not ring once cleared",
+      "do not fire after being cleared",
       "const id = setTimeout(see, 5, 'rang'); clearTimeout(id); setTimeout(() => done(seen), 30);",
       [],
     ],
@@ -46,7 +46,7 @@ describe("setTimeout() and its kin", () => {
       [],
     ],
     [
-      "do not mind what they are asked to clear",
+      "ignore clearing of invalid ids",
       "for (const id of [undefined, null, 0, -1, 99999, 'x', {}, NaN]) clearTimeout(id); done('fine');",
       "fine",
     ],
@@ -56,17 +56,17 @@ describe("setTimeout() and its kin", () => {
       [1, 2, 3],
     ],
     [
-      "take odd delays for none",
+      "treat invalid delays as zero",
       "for (const delay of [undefined, null, NaN, -5, 'x', '2', {}, Infinity, 2 ** 31, 1n, Symbol()]) setTimeout(see, delay, String(delay)); setTimeout(() => done(seen.length), 50);",
       11,
     ],
     [
-      "go on after one throws",
+      "continue after one throws",
       "setTimeout(() => { throw new Error('in a timer') }); setTimeout(() => done('on'), 10);",
       "on",
     ],
     [
-      "go on after a microtask throws",
+      "continue after a microtask throws",
       "queueMicrotask(() => { throw new Error('in a microtask') }); setTimeout(() => done('on'), 1);",
       "on",
     ],
@@ -96,7 +96,7 @@ describe("setTimeout() and its kin", () => {
     ]);
   });
 
-  test("are capped by how many wait at one time", async () => {
+  test("have a limit on pending timers", async () => {
     const end = await runGuest(
       `() => {
         const ids = [];
@@ -111,7 +111,7 @@ describe("setTimeout() and its kin", () => {
     expect(end.value).toEqual([7, "RangeError"]);
   });
 
-  test("can be set and cleared many times in one call, turn by turn", async () => {
+  test("can be set and cleared many times in one call, task by task", async () => {
     const end = await runGuest(
       `async () => {
         let n = 0;
@@ -126,7 +126,7 @@ describe("setTimeout() and its kin", () => {
     expect(end.value).toBe(600);
   });
 
-  test("do not survive their call: an abandoned interval rings no more", async () => {
+  test("do not survive their call: an abandoned interval stops", async () => {
     await using tool = await openCode(
       bundleCode(
         "{ default: ({ look }) => { if (look) return rings; setInterval(() => { rings += 1; }, 1); return new Promise((done) => setTimeout(done, 15)); } }",
@@ -143,7 +143,7 @@ describe("setTimeout() and its kin", () => {
     expect(after.text).toBe(before.text);
   });
 
-  test("set nothing after the call is over", async () => {
+  test("have no effect after the call has ended", async () => {
     await using tool = await openCode(
       bundleCode(
         "{ default: ({ look }, ctx) => { if (look) return rang; ctx.signal.addEventListener('abort', () => { rang = 'heard'; setTimeout(() => { rang = 'rang'; }, 0); }); } }",

@@ -1,4 +1,4 @@
-// URL and URLSearchParams in a guest, against Node's own.
+// Compares URL and URLSearchParams in a guest with Node's own.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectLikeNode, type GuestTool, openGuest } from "../../support/guest.ts";
@@ -215,7 +215,7 @@ describe("URL", () => {
     ["search", "x"],
     ["hash", "h h"],
     ["hash", ""],
-  ])("takes %s = %j as Node does", async ([part, value]) => {
+  ])("sets %s = %j as Node does", async ([part, value]) => {
     await expectLikeNode(
       ([key, text]: readonly [string, string]) => {
         const url = new URL("https://user:pw@example.com:8443/a/b?c=d#e") as unknown as { [part: string]: string };
@@ -226,7 +226,7 @@ describe("URL", () => {
     );
   });
 
-  test("and its searchParams are two views of one thing", async () => {
+  test("and its searchParams reflect each other", async () => {
     await expectLikeNode(() => {
       const url = new URL("https://example.com/?a=1&b=2#h");
       const seen: string[] = [];
@@ -246,7 +246,7 @@ describe("URL", () => {
     }, undefined);
   });
 
-  test("is refused as a call, and its errors name it", async () => {
+  test("cannot be called without new, and its errors name it", async () => {
     await expectLikeNode(() => {
       const name = (run: () => unknown): string => {
         try {
@@ -281,10 +281,10 @@ describe("URLSearchParams", () => {
         ["", ""],
       ],
     ],
-    ["pairs that are none", [["a"]]],
+    ["invalid pairs", [["a"]]],
     ["nothing", ""],
     ["odd characters", "~!*'()=%00\n"],
-  ])("is made of %s as Node's is", async ([, init]) => {
+  ])("is created from %s as in Node", async ([, init]) => {
     await expectLikeNode((given: unknown) => {
       try {
         const params = new URLSearchParams(given as string);
@@ -303,7 +303,7 @@ describe("URLSearchParams", () => {
     }, init);
   });
 
-  test("changes as Node's does", async () => {
+  test("is modified as in Node", async () => {
     await expectLikeNode(() => {
       const params = new URLSearchParams("b=2&a=1&b=3&c=4");
       params.append("a", "5");
@@ -318,7 +318,7 @@ describe("URLSearchParams", () => {
     }, undefined);
   });
 
-  test("reads and writes any pairs as Node's does", async () => {
+  test("parses and serializes any pairs as Node does", async () => {
     const run = (pairs: [string, string][]): unknown => {
       const text = String(new URLSearchParams(pairs));
       return [text, [...new URLSearchParams(text)]];

@@ -1,4 +1,4 @@
-// URLPattern in a guest, against Node's own.
+// Compares URLPattern in a guest with Node's own.
 import { expect, test } from "vitest";
 import { expectLikeNode, inGuest } from "../../support/guest.ts";
 
@@ -29,7 +29,7 @@ test.for<Case>([
   }, given),
 );
 
-test("URLPattern refuses what is no pattern", async () => {
+test("URLPattern rejects invalid patterns", async () => {
   const run = "() => { try { new URLPattern({ pathname: '/(' }); } catch (error) { return error.name; } }";
   expect(await inGuest(run)).toBe("TypeError");
 });

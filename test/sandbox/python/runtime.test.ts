@@ -1,4 +1,4 @@
-// The Python runtime in a real worker process: what a run's value and failure are, what it is granted, and what ends it.
+// Tests the Python runtime in a real worker process: values and failures of runs, capabilities, and limits.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CapabilityEnvelope } from "../../../src/sandbox/protocol/guest-messages.ts";
 import { type PythonCall, type PythonMade, PythonWorker, sharedSnapshot } from "../../support/python-worker.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => worker[Symbol.asyncDispose]());
 
-/** An interpreter that runs leave as it was serves them all: to make one takes a quarter of a second. */
+/** An interpreter that is shared by all runs that do not modify it, because creating one takes a quarter of a second. */
 const SHARED: PythonCall = { isolation: "tool", toolId: 1 };
 
 async function valueIn(code: string, order: PythonCall = {}): Promise<unknown> {
@@ -28,7 +28,7 @@ async function failureOf(code: string, order: PythonCall = {}) {
 }
 
 describe("a run's value", () => {
-  test("is the last expression's, and what it prints comes line by line", async () => {
+  test("is that of the last expression, and its output is logged line by line", async () => {
     const code =
       "import sys\nprint('a\\nb')\nprint('c', end='')\nprint('w', file=sys.stderr)\n{'v': [1, 2.5, None, True, 'é']}";
     const { outcome, value, logs } = await worker.run(code);
@@ -39,17 +39,22 @@ describe("a run's value", () => {
   test.for<[what: string, code: string, order: PythonCall, value: unknown]>([
     ["null without an expression at the end", "x = 5", {}, null],
     ["awaited at the top level", "import asyncio\nawait asyncio.sleep(0, 'x')", {}, "x"],
-    ["main's, with the input", "def main(input):\n  return input['a'] + 1", { input: { a: 4 } }, 5],
-    ["an async main's, with ctx", "async def main(input, ctx):\n  return ctx.call_id", {}, "c1"],
+    ["that of main, with the input", "def main(input):\n  return input['a'] + 1", { input: { a: 4 } }, 5],
+    ["that of an async main, with ctx", "async def main(input, ctx):\n  return ctx.call_id", {}, "c1"],
     ["of a program that ends by sys.exit()", "import sys\nsys.exit(0)", {}, null],
-    ["made with the input by name", "input['a'] * 2", { input: { a: "x" } }, "xx"],
+    ["computed from the variable input", "input['a'] * 2", { input: { a: "x" } }, "xx"],
     [
-      "found in a namespace of its own",
+      "computed in a separate namespace",
       "sorted(globals())[:3]",
       { isolation: "call" },
       ["__builtins__", "__doc__", "__file__"],
     ],
-    ["made by another module of the tool", "from lib.a import f\nf()", { files: { "lib/a.py": "f = lambda: 7" } }, 7],
+    [
+      "computed by another module of the tool",
+      "from lib.a import f\nf()",
+      { files: { "lib/a.py": "f = lambda: 7" } },
+      7,
+    ],
     [
       "of a program that knows itself as __main__",
       "import pickle\nclass A: pass\n[__name__, type(pickle.loads(pickle.dumps(A()))).__name__]",
@@ -78,7 +83,7 @@ describe("a run's value", () => {
     expect(await valueIn(code, { ...SHARED, ...order })).toEqual(value);
   });
 
-  test("may hold bytes, which travel beside it", async () => {
+  test("may contain bytes, which cross as attachments", async () => {
     const { outcome, bytes } = await worker.run("{'a': b'xyz', 'b': [bytearray(2)]}", SHARED);
     expect({ outcome, bytes: [...(bytes ?? [])] }).toEqual({ outcome: "output", bytes: [120, 121, 122, 0, 0] });
   });
@@ -90,7 +95,7 @@ describe("a run's value", () => {
     ["{(1, 2): 3}", "a tuple as a key at the top"],
     ["x = []\nx.append(x)\nx", "a cycle at /0"],
     ["(i for i in [1])", "a generator at the top; return list(value)"],
-  ])("that is no JSON is named with its place: %s", async ([code, problem]) => {
+  ])("that is not JSON is reported with its location: %s", async ([code, problem]) => {
     const { outcome, error } = await worker.run(code, SHARED);
     expect(outcome).toBe("unserializable");
     expect(error?.message).toContain(problem);
@@ -98,7 +103,7 @@ describe("a run's value", () => {
 });
 
 describe("a run's failure", () => {
-  test("is Python's own, with the author's frames innermost first", async () => {
+  test("is a Python exception with the author's frames, innermost first", async () => {
     const files = { "helper.py": "def g(x):\n    raise KeyError(x) from ValueError('why')\n" };
     const error = await failureOf("import helper\ndef f():\n  helper.g('k')\nf()", { files });
     expect(error).toMatchObject({ name: "KeyError", message: "KeyError: 'k'" });
@@ -111,7 +116,7 @@ describe("a run's failure", () => {
     ]);
   });
 
-  test("of text that cannot be compiled names its place, and says so by its code", async () => {
+  test("of a syntax error has its location and a code", async () => {
     const error = await failureOf("x = 1\ny = (1,\n", SHARED);
     expect(error).toMatchObject({ name: "SyntaxError", code: "PYTHON_SYNTAX" });
     expect(error?.stack).toContain("    at <module> (tool.py:2:5)");
@@ -142,11 +147,11 @@ describe("a run's failure", () => {
     ["import os\nos.abort()", "SystemError", /crashed/],
     ["import ctypes\nctypes.memmove(0, b'x' * 9, 10**9)", "SystemError", /crashed/],
     ["import os\nasync def f(): os.abort()\nawait f()", "SystemError", /crashed/],
-  ])("is one clear error, whatever becomes of the interpreter: %s", async ([code, name, message]) => {
+  ])("is one clear error even if the interpreter ends: %s", async ([code, name, message]) => {
     expect(await failureOf(code)).toMatchObject({ name, message: expect.stringMatching(message) });
   });
 
-  test("is told where the author was even when the interpreter itself crashes, and no later call is given its isolate", async () => {
+  test("has the author's location even if the interpreter crashes, and no later call uses its isolate", async () => {
     const isolation = "tool";
     const files = { "a.py": "import os\ndef f(): os.abort()" };
     const code = "import a\ndef main(input):\n  if input: a.f()\n  return 1";
@@ -157,7 +162,7 @@ describe("a run's failure", () => {
     expect(await valueIn(code, { ...order, input: false })).toBe(1);
   });
 
-  test("that the program catches is none", async () => {
+  test("that the program catches does not fail the run", async () => {
     const code = "try:\n  [bytearray(2**20) for _ in range(500)]\nexcept MemoryError:\n  x = 'caught'\nx";
     expect(await valueIn(code)).toBe("caught");
   });
@@ -170,7 +175,7 @@ describe("a run that does not end", () => {
     "import time\ntime.sleep(100)",
     "await lookUp(sku='never')",
     "import asyncio\nasync def f():\n  while True: await asyncio.sleep(0)\nawait f()",
-  ])("is stopped by its isolate's end: %s", async (code) => {
+  ])("is stopped by disposing its isolate: %s", async (code) => {
     const order = { granted: ["lookUp"], onStarted: () => worker.cancel() };
     const timer = setTimeout(() => worker.cancel(), 1_000);
     const { outcome, released } = await worker.run(code, order);
@@ -180,7 +185,7 @@ describe("a run that does not end", () => {
   });
 });
 
-describe("what a run is granted", () => {
+describe("a run's capabilities", () => {
   const asked: unknown[] = [];
   const answer = (name: string, input: unknown): CapabilityEnvelope | undefined => {
     asked.push([name, input]);
@@ -190,7 +195,7 @@ describe("what a run is granted", () => {
     return { ok: true, value: { price: 9.5 } };
   };
 
-  test("it awaits, or waits for in the middle of ordinary functions", async () => {
+  test("can be awaited, or called synchronously in ordinary functions", async () => {
     const code =
       "import asyncio\ndef wait():\n  return run_sync(lookUp(sku='B'))\n[await kv.get('a'), await lookUp({'sku': 'A'}), wait(), *await asyncio.gather(lookUp(sku='C'))]";
     const shapes = { kv: { chunk: "kv" } } as const;
@@ -205,7 +210,7 @@ describe("what a run is granted", () => {
     ]);
   });
 
-  test("it hears refusals of as exceptions with their code, which is believed", async () => {
+  test("raise exceptions with the trusted code of the host when denied", async () => {
     const order = { granted: ["lookUp"], answer };
     const caught =
       "from glovebox import CapabilityError\ntry:\n  await lookUp(sku='bad')\nexcept CapabilityError as error:\n  r = [error.code, str(error)]\nr";
@@ -219,14 +224,14 @@ describe("what a run is granted", () => {
     expect(await failureOf("from glovebox import kv\nawait kv.get('a')")).toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
-  test("it finds by name in all modules of a tool; what Python itself calls so stays Python's", async () => {
+  test("are available by name in all modules of a tool, without replacing Python's builtins", async () => {
     const files = { "lib.py": "async def ask():\n  return await lookUp(sku='D')" };
     const code = "import lib\nasync def main(input, ctx):\n  return [await lib.ask(), sum([1, 2]), await ctx.sum(n=1)]";
     const order = { mode: "tool", files, granted: ["lookUp", "sum"], answer } as const;
     expect(await valueIn(code, order)).toEqual([{ price: 9.5 }, 3, { price: 9.5 }]);
   });
 
-  test("includes log and progress", async () => {
+  test("include log and progress", async () => {
     asked.length = 0;
     const { progress } = await worker.run("log('a', {'b': 1})\nprogress(1, total=2, message='m')", { answer });
     expect(progress).toEqual([{ progress: 1, total: 2, message: "m" }]);
@@ -235,7 +240,7 @@ describe("what a run is granted", () => {
 });
 
 describe("isolates", () => {
-  test("begin with random numbers of their own, and repeat exactly where that is asked for", async () => {
+  test("start with different random numbers, and repeat them with a seed", async () => {
     const code =
       "import random, time, uuid, os\n[random.random(), str(uuid.uuid4()), os.urandom(8).hex(), time.time()]";
     const [a, b] = [await valueIn(code), await valueIn(code)] as unknown[][];
@@ -246,14 +251,14 @@ describe("isolates", () => {
     expect(c?.[3]).toBe(1_700_000_000);
   });
 
-  test("keep nothing from call to call, unless the tool's calls share one", async () => {
+  test("keep no state between calls, unless the tool's calls share an isolate", async () => {
     const code = "n = 0\ndef main(input):\n  global n\n  n += 1\n  return n";
     const order = { mode: "tool", fileName: "count.py" } as const;
     expect([await valueIn(code, order), await valueIn(code, order)]).toEqual([1, 1]);
   });
 });
 
-test("a session's runs share a namespace, and what waits in its event loop; its frames name the cells that they stand in", async () => {
+test("the runs of a session share a namespace and an event loop, and frames name their cells", async () => {
   let cells = 0;
   const cell = (code: string) => {
     cells += 1;
@@ -266,7 +271,7 @@ test("a session's runs share a namespace, and what waits in its event loop; its 
 });
 
 describe("a definition", () => {
-  test("is what the module states, and its schemas what main's hints tell", async () => {
+  test("consists of the module's values, and schemas from main's type hints", async () => {
     const code = `"""Adds."""
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -300,12 +305,12 @@ def main(input: In, ctx) -> dict[str, float]:
     });
   });
 
-  test("is refused to a module without main, by its code", async () => {
+  test("fails with a code for a module without main", async () => {
     expect(await failureOf("x = 1", { mode: "tool", describe: true })).toMatchObject({ code: "PYTHON_NO_TOOL" });
   });
 });
 
-test("the snapshot is of an interpreter in which nothing has run, and processes start from it", async () => {
+test("the snapshot is of an unused interpreter, and processes start from it", async () => {
   expect(made.snapshot.byteLength).toBeGreaterThan(20 * 1024 * 1024);
   expect(made.codeCache.byteLength).toBeGreaterThan(100_000);
   const again = await worker.ready;

@@ -7,10 +7,10 @@ import { startTimer } from "../timers.ts";
 import { dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
 import { defineInterface } from "./interface.ts";
 
-/** The longest that the worker's clock knows. */
+/** Longest delay in ms that the worker's timers accept. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
-/** Web IDL, [EnforceRange] unsigned long long. */
+/** Converts as Web IDL's [EnforceRange] unsigned long long. */
 function toDelay(milliseconds: unknown): number {
   const delay = NumberConstructor(milliseconds);
   if (NumberIsFinite(delay) && delay > -1 && delay <= NumberConstructor.MAX_SAFE_INTEGER)
@@ -27,7 +27,7 @@ export class AbortSignal extends EventTarget {
   #aborted = false;
   #reason: unknown = undefined;
   #algorithms: (() => void)[] = [];
-  /** What `any` made it a source of, and for those their sources: never signals that depend on others themselves. */
+  /** Signals that `AbortSignal.any` made from this one, and their sources. A source never depends on other signals itself. */
   readonly #dependents: AbortSignal[] = [];
   #sources: AbortSignal[] | undefined;
 
@@ -44,21 +44,21 @@ export class AbortSignal extends EventTarget {
       for (let index = 0; index < algorithms.length; index += 1) algorithms[index]?.();
       dispatch(signal, new Event("abort"), true);
     };
-    // All are marked before the first event is sent.
+    // All dependents are marked as aborted before the first event is dispatched.
     abortSignal = (signal, reason) => {
       if (signal.#aborted) return;
-      const told = [signal];
+      const affected = [signal];
       for (let index = 0; index < signal.#dependents.length; index += 1) {
         const dependent = signal.#dependents[index] as AbortSignal;
-        if (!dependent.#aborted) append(told, dependent);
+        if (!dependent.#aborted) append(affected, dependent);
       }
       const shared = reason === undefined ? makeDomException("This operation was aborted", "AbortError") : reason;
-      for (let index = 0; index < told.length; index += 1) {
-        const one = told[index] as AbortSignal;
+      for (let index = 0; index < affected.length; index += 1) {
+        const one = affected[index] as AbortSignal;
         one.#aborted = true;
         one.#reason = shared;
       }
-      for (let index = 0; index < told.length; index += 1) runSteps(told[index] as AbortSignal);
+      for (let index = 0; index < affected.length; index += 1) runSteps(affected[index] as AbortSignal);
     };
   }
 

@@ -1,17 +1,17 @@
-// The context that an AsyncLocalStorage reads, and how it follows what goes on later: callbacks of promises, timers, microtasks and
-// tasks, and `await`, where the bundler has said so in the bundle's text (bundler/await-context.ts).
+// Stores the context that an AsyncLocalStorage reads, and restores it in later callbacks of promises, timers, microtasks and tasks, and
+// after each `await` that the bundler has rewritten (bundler/compile/await-context.ts).
 import { followContext } from "../timers.ts";
 
 export type Frame = Map<object, unknown>;
 export type AnyFunction = (...args: unknown[]) => unknown;
 
-/** Where nobody has set anything: between two turns it is the current one. */
+/** The frame in which nothing is set. It is current between two tasks. */
 const ROOT: Frame = new Map();
 let current = ROOT;
 
 export const currentFrame = (): Frame => current;
 
-/** @param after which frame is the current one then; the one before, if it is left out */
+/** @param after frame that is current afterwards; default: the frame before the call */
 export function runIn(
   frame: Frame,
   run: AnyFunction,
@@ -33,7 +33,7 @@ const nativeThen = Promise.prototype.then;
 const settled = Promise.resolve();
 let isLeaving = false;
 
-/** For what goes on in this turn. Nothing encloses it, so its end is a microtask: what comes after has frames of its own. */
+/** Enters a frame for the rest of this task. No scope encloses it, so a microtask ends it: later tasks have their own frames. */
 export function enterFrame(frame: Frame): void {
   current = frame;
   if (isLeaving || frame === ROOT) return;
@@ -46,7 +46,7 @@ export function enterFrame(frame: Frame): void {
   ]);
 }
 
-/** The function, in the context that it was handed over in. */
+/** Returns the function bound to the current context. */
 export function bindFunction(run: unknown): unknown {
   if (typeof run !== "function") return run;
   const frame = current;
@@ -55,10 +55,10 @@ export function bindFunction(run: unknown): unknown {
   };
 }
 
-// biome-ignore lint/suspicious/noThenProperty: this is how promises pass a context on
+// biome-ignore lint/suspicious/noThenProperty: this is how promises propagate the context
 Object.defineProperty(Promise.prototype, "then", {
   value: {
-    // biome-ignore lint/suspicious/noThenProperty: its name is seen
+    // biome-ignore lint/suspicious/noThenProperty: the name of the function is observable
     then(this: Promise<unknown>, onFulfilled: unknown, onRejected: unknown): unknown {
       return Reflect.apply(nativeThen, this, [bindFunction(onFulfilled), bindFunction(onRejected)]);
     },
@@ -69,7 +69,7 @@ Object.defineProperty(Promise.prototype, "then", {
 });
 followContext(bindFunction as <Run>(run: Run) => Run);
 
-/** The engine goes through it by itself, in turns that nobody sees: each step is taken in the caller's context. */
+/** The engine runs `Array.fromAsync` in microtasks without guest code, so each step is wrapped to run in the caller's context. */
 const nativeFromAsync = Reflect.get(Array, "fromAsync") as AnyFunction;
 Object.defineProperty(Array, "fromAsync", {
   value: {
@@ -84,9 +84,7 @@ Object.defineProperty(Array, "fromAsync", {
   configurable: true,
 });
 
-/**
- * An awaited object may have a `then` of its own, which the engine calls in a turn of its own. Read once, as by `await`.
- */
+/** Binds the `then` of an awaited object, which the engine calls in a separate microtask. It is read once, as `await` does. */
 function bindThenable(value: unknown): unknown {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return value;
   if (Object.getPrototypeOf(value) === Promise.prototype) return value;
@@ -94,7 +92,7 @@ function bindThenable(value: unknown): unknown {
   if (typeof then !== "function") return value;
   const frame = current;
   return {
-    // biome-ignore lint/suspicious/noThenProperty: it stands for one that has it
+    // biome-ignore lint/suspicious/noThenProperty: it wraps an object that has it
     then: (...settle: unknown[]): unknown => runIn(frame, then as AnyFunction, value, settle),
   };
 }
@@ -104,7 +102,7 @@ type Method = (value?: unknown) => Result | Promise<Result>;
 type AnyIterator = { readonly [name in "next" | "return" | "throw"]?: Method };
 type AnyIterable = { readonly [name: symbol]: (() => AnyIterator) | undefined };
 
-/** As the language has it (%AsyncFromSyncIteratorPrototype%): what a plain iterator gives is awaited. */
+/** Awaits the values of a plain iterator, as the language does (%AsyncFromSyncIteratorPrototype%). */
 function toAsync(iterator: AnyIterator): AnyIterator {
   const give = (step: () => Result, closes: boolean): Promise<Result> => {
     try {
@@ -156,32 +154,32 @@ function bindIterable(items: AnyIterable): object {
   };
 }
 
-/** One run of an async function: it tells where it stops and where it goes on, which is a turn with nothing around it. */
+/** One run of an async function. It is notified where the function suspends and where it resumes in a microtask. */
 export class Activation {
-  /** Of what it waits for; undefined while it runs. */
+  /** Frame to restore after the await. Undefined while the function runs. */
   #frame: Frame | undefined;
-  /** In a turn of its own, rather than within its caller's. */
+  /** True when the function runs in a microtask of its own instead of inside its caller's task. */
   #isAlone = false;
   #isAtYield = false;
 
-  /** Before it waits for a value. */
+  /** Called before the function awaits a value. */
   leave(value: unknown): unknown {
     const awaited = bindThenable(value);
     this.#stop();
     return awaited;
   }
-  /** After it. */
+  /** Called after the await. */
   back(value: unknown): unknown {
     this.#goOn();
     return value;
   }
-  /** In `catch` and `finally`, and wherever it may have waited or not. */
+  /** Called in `catch` and `finally`, and wherever the function may have awaited. */
   caught(): void {
     if (this.#frame === undefined) return;
     if (this.#isAtYield && current !== ROOT) this.#frame = undefined;
     else this.#goOn();
   }
-  /** Before a generator gives a value. Who asks for the next goes on with it in a context of his own. */
+  /** Called before a generator yields a value. The caller that requests the next value may do so in another context. */
   yielded(value: unknown): unknown {
     this.#stop();
     this.#isAtYield = true;
@@ -192,17 +190,17 @@ export class Activation {
     this.#isAtYield = false;
     return value;
   }
-  /** It is over, or stops. */
+  /** Called when the function ends or suspends. */
   away(): void {
     if (!this.#isAlone) return;
     this.#isAlone = false;
     current = ROOT;
   }
-  /** What `for await` goes through: it waits for each step. */
+  /** Wraps the iterable of `for await`, which awaits each step. */
   each(iterable: AnyIterable): unknown {
     return this.#follow(iterable, () => this.#goOn());
   }
-  /** The same for `yield*`, each step of which is asked for in a context of its own. */
+  /** Wraps the iterable of `yield*`. Each step may be requested in a different context. */
   all(iterable: AnyIterable): unknown {
     return this.#follow(iterable, () => undefined);
   }

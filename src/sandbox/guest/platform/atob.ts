@@ -1,4 +1,4 @@
-// atob and btoa, after the Infra standard's forgiving-base64.
+// Implements atob and btoa with the Infra standard's forgiving-base64.
 import { makeDomException } from "../chunk-loader.ts";
 import {
   ArrayPrototypeJoin,
@@ -11,15 +11,15 @@ import {
   TypeErrorConstructor,
 } from "../primordials.ts";
 
-/** Out of the prelude's dictionary: these are called for each character. */
+/** Copied from the prelude's primordials, because they are called for each character. */
 const charCodeAt = StringPrototypeCharCodeAt;
 const fromCharCode = StringFromCharCode;
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/** Pieces are joined once: adding to one string a million times makes a rope that is slow to flatten. */
+/** Length of the pieces that are joined once: appending to one string a million times builds a rope that is slow to flatten. */
 const CHUNK_UNITS = 4_096;
 
-/** The value of one character's code; below 0 for a stranger. */
+/** Returns the value of a character code, or a negative number outside the alphabet. */
 function sextetOf(code: number): number {
   if (code >= 97) return code <= 122 ? code - 71 : -1;
   if (code >= 65) return code <= 90 ? code - 65 : -1;
@@ -32,7 +32,7 @@ function requireArgument(name: string, args: readonly unknown[]): string {
   return StringConstructor(args[0]);
 }
 
-/** Bytes (as a binary string) to base64. */
+/** Encodes bytes, given as a binary string, as base64. */
 export function btoa(...args: readonly unknown[]): string {
   const text = requireArgument("btoa", args);
   const pieces: string[] = [];
@@ -62,7 +62,7 @@ export function btoa(...args: readonly unknown[]): string {
 
 const invalid = (): Error => makeDomException("atob expected base64 text", "InvalidCharacterError");
 
-/** The significant characters: ASCII white space removed, padding removed where the length allows it. */
+/** Returns the significant characters: without ASCII white space, and without padding where the length allows it. */
 function stripBase64(text: string): string {
   const pieces: string[] = [];
   let start = 0;
@@ -78,7 +78,7 @@ function stripBase64(text: string): string {
   return StringPrototypeSlice(joined, 0, joined.length - padding);
 }
 
-/** Base64 to bytes, as a binary string. */
+/** Decodes base64 to bytes, returned as a binary string. */
 export function atob(...args: readonly unknown[]): string {
   const data = stripBase64(requireArgument("atob", args));
   if (data.length % 4 === 1) throw invalid();

@@ -1,6 +1,6 @@
-// Encodes bytes as base64 and decodes them, for what crosses between guest and host as JSON: bodies of fetch and members of ctx.
+// Encodes and decodes base64 for bytes that cross between guest and host as JSON: bodies of fetch and members of ctx.
 
-/** The methods of the language's own codec. V8 has them since 14.1; the V8 of Node 24 is 13.6. */
+/** V8's own codec. V8 has it since 14.1, but Node 24 contains V8 13.6. */
 interface NativeBase64 {
   readonly prototype: { readonly toBase64?: (this: Uint8Array) => string };
   readonly fromBase64?: (text: string) => Uint8Array<ArrayBuffer>;
@@ -9,15 +9,15 @@ const native = Uint8Array as unknown as NativeBase64;
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const PADDING = 61;
-/** Marks a character code outside of the alphabet. */
+/** Marks a character code outside the alphabet. */
 const INVALID = 255;
-/** Longest run of character codes that one call of String.fromCharCode takes. A multiple of 4. */
+/** Number of character codes per call of String.fromCharCode. A multiple of 4. */
 const SLICE_LENGTH = 8_192;
 
 interface Tables {
-  /** The character code of each of the 64 values. */
+  /** Character code of each of the 64 values. */
   readonly codes: Uint8Array;
-  /** The value of each character code below 256. */
+  /** Value of each character code below 256. */
   readonly values: Uint8Array;
 }
 let tables: Tables | undefined;
@@ -33,7 +33,7 @@ function getTables(): Tables {
   return tables;
 }
 
-/** Encodes without the language's own codec. */
+/** Encodes without V8's codec. */
 export function encodeBase64(bytes: Uint8Array): string {
   const { codes } = getTables();
   const output = new Uint8Array(Math.ceil(bytes.length / 3) * 4);
@@ -47,13 +47,13 @@ export function encodeBase64(bytes: Uint8Array): string {
   }
   let text = "";
   for (let at = 0; at < output.length; at += SLICE_LENGTH) {
-    // Not spread: to iterate over the bytes takes several times as long.
+    // Not spread: iterating over the bytes takes several times as long.
     text += Reflect.apply(String.fromCharCode, undefined, output.subarray(at, at + SLICE_LENGTH));
   }
   return text;
 }
 
-/** The text without white space and padding; the padding, where there is any, must fill the last group of four. */
+/** Returns the text without white space and padding. Padding must fill the last group of four. */
 function stripBase64(text: string): string {
   const compact = text.replace(/[\t\n\f\r ]/g, "");
   const [padding = ""] = /={0,2}$/.exec(compact) ?? [];
@@ -63,7 +63,7 @@ function stripBase64(text: string): string {
 }
 
 /**
- * Decodes without the language's own codec. White space and missing padding are accepted, as `Uint8Array.fromBase64` accepts them.
+ * Decodes without V8's codec. Accepts white space and missing padding, as `Uint8Array.fromBase64` does.
  * @throws {SyntaxError} for text that is not base64
  */
 export function decodeBase64(text: string): Uint8Array<ArrayBuffer> {

@@ -1,4 +1,4 @@
-// Blob and File (W3C File API). A blob's bytes never change and never leave it but as copies, so slices and clones share them.
+// Blob and File (W3C File API). The bytes of a blob never change and leave it only as copies, so slices and clones share them.
 import { callSerial } from "../call-state.ts";
 import { now } from "../coarse-time.ts";
 import { addPlatformType } from "../platform-types.ts";
@@ -6,12 +6,12 @@ import { TextDecoder, TextEncoder } from "./encoding.ts";
 import { ReadableStream } from "./streams.ts";
 import { bytesOf, defineInterface, requireArguments, toClampedInteger, toDictionary, toInteger } from "./webidl.ts";
 
-/** What a stream gives at a time. */
+/** Size of the chunks of a blob's stream. */
 const STREAM_BYTES = 64 * 1024;
 const EMPTY = new Uint8Array(0);
 const encoder = new TextEncoder();
 
-/** A type with characters outside the printable ones is none. */
+/** Returns the type, or an empty string if it contains characters outside the printable ASCII range. */
 function toType(value: unknown): string {
   const type = String(value);
   return /[^\x20-\x7e]/.test(type) ? "" : type.toLowerCase();
@@ -22,7 +22,7 @@ interface BlobSettings {
   readonly nativeEndings: boolean;
 }
 
-/** The members are read in the order of their names, as Web IDL says. */
+/** Reads the members in alphabetical order, as Web IDL requires. */
 function readSettings(options: unknown, what: string): BlobSettings {
   const dictionary = toDictionary(options, what);
   const { endings } = dictionary;
@@ -34,13 +34,13 @@ function readSettings(options: unknown, what: string): BlobSettings {
   return { type: type === undefined ? "" : toType(type), nativeEndings: ending === "native" };
 }
 
-/** A part's bytes, or its text: what is not yet known how to be ended. */
+/** Returns the bytes of each part, or its text if its line endings are not converted yet. */
 function readParts(parts: unknown, what: string): (Uint8Array | string)[] {
   const isObject = (typeof parts === "object" && parts !== null) || typeof parts === "function";
   const iterate: unknown = isObject ? (parts as Iterable<unknown>)[Symbol.iterator] : undefined;
   if (typeof iterate !== "function") throw new TypeError(`${what} expected a sequence of parts`);
   const read: (Uint8Array | string)[] = [];
-  // Looked up once: that can be seen.
+  // The iterator method is read once, because a getter could observe each read.
   for (const part of { [Symbol.iterator]: () => iterate.call(parts) as Iterator<unknown> }) {
     read.push(bytesOf(part) ?? (isBlob(part) ? blobBytes(part) : String(part)));
   }
@@ -60,10 +60,10 @@ function join(parts: readonly (Uint8Array | string)[], nativeEndings: boolean): 
   return bytes;
 }
 
-/** The bytes themselves, for other chunks: to be read only. */
+/** The bytes themselves, for other platform modules. They must not be modified. */
 export let blobBytes: (blob: Blob) => Uint8Array;
 export let isBlob: (value: unknown) => value is Blob;
-/** A blob of these bytes, without a copy. */
+/** Creates a blob of these bytes without copying them. */
 let makeBlob: (bytes: Uint8Array, type: string) => Blob;
 
 export class Blob {
@@ -153,7 +153,7 @@ export class File extends Blob {
 
   constructor(parts: unknown, name: unknown, options: unknown = undefined) {
     requireArguments("File", 2, arguments.length);
-    // `parts` may not be left out here.
+    // In contrast to Blob, `parts` is required here.
     super(parts === undefined ? null : parts, options);
     this.#name = String(name).toWellFormed();
     const { lastModified } = toDictionary(options, "File");
@@ -172,18 +172,18 @@ export class File extends Blob {
 declare const crypto: { randomUUID(): string };
 const objectUrls = new Map<string, { readonly blob: Blob; readonly serial: number }>();
 
-/** Those of a call are gone with it; those that were made while the tool was loaded stay. */
+/** Drops the URLs of earlier calls. URLs that were created while the tool was loaded stay. */
 function dropOldUrls(): void {
   for (const [url, { serial }] of objectUrls) if (serial !== 0 && serial !== callSerial()) objectUrls.delete(url);
 }
 
-/** A URL for the blob, until it is revoked or the call is over (File API, "blob URL store"). */
+/** Returns a URL for the blob that is valid until it is revoked or the call ends (File API, "blob URL store"). */
 export function createObjectURL(...args: readonly [unknown?]): string {
   requireArguments("createObjectURL", 1, args.length);
   const [blob] = args;
   if (!isBlob(blob)) throw new TypeError("createObjectURL expected a Blob");
   dropOldUrls();
-  // A tool has no origin, which is written so.
+  // "null" is the serialized form of the opaque origin of a tool.
   const url = `blob:null/${crypto.randomUUID()}`;
   objectUrls.set(url, { blob, serial: callSerial() });
   return url;
@@ -194,7 +194,7 @@ export function revokeObjectURL(...args: readonly [unknown?]): void {
   objectUrls.delete(String(args[0]));
 }
 
-/** The blob that a URL stands for; a fragment is no part of it. */
+/** Returns the blob of a URL, whose fragment is ignored. */
 export function resolveObjectURL(url: string): Blob | undefined {
   dropOldUrls();
   return objectUrls.get(url.replace(/#.*$/s, ""))?.blob;

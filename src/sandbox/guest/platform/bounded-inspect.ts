@@ -1,4 +1,4 @@
-// Values as console text: short, readable, bounded in depth, width and length; hostile values cost at most their own line.
+// Formats values as console text with limits on depth, width and length. A hostile value can spoil at most its own line.
 import { PRELUDE_SCRIPT_NAME } from "../../protocol/guest-messages.ts";
 import { describeValue } from "../error-text.ts";
 import {
@@ -50,7 +50,7 @@ function isIdentifier(name: string): boolean {
 
 interface Inspection {
   readonly seen: Set<object>;
-  /** What is left of the text budget, in UTF-16 units. */
+  /** Remaining text budget in UTF-16 code units. */
   budget: number;
 }
 
@@ -67,7 +67,7 @@ function constructorName(value: object): string {
   return typeof name === "string" ? StringPrototypeSlice(name, 0, 100) : "Object";
 }
 
-/** One own property's value; an accessor is named, not run. */
+/** Formats the value of one own property. An accessor is named, not called. */
 function inspectProperty(value: object, key: string | number, depth: number, inspection: Inspection): string {
   const descriptor = ReflectGetOwnPropertyDescriptor(value, key);
   if (descriptor === undefined) return "<empty>";
@@ -98,7 +98,7 @@ function inspectList(list: object, length: number, depth: number, inspection: In
 const braces = (open: string, items: string[], close: string): string =>
   items.length === 0 ? `${open}${close}` : `${open} ${ArrayPrototypeJoin(items, ", ")} ${close}`;
 
-/** The lines of a stack but for those of the prelude, which say nothing of the tool. */
+/** Removes the frames of the prelude from a stack, because they do not belong to the tool. */
 export function dropPreludeFrames(stack: string): string {
   let kept = "";
   for (let start = 0; start < stack.length; ) {
@@ -111,7 +111,7 @@ export function dropPreludeFrames(stack: string): string {
   return kept;
 }
 
-/** V8's own stack, which begins with the name and message that the error had when it was made; then what caused it. */
+/** Formats V8's own stack, which starts with the name and message that the error had when it was created, and then its cause. */
 function inspectError(error: object, depth: number, inspection: Inspection): string {
   const { stack } = error as { readonly stack?: unknown };
   const shown =
@@ -201,7 +201,7 @@ function inspectUnbounded(value: unknown, depth: number, inspection: Inspection)
   }
 }
 
-/** One value as console text of at most about `budget` UTF-16 units. Never throws. */
+/** Formats one value as console text of about `budget` UTF-16 code units at most. Never throws. */
 export function inspect(value: unknown, budget: number): string {
   try {
     return inspectAt(value, 0, { seen: new SetConstructor(), budget });
@@ -236,7 +236,7 @@ function formatSpecifier(specifier: string, value: unknown, budget: number): str
   }
 }
 
-/** Console's arguments as one line of text, printf-style placeholders filled (console spec, "Formatter"). */
+/** Formats the arguments of a console method as one text, with printf-style placeholders (console spec, "Formatter"). */
 export function formatLog(args: readonly unknown[], budget: number): string {
   let next = 0;
   let text = "";

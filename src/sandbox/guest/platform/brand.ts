@@ -1,4 +1,4 @@
-// What an object really is: by V8's internal slots, not by `instanceof` or a tag, which a guest can set.
+// Determines the real type of an object by V8's internal slots, not by `instanceof` or a tag, which a guest can set.
 import {
   ArrayBufferPrototypeGetByteLength,
   BigIntPrototypeValueOf,
@@ -21,7 +21,7 @@ interface Readers {
   readonly [brand: string]: Reader;
 }
 
-/** Each throws for a value without the slot, but for the first, which answers. */
+/** Each reader throws for a value without the slot. The first one returns a value instead. */
 const makeReaders = (): Readers =>
   ({
     __proto__: null,
@@ -49,14 +49,14 @@ function has(read: Reader | undefined, value: object): boolean {
   }
 }
 
-/** `Map`, `Set`, `Date`, `RegExp`, `ArrayBuffer`, `Error`, or a boxed primitive's type; undefined for the rest. */
+/** Returns `Map`, `Set`, `Date`, `RegExp`, `ArrayBuffer`, `Error`, or the type of a boxed primitive, and undefined for other objects. */
 export function brandOf(value: object): string | undefined {
   const tag = StringPrototypeSlice(ObjectPrototypeToString(value), 8, -1);
   if (tag === "Object" && !(SymbolToStringTag in value)) return undefined;
   if (ErrorIsError(value)) return "Error";
   readers ??= makeReaders();
   if (has(readers[tag], value)) return tag;
-  // No tag of its own, or one that lies.
+  // The object has no tag, or a false one.
   for (const brand in readers) if (has(readers[brand], value)) return brand;
   return undefined;
 }

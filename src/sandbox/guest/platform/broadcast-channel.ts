@@ -1,5 +1,5 @@
-// BroadcastChannel (HTML, "broadcasting to other browsing contexts"): to the others of its name in this isolate, of which there is no
-// outside.
+// BroadcastChannel (HTML, "broadcasting to other browsing contexts"): sends to the other channels of its name in this isolate. Messages
+// never leave the isolate.
 
 import { inContext, queueTask } from "../timers.ts";
 import { dispatch, EventTarget, getHandler, setHandler } from "./events.ts";
@@ -7,12 +7,12 @@ import { MessageEvent } from "./message-event.ts";
 import { structuredClone } from "./structured-clone.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
 
-/** In the order in which they were made, which is that of their messages. */
+/** In order of creation, which is the order of delivery. */
 const open = new Set<BroadcastChannel>();
 
 export class BroadcastChannel extends EventTarget {
   readonly #name: string;
-  /** In the context that the channel was made in. */
+  /** Delivers messages in the context in which the channel was created. */
   readonly #deliver: (data: unknown) => void;
 
   constructor(name: unknown) {
@@ -33,7 +33,7 @@ export class BroadcastChannel extends EventTarget {
     requireArguments("postMessage", 1, arguments.length);
     if (!open.has(this)) throw new DOMException("The channel is closed", "InvalidStateError");
     const others = [...open].filter((one) => one !== this && one.#name === this.#name);
-    // A value that cannot be cloned throws, whether anybody listens or not.
+    // A value that cannot be cloned must throw even without a receiver.
     const copies = others.map((other) => ({ other, data: structuredClone(message) }));
     if (others.length === 0) structuredClone(message);
     for (const { other, data } of copies) queueTask(() => other.#deliver(data));
@@ -43,7 +43,7 @@ export class BroadcastChannel extends EventTarget {
     open.delete(this);
   }
 
-  /** No channel keeps a call alive; Node's have these. */
+  /** `ref` and `unref` exist because Node has them. No channel keeps a call alive. */
   ref(): this {
     return this;
   }

@@ -1,4 +1,4 @@
-// Buffer: the package buffer, with the encodings that Node has beyond it, and the engine's own codecs where it has them.
+// Buffer: the package buffer with Node's additional encodings, and with V8's own codecs where they exist.
 import * as base from "buffer/";
 import { markBytesOf } from "../bytes-text.ts";
 import { fromBase64 as decodeBase64, toBase64 } from "./base64.ts";
@@ -22,14 +22,14 @@ export const { SlowBuffer } = base as unknown as { readonly SlowBuffer: unknown 
 
 nameClasses({ Buffer });
 
-// In an output a Buffer is bytes, as any Uint8Array is; its own `toJSON` is for JSON that a tool makes itself.
+// In a tool's output a Buffer is encoded as bytes, like any Uint8Array. Its `toJSON` applies only to JSON that a tool writes itself.
 markBytesOf(Buffer.prototype);
 
 const { toHex } = Uint8Array.prototype as unknown as NativeCodecs;
 const prototype = Buffer.prototype as unknown as { [name: string]: (...args: never[]) => unknown };
 const statics = Buffer as unknown as { [name: string]: unknown };
 
-/** Node's spelling of an encoding; undefined for what is none. */
+/** Returns Node's spelling of an encoding, or undefined for an unknown one. */
 export function encodingName(encoding: unknown): string | undefined {
   const name = String(encoding).toLowerCase();
   if (name === "utf-8" || name === "") return "utf8";
@@ -38,7 +38,7 @@ export function encodingName(encoding: unknown): string | undefined {
   return ["utf8", "latin1", "utf16le", "ascii", "hex", "base64", "base64url"].includes(name) ? name : undefined;
 }
 
-/** In both alphabets, with or without padding, up to the first stranger that is no space: as Node reads it. */
+/** Decodes both alphabets, with or without padding, up to the first invalid character other than white space, as Node does. */
 function fromBase64(text: string): Uint8Array {
   const [data = ""] = text.replace(/[^A-Za-z0-9+/_=-]/g, "").split("=");
   const plain = data.replaceAll("-", "+").replaceAll("_", "/");
@@ -46,7 +46,7 @@ function fromBase64(text: string): Uint8Array {
   return decodeBase64(whole);
 }
 
-/** Pairs of digits, up to the first that is none. */
+/** Decodes pairs of digits up to the first invalid one. */
 function fromHex(text: string): Uint8Array {
   const [digits = ""] = /^(?:[0-9a-f]{2})*/i.exec(text) ?? [];
   const bytes = new Uint8Array(digits.length / 2);
@@ -56,7 +56,7 @@ function fromHex(text: string): Uint8Array {
   return bytes;
 }
 
-/** The bytes of text in an encoding that the package does not read as Node does. */
+/** Returns the bytes of text in an encoding that the package reads differently from Node. */
 function readEncoded(text: string, encoding: unknown): Uint8Array | undefined {
   const name = typeof encoding === "string" ? encodingName(encoding) : undefined;
   if (name === "base64" || name === "base64url") return fromBase64(text);
@@ -65,7 +65,7 @@ function readEncoded(text: string, encoding: unknown): Uint8Array | undefined {
 
 const toBase64Url = (text: string): string => text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 
-/** The methods of the package that do not know base64url, or are slower than what the engine has. */
+/** Methods of the package that do not support base64url, or that are slower than V8's. */
 const packageFrom = statics.from as (...args: unknown[]) => Buffer;
 const packageToString = prototype.toString as unknown as (this: Buffer, ...args: unknown[]) => string;
 const packageWrite = prototype.write as unknown as (this: Buffer, ...args: unknown[]) => number;
@@ -104,7 +104,7 @@ const replacements = {
     }
     return packageByteLength(value, encoding);
   },
-  // A function, since form-data calls it with `new`.
+  // A regular function, because form-data calls it with `new`.
   alloc: function alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
     const made = packageAlloc(size);
     return fill === undefined || size === 0 ? made : made.fill(fill as string, encoding as never);
@@ -164,14 +164,14 @@ const methods = {
   },
 };
 
-/** Enumerable, as in Node: `safer-buffer` and its like copy what `for … in` shows. */
+/** Defines enumerable members, as in Node: packages such as `safer-buffer` copy them with `for … in`. */
 function define(target: object, values: { readonly [name: string]: unknown }): void {
   for (const [name, value] of Object.entries(values)) {
     Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
   }
 }
 define(Buffer, replacements);
-// Node's has no such mark; packages tell a polyfill by it.
+// Node's Buffer does not have this property. Packages use it to recognize a polyfill.
 Reflect.deleteProperty(Buffer, "TYPED_ARRAY_SUPPORT");
 define(Buffer.prototype, { ...methods, toLocaleString: methods.toString });
 for (const name of ["BigUInt64LE", "BigUInt64BE"]) {

@@ -1,6 +1,9 @@
-// The names of classes that packages compare by `constructor.name`, and that Node's `inspect` shows.
+// Sets the names of classes, which packages compare by `constructor.name` and Node's `inspect` prints.
 
-/** Each by its key: the build renames what two modules of a chunk call alike (`Buffer3`), and a class that names itself (`_KeyObject`). */
+/**
+ * Names each class after its key. The build renames classes with equal names (`Buffer3`) and classes that refer to themselves
+ * (`_KeyObject`).
+ */
 export function nameClasses(classes: { readonly [name: string]: unknown }): void {
   for (const [value, made] of Object.entries(classes)) {
     Object.defineProperty(made, "name", { value, configurable: true });

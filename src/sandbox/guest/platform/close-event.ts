@@ -1,4 +1,4 @@
-// CloseEvent (WebSockets standard): how a WebSocket was closed.
+// CloseEvent (WebSockets standard): reports how a WebSocket was closed.
 import { Event } from "./events.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 

@@ -1,5 +1,5 @@
-// CompressionStream and DecompressionStream (WHATWG Compression): zlib, in a chunk of its own, between the two ends of a TransformStream;
-// Brotli by the worker, step by step.
+// CompressionStream and DecompressionStream (WHATWG Compression): a TransformStream around zlib, which is a platform module of its own. The
+// worker runs Brotli step by step.
 import { type ReadableStream, TransformStream, type WritableStream } from "./streams.ts";
 import { bytesOf, defineInterface, requireArguments } from "./webidl.ts";
 import type * as WorkerCodecs from "./worker-codec.ts";
@@ -9,7 +9,7 @@ import type { Codec } from "./zlib-codecs.ts";
 declare function require(name: "./worker-codec.ts"): typeof WorkerCodecs;
 declare function require(name: "./zlib-codecs.ts"): typeof ZlibCodecs;
 
-/** zlib's window bits, by which it tells the three formats apart. */
+/** Window bits that select one of zlib's three formats. */
 const WINDOW_BITS: ReadonlyMap<string, number> = new Map([
   ["deflate", 15],
   ["deflate-raw", -15],

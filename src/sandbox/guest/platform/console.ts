@@ -1,5 +1,5 @@
-// console: what it writes are lines of the log. How values are shown comes in chunks of its own, once one is logged that is no plain
-// text or number.
+// console: writes lines to the log. Platform modules for formatting are loaded when the first value is logged that is not a plain string or
+// number.
 import { callSerial } from "../call-state.ts";
 import { useChunk } from "../chunk-loader.ts";
 import { now } from "../coarse-time.ts";
@@ -22,7 +22,7 @@ import { dropPreludeFrames, formatLog } from "./bounded-inspect.ts";
 
 export { dropPreludeFrames, inspect } from "./bounded-inspect.ts";
 
-/** How Node shows values. What it throws is a guest's doing. */
+/** Node's formatting. It may throw because of a guest's value. */
 interface Formatting {
   format(args: readonly unknown[]): string;
   dir(value: unknown, options: unknown): string;
@@ -33,7 +33,7 @@ let indent = "";
 const counts = new MapConstructor<string, number>();
 const started = new MapConstructor<string, number>();
 
-/** A call begins with none of the last one's groups, counters and timers. */
+/** Clears the groups, counters and timers of the last call. */
 function beginCall(): void {
   if (serial === callSerial()) return;
   serial = callSerial();
@@ -42,7 +42,7 @@ function beginCall(): void {
   MapPrototypeClear(started);
 }
 
-/** A group's lines, each with its indentation; no more of them than fit. */
+/** Indents the lines of a group, up to the length that fits into the log. */
 function indentLines(text: string): string {
   if (indent === "") return text;
   let indented = indent;
@@ -55,13 +55,13 @@ function indentLines(text: string): string {
   return indented;
 }
 
-/** @param make the text, asked for only if there is room for it */
+/** @param make returns the text; called only if the log has room for it */
 function write(level: Level, make: () => string): void {
   beginCall();
   writeLazily(level, () => indentLines(make()));
 }
 
-/** Texts and numbers, without a directive that would be filled: shown here as Node shows them. */
+/** Tells whether all arguments are strings and numbers without a format directive, which need no formatting module. */
 function isPlain(args: readonly unknown[]): boolean {
   for (let index = 0; index < args.length; index += 1) {
     const value = args[index];
@@ -71,13 +71,13 @@ function isPlain(args: readonly unknown[]): boolean {
   return args.length < 2 || typeof first !== "string" || StringPrototypeIndexOf(first, "%") < 0;
 }
 
-/** By Node's rules; by our own, which nothing can stop, where a value of the guest's fails those. */
+/** Formats as Node does. If a value of the guest makes that throw, formats with the bounded fallback. */
 function show(args: readonly unknown[], run: (formatting: Formatting) => string | undefined): string {
   try {
     const text = run(useChunk("formatting") as unknown as Formatting);
     if (text !== undefined) return dropPreludeFrames(text);
   } catch {
-    // A getter, a proxy or an inspection of the guest's has thrown.
+    // A getter, a proxy or a custom inspection function of the guest has thrown.
   }
   return formatLog(args, LINE_UNITS);
 }
@@ -85,7 +85,7 @@ function show(args: readonly unknown[], run: (formatting: Formatting) => string 
 const formatArgs = (args: readonly unknown[]): string =>
   isPlain(args) ? formatLog(args, LINE_UNITS) : show(args, (formatting) => formatting.format(args));
 
-/** Not spread: an array's iterator is the guest's to replace. */
+/** Not spread: the guest can replace the iterator of arrays. */
 function prepend(text: string, args: readonly unknown[]): unknown[] {
   const list: unknown[] = [text];
   for (let index = 0; index < args.length; index += 1) list[index + 1] = args[index];
@@ -104,7 +104,7 @@ const padded = (value: number, length: number): string => {
   return text;
 };
 
-/** As Node writes a time: `12ms`, `1.234s`, `1:02.345 (m:ss.mmm)`, `1:02:03 (h:mm:ss)`. */
+/** Formats a duration as Node does: `12ms`, `1.234s`, `1:02.345 (m:ss.mmm)`, `1:02:03 (h:mm:ss)`. */
 function formatTime(ms: number): string {
   if (ms < 1_000) return `${ms}ms`;
   const seconds = MathTrunc(ms / 1_000);
@@ -121,7 +121,7 @@ function elapsed(label: string): string | undefined {
   return start === undefined ? undefined : `${label}: ${formatTime(now() - start)}`;
 }
 
-/** Where in the tool it was called from. */
+/** Returns the lines of the current stack. */
 const stackLines = (): string => {
   const { stack } = new ErrorConstructor();
   const from = stack === undefined ? -1 : StringPrototypeIndexOf(stack, "\n");
@@ -192,7 +192,7 @@ const group = (...args: unknown[]): void => {
   if (indent.length < 40) indent += "  ";
 };
 
-/** A namespace object (Web IDL): its prototype is an empty object of its own. */
+/** A namespace object (Web IDL): its prototype is a separate empty object. */
 export const console: object = {
   __proto__: {},
   ...writers,

@@ -1,5 +1,6 @@
-// Arguments of SubtleCrypto's methods as the standard converts them (WebIDL), and then as they cross to the worker: text, numbers, handles,
-// and copies of bytes. First all are converted, from left to right; then algorithms are read, whose getters are the caller's; then bytes.
+// Converts the arguments of SubtleCrypto's methods as the standard requires (WebIDL), and then to what crosses to the worker: text,
+// numbers, handles, and copies of bytes. All arguments are converted first, from left to right. Then algorithms are read, which may call
+// getters of the caller, and bytes are copied last.
 import {
   type Argument,
   JWK_PRIME_TEXTS,
@@ -16,7 +17,7 @@ type Members = { [member: string]: unknown };
 const isObject = (value: unknown): value is Members =>
   (typeof value === "object" && value !== null) || typeof value === "function";
 
-/** `[EnforceRange]` leaves no room for what is no finite number; how large it may be, the worker says. */
+/** `[EnforceRange]` rejects numbers that are not finite. The worker checks the upper limit. */
 function toNumber(value: unknown, what: string): number {
   const number = +(value as number);
   if (!Number.isFinite(number)) throw new TypeError(`${what} is outside the expected range`);
@@ -34,7 +35,7 @@ function toJwk(value: unknown): Members {
   const jwk: Members = {};
   if (value === undefined || value === null) return jwk;
   if (!isObject(value)) throw new TypeError("Expected a JsonWebKey");
-  // A dictionary's members are read in the order of their names.
+  // Web IDL reads the members of a dictionary in alphabetical order.
   for (const member of [...JWK_TEXTS, "ext", "key_ops", "oth"].sort()) {
     const given = value[member];
     if (given === undefined) continue;
@@ -55,7 +56,7 @@ function toPrime(value: unknown): Members {
   return prime;
 }
 
-/** A value that is what its argument must be. */
+/** Converts a value to the type of its argument. */
 function convert({ kind }: Argument, value: unknown, format: unknown): unknown {
   switch (kind) {
     case "algorithm":
@@ -92,7 +93,7 @@ function isNamed(names: string, name: string): boolean {
   return pattern.test(name);
 }
 
-/** Collects what crosses. */
+/** Collects the values that cross to the worker. */
 export class Crossing {
   readonly buffers: ArrayBuffer[] = [];
 
@@ -101,7 +102,7 @@ export class Crossing {
     return this.buffers.push(copyBytes(value)) - 1;
   }
 
-  /** Only what its algorithm has is read of a dictionary, each member once. */
+  /** Reads only the members of a dictionary that its algorithm defines, each of them once. */
   algorithm(value: unknown, operations: readonly Operation[]): unknown {
     if (!isObject(value)) return value;
     const given = value.name;
@@ -145,7 +146,7 @@ export class Crossing {
     }
   }
 
-  /** Of a whole call. @throws {TypeError} and whatever the caller's getters throw */
+  /** Converts the arguments of a whole call. @throws {TypeError} and whatever the caller's getters throw */
   cross(signature: readonly Argument[], values: readonly unknown[]): unknown[] {
     const converted = signature.map((argument, index) => convert(argument, values[index], values[0]));
     const crossed = converted.map((value, index) => {

@@ -1,4 +1,4 @@
-// Bytes as they are handed to the platform: what is a BufferSource, and a copy of it.
+// Recognizes and copies the bytes that a guest passes to the platform (BufferSource).
 const byteLengthOf = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength")?.get as () => number;
 
 function isArrayBuffer(value: unknown): value is ArrayBuffer {
@@ -14,7 +14,7 @@ export function isBufferSource(value: unknown): value is ArrayBuffer | ArrayBuff
   return ArrayBuffer.isView(value) ? isArrayBuffer(value.buffer) : isArrayBuffer(value);
 }
 
-/** In a buffer of their own. What is detached has none. */
+/** Copies bytes into a new buffer. A detached buffer has no bytes. */
 export function copyBytes(source: ArrayBuffer | ArrayBufferView<ArrayBuffer>): ArrayBuffer {
   if (source.byteLength === 0) return new ArrayBuffer(0);
   const view = ArrayBuffer.isView(source)

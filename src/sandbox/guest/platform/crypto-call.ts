@@ -1,10 +1,10 @@
-// Calls of the worker's functions for node:crypto: bytes are copied, errors are Node's.
+// Calls the functions of the worker for node:crypto: copies bytes and turns failures into Node's errors.
 import type { Failure } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
 import { runJob } from "./crypto.ts";
 import { copyBytes } from "./crypto-bytes.ts";
 
-/** As Node's own functions throw it: no DOMException. */
+/** Creates the error that Node's own function throws, which is not a DOMException. */
 export function toNodeError({ name, message, code }: Failure): Error {
   let error: Error;
   if (name === "TypeError") error = new TypeError(message);
@@ -15,20 +15,20 @@ export function toNodeError({ name, message, code }: Failure): Error {
 
 type Reply = { readonly ok: true; readonly value: unknown } | Failure;
 
-function question(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
+function request(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
   const [first, second, third] = bytes.map((source) => copyBytes(source as Uint8Array<ArrayBuffer>));
   return ask("crypto", JSON.stringify({ method, args }), first, second, third);
 }
 
-function read(answer: unknown): unknown {
-  if (typeof answer !== "string") throw new Error("The sandbox's cryptography does not answer");
-  const reply = JSON.parse(answer) as Reply;
+function read(response: unknown): unknown {
+  if (typeof response !== "string") throw new Error("The sandbox's cryptography did not respond");
+  const reply = JSON.parse(response) as Reply;
   if (reply.ok) return reply.value;
   throw toNodeError(reply);
 }
 
 export function callWorker(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
-  return read(question(method, args, bytes));
+  return read(request(method, args, bytes));
 }
 
 export function callWorkerForBytes(
@@ -36,8 +36,8 @@ export function callWorkerForBytes(
   args: readonly unknown[],
   bytes: readonly Uint8Array[],
 ): Uint8Array<ArrayBuffer> {
-  const answer = question(method, args, bytes);
-  return answer instanceof ArrayBuffer ? new Uint8Array(answer) : (read(answer) as never);
+  const response = request(method, args, bytes);
+  return response instanceof ArrayBuffer ? new Uint8Array(response) : (read(response) as never);
 }
 
 export async function deriveInWorker(

@@ -1,4 +1,4 @@
-// Ciphers in pieces: each has a state in the worker, until its end.
+// Streaming ciphers. Each has a state in the worker until it is finished.
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
@@ -6,7 +6,7 @@ import { Handles } from "./crypto-handles.ts";
 export interface CipherOptions {
   readonly algorithm: string;
   readonly key: Uint8Array;
-  /** Null for a mode that has none. */
+  /** Null for a mode without an initialization vector. */
   readonly iv: Uint8Array | null;
   readonly decrypt: boolean;
   readonly authTagLength?: number;
@@ -80,5 +80,5 @@ export class NativeCipher {
   }
 }
 
-/** @throws Error for another cipher than one of AES or ChaCha20, or for a key or iv of another length than it needs */
+/** @throws {Error} for a cipher other than AES or ChaCha20, or for a key or iv of the wrong length */
 export const openCipher = (options: CipherOptions): NativeCipher => new NativeCipher(options);

@@ -1,5 +1,5 @@
-// PBKDF2 and scrypt where the guest will not wait for a thread: in the guest itself, where they can be stopped and are counted. Five to ten
-// times slower than the worker's, which would hold up all that it does.
+// Synchronous PBKDF2 and scrypt. They run in the guest, where they can be interrupted and their CPU time counts. This takes five to ten
+// times as long as in the worker, but there they would block all other work.
 import { md5, ripemd160, sha1 } from "@noble/hashes/legacy.js";
 import { pbkdf2 } from "@noble/hashes/pbkdf2.js";
 import { scrypt } from "@noble/hashes/scrypt.js";
@@ -22,7 +22,7 @@ const HASHES: ReadonlyMap<string, typeof sha256 | typeof sha1 | typeof sha512> =
   }),
 ) as never;
 
-/** @throws TypeError for a digest that is not here */
+/** @throws {TypeError} for an unsupported digest */
 export function pbkdf2Sync({ password, salt, iterations, length, digest }: Pbkdf2Options): Uint8Array {
   const hash = HASHES.get(digest.toLowerCase().replace(/^(?:rsa-)?sha-?(?=\d{3}$|1$)/, "sha"));
   if (hash === undefined) {

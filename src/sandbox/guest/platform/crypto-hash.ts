@@ -1,4 +1,4 @@
-// Hashes and HMACs in pieces. What is short is asked for in one question; what is long has a state in the worker.
+// Streaming hashes and HMACs. Short input is hashed in one call of the worker, long input has a state in the worker.
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
@@ -9,9 +9,9 @@ export interface NativeHash {
   copy(outputLength?: number): NativeHash;
 }
 
-/** Kept here before the worker is asked to keep a state: a question costs as much as hashing some 30 KiB. */
+/** Input that is buffered here before the worker creates a state: a call costs as much as hashing about 30 KiB. */
 const MAX_PENDING_BYTES = 256 * 1024;
-/** Names that need no asking: another may be wrong, and then it is to be told at once. */
+/** Names that need no validation. Any other name may be invalid, which must be reported at once. */
 const KNOWN = /^(?:md5|sha1|sha224|sha256|sha384|sha512)$/i;
 const handles = new Handles("close");
 
@@ -19,7 +19,7 @@ interface Kind {
   readonly once: "hash" | "hmac";
   readonly open: "openHash" | "openHmac";
   readonly args: readonly unknown[];
-  /** An HMAC's key, or nothing. */
+  /** The key of an HMAC, or empty for a hash. */
   readonly keys: readonly Uint8Array[];
 }
 
@@ -45,7 +45,7 @@ class WorkerHash implements NativeHash {
   update(bytes: Uint8Array): void {
     this.#checkOpen();
     if (bytes.length === 0) return;
-    // Not slice(): a Buffer's shares its memory.
+    // Not slice(): a slice of a Buffer shares its memory.
     this.#pieces.push(new Uint8Array(bytes));
     this.#pendingBytes += bytes.length;
     if (this.#pendingBytes > MAX_PENDING_BYTES) this.#flush();
@@ -100,13 +100,13 @@ function openState(algorithm: string, kind: Kind, mustOpen: boolean): NativeHash
   return hash;
 }
 
-/** @throws Error for an algorithm that Node does not know */
+/** @throws {Error} for an algorithm that Node does not support */
 export function openHash(algorithm: string, { outputLength }: { readonly outputLength?: number } = {}): NativeHash {
   const args = [algorithm, outputLength ?? null];
   return openState(algorithm, { once: "hash", open: "openHash", args, keys: [] }, outputLength !== undefined);
 }
 
-/** @throws Error for an algorithm that Node does not know */
+/** @throws {Error} for an algorithm that Node does not support */
 export function openHmac(algorithm: string, key: Uint8Array): NativeHash {
   return openState(
     algorithm,

@@ -1,5 +1,5 @@
-// What takes longer than a question: jobs that the worker does on threads of its own. As many as it takes wait there; the rest wait here,
-// in the guest's own memory.
+// Runs long operations as jobs on the worker's threads. The worker queues a limited number of jobs. The others are queued here, in the
+// guest's own memory.
 import type { Failure, JobAnswer } from "../../protocol/crypto-messages.ts";
 import { MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
 import { makeDomException } from "../chunk-loader.ts";
@@ -11,7 +11,7 @@ export interface JobRequest {
 }
 
 export interface JobResult {
-  readonly answer: Exclude<JobAnswer, Failure>;
+  readonly response: Exclude<JobAnswer, Failure>;
   readonly buffers: readonly ArrayBuffer[];
 }
 
@@ -22,8 +22,8 @@ interface Job extends JobRequest {
 }
 
 const waiting: Job[] = [];
-const begun = new Map<number, Job>();
-let begunBytes = 0;
+const running = new Map<number, Job>();
+let runningBytes = 0;
 let lastId = 0;
 
 export function toError({ name, message, code }: Failure): Error {
@@ -35,47 +35,47 @@ export function toError({ name, message, code }: Failure): Error {
 }
 
 function finish(id: number, text: string, buffers: readonly ArrayBuffer[]): void {
-  const job = begun.get(id);
+  const job = running.get(id);
   if (job === undefined) return;
-  begun.delete(id);
-  begunBytes -= job.bytes;
-  const answer = JSON.parse(text) as JobAnswer;
-  if (answer.ok) job.resolve({ answer, buffers });
-  else job.reject(toError(answer));
+  running.delete(id);
+  runningBytes -= job.bytes;
+  const response = JSON.parse(text) as JobAnswer;
+  if (response.ok) job.resolve({ response, buffers });
+  else job.reject(toError(response));
   beginNext();
 }
 
 function begin(job: Job): void {
   lastId += 1;
   const [first, second, third, fourth] = job.buffers;
-  const answer = ask("job", lastId, job.text, first, second, third, fourth);
-  const { name, message } = JSON.parse(typeof answer === "string" ? answer : NO_ANSWER) as Partial<Failure>;
+  const response = ask("job", lastId, job.text, first, second, third, fourth);
+  const { name, message } = JSON.parse(typeof response === "string" ? response : NO_ANSWER) as Partial<Failure>;
   if (name !== undefined && message !== undefined) {
     job.reject(toError({ ok: false, name, message }));
     return;
   }
-  begun.set(lastId, job);
-  begunBytes += job.bytes;
+  running.set(lastId, job);
+  runningBytes += job.bytes;
 }
 
-const NO_ANSWER = JSON.stringify({ name: "OperationError", message: "The sandbox could not begin this" });
+const NO_ANSWER = JSON.stringify({ name: "OperationError", message: "The sandbox could not start this operation" });
 
 function beginNext(): void {
-  while (begun.size < MAX_JOBS) {
+  while (running.size < MAX_JOBS) {
     const next = waiting[0];
     if (next === undefined) return;
-    if (begun.size > 0 && begunBytes + next.bytes > MAX_WAITING_BYTES) return;
+    if (running.size > 0 && runningBytes + next.bytes > MAX_WAITING_BYTES) return;
     waiting.shift();
     begin(next);
   }
 }
 
-/** Resolves with what has become of it; rejects with the error that the worker has named. */
+/** Resolves with the result of the job. Rejects with the error that the worker reports. */
 export function runJob({ text, buffers }: JobRequest): Promise<JobResult> {
   const bytes = buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);
   return new Promise((resolve, reject) => {
     if (bytes > MAX_JOB_BYTES) {
-      reject(makeDomException(`One operation may take ${MAX_JOB_BYTES} bytes at most here`, "OperationError"));
+      reject(makeDomException(`The input of one operation is limited to ${MAX_JOB_BYTES} bytes`, "OperationError"));
       return;
     }
     waiting.push({ text, buffers, bytes, resolve, reject });

@@ -1,11 +1,6 @@
-// What `node:crypto` is built on: hashes, HMACs, ciphers of AES and ChaCha20, random bytes, key derivation, and the `webcrypto` object. Bytes
-// only (Uint8Array in, Uint8Array out); encodings, streams, options and Buffers are the module's own. Everything is synchronous but for
-// `pbkdf2` and `scrypt`, and throws what Node throws: TypeError, RangeError or Error, with Node's `code` where there is one.
-//
-// openHash(algorithm, { outputLength }) · openHmac(algorithm, key) → { update(bytes), digest(), copy() }
-// openCipher({ algorithm, key, iv, decrypt, authTagLength }) → { update, final, setAAD, getAuthTag, setAuthTag, setAutoPadding }
-// fillRandom(target) · randomBytes(size) · randomInt(min, max) · randomUUID() · timingSafeEqual(a, b)
-// pbkdf2({ … }) · scrypt({ … }) → a promise · pbkdf2Sync({ … }) · scryptSync({ … }) · hkdf({ … }) · getHashes() · getCiphers() · webcrypto
+// The primitives of `node:crypto`: hashes, HMACs, AES and ChaCha20 ciphers, random bytes, key derivation, and the `webcrypto` object. They
+// take and return bytes only (Uint8Array). node-crypto.ts adds encodings, streams, options and Buffers. All functions except `pbkdf2` and
+// `scrypt` are synchronous. They throw the errors that Node throws: TypeError, RangeError or Error, with Node's `code` where it has one.
 
 import { fillRandom } from "./crypto.ts";
 import { callWorker, callWorkerForBytes, deriveInWorker } from "./crypto-call.ts";
@@ -23,13 +18,13 @@ export function randomBytes(size: number): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A whole number from `min` up to, but not including, `max`: each as likely as the others. */
+/** Returns a uniformly distributed integer from `min` (inclusive) to `max` (exclusive). */
 export function randomInt(min: number, max: number): number {
   const range = max - min;
   if (!(range > 0 && range <= MAX_RANDOM_RANGE)) {
     throw new RangeError(`The range of a random integer is 1 to ${MAX_RANDOM_RANGE}, got ${range}`);
   }
-  // What lies beyond the last whole range would make the first numbers likelier.
+  // Numbers beyond the last whole range are rejected, because they would make the first results more likely.
   const limit = MAX_RANDOM_RANGE - (MAX_RANDOM_RANGE % range);
   for (;;) {
     let number = 0;
@@ -38,7 +33,7 @@ export function randomInt(min: number, max: number): number {
   }
 }
 
-/** Takes the same time wherever they differ. */
+/** Takes the same time regardless of where the inputs differ. */
 export function timingSafeEqual(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) throw new RangeError("Input buffers must have the same byte length");
   let difference = 0;
@@ -46,17 +41,17 @@ export function timingSafeEqual(a: Uint8Array, b: Uint8Array): boolean {
   return difference === 0;
 }
 
-/** @throws Error where it would take too long: it cannot be stopped */
+/** @throws {Error} if it would take too long, because it cannot be interrupted */
 export function pbkdf2({ password, salt, iterations, length, digest }: Pbkdf2Options): Promise<Uint8Array> {
   return deriveInWorker("pbkdf2", [digest, iterations, length], [password, salt]);
 }
 
-/** @throws Error where it would take too long, or too much memory */
+/** @throws {Error} if it would take too long or use too much memory */
 export function scrypt({ password, salt, length, N, r, p }: ScryptOptions): Promise<Uint8Array> {
   return deriveInWorker("scrypt", [N, r, p, length], [password, salt]);
 }
 
-/** A chunk of its own: few need it. */
+/** A platform module of its own, because few tools need it. */
 declare function require(name: "./crypto-derive.ts"): typeof import("./crypto-derive.ts");
 
 export function pbkdf2Sync(options: Pbkdf2Options): Uint8Array {

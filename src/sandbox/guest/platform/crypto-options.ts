@@ -1,4 +1,4 @@
-// Options of the functions that derive keys: shared by the module and the part of it that is loaded when a guest uses it.
+// Options of key derivation, shared by crypto-native.ts and the lazily loaded crypto-derive.ts.
 
 export interface Pbkdf2Options {
   readonly password: Uint8Array;

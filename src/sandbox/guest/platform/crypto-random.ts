@@ -1,4 +1,4 @@
-// Random bytes: the one function that gives them to a guest, fetched from the worker in batches.
+// The only source of random bytes in a guest. Fetches them from the worker in batches.
 import { MAX_RANDOM_BYTES } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
 
@@ -8,11 +8,12 @@ let used = 0;
 
 function fetch(bytes: number): Uint8Array<ArrayBuffer> {
   const buffer = ask("random", bytes);
-  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== bytes) throw new Error("There are no random bytes");
+  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== bytes)
+    throw new Error("The sandbox returned no random bytes");
   return new Uint8Array(buffer);
 }
 
-/** Fills all of it. */
+/** Fills the whole array with random bytes. */
 export function fillRandom(target: Uint8Array): void {
   if (target.length <= BATCH_BYTES / 16) {
     if (batch.length - used < target.length) {
@@ -20,7 +21,7 @@ export function fillRandom(target: Uint8Array): void {
       used = 0;
     }
     target.set(batch.subarray(used, used + target.length));
-    // What was given out is nobody's to find here.
+    // Bytes that were handed out are erased from the batch.
     batch.fill(0, used, used + target.length);
     used += target.length;
     return;

@@ -1,4 +1,4 @@
-// crypto, Crypto, CryptoKey, SubtleCrypto (W3C Web Cryptography API): the guest's side. Node's own cryptography does the work, in the worker.
+// crypto, Crypto, CryptoKey and SubtleCrypto (W3C Web Cryptography API), the guest's side. The worker computes with Node's cryptography.
 import {
   type Argument,
   MAX_PIECE_BYTES,
@@ -39,25 +39,25 @@ async function callSubtle(method: string, signature: readonly Argument[], args: 
   const digest = method === "digest" ? digestInPieces(crossed[0], crossing.buffers[0]) : undefined;
   if (digest !== undefined) return digest;
   const text = JSON.stringify({ method, args: crossed });
-  const { answer, buffers } = await runJob({ text, buffers: crossing.buffers });
-  switch (answer.type) {
+  const { response, buffers } = await runJob({ text, buffers: crossing.buffers });
+  switch (response.type) {
     case "bytes":
       return buffers[0];
     case "key":
-      return toCryptoKey(answer.key);
+      return toCryptoKey(response.key);
     case "pair":
-      return { publicKey: toCryptoKey(answer.publicKey), privateKey: toCryptoKey(answer.privateKey) };
+      return { publicKey: toCryptoKey(response.publicKey), privateKey: toCryptoKey(response.privateKey) };
     case "encapsulated": {
-      const { sharedKey } = answer;
+      const { sharedKey } = response;
       const [ciphertext, bits] = buffers;
       return { sharedKey: sharedKey === undefined ? bits : toCryptoKey(sharedKey), ciphertext };
     }
     default:
-      return answer.value;
+      return response.value;
   }
 }
 
-/** A job of that size would be copied whole in the worker; a plain hash can be had in pieces. */
+/** Above this size a plain hash is computed in pieces, because the worker would copy the input of a job as a whole. */
 const LARGE_BYTES = 4 * MAX_PIECE_BYTES;
 const PLAIN_HASH = /^SHA(?:-(?:1|256|384|512)|3-(?:256|384|512))$/;
 
@@ -66,15 +66,15 @@ function digestInPieces(algorithm: unknown, data: ArrayBuffer | undefined): Arra
   const { name } = (typeof algorithm === "string" ? { name: algorithm } : algorithm) as { readonly name: string };
   const known = name.toUpperCase();
   if (!PLAIN_HASH.test(known)) return undefined;
-  const question = (method: string, args: readonly unknown[], piece?: ArrayBuffer): unknown =>
+  const request = (method: string, args: readonly unknown[], piece?: ArrayBuffer): unknown =>
     ask("crypto", JSON.stringify({ method, args }), piece);
-  const opened = question("openHash", [known.toLowerCase().replace("sha-", "sha"), null]);
+  const opened = request("openHash", [known.toLowerCase().replace("sha-", "sha"), null]);
   const { value: handle } = JSON.parse(`${opened}`) as { readonly value?: number };
   for (let start = 0; start < data.byteLength; start += MAX_PIECE_BYTES) {
-    question("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
+    request("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
   }
-  const digest = question("digest", [handle]);
-  if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be made", "OperationError");
+  const digest = request("digest", [handle]);
+  if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be computed", "OperationError");
   return digest;
 }
 
@@ -106,10 +106,10 @@ export class SubtleCrypto {
       ];
       const text = JSON.stringify({ method: "supports", args: crossed });
       const [first, second, ...others] = crossing.buffers;
-      const answer = JSON.parse(`${ask("crypto", text, first, second, others[0], others[1])}`) as {
+      const response = JSON.parse(`${ask("crypto", text, first, second, others[0], others[1])}`) as {
         readonly value?: unknown;
       };
-      return answer.value === true;
+      return response.value === true;
     } catch (thrown) {
       if (thrown instanceof TypeError) return false;
       throw thrown;
@@ -121,7 +121,7 @@ const toIdentifier = (value: unknown): unknown =>
   (typeof value === "object" && value !== null) || typeof value === "function" ? value : `${value as string}`;
 const toLength = (value: unknown): number | null => (value === null ? null : Math.trunc(Number(value)));
 
-/** What `supports` is asked about, by the names of methods. */
+/** Returns the operations that `supports` checks for a method. */
 function operationsOf(method: string): readonly Operation[] {
   const signature = (SUBTLE_METHODS as { readonly [name: string]: readonly Argument[] | undefined })[method];
   return signature?.find(({ kind }) => kind === "algorithm")?.operations ?? [];
@@ -146,7 +146,7 @@ defineInterface(SubtleCrypto, "SubtleCrypto");
 
 const subtle = new SubtleCrypto(TOKEN);
 
-/** RFC 9562, version 4. */
+/** Returns a version 4 UUID (RFC 9562). */
 export function randomUUID(): string {
   const bytes = new Uint8Array(16);
   fillRandom(bytes);

@@ -1,4 +1,4 @@
-// Deep equality as assert and util have it: strict (prototypes, Object.is) or loose (==).
+// Deep equality for assert and util: strict (prototypes, Object.is) or loose (==).
 import { types } from "./value-types.ts";
 
 type Keyed = { readonly [key: PropertyKey]: unknown };
@@ -6,7 +6,7 @@ type Seen = readonly (readonly [unknown, unknown])[];
 
 interface Comparison {
   readonly strict: boolean;
-  /** What `actual` has beyond `expected` does not count. */
+  /** Ignores properties of `actual` that `expected` does not have. */
   readonly partial: boolean;
   readonly seen: Seen;
 }
@@ -16,7 +16,7 @@ const isNumberNaN = (value: unknown): boolean => typeof value === "number" && Nu
 
 function samePrimitive(a: unknown, b: unknown, strict: boolean): boolean {
   if (strict) return Object.is(a, b);
-  // biome-ignore lint/suspicious/noDoubleEquals: loose equality is what is asked for
+  // biome-ignore lint/suspicious/noDoubleEquals: the caller requested loose equality
   return a == b || (isNumberNaN(a) && isNumberNaN(b));
 }
 
@@ -35,7 +35,7 @@ function sameBytes(a: ArrayBufferView, b: ArrayBufferView, strict: boolean): boo
   return new Uint8Array(a.buffer, a.byteOffset, a.byteLength).every((byte, index) => byte === other[index]);
 }
 
-/** What is inside a value beside its properties; undefined where there is nothing to compare. */
+/** Compares the contents of a value other than its properties. Returns undefined if it has none. */
 function sameInside(a: object, b: object, how: Comparison): boolean | undefined {
   if (types.isDate(a)) return types.isDate(b) && Object.is(Number(a as Date), Number(b as Date));
   if (types.isRegExp(a))

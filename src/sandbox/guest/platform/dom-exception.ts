@@ -1,4 +1,4 @@
-// DOMException, as the web platform's own errors are thrown (WebIDL, "DOMException").
+// DOMException, the error class of the web platform (WebIDL, "DOMException").
 import {
   defineValue,
   ErrorConstructor,
@@ -12,7 +12,7 @@ import {
   TypeErrorConstructor,
 } from "../primordials.ts";
 
-/** WebIDL's names table: the legacy code of each name. */
+/** WebIDL's table of names with their legacy codes. */
 const makeLegacyCodes = (): { readonly [name: string]: number } => ({
   IndexSizeError: 1,
   HierarchyRequestError: 3,
@@ -38,7 +38,7 @@ const makeLegacyCodes = (): { readonly [name: string]: number } => ({
   DataCloneError: 25,
 });
 
-/** The constants of the codes, from 1 on; those of names that are no more stand too. */
+/** Names of the code constants, from 1. It includes names that are no longer used. */
 const makeConstants = (): readonly string[] => [
   "INDEX_SIZE_ERR",
   "DOMSTRING_SIZE_ERR",
@@ -67,7 +67,7 @@ const makeConstants = (): readonly string[] => [
   "DATA_CLONE_ERR",
 ];
 
-/** On the interface and on its prototype, as WebIDL's constants are. */
+/** Defines the constants on the interface and on its prototype, as WebIDL requires. */
 function defineConstants(made: typeof DOMException): void {
   const names = makeConstants();
   for (let index = 0; index < names.length; index += 1) {
@@ -102,7 +102,7 @@ function readBound(options: unknown, name: "quota" | "requested"): number | null
   return bound;
 }
 
-/** WebIDL's own subclass: how much there may be, and how much was asked for, where that is said. */
+/** WebIDL's own subclass, with the optional quota and the optional requested amount. */
 export class QuotaExceededError extends DOMException {
   readonly #quota: number | null;
   readonly #requested: number | null;
@@ -126,7 +126,7 @@ export class QuotaExceededError extends DOMException {
 }
 defineValue(QuotaExceededError.prototype, SymbolToStringTag, "QuotaExceededError", false);
 
-/** For {@link makeDomException} of the prelude. */
+/** Used by {@link makeDomException} of the prelude. */
 export function create(message: string, name: string): Error {
   return name === "QuotaExceededError" ? new QuotaExceededError(message) : new DOMException(message, name);
 }

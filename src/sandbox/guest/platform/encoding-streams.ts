@@ -1,4 +1,4 @@
-// TextEncoderStream and TextDecoderStream (Encoding standard): the prelude's coder between the two ends of a TransformStream.
+// TextEncoderStream and TextDecoderStream (Encoding standard): a TransformStream around the encoder or decoder of the prelude.
 import { TextDecoder, TextEncoder } from "./encoding.ts";
 import { type ReadableStream, TransformStream, type WritableStream } from "./streams.ts";
 import { defineInterface, toDictionary } from "./webidl.ts";
@@ -8,7 +8,7 @@ const HIGH_SURROGATE = /[\ud800-\udbff]$/;
 export class TextEncoderStream {
   readonly #encoder = new TextEncoder();
   readonly #transform: TransformStream<unknown, Uint8Array>;
-  /** The high surrogate that a chunk ended with: its other half may come. */
+  /** A high surrogate at the end of the last chunk. The next chunk may start with its other half. */
   #lead = "";
 
   constructor() {
@@ -20,7 +20,7 @@ export class TextEncoderStream {
         if (text !== "") controller.enqueue(this.#encoder.encode(text));
       },
       flush: (controller) => {
-        // Alone it is encoded as the replacement character.
+        // A lone surrogate is encoded as the replacement character.
         if (this.#lead !== "") controller.enqueue(this.#encoder.encode(this.#lead));
       },
     });
@@ -46,7 +46,7 @@ export class TextDecoderStream {
     this.#decoder = decoder;
     this.#transform = new TransformStream({
       transform: (chunk, controller) => {
-        // Left out, it would be no bytes at all.
+        // Undefined would be decoded as an empty input.
         const text = decoder.decode(chunk === undefined ? null : chunk, { stream: true });
         if (text !== "") controller.enqueue(text);
       },

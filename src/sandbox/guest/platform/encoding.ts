@@ -1,4 +1,4 @@
-// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252; the other encodings come in a chunk of their own.
+// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252. The other encodings are in a separate platform module.
 import { useChunk } from "../chunk-loader.ts";
 import {
   ArrayBufferConstructor,
@@ -27,13 +27,13 @@ import {
   Uint8ArrayConstructor,
 } from "../primordials.ts";
 
-/** Out of the prelude's dictionary: these are called for each character. */
+/** Copied from the prelude's primordials, because they are called for each character. */
 const charCodeAt = StringPrototypeCharCodeAt;
 const fromCharCode = StringFromCharCode;
 
 type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
 
-/** The Encoding standard's labels of what is here ("Names and labels"). */
+/** The Encoding standard's labels of the encodings in this file ("Names and labels"). */
 const LABELS: { readonly [label: string]: Encoding } = {
   __proto__: null as never,
   "utf-8": "utf-8",
@@ -70,15 +70,15 @@ const LABELS: { readonly [label: string]: Encoding } = {
   "x-cp1252": "windows-1252",
 };
 
-/** A decoder of one of the encodings that are not here. */
+/** A decoder of one of the other encodings. */
 export interface LegacyDecoder {
   readonly encoding: string;
   decode(bytes: Uint8Array, options: { readonly stream: boolean }): string;
 }
-/** Undefined for a label of none. */
+/** Returns undefined for an unknown label. */
 type CreateLegacyDecoder = (label: string, fatal: boolean) => LegacyDecoder | undefined;
 
-/** Their chunk is large, and few have ever met one of them. */
+/** Loaded lazily, because the platform module is large and rarely used. */
 const createLegacyDecoder: CreateLegacyDecoder = (label, fatal) =>
   (useChunk("legacy-encodings").createLegacyDecoder as CreateLegacyDecoder)(label, fatal);
 
@@ -86,7 +86,7 @@ const ASCII_WHITESPACE = "\t\n\f\r ";
 const isWhitespace = (character: string | undefined): boolean =>
   character !== undefined && StringPrototypeIndexOf(ASCII_WHITESPACE, character) >= 0;
 
-/** "Get an encoding": without the white space around it, which is ASCII's only. */
+/** "Get an encoding": removes white space around the label, ASCII white space only. */
 function toLabel(text: string): string {
   let from = 0;
   let to = text.length;
@@ -95,16 +95,16 @@ function toLabel(text: string): string {
   return StringPrototypeToLowerCase(StringPrototypeSlice(text, from, to));
 }
 
-/** Bytes 0x80-0x9F of windows-1252, from the standard's index. */
+/** Code points of bytes 0x80-0x9F in windows-1252, from the standard's index. */
 const WINDOWS_1252_HIGH: readonly number[] = [
   0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0x8d, 0x17d, 0x8f,
   0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0x9d, 0x17e, 0x178,
 ];
-/** Text is made a piece at a time: adding to one string a million times makes a rope that is slow to flatten. */
+/** Length of the pieces of text: appending to one string a million times builds a rope that is slow to flatten. */
 const PIECE_UNITS = 1_024;
 const REPLACEMENT = 0xfffd;
 
-/** Code point at `index` with lone surrogates replaced. */
+/** Returns the code point at `index`, with the replacement character for lone surrogates. */
 function scalarAt(text: string, index: number): number {
   const unit = charCodeAt(text, index);
   if (unit < 0xd800 || unit > 0xdfff) return unit;
@@ -134,7 +134,7 @@ function writeUtf8(target: Uint8Array, at: number, scalar: number): void {
   }
 }
 
-/** Writes whole scalars while they fit; returns UTF-16 units read and bytes written. */
+/** Writes whole code points while they fit. Returns the UTF-16 code units read and the bytes written. */
 function encodeInto(text: string, target: Uint8Array): { read: number; written: number } {
   const room = TypedArrayPrototypeGetByteLength(target);
   let read = 0;
@@ -150,7 +150,7 @@ function encodeInto(text: string, target: Uint8Array): { read: number; written: 
   return { read, written };
 }
 
-/** The bytes behind any view or buffer, without a copy. */
+/** Returns the bytes of any view or buffer without copying them. */
 function toBytes(input: unknown, what: string): Uint8Array {
   if (input === undefined) return new Uint8ArrayConstructor(0);
   if (TypedArrayPrototypeGetTag(input) !== undefined) {
@@ -175,14 +175,14 @@ function toBytes(input: unknown, what: string): Uint8Array {
   );
 }
 
-/** One decode of a stream: what the last chunk left unfinished. */
+/** State of a streaming decode: the incomplete end of the last chunk. */
 interface DecoderState {
   needed: number;
   seen: number;
   scalar: number;
   lower: number;
   upper: number;
-  /** UTF-16: a byte and a high surrogate waiting. */
+  /** Pending byte and pending high surrogate of UTF-16. */
   byte: number;
   lead: number;
   bomSeen: boolean;
@@ -199,7 +199,7 @@ const freshState = (): DecoderState => ({
   bomSeen: false,
 });
 
-/** The standard's "UTF-8 decoder", a byte at a time; what is well-formed and whole goes by {@link TextSink.takeRun}. */
+/** The standard's "UTF-8 decoder", byte by byte. {@link TextSink.takeRun} handles well-formed, complete characters. */
 function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, sink: TextSink): void {
   for (let index = 0; index < length; index += 1) {
     if (state.needed === 0) {
@@ -275,13 +275,13 @@ function decodeUtf16(bytes: Uint8Array, length: number, bigEndian: boolean, stat
   }
 }
 
-/** Units of the text that is being decoded: one decode at a time, and no code of a guest's in it. Never longer or shorter. */
+/** Code units of the text that is being decoded. It has a fixed length. Decodes do not overlap, because no guest code runs during one. */
 const units: number[] = [];
 for (let index = 0; index < PIECE_UNITS; index += 1) append(units, 0);
 
 const isContinuation = (byte: number | undefined): boolean => ((byte as number) & 0xc0) === 0x80;
 
-/** The character at `index` if it is well-formed and whole, and not ASCII; else -1. */
+/** Returns the non-ASCII character at `index` if it is well-formed and complete, otherwise -1. */
 function wideScalarAt(bytes: Uint8Array, index: number, length: number): number {
   const first = bytes[index] as number;
   const more = first < 0xc2 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : 0;
@@ -292,13 +292,13 @@ function wideScalarAt(bytes: Uint8Array, index: number, length: number): number 
     if (!isContinuation(byte)) return -1;
     scalar = (scalar << 6) | ((byte as number) & 0x3f);
   }
-  // Too long for what it says, a surrogate, or past the last character.
+  // Rejects an overlong form, a surrogate, and a value past the last code point.
   if (more === 2 && (scalar < 0x800 || (scalar >= 0xd800 && scalar < 0xe000))) return -1;
   if (more === 3 && (scalar < 0x10000 || scalar > 0x10ffff)) return -1;
   return scalar;
 }
 
-/** One decode() call's text. A byte order mark at the start of a stream is taken out here. */
+/** Collects the text of one decode() call. Removes a byte order mark at the start of a stream. */
 class TextSink {
   readonly #pieces: string[] = [];
   readonly #state: DecoderState;
@@ -312,7 +312,7 @@ class TextSink {
     this.#keepBom = keepBom;
   }
 
-  /** Takes one scalar value. */
+  /** Appends one code point. */
   emit(scalar: number): void {
     if (!this.#state.bomSeen) {
       this.#state.bomSeen = true;
@@ -324,7 +324,7 @@ class TextSink {
     } else this.#add(scalar);
   }
 
-  /** Called once per error. */
+  /** Handles one decoding error. */
   malformed(): void {
     if (this.#fatalEncoding !== undefined) {
       throw new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${this.#fatalEncoding}`);
@@ -332,14 +332,14 @@ class TextSink {
     this.emit(REPLACEMENT);
   }
 
-  /** Takes whole, well-formed characters, once no byte order mark can come; returns where the first other one is. */
+  /** Appends complete, well-formed characters once no byte order mark can follow. Returns the index of the first other byte. */
   takeRun(bytes: Uint8Array, from: number, length: number): number {
     if (!this.#state.bomSeen && (bytes[from] as number) > 0x7f) return from;
     this.#state.bomSeen = true;
     let at = this.#length;
     let index = from;
     while (index < length) {
-      // A character has two units at most.
+      // A character has at most two code units.
       if (at + 2 > PIECE_UNITS) {
         this.#length = at;
         this.#flush();
@@ -374,7 +374,7 @@ class TextSink {
     this.#length += 1;
   }
 
-  /** All of `units` at once where it is nearly full; what is left of it, eight by eight. */
+  /** Appends all of `units` in one call if it is nearly full. Otherwise appends eight units per call. */
   #flush(): void {
     const length = this.#length;
     this.#length = 0;
@@ -449,7 +449,7 @@ export class TextDecoder {
     const state = this.#state;
     const keepBom = this.#ignoreBom || encoding === "windows-1252";
     const sink = new TextSink(state, this.#fatal ? encoding : undefined, keepBom);
-    // After an error the next decode begins afresh.
+    // After an error the next decode starts with a new state.
     this.#streaming = false;
     this.#run(bytes, TypedArrayPrototypeGetByteLength(bytes), state, sink);
     if (!isStream && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) sink.malformed();

@@ -1,4 +1,4 @@
-// EventSource (HTML, "server-sent events") over the guest's own fetch, and so by the host's rules, limits and secrets for requests.
+// EventSource (HTML, "server-sent events") over the guest's own fetch, so the host's rules, limits and secrets for requests apply.
 import { makeDomException } from "../chunk-loader.ts";
 import { describeValue } from "../error-text.ts";
 import { openFetchChannel } from "../fetch-channel.ts";
@@ -15,7 +15,7 @@ import { ErrorEvent, MessageEvent } from "./messaging.ts";
 import { defineConstants, defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 const STATES = { CONNECTING: 0, OPEN: 1, CLOSED: 2 } as const;
-/** Before a connection that ended is made again, until the server states another time. */
+/** Delay in ms before a reconnect, unless the server sends another one. */
 const RECONNECT_MS = 1_000;
 const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i;
 
@@ -33,7 +33,7 @@ function toHref(value: unknown): string {
   }
 }
 
-/** UTF-8, as bytes that a header may have. */
+/** Encodes text as UTF-8 in the form of a header value. */
 const toByteString = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text));
 
 export class EventSource extends EventTarget {
@@ -44,7 +44,7 @@ export class EventSource extends EventTarget {
   readonly #url: string;
   readonly #withCredentials: boolean;
   readonly #stop = new AbortController();
-  /** Runs a function in the context that the source was made in, in a task of its own; resolves after it. */
+  /** Runs a function as a task in the context in which the source was created. Resolves after it. */
   readonly #inTask: (run: () => void) => Promise<void>;
   #readyState: number = STATES.CONNECTING;
   #lastEventId = "";
@@ -55,7 +55,7 @@ export class EventSource extends EventTarget {
     super();
     this.#withCredentials = !!toDictionary(init, "EventSource").withCredentials;
     this.#url = toHref(url);
-    // Throws at once where `fetch` was not granted; the requests have channels of their own.
+    // Throws at once if the tool has no grant for `fetch`. The requests open their own channels.
     openFetchChannel();
     const call = inContext((run: () => void) => run());
     this.#inTask = (run) =>
@@ -117,13 +117,13 @@ export class EventSource extends EventTarget {
       await this.#read(response);
       await this.#reconnect(new Error("The server ended the stream"));
     } catch (error) {
-      // A network that fails may come back; a rule of the host does not change, and neither does what the server is.
+      // A network error may be temporary. A rule of the host and a wrong response are permanent.
       if (error instanceof TypeError) await this.#reconnect(error);
       else await this.#fail(error);
     }
   }
 
-  /** @throws what fetch throws, and an Error for a response that is no event stream */
+  /** @throws what fetch throws, and an Error for a response that is not an event stream */
   async #read(response: Response): Promise<void> {
     const type = (response.headers as unknown as { get(name: string): string | null }).get("content-type") ?? "";
     if (response.status !== 200 || !EVENT_STREAM.test(type)) {
@@ -153,7 +153,7 @@ export class EventSource extends EventTarget {
     });
   }
 
-  /** HTML, "reestablish the connection". */
+  /** Implements "reestablish the connection" (HTML). */
   async #reconnect(error: Error): Promise<void> {
     await this.#inTask(() => {
       this.#readyState = STATES.CONNECTING;
@@ -165,7 +165,7 @@ export class EventSource extends EventTarget {
     });
   }
 
-  /** HTML, "fail the connection". */
+  /** Implements "fail the connection" (HTML). */
   async #fail(error: unknown): Promise<void> {
     await this.#inTask(() => {
       this.#readyState = STATES.CLOSED;
@@ -178,5 +178,5 @@ export class EventSource extends EventTarget {
 
 defineConstants(EventSource, STATES);
 defineInterface("EventSource", EventSource);
-// It cannot be cloned or transferred.
+// An EventSource cannot be cloned or transferred.
 addPlatformType({ owns: isEventSource });

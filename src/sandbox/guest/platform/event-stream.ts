@@ -1,4 +1,4 @@
-// Parses an event stream (HTML, "interpreting an event stream"), which may be cut anywhere into pieces of text.
+// Parses an event stream (HTML, "interpreting an event stream"). Its text may arrive in pieces of any length.
 
 export interface StreamedEvent {
   readonly type: string;
@@ -9,9 +9,9 @@ export interface StreamedEvent {
 const LINE_END = /\r\n|\n|\r/g;
 
 export class EventStreamParser {
-  /** The beginning of a line that has not ended yet. */
+  /** Start of a line whose end has not arrived. */
   #line = "";
-  /** The last piece ended with a carriage return: a line feed that follows belongs to it. */
+  /** True if the last piece ended with a carriage return. A following line feed belongs to the same line end. */
   #endsWithReturn = false;
   #type = "";
   #data: string[] = [];
@@ -19,23 +19,23 @@ export class EventStreamParser {
   #lastEventId: string;
   #retryMs: number | undefined;
 
-  /** @param lastEventId of the connection before this one */
+  /** @param lastEventId last event id of the previous connection */
   constructor(lastEventId = "") {
     this.#idBuffer = lastEventId;
     this.#lastEventId = lastEventId;
   }
 
-  /** For the next connection: the id as it was at the last blank line. */
+  /** Event id for the next connection: its value at the last blank line. */
   get lastEventId(): string {
     return this.#lastEventId;
   }
 
-  /** What the stream says last of the time to wait before the next connection, in ms. */
+  /** Delay in ms before the next connection, as last set by the stream. */
   get retryMs(): number | undefined {
     return this.#retryMs;
   }
 
-  /** Returns the events that are whole with this text. What is left at the stream's end is no event. */
+  /** Returns the events that this text completes. An incomplete event at the end of the stream is dropped. */
   push(text: string): StreamedEvent[] {
     if (text === "") return [];
     const events: StreamedEvent[] = [];

@@ -1,4 +1,4 @@
-// Event, CustomEvent and EventTarget (DOM standard, without a tree: an event has one target, and its path is that).
+// Event, CustomEvent and EventTarget (DOM standard). There is no tree: the path of an event is its only target.
 
 import { makeDomException, useChunk } from "../chunk-loader.ts";
 import { now, timeOrigin } from "../coarse-time.ts";
@@ -20,7 +20,7 @@ import { defineInterface } from "./interface.ts";
 
 type Dictionary = { readonly [member: string]: unknown };
 
-/** Web IDL: any object is a dictionary, null and undefined are an empty one. */
+/** Converts to a dictionary (Web IDL): any object is one, null and undefined are an empty one. */
 function toDictionary(value: unknown, what: string): Dictionary {
   if (value === undefined || value === null) return { __proto__: null } as unknown as Dictionary;
   if (typeof value === "object" || typeof value === "function") return value as Dictionary;
@@ -29,7 +29,7 @@ function toDictionary(value: unknown, what: string): Dictionary {
 
 const PHASES = { __proto__: null as never, NONE: 0, CAPTURING_PHASE: 1, AT_TARGET: 2, BUBBLING_PHASE: 3 };
 
-/** What the dispatch does with an event, out of a guest's reach. */
+/** Functions with which dispatch controls an event. A guest cannot reach them. */
 interface EventControl {
   isStopped(event: Event): boolean;
   isStoppedAtOnce(event: Event): boolean;
@@ -40,7 +40,7 @@ interface EventControl {
 }
 let control: EventControl;
 
-/** One function for all events: it cannot be taken from one. */
+/** One getter for all events, so that a guest cannot read it from a single one. */
 let getIsTrusted: (this: Event) => boolean;
 
 export class Event {
@@ -179,7 +179,7 @@ for (let index = 0; index < names.length; index += 1) {
 }
 defineInterface("Event", Event);
 
-/** Runs `algorithm` when the signal aborts; false if it has aborted already. Throws for what is no signal. */
+/** Runs `algorithm` when the signal aborts. Returns false if it has already aborted. Throws if the value is not a signal. */
 type OnAbort = (signal: unknown, algorithm: () => void) => boolean;
 const onAbort: OnAbort = (signal, algorithm) => (useChunk("abort").onAbort as OnAbort)(signal, algorithm);
 
@@ -199,7 +199,7 @@ interface Options extends Dictionary {
   readonly signal?: unknown;
 }
 
-/** An option is an object or, as it once was, `capture` alone. */
+/** Options are an object or, in the legacy form, the value of `capture`. */
 const toOptions = (options: unknown): Options =>
   (typeof options === "object" && options !== null) || typeof options === "function"
     ? (options as Options)
@@ -215,7 +215,7 @@ function requireTwo(what: string, count: number): void {
   if (count < 2) throw new TypeErrorConstructor(`${what} expected a type and a listener`);
 }
 
-/** A listener that throws does not stop the others: its error is reported (DOM, "inner invoke"). */
+/** If a listener throws, the error is reported and the other listeners still run (DOM, "inner invoke"). */
 function callListener(listener: Listener, target: object, event: Event): void {
   try {
     if (typeof listener === "function") ReflectApply(listener, target, [event]);
@@ -227,9 +227,9 @@ function callListener(listener: Listener, target: object, event: Event): void {
 
 let add: (target: EventTarget, type: string, registration: Registration) => void;
 let remove: (target: EventTarget, type: string, listener: Listener | null, capture: boolean) => void;
-/** `shown` is whom listeners see, where that is not the target itself: the global object. */
+/** `shown` is the target that listeners see, if it differs from the real target: the global object. */
 export let dispatch: (target: EventTarget, event: unknown, isTrusted: boolean, shown?: object) => boolean;
-/** The value of an event handler such as `onabort`. */
+/** Returns the value of an event handler such as `onabort`. */
 export let getHandler: (target: EventTarget, type: string) => unknown;
 export let setHandler: (target: EventTarget, type: string, value: unknown) => void;
 /** Tells whether an event of the type would reach a listener. */
@@ -260,7 +260,7 @@ export class EventTarget {
       }
       MapPrototypeSet(target.#listeners, type, kept);
     };
-    /** Those there are now: what is added meanwhile waits for the next event, what is removed is not called. */
+    /** Calls the listeners that exist now. Listeners added meanwhile wait for the next event, and removed ones are not called. */
     const invoke = (target: EventTarget, event: Event, capture: boolean, shown: object): void => {
       if (control.isStopped(event)) return;
       const { type } = event;
@@ -285,7 +285,7 @@ export class EventTarget {
     };
     hasListeners = (target, type) => (MapPrototypeGet(target.#listeners, type)?.length ?? 0) > 0;
     getHandler = (target, type) => MapPrototypeGet(target.#handlers, type)?.value ?? null;
-    // The first value has its place among the listeners; another one takes that place, null gives it up (HTML, "event handlers").
+    // A handler keeps its position among the listeners when its value changes, and loses it when set to null (HTML, "event handlers").
     setHandler = (target, type, value) => {
       const handlers = target.#handlers;
       const known = MapPrototypeGet(handlers, type);
@@ -298,8 +298,8 @@ export class EventTarget {
           value,
           listener: (event: Event): void => {
             if (typeof handler.value !== "function") return;
-            const answer = ReflectApply(handler.value as () => unknown, target, [event]);
-            if (answer === false) event.preventDefault();
+            const result = ReflectApply(handler.value as () => unknown, target, [event]);
+            if (result === false) event.preventDefault();
           },
         };
         MapPrototypeSet(handlers, type, handler);

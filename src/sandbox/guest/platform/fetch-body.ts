@@ -1,17 +1,17 @@
-// The body of a request or a response: bytes that are known, or come. It becomes a stream only when somebody asks for one.
+// The body of a request or a response, whose bytes are known or still arriving. A stream is created only when a reader needs one.
 import { concat, isDisturbed, type Stream, streams } from "./fetch-platform.ts";
 import type { ReadableByteStreamController } from "./streams.ts";
 
-/** Where bytes come from that are not known yet. One `next` at a time. */
+/** A source of bytes that are still arriving. Only one `next` may be pending. */
 export interface BodySource {
-  /** Undefined at the end. */
+  /** Resolves with undefined at the end. */
   next(): Promise<Uint8Array | undefined>;
-  /** The same at once, where no promise need be asked: its look for a `then` is the guest's to answer. */
+  /** Synchronous `next`. It avoids a promise, because resolving one looks up `then`, which the guest can observe. */
   nextNow?(): Uint8Array | undefined;
   cancel(reason: unknown): Promise<void> | void;
 }
 
-/** Hands out copies: streams take the buffers that are put into them. */
+/** Returns copies of the parts: streams take ownership of the buffers that are put into them. */
 function sourceOfParts(parts: readonly Uint8Array[]): BodySource {
   let index = 0;
   const nextNow = (): Uint8Array | undefined => {
@@ -35,7 +35,7 @@ function sourceOfStream(stream: Stream): BodySource {
     next: async () => {
       const { done, value } = await reader.read();
       if (done) return undefined;
-      // The chunk is its maker's; what is read here is the reader's.
+      // The chunk belongs to the creator of the stream, so the reader receives a copy.
       if (value instanceof Uint8Array) return value.slice();
       const problem = new TypeError(`Expected the chunks of a body to be Uint8Arrays, got ${typeof value}`);
       reader.cancel(problem).catch(() => {});
@@ -47,7 +47,7 @@ function sourceOfStream(stream: Stream): BodySource {
 
 declare function structuredClone(value: unknown): Uint8Array;
 
-/** A tee of such a stream copies its chunks by itself. */
+/** Tells whether the stream accepts bytes only. The tee of such a stream copies its chunks. */
 function takesBytesOnly(stream: Stream): boolean {
   try {
     stream.getReader({ mode: "byob" }).releaseLock();
@@ -57,7 +57,7 @@ function takesBytesOnly(stream: Stream): boolean {
   }
 }
 
-/** The standard's tee for a clone's branch: its chunks share nothing with the other's. */
+/** Wraps a branch of a tee for a clone, so that its chunks share no memory with the other branch (Fetch standard). */
 function cloningChunks(branch: Stream): Stream {
   const reader = branch.getReader();
   return new (streams().ReadableStream)<Uint8Array>(
@@ -77,7 +77,7 @@ function cloningChunks(branch: Stream): Stream {
 }
 
 export class Body {
-  /** All of it, where that is known; shared by clones, so never handed out itself. */
+  /** All bytes, if they are known. Clones share them, so they are never handed out themselves. */
   readonly parts: readonly Uint8Array[] | undefined;
   #source: BodySource | undefined;
   #stream: Stream | undefined;
@@ -102,7 +102,7 @@ export class Body {
     return new Body(undefined, undefined, stream);
   }
 
-  /** Read from or cancelled: `bodyUsed`. */
+  /** `bodyUsed`: true once the body was read from or cancelled. */
   get isUsed(): boolean {
     return this.#isUsed || (this.#stream !== undefined && isDisturbed(this.#stream));
   }
@@ -119,7 +119,7 @@ export class Body {
   #makeStream(): Stream {
     const source = this.#source as BodySource;
     if (this.#isUsed) {
-      // Taken already, and so is its stream: locked, and at its end.
+      // The body has already been taken, so its stream is locked and at its end.
       const stream = new (streams().ReadableStream)(emptySource, NO_QUEUE);
       stream
         .getReader()
@@ -135,7 +135,7 @@ export class Body {
         },
         pull: async (controller: ReadableByteStreamController) => {
           let bytes: Uint8Array | undefined;
-          // A stream of bytes takes no empty chunks.
+          // A byte stream does not accept empty chunks.
           do bytes = source.nextNow === undefined ? await source.next() : source.nextNow();
           while (bytes?.byteLength === 0);
           if (bytes !== undefined) controller.enqueue(bytes);
@@ -151,24 +151,24 @@ export class Body {
   }
 
   /**
-   * Takes the bytes for good.
-   * @throws {TypeError} when somebody has them already
+   * Takes the bytes permanently.
+   * @throws {TypeError} when the body has already been taken
    */
   take(what: string): BodySource {
-    if (this.isUnusable) throw new TypeError(`${what}: the body has been used already, or is locked by a reader`);
+    if (this.isUnusable) throw new TypeError(`${what}: the body has already been used, or is locked by a reader`);
     this.#isUsed = true;
     if (this.#stream !== undefined) return sourceOfStream(this.#stream);
     return this.#source as BodySource;
   }
 
-  /** What was behind this body goes on in the one that is returned. */
+  /** Moves the contents to a new body, which is returned. */
   moved(what: string): Body {
     const { parts } = this;
     const source = this.take(what);
     return parts === undefined ? Body.ofSource(source) : Body.ofParts(parts);
   }
 
-  /** The caller has checked that the body is usable. */
+  /** The caller must check first that the body is usable. */
   clone(): Body {
     if (this.parts !== undefined) return Body.ofParts(this.parts);
     const [mine, theirs] = this.stream.tee();
@@ -176,7 +176,7 @@ export class Body {
     return Body.ofStream(takesBytesOnly(this.stream) ? theirs : cloningChunks(theirs));
   }
 
-  /** Whoever reads the stream is told. Those who read without one are told by the source. */
+  /** Reports an error to readers of the stream. The source reports it to readers without a stream. */
   fail(reason: unknown): void {
     this.#controller?.error(reason);
   }

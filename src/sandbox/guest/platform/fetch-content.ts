@@ -1,6 +1,7 @@
-// What a body is made of, by the type of the value given, and what it is read as: the two ends of the Body mixin.
+// Both ends of the Body mixin: creates a body from a value by its type, and defines the methods that read a body.
 import { Body, type BodySource, readAll } from "./fetch-body.ts";
 import { FormData, formDataEntries, isBlob } from "./fetch-form-data.ts";
+import { type Headers, headerListOf } from "./fetch-headers.ts";
 import { extractMimeType, serializeMimeType } from "./fetch-mime.ts";
 import { encodeMultipart, parseMultipart } from "./fetch-multipart.ts";
 import { type Blob, blobs, type Stream, streams, urls } from "./fetch-platform.ts";
@@ -11,7 +12,7 @@ import { bytesOf } from "./webidl.ts";
 
 export interface Extracted {
   readonly body: Body;
-  /** What Content-Type is to say, unless it is stated. */
+  /** Default value of Content-Type. */
   readonly type: string | undefined;
 }
 
@@ -23,7 +24,7 @@ function extractStream(stream: Stream): Extracted {
   return { body, type: undefined };
 }
 
-/** Node's own addition: an async iterable of chunks. */
+/** Extension of Node: the body may be an async iterable of chunks. */
 function extractIterable(iterable: AsyncIterable<unknown>): Extracted {
   const iterator = iterable[Symbol.asyncIterator]();
   const source: BodySource = {
@@ -41,7 +42,7 @@ function extractIterable(iterable: AsyncIterable<unknown>): Extracted {
   return { body: Body.ofSource(source), type: undefined };
 }
 
-/** The standard's "extract", without the null that has no body. */
+/** Implements the standard's "extract a body". The caller handles null, which means no body. */
 export function extractBody(value: unknown): Extracted {
   if (typeof value === "object" && value !== null) {
     const bytes = bytesOf(value);
@@ -64,16 +65,16 @@ export function extractBody(value: unknown): Extracted {
 
 const EMPTY = new Uint8Array(0);
 
-/** The first half of each reading method: throws, or has the body for itself. */
+/** First half of each reading method: takes the body, or throws. */
 async function take(body: Body | null, what: string): Promise<Uint8Array<ArrayBuffer>> {
   return body === null ? EMPTY : await readAll(body.take(what));
 }
 
-export const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body, "text"));
-export const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body, "json")));
+const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body, "text"));
+const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body, "json")));
 
-/** The text as it comes; a character is never in two pieces. */
-export function toTextStream(body: Body | null): ReadableStream<string> {
+/** Streams the decoded text. A character is never split between two pieces. */
+function toTextStream(body: Body | null): ReadableStream<string> {
   const source = body?.take("textStream");
   const decoder = makeDecoder();
   const pull = async (controller: ReadableStreamDefaultController<string>): Promise<void> => {
@@ -89,12 +90,12 @@ export function toTextStream(body: Body | null): ReadableStream<string> {
   return new (streams().ReadableStream)({ pull, cancel: (reason) => source?.cancel(reason) }, { highWaterMark: 0 });
 }
 
-export async function readBytes(body: Body | null): Promise<Uint8Array<ArrayBuffer>> {
+async function readBytes(body: Body | null): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = await take(body, "bytes");
   return bytes === EMPTY ? new Uint8Array(0) : bytes;
 }
 
-export async function readBlob(body: Body | null, contentType: () => string | null): Promise<Blob> {
+async function readBlob(body: Body | null, contentType: () => string | null): Promise<Blob> {
   const bytes = await take(body, "blob");
   const type = extractMimeType(contentType());
   return new (blobs().Blob)([bytes], { type: type === undefined ? "" : serializeMimeType(type) });
@@ -106,7 +107,7 @@ function parseUrlEncoded(text: string): FormData {
   return form;
 }
 
-export async function readFormData(body: Body | null, contentType: () => string | null): Promise<FormData> {
+async function readFormData(body: Body | null, contentType: () => string | null): Promise<FormData> {
   const bytes = await take(body, "formData");
   const type = extractMimeType(contentType());
   if (type?.essence === "multipart/form-data") return parseMultipart(bytes, type.parameters.get("boundary"));
@@ -114,4 +115,51 @@ export async function readFormData(body: Body | null, contentType: () => string 
     return parseUrlEncoded(decodeUtf8(bytes, { keepsMark: true }));
   const got = type === undefined ? "no type" : type.essence;
   throw new TypeError(`formData: expected multipart/form-data or application/x-www-form-urlencoded, got ${got}`);
+}
+
+/** The reading methods of Request and Response (Fetch standard, "Body mixin"). */
+export interface BodyMembers {
+  arrayBuffer(): Promise<ArrayBuffer>;
+  blob(): Promise<Blob>;
+  bytes(): Promise<Uint8Array>;
+  formData(): Promise<FormData>;
+  json(): Promise<unknown>;
+  text(): Promise<string>;
+  textStream(): ReadableStream<string>;
+}
+
+/**
+ * Defines the reading methods on the prototype of Request or Response.
+ * @param stateOf returns the body and headers of an object; throws a TypeError for an object of another class
+ */
+export function defineBodyMembers<Owner extends object>(
+  prototype: Owner,
+  stateOf: (owner: Owner) => { readonly body: Body | null; readonly headers: Headers },
+): void {
+  const members: BodyMembers & ThisType<Owner> = {
+    async arrayBuffer() {
+      return (await readBytes(stateOf(this).body)).buffer;
+    },
+    async blob() {
+      const { body, headers } = stateOf(this);
+      return await readBlob(body, () => headerListOf(headers).get("content-type"));
+    },
+    async bytes() {
+      return await readBytes(stateOf(this).body);
+    },
+    async formData() {
+      const { body, headers } = stateOf(this);
+      return await readFormData(body, () => headerListOf(headers).get("content-type"));
+    },
+    async json() {
+      return await readJson(stateOf(this).body);
+    },
+    async text() {
+      return await readText(stateOf(this).body);
+    },
+    textStream() {
+      return toTextStream(stateOf(this).body);
+    },
+  };
+  Object.defineProperties(prototype, Object.getOwnPropertyDescriptors(members));
 }

@@ -1,10 +1,10 @@
-// data: URLs (Fetch standard, "data: URL processor"): an answer without asking anybody.
+// Parses data: URLs (Fetch standard, "data: URL processor"), which need no request.
 import { type MimeType, parseMimeType, serializeMimeType } from "./fetch-mime.ts";
 import { fromBase64 } from "./fetch-platform.ts";
 import { decodeUtf8, encodeUtf8 } from "./fetch-utf8.ts";
 
 export interface DataUrl {
-  /** The whole type, as Content-Type says it. */
+  /** The complete MIME type, as in Content-Type. */
   readonly type: string;
   readonly bytes: Uint8Array;
 }
@@ -24,7 +24,7 @@ function percentDecode(text: string): Uint8Array {
   return output.subarray(0, length);
 }
 
-/** Forgiving base64: white space is nothing, padding may be left out. */
+/** Decodes forgiving base64: white space is ignored, and padding is optional. */
 function decodeBase64(text: string): Uint8Array {
   return fromBase64(text.replace(/[\t\n\f\r ]/g, ""));
 }
@@ -32,22 +32,22 @@ function decodeBase64(text: string): Uint8Array {
 const BASE64_MARK = /; *base64$/i;
 const DEFAULT_TYPE: MimeType = { essence: "text/plain", parameters: new Map([["charset", "US-ASCII"]]) };
 
-/** @throws {TypeError} for one that is malformed */
+/** @throws {TypeError} for a malformed URL */
 export function readDataUrl(href: string): DataUrl {
   const hash = href.indexOf("#");
   const input = href.slice("data:".length, hash < 0 ? undefined : hash);
   const comma = input.indexOf(",");
   if (comma < 0) throw new TypeError("Expected a comma in a data: URL");
-  let stated = input.slice(0, comma).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "");
+  let type = input.slice(0, comma).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "");
   let bytes = percentDecode(input.slice(comma + 1));
-  if (BASE64_MARK.test(stated)) {
+  if (BASE64_MARK.test(type)) {
     try {
       bytes = decodeBase64(decodeUtf8(bytes));
     } catch (cause) {
-      throw new TypeError("Expected base64 in a data: URL that says so", { cause });
+      throw new TypeError("Expected valid base64 in a data: URL marked as base64", { cause });
     }
-    stated = stated.replace(BASE64_MARK, "");
+    type = type.replace(BASE64_MARK, "");
   }
-  if (stated.startsWith(";")) stated = `text/plain${stated}`;
-  return { type: serializeMimeType(parseMimeType(stated) ?? DEFAULT_TYPE), bytes };
+  if (type.startsWith(";")) type = `text/plain${type}`;
+  return { type: serializeMimeType(parseMimeType(type) ?? DEFAULT_TYPE), bytes };
 }

@@ -1,4 +1,4 @@
-// One request over the `fetch` capability and its response: both bodies as they come, and the end of it by whoever ends it first.
+// Sends one request over the `fetch` capability and receives its response. Both bodies are streamed, and either side can end the exchange.
 import type { FetchChannel } from "../fetch-channel.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
 import { headerListOf } from "./fetch-headers.ts";
@@ -7,9 +7,9 @@ import { ReadAhead } from "./fetch-read-ahead.ts";
 import type { RequestState, Signal } from "./fetch-request.ts";
 import { isNullBodyStatus, makeResponse, type Response, type ResponseHead } from "./fetch-response.ts";
 
-/** A longer body goes in pieces, even if it is known: one message holds only so much. */
+/** Larger bodies are sent in pieces even if they are known, because the size of a message is limited. */
 const WHOLE_BODY_BYTES = 4 * 1024 * 1024;
-/** In base64 still a message that the host reads at once. */
+/** Size of a piece. In base64 it still is a message that the host parses at once. */
 const PIECE_BYTES = 64 * 1024;
 
 interface HostHead extends ResponseHead {
@@ -17,20 +17,21 @@ interface HostHead extends ResponseHead {
 }
 type HostChunk = { readonly base64: string } | { readonly done: true };
 
-/** What the host puts before the words for a failure. */
+/** Prefix of the host's message for a network failure. */
 const PREFIX = "The exchange failed: ";
 
 /**
- * A failure of the network is what Node makes of one: a TypeError whose cause has the code, `ECONNREFUSED` for one. Its message says why, too.
- * A refusal stays what it is.
+ * Turns a network failure into Node's error: a TypeError whose cause has the code, such as `ECONNREFUSED`. The message also contains the
+ * reason. An error of the host's policy is returned unchanged.
  */
 function toFetchError(error: unknown, message: string): unknown {
-  const { code, networkCode, message: said } = (error ?? {}) as Partial<Record<string, unknown>>;
+  const { code, networkCode, message: hostMessage } = (error ?? {}) as Partial<Record<string, unknown>>;
   if (code !== "TOOL_FAILED") return error;
-  if (typeof networkCode !== "string" || typeof said !== "string") return new TypeError(message, { cause: error });
-  const words = said.startsWith(PREFIX) ? said.slice(PREFIX.length) : said;
-  const cause = Object.assign(new Error(words), { code: networkCode });
-  return new TypeError(`${message}: ${words} (${networkCode})`, { cause });
+  if (typeof networkCode !== "string" || typeof hostMessage !== "string")
+    return new TypeError(message, { cause: error });
+  const reason = hostMessage.startsWith(PREFIX) ? hostMessage.slice(PREFIX.length) : hostMessage;
+  const cause = Object.assign(new Error(reason), { code: networkCode });
+  return new TypeError(`${message}: ${reason} (${networkCode})`, { cause });
 }
 
 type WireBody = null | { readonly base64: string } | { readonly stream: true };
@@ -42,7 +43,7 @@ function toWireBody(body: Body | null): WireBody {
   return { base64: toBase64(body.parts.length === 1 ? (body.parts[0] as Uint8Array) : concat(body.parts)) };
 }
 
-/** What the standard has every request say. */
+/** Headers that the standard adds to every request. */
 const DEFAULT_HEADERS = [
   ["accept", "*/*"],
   ["accept-language", "*"],
@@ -59,12 +60,12 @@ export class Exchange {
   readonly #signal: Signal | undefined;
   readonly #onAbort = (): void => this.#abort(this.#signal?.reason);
   #isOver = false;
-  /** Rejects what the guest waits for just now: the head, then a chunk. */
+  /** Rejects the pending promise of the guest: for the head, then for a chunk. */
   #rejectWaiting: ((reason: unknown) => void) | undefined;
   #upload: BodySource | undefined;
   #ahead: ReadAhead | undefined;
   #download: Body | undefined;
-  /** Why there will be no more chunks. */
+  /** Reason why no more chunks will arrive. */
   #failure: { readonly reason: unknown } | undefined;
 
   constructor(channel: FetchChannel, request: RequestState) {
@@ -81,7 +82,7 @@ export class Exchange {
     this.#signal?.addEventListener("abort", this.#onAbort);
     const hash = url.href.indexOf("#");
     try {
-      const asked = this.#ask({
+      const response = this.#ask({
         op: "request",
         method,
         url: hash < 0 ? url.href : url.href.slice(0, hash),
@@ -90,7 +91,7 @@ export class Exchange {
         redirect,
       });
       if (this.#upload !== undefined) void this.#sendBody(this.#upload);
-      return this.#respond((await this.#wait(asked)) as HostHead);
+      return this.#respond((await this.#wait(response)) as HostHead);
     } catch (error) {
       this.#finish();
       throw toFetchError(error, "fetch failed");
@@ -101,11 +102,11 @@ export class Exchange {
     return this.#channel.ask({ ...message, id: this.#channel.id });
   }
 
-  /** What is asked, or the exchange's end if that comes first. */
-  #wait(asked: Promise<unknown>): Promise<unknown> {
+  /** Waits for a response of the host, or for the end of the exchange if that comes first. */
+  #wait(response: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#rejectWaiting = reject;
-      asked.then(resolve, reject);
+      response.then(resolve, reject);
     });
   }
 
@@ -141,7 +142,7 @@ export class Exchange {
       try {
         bytes = await source.next();
       } catch (error) {
-        // The tool's own stream has failed: nobody else knows.
+        // The tool's own stream has failed, and no other component knows.
         this.#stop(new TypeError("fetch failed", { cause: error }));
         return;
       }
@@ -151,7 +152,7 @@ export class Exchange {
     this.#upload = undefined;
   }
 
-  /** False where the host takes no more: as long as it has not answered, that is its answer. */
+  /** Returns false if the host accepts no more data. Its response follows. */
   async #write(bytes: Uint8Array | undefined): Promise<boolean> {
     try {
       if (bytes === undefined) await this.#ask({ op: "end" });
@@ -173,7 +174,7 @@ export class Exchange {
     this.#stop(reason);
   }
 
-  /** Ends it from this side: whoever waits is told why, and the host lets go. */
+  /** Ends the exchange from this side: pending promises reject with the reason, and the host releases the request. */
   #stop(reason: unknown): void {
     if (this.#isOver) return;
     this.#finish();

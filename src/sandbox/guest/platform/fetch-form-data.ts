@@ -6,14 +6,14 @@ import { defineInterface, requireArguments } from "./webidl.ts";
 
 export type FormDataEntry = Pair<string | File>;
 
-/** A Blob or File, told by its tag first: asking the chunk itself would load it. */
+/** Tells whether a value is a Blob or a File. The tag is checked first, because the check itself loads a platform module. */
 export function isBlob(value: unknown): value is Blob {
   if (typeof value !== "object" || value === null) return false;
   const tag = tagOf(value);
   return (tag === "Blob" || tag === "File") && blobs().isBlob(value);
 }
 
-/** "Create an entry". */
+/** Implements "create an entry". */
 function toEntryValue(value: unknown, filename: string | undefined): string | File {
   if (!isBlob(value)) return toUsvString(value);
   const { File, isFile } = blobs();
@@ -28,12 +28,12 @@ function toEntry(what: string, args: EntryArguments): FormDataEntry {
   requireArguments(what, 2, args.length);
   const [name, value, filename] = args;
   if (args.length > 2 && filename !== undefined && !isBlob(value)) {
-    throw new TypeError(`${what}: expected a Blob beside a file name, got ${typeof value}`);
+    throw new TypeError(`${what}: expected a Blob with a file name, got ${typeof value}`);
   }
   return [toUsvString(name), toEntryValue(value, filename === undefined ? undefined : toUsvString(filename))];
 }
 
-/** The entries themselves, in their order; undefined for what is no FormData. */
+/** Returns the entries in order, or undefined if the value is not a FormData object. */
 export let formDataEntries: (value: object) => FormDataEntry[] | undefined;
 
 export class FormData {
@@ -44,7 +44,8 @@ export class FormData {
   }
 
   constructor(form: unknown = undefined) {
-    if (form !== undefined) throw new TypeError("FormData: expected no argument, since there are no forms here");
+    if (form !== undefined)
+      throw new TypeError("FormData: expected no argument, because the sandbox has no HTML forms");
   }
 
   append(...args: EntryArguments): void {

@@ -1,4 +1,4 @@
-// Headers (Fetch standard, 5.1), and the list of headers behind it.
+// Headers (Fetch standard, 5.1) and the header list that stores them.
 import { showAs } from "./fetch-inspect.ts";
 import { forEachPair, makePairIterators, type Pair, toByteString } from "./fetch-webidl.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
@@ -12,12 +12,12 @@ const SPACE_AROUND = /^[\t\n\r ]+|[\t\n\r ]+$/g;
 const FORBIDDEN_IN_VALUE = /[\0\n\r]/;
 
 interface Header {
-  /** As it was first written: the wire keeps its case. */
+  /** Name as first written. Its case is kept for the wire. */
   readonly name: string;
   readonly values: string[];
 }
 
-/** Names without regard to case, values in the order in which they came. */
+/** A list with case-insensitive names. The values of a name keep their order. */
 export class HeaderList {
   readonly #headers = new Map<string, Header>();
   #sorted: readonly HeaderPair[] | undefined;
@@ -60,12 +60,12 @@ export class HeaderList {
     return [...(this.#headers.get("set-cookie")?.values ?? [])];
   }
 
-  /** Each value by itself, as it goes over the wire. */
+  /** Returns each value separately, as it is sent. */
   pairs(): HeaderPair[] {
     return [...this.#headers.values()].flatMap(({ name, values }) => values.map((value): HeaderPair => [name, value]));
   }
 
-  /** "Sort and combine": what iteration shows. */
+  /** Implements "sort and combine", the order of iteration. */
   sorted(): readonly HeaderPair[] {
     this.#sorted ??= [...this.#headers.keys()].sort().flatMap((key): HeaderPair[] => {
       const values = this.#headers.get(key)?.values ?? [];
@@ -79,10 +79,10 @@ export class HeaderList {
   }
 }
 
-/** Request headers that only a browser sets may be set here, as in Node: what may leave is the host's to say. */
+/** Request headers that browsers control are allowed, as in Node. The host decides which headers are sent. */
 export type HeadersGuard = "none" | "immutable";
 
-/** A header as the standard wants it, or a TypeError. */
+/** Returns a valid header name, or throws a TypeError. */
 function checkedName(name: unknown, what: string): string {
   const text = toByteString(name, what);
   if (!isToken(text)) throw new TypeError(`${what}: expected a header name, got "${text.slice(0, 100)}"`);
@@ -118,7 +118,7 @@ function recordOf(source: object): Map<string, string> {
   return record;
 }
 
-/** HeadersInit: a sequence of pairs, or a record. */
+/** Reads HeadersInit: a sequence of pairs, or a record. */
 function pairsOfInit(init: unknown): Iterable<Pair<unknown>> {
   if ((typeof init !== "object" && typeof init !== "function") || init === null) {
     throw new TypeError(
@@ -127,10 +127,10 @@ function pairsOfInit(init: unknown): Iterable<Pair<unknown>> {
   }
   const iterate: unknown = (init as { readonly [Symbol.iterator]?: unknown })[Symbol.iterator];
   if (iterate === undefined || iterate === null) return recordOf(init);
-  // As they were written: iteration would show the names in lower case.
+  // Names keep their case: iterating would return them in lower case.
   if (iterate === Headers.prototype.entries && isHeaders(init)) return headerListOf(init).pairs();
   if (typeof iterate !== "function") throw new TypeError("Headers: expected the iterator to be a function");
-  // The list is read whole first: converted before anything of it is taken.
+  // The whole sequence is read before any item is used.
   const sequence = { [Symbol.iterator]: () => Reflect.apply(iterate, init, []) as Iterator<unknown> };
   return [...pairsOfSequence(sequence)].map(([name, value]) => [
     toByteString(name, "Headers"),
@@ -138,12 +138,12 @@ function pairsOfInit(init: unknown): Iterable<Pair<unknown>> {
   ]);
 }
 
-/** The list of a Headers object. */
+/** Returns the list of a Headers object. */
 export let headerListOf: (headers: Headers) => HeaderList;
-/** A Headers object over a list that exists. */
+/** Creates a Headers object for an existing list. */
 export let makeHeaders: (list: HeaderList, guard?: HeadersGuard) => Headers;
 export let isHeaders: (value: object) => value is Headers;
-/** With the guard of the other. */
+/** Copies a Headers object together with its guard. */
 export let copyHeaders: (headers: Headers) => Headers;
 
 export class Headers {

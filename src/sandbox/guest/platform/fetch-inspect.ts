@@ -1,9 +1,9 @@
-// How the console shows fetch's objects: as Node does, by the symbol under which any object may say so.
+// Formats the objects of fetch for the console as Node does, through the symbol of custom inspection functions.
 const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
 
 type Inspect = (value: unknown, options: unknown) => string;
 
-/** @param fieldsOf throws for an object of another class, as the prototype itself is */
+/** @param fieldsOf returns the fields to show; throws for objects of another class, such as the prototype itself */
 export function showAs<Owner extends object>(
   name: string,
   made: { readonly prototype: Owner },
@@ -19,7 +19,7 @@ export function showAs<Owner extends object>(
   Object.defineProperty(made.prototype, CUSTOM, { value: show, writable: true, configurable: true });
 }
 
-/** The values of getters. */
+/** Returns the values of getters as an object. */
 export function pickFields<Owner extends object>(owner: Owner, names: readonly (keyof Owner)[]): object {
   return Object.fromEntries(names.map((name) => [name, owner[name]]));
 }

@@ -1,4 +1,4 @@
-// MIME types as the MIME Sniffing standard reads and writes them, and the one that a list of headers states.
+// Parses and serializes MIME types (MIME Sniffing standard), and extracts the type of a header list.
 import { isToken } from "./fetch-headers.ts";
 
 export interface MimeType {
@@ -11,7 +11,7 @@ const SPACE_AROUND = /^[\t\n\r ]+|[\t\n\r ]+$/g;
 const trim = (text: string): string => text.replace(SPACE_AROUND, "");
 const QUOTED_CODE_POINTS = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** A quoted string from its opening quote on: what it says, and where it ends. */
+/** Reads a quoted string that starts at its opening quote. Returns its value and its end. */
 function readQuoted(input: string, start: number): { readonly value: string; readonly end: number } {
   let value = "";
   let index = start + 1;
@@ -73,7 +73,7 @@ export function serializeMimeType({ essence, parameters }: MimeType): string {
   return text;
 }
 
-/** "Get, decode, and split": at the commas outside of quotes. */
+/** "Get, decode, and split": splits at commas outside quotes. */
 function splitAtCommas(text: string): string[] {
   const values: string[] = [];
   let start = 0;
@@ -88,7 +88,7 @@ function splitAtCommas(text: string): string[] {
   return values;
 }
 
-/** "Extract a MIME type": the last valid one wins, with the charset of those before it where the essence is the same. */
+/** "Extract a MIME type": the last valid one wins, and takes the charset of an earlier one with the same essence. */
 export function extractMimeType(contentType: string | null): MimeType | undefined {
   if (contentType === null) return undefined;
   let found: MimeType | undefined;

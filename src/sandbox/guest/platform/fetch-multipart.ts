@@ -1,4 +1,4 @@
-// multipart/form-data, written and read (HTML, "multipart/form-data encoding algorithm"; Fetch, "multipart/form-data parser").
+// Writes and parses multipart/form-data (HTML, "multipart/form-data encoding algorithm"; Fetch, "multipart/form-data parser").
 import { FormData, type FormDataEntry } from "./fetch-form-data.ts";
 import { isToken } from "./fetch-headers.ts";
 import { extractMimeType, serializeMimeType } from "./fetch-mime.ts";
@@ -9,7 +9,7 @@ const toCrlf = (text: string): string => text.replace(/\r\n|\r|\n/g, "\r\n");
 const escapeQuoted = (text: string): string =>
   text.replaceAll("\n", "%0A").replaceAll("\r", "%0D").replaceAll('"', "%22");
 
-/** Unguessable enough that no value has it by accident. */
+/** Returns a random boundary, so that no value contains it by accident. */
 function makeBoundary(): string {
   let digits = "";
   while (digits.length < 32)
@@ -24,7 +24,7 @@ export interface EncodedForm {
   readonly boundary: string;
 }
 
-/** The bytes of files are not copied. */
+/** Encodes entries without copying the bytes of files. */
 export function encodeMultipart(entries: readonly FormDataEntry[]): EncodedForm {
   const boundary = makeBoundary();
   const parts: Uint8Array[] = [];
@@ -47,17 +47,17 @@ export function encodeMultipart(entries: readonly FormDataEntry[]): EncodedForm 
 const CR = 13;
 const LF = 10;
 
-/** Where `wanted` begins at or after `from`; below 0 if nowhere. */
-function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
-  const first = wanted[0] as number;
+/** Returns the index of `pattern` at or after `from`, or a negative number. */
+function indexOfBytes(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
+  const first = pattern[0] as number;
   for (let at = bytes.indexOf(first, from); at >= 0; at = bytes.indexOf(first, at + 1)) {
-    if (startsWith(bytes, wanted, at)) return at;
+    if (startsWith(bytes, pattern, at)) return at;
   }
   return -1;
 }
 
-function startsWith(bytes: Uint8Array, wanted: Uint8Array, at: number): boolean {
-  for (let index = 0; index < wanted.length; index += 1) if (bytes[at + index] !== wanted[index]) return false;
+function startsWith(bytes: Uint8Array, pattern: Uint8Array, at: number): boolean {
+  for (let index = 0; index < pattern.length; index += 1) if (bytes[at + index] !== pattern[index]) return false;
   return true;
 }
 
@@ -66,14 +66,14 @@ const isLineEnd = (bytes: Uint8Array, at: number): boolean => bytes[at] === CR &
 const malformed = (problem: string): TypeError =>
   new TypeError(`formData: the body is not multipart/form-data: ${problem}`);
 
-/** Spaces and tabs that may stand after a delimiter. */
+/** Skips spaces and tabs after a delimiter. */
 function skipPadding(bytes: Uint8Array, from: number): number {
   let at = from;
   while (bytes[at] === 32 || bytes[at] === 9) at += 1;
   return at;
 }
 
-/** One byte, one character. */
+/** Decodes each byte as one character. */
 function isomorphic(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);
@@ -84,7 +84,7 @@ interface PartHead {
   readonly name: string;
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
-  /** Where the part's contents begin. */
+  /** Offset of the part's contents. */
   readonly end: number;
 }
 
@@ -108,7 +108,7 @@ function readDisposition(line: Uint8Array): { readonly name: string; readonly fi
   return { name: found[1] as string, filename };
 }
 
-/** A part's header lines, up to the empty one. */
+/** Reads the header lines of a part, up to the empty line. */
 function readHead(bytes: Uint8Array, from: number): PartHead {
   let disposition: ReturnType<typeof readDisposition> | undefined;
   const contentTypes: string[] = [];
@@ -137,14 +137,14 @@ function typeOfFile(contentType: string | undefined): string {
   return type === undefined ? "" : serializeMimeType(type);
 }
 
-/** @throws {TypeError} for a body that is malformed */
+/** @throws {TypeError} for a malformed body */
 export function parseMultipart(bytes: Uint8Array, boundary: string | undefined): FormData {
-  if (boundary === undefined || boundary === "") throw malformed("its type states no boundary");
+  if (boundary === undefined || boundary === "") throw malformed("its Content-Type has no boundary");
   const delimiter = encodeUtf8(`--${boundary}`);
   const nextDelimiter = concat([new Uint8Array([CR, LF]), delimiter]);
   const form = new FormData();
   let at = 0;
-  // Some senders begin with empty lines.
+  // Some senders start with empty lines.
   while (isLineEnd(bytes, at)) at += 2;
   if (!startsWith(bytes, delimiter, at)) throw malformed("it does not begin with its boundary");
   at += delimiter.length;
@@ -155,7 +155,7 @@ export function parseMultipart(bytes: Uint8Array, boundary: string | undefined):
     if (!isLineEnd(bytes, at)) throw malformed("a boundary is not at the end of its line");
     if (isLast) return form;
     const head = readHead(bytes, at + 2);
-    // An empty part's delimiter begins with the line end that ends its head.
+    // The delimiter of an empty part starts with the line end that closes its head.
     const end = indexOfBytes(bytes, nextDelimiter, head.end - 2);
     if (end < 0) throw malformed("it does not end with its boundary");
     const contents = bytes.subarray(head.end, Math.max(end, head.end));

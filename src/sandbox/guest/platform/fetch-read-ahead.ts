@@ -1,5 +1,5 @@
-// Reads a response's body a little before anybody asks: a short one is soon over, whether its reader comes or not, and the host's
-// connection is free again. A tool that only looks at the status would else keep one for each response.
+// Reads the start of a response body before the tool does. A short body is then complete even if it is never read, and the host's
+// connection is free again. Otherwise a tool that only checks the status would keep one connection per response.
 import type { BodySource } from "./fetch-body.ts";
 
 const AHEAD_BYTES = 64 * 1024;
@@ -13,7 +13,7 @@ export class ReadAhead implements BodySource {
   #failure: { readonly reason: unknown } | undefined;
   #filling: Promise<void> | undefined;
 
-  /** @param check throws when nobody may read any more */
+  /** @param check throws when the body must not be read any more */
   constructor(source: BodySource, check: () => void) {
     this.#source = source;
     this.#check = check;
@@ -36,7 +36,7 @@ export class ReadAhead implements BodySource {
     return this.#source.cancel(reason);
   }
 
-  /** What has been read is worth nothing any more. */
+  /** Discards what was read ahead, and fails later reads. */
   fail(reason: unknown): void {
     this.#drop();
     this.#failure = { reason };
@@ -47,7 +47,7 @@ export class ReadAhead implements BodySource {
     this.#bytes = 0;
   }
 
-  /** One chunk; and another, as long as there is room. Never rejects. */
+  /** Reads one chunk, and further ones while there is room. Never rejects. */
   #fill(): Promise<void> {
     if (this.#isEnded || this.#failure !== undefined || this.#bytes >= AHEAD_BYTES) return Promise.resolve();
     this.#filling ??= this.#readOne().finally(() => {

@@ -1,14 +1,12 @@
-// Request (Fetch standard, 5.4). What only a browser acts on (mode, credentials, cache …) is kept, checked and told, and no more.
+// Request (Fetch standard, 5.4). Options for browsers only (mode, credentials, cache …) are validated, stored and reported without effect.
 
 import type { Body } from "./fetch-body.ts";
-import { extractBody, readBlob, readBytes, readFormData, readJson, readText, toTextStream } from "./fetch-content.ts";
-import type { FormData } from "./fetch-form-data.ts";
+import { type BodyMembers, defineBodyMembers, extractBody } from "./fetch-content.ts";
 import { copyHeaders, Headers, headerListOf, isToken } from "./fetch-headers.ts";
 import { pickFields, showAs } from "./fetch-inspect.ts";
-import type { Blob, Stream } from "./fetch-platform.ts";
+import type { Stream } from "./fetch-platform.ts";
 import { type ParsedUrl, parseUrl } from "./fetch-url.ts";
 import { tagOf, toByteString, toEnum, toUsvString } from "./fetch-webidl.ts";
-import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 export interface Signal {
@@ -52,7 +50,7 @@ export interface RequestState {
   redirect: (typeof REDIRECTS)[number];
   integrity: string;
   keepalive: boolean;
-  /** Whose abort is this request's. */
+  /** The signal whose abort aborts this request. */
   followed: Signal | undefined;
   headers: Headers;
   body: Body | null;
@@ -60,7 +58,7 @@ export interface RequestState {
 
 type Members = { readonly [member: string]: unknown };
 
-/** The members of a RequestInit, converted in the order in which Web IDL reads them: by name. */
+/** Reads and converts the members of a RequestInit in alphabetical order, as Web IDL requires. */
 function readInit(init: unknown) {
   const { body, cache, credentials, duplex, headers, integrity, keepalive, method, mode, priority, ...rest } =
     pick(init);
@@ -105,13 +103,13 @@ const MEMBERS = [
   "window",
 ] as const;
 
-/** Also those that an object inherits. */
+/** Reads the members of an object, including inherited ones. */
 function pick(init: unknown): Members {
   const source = toDictionary(init, "Request");
   return Object.fromEntries(MEMBERS.map((member) => [member, source[member]]));
 }
 
-/** Undefined where none is given, null where none is wanted. */
+/** Returns undefined if no signal is given, and null if none is wanted. */
 function toSignal(value: unknown): Signal | null | undefined {
   if (value === undefined || value === null) return value;
   if (typeof value === "object" && tagOf(value) === "AbortSignal" && value instanceof AbortSignal) return value;
@@ -149,10 +147,10 @@ function freshState(url: ParsedUrl): RequestState {
   };
 }
 
-/** Everything but headers and body. */
+/** Applies all members except headers and body. */
 function applyInit(state: RequestState, init: RequestInit): void {
   if (init.window !== undefined && init.window !== null) throw new TypeError("Request: expected window to be null");
-  if (init.mode === "navigate") throw new TypeError('Request: the mode "navigate" is a browser\'s own');
+  if (init.mode === "navigate") throw new TypeError('Request: the mode "navigate" is for browsers only');
   if (init.referrer !== undefined) state.referrer = toReferrer(init.referrer);
   state.referrerPolicy = init.referrerPolicy ?? state.referrerPolicy;
   state.mode = init.mode ?? state.mode;
@@ -171,7 +169,7 @@ function applyInit(state: RequestState, init: RequestInit): void {
   }
 }
 
-/** The body that the init gives, or the one that another request has had. */
+/** Uses the body of the init, or the body of the request that is copied. */
 function applyBody(state: RequestState, init: RequestInit, inherited: Body | null): void {
   const isGiven = init.body !== undefined && init.body !== null;
   if ((isGiven || inherited !== null) && (state.method === "GET" || state.method === "HEAD")) {
@@ -194,6 +192,8 @@ function applyBody(state: RequestState, init: RequestInit, inherited: Body | nul
 export let requestState: (request: Request) => RequestState;
 export let isRequest: (value: object) => boolean;
 
+export interface Request extends BodyMembers {}
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: defineBodyMembers() adds these members to the prototype
 export class Request {
   #state: RequestState;
   #signal: Signal | undefined;
@@ -266,7 +266,7 @@ export class Request {
   get isHistoryNavigation(): boolean {
     return this.#state === undefined;
   }
-  /** Made when somebody looks: a request by itself follows the signal that it was given. */
+  /** Created when it is first read. Until then the request uses the given signal directly. */
   get signal(): Signal {
     const { followed } = this.#state;
     this.#signal ??= followed === undefined ? new AbortController().signal : AbortSignal.any([followed]);
@@ -285,39 +285,16 @@ export class Request {
   clone(): Request {
     const state = this.#state;
     if (state.body?.isUnusable) {
-      throw new TypeError("Request.clone: the body has been used already, or is locked by a reader");
+      throw new TypeError("Request.clone: the body has already been used, or is locked by a reader");
     }
     const cloned = new Request("about:blank");
     const headers = copyHeaders(state.headers);
     cloned.#state = { ...state, headers, body: state.body?.clone() ?? null };
     return cloned;
   }
-
-  async arrayBuffer(): Promise<ArrayBuffer> {
-    return (await readBytes(this.#state.body)).buffer;
-  }
-  async blob(): Promise<Blob> {
-    const { body, headers } = this.#state;
-    return await readBlob(body, () => headerListOf(headers).get("content-type"));
-  }
-  async bytes(): Promise<Uint8Array> {
-    return await readBytes(this.#state.body);
-  }
-  async formData(): Promise<FormData> {
-    const { body, headers } = this.#state;
-    return await readFormData(body, () => headerListOf(headers).get("content-type"));
-  }
-  async json(): Promise<unknown> {
-    return await readJson(this.#state.body);
-  }
-  async text(): Promise<string> {
-    return await readText(this.#state.body);
-  }
-  textStream(): ReadableStream<string> {
-    return toTextStream(this.#state.body);
-  }
 }
 
+defineBodyMembers(Request.prototype, requestState);
 defineInterface("Request", Request);
 const SHOWN = [
   "method",

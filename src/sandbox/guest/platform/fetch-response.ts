@@ -1,34 +1,23 @@
 // Response (Fetch standard, 5.5).
 
 import { Body, readAll } from "./fetch-body.ts";
-import {
-  type Extracted,
-  extractBody,
-  readBlob,
-  readBytes,
-  readFormData,
-  readJson,
-  readText,
-  toTextStream,
-} from "./fetch-content.ts";
-import type { FormData } from "./fetch-form-data.ts";
+import { type BodyMembers, defineBodyMembers, type Extracted, extractBody } from "./fetch-content.ts";
 import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
 import { pickFields, showAs } from "./fetch-inspect.ts";
-import type { Blob, Stream } from "./fetch-platform.ts";
+import type { Stream } from "./fetch-platform.ts";
 import { parseUrl } from "./fetch-url.ts";
 import { encodeUtf8 } from "./fetch-utf8.ts";
 import { toByteString } from "./fetch-webidl.ts";
-import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 const NULL_BODY_STATUSES: readonly number[] = [101, 103, 204, 205, 304];
 const REDIRECT_STATUSES: readonly number[] = [301, 302, 303, 307, 308];
 export const isNullBodyStatus = (status: number): boolean => NULL_BODY_STATUSES.includes(status);
 
-/** Reason-phrase: tabs, spaces, visible characters and the upper half of Latin-1. */
+/** Pattern of a reason-phrase: tabs, spaces, visible characters and the upper half of Latin-1. */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Web IDL's unsigned short: what is no number is 0. */
+/** Converts to Web IDL's unsigned short. A value that is not a number becomes 0. */
 const toUnsignedShort = (value: unknown): number => Math.trunc(Number(value)) & 0xffff;
 
 type ResponseType = "default" | "basic" | "error";
@@ -43,7 +32,7 @@ interface ResponseState {
   readonly body: Body | null;
 }
 
-/** What a host has answered. */
+/** Status and headers that the host has received. */
 export interface ResponseHead {
   readonly status: number;
   readonly statusText: string;
@@ -53,13 +42,14 @@ export interface ResponseHead {
 }
 
 export let isResponse: (value: object) => boolean;
+let responseState: (response: Response) => ResponseState;
 export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
-/** Reads the body to its end, for a look at it before it is the tool's. */
+/** Reads the whole body and passes it to a check before the tool receives the response. */
 export let settleBody: (response: Response, look: (bytes: Uint8Array) => Promise<void>) => Promise<void>;
 
 function initialize(init: unknown, extracted: Extracted | null, type?: string): ResponseState {
   const { headers, status, statusText } = toDictionary(init, "Response");
-  // In the order of their names, as Web IDL reads a dictionary.
+  // Web IDL reads the members of a dictionary in alphabetical order.
   const made = new Headers(headers);
   const code = status === undefined ? 200 : toUnsignedShort(status);
   const phrase = statusText === undefined ? "" : toByteString(statusText, "Response: statusText");
@@ -84,14 +74,17 @@ function initialize(init: unknown, extracted: Extracted | null, type?: string): 
 
 function jsonText(data: unknown): string {
   const text = JSON.stringify(data) as string | undefined;
-  if (text === undefined) throw new TypeError(`Response.json: expected a value that JSON can say, got ${typeof data}`);
+  if (text === undefined) throw new TypeError(`Response.json: expected a JSON value, got ${typeof data}`);
   return text;
 }
 
+export interface Response extends BodyMembers {}
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: defineBodyMembers() adds these members to the prototype
 export class Response {
   #state: ResponseState;
 
   static {
+    responseState = (response) => response.#state;
     isResponse = (value) => #state in value;
     settleBody = async (response, look) => {
       const { body } = response.#state;
@@ -174,38 +167,15 @@ export class Response {
   clone(): Response {
     const { body, headers } = this.#state;
     if (body?.isUnusable)
-      throw new TypeError("Response.clone: the body has been used already, or is locked by a reader");
+      throw new TypeError("Response.clone: the body has already been used, or is locked by a reader");
     const cloned = new Response();
     cloned.#state = { ...this.#state, headers: copyHeaders(headers), body: body?.clone() ?? null };
     return cloned;
   }
-
-  async arrayBuffer(): Promise<ArrayBuffer> {
-    return (await readBytes(this.#state.body)).buffer;
-  }
-  async blob(): Promise<Blob> {
-    const { body, headers } = this.#state;
-    return await readBlob(body, () => headerListOf(headers).get("content-type"));
-  }
-  async bytes(): Promise<Uint8Array> {
-    return await readBytes(this.#state.body);
-  }
-  async formData(): Promise<FormData> {
-    const { body, headers } = this.#state;
-    return await readFormData(body, () => headerListOf(headers).get("content-type"));
-  }
-  async json(): Promise<unknown> {
-    return await readJson(this.#state.body);
-  }
-  async text(): Promise<string> {
-    return await readText(this.#state.body);
-  }
-  textStream(): ReadableStream<string> {
-    return toTextStream(this.#state.body);
-  }
 }
 
+defineBodyMembers(Response.prototype, responseState);
 defineInterface("Response", Response);
-// Without `body`: to show it would make a stream of it.
+// Without `body`, because reading it would create a stream.
 const SHOWN = ["status", "statusText", "headers", "bodyUsed", "ok", "redirected", "type", "url"] as const;
 showAs("Response", Response, (response) => pickFields(response, SHOWN));

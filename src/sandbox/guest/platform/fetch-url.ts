@@ -1,23 +1,23 @@
-// The URL of a request. Most are written as the URL standard would write them, and then its parser need not be loaded.
+// Parses the URL of a request. Most URLs are already in the form that the URL standard serializes, so its parser need not be loaded.
 import { urls } from "./fetch-platform.ts";
 import { toUsvString } from "./fetch-webidl.ts";
 
 export interface ParsedUrl {
   readonly href: string;
-  /** Without its colon. */
+  /** Scheme without the colon. */
   readonly scheme: string;
   readonly hasCredentials: boolean;
 }
 
 /**
- * Left as it is by the parser: a lower-case name that is no address, no port or one that is no scheme's own, and only characters
- * that are never encoded. Dot segments and international names are looked for apart.
+ * Matches URLs that the parser does not change: a lower-case host name that is not an address, no port or a non-default one, and only
+ * characters that are never encoded. {@link NOT_PLAIN} excludes dot segments and international names.
  */
 const PLAIN =
   /^(https?):\/\/(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*(?::(?!80\/|443\/)[1-9]\d{0,3})?\/[\w\-.~!$&()*+,;=:@/%]*(?:\?[\w\-.~!$&()*+,;=:@/%?]*)?$/;
 const NOT_PLAIN = /\/\.|%2e|xn--/i;
 
-/** @throws {TypeError} when it cannot be parsed; relative ones cannot */
+/** @throws {TypeError} when the URL is invalid or relative */
 export function parseUrl(value: unknown): ParsedUrl {
   const text = toUsvString(value);
   const plain = PLAIN.exec(text);

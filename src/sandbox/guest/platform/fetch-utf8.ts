@@ -1,4 +1,4 @@
-// UTF-8 to text and back, for bodies.
+// Encodes and decodes the UTF-8 text of bodies.
 import { TextDecoder, TextEncoder } from "./encoding.ts";
 
 const encoder = new TextEncoder();
@@ -6,9 +6,9 @@ const decoder = new TextDecoder();
 const keepingDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export const encodeUtf8 = (text: string): Uint8Array => encoder.encode(text);
-/** For text that comes in pieces. */
+/** Returns a decoder for text that arrives in pieces. */
 export const makeDecoder = (): InstanceType<typeof TextDecoder> => new TextDecoder();
 
-/** Without a byte order mark, unless it is kept; what is malformed is replaced. */
+/** Removes a byte order mark unless `keepsMark` is set. Malformed bytes become the replacement character. */
 export const decodeUtf8 = (bytes: Uint8Array, { keepsMark = false }: { readonly keepsMark?: boolean } = {}): string =>
   (keepsMark ? keepingDecoder : decoder).decode(bytes);

@@ -1,7 +1,7 @@
-// What the fetch classes need of Web IDL beyond what all chunks do: bytes and words as arguments, iterators over pairs.
+// Web IDL helpers that only the fetch classes need: byte strings, enumerations, and iterators over pairs.
 import { defineInterface, requireArguments } from "./webidl.ts";
 
-/** A string whose units are bytes, as header names and values are. */
+/** Converts to a string whose code units are bytes, as in header names and values. */
 export function toByteString(value: unknown, what: string): string {
   const text = `${value as string}`;
   for (let index = 0; index < text.length; index += 1) {
@@ -13,20 +13,20 @@ export function toByteString(value: unknown, what: string): string {
   return text;
 }
 
-/** A string without lone surrogates. */
+/** Converts to a string without lone surrogates. */
 export const toUsvString = (value: unknown): string => `${value as string}`.toWellFormed();
 
-/** A member of a dictionary that is one of a few words. */
-export function toEnum<Word extends string>(value: unknown, words: readonly Word[], what: string): Word | undefined {
+/** Converts to one of the values of an enumeration. */
+export function toEnum<Word extends string>(value: unknown, allowed: readonly Word[], what: string): Word | undefined {
   if (value === undefined) return undefined;
   const text = `${value as string}`;
-  if (!(words as readonly string[]).includes(text)) {
-    throw new TypeError(`${what}: expected one of ${words.join(", ")}, got "${text.slice(0, 100)}"`);
+  if (!(allowed as readonly string[]).includes(text)) {
+    throw new TypeError(`${what}: expected one of ${allowed.join(", ")}, got "${text.slice(0, 100)}"`);
   }
   return text as Word;
 }
 
-/** The built-in tag of an object, by which a class is recognised before its chunk is loaded. */
+/** Returns the built-in tag of an object, which identifies a class before its platform module is loaded. */
 export const tagOf = (value: object): string => Object.prototype.toString.call(value).slice(8, -1);
 
 export type Pair<Value> = readonly [name: string, value: Value];
@@ -34,9 +34,7 @@ type Kind = "keys" | "values" | "entries";
 
 const IteratorPrototype = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]())) as object;
 
-/**
- * Makes an interface's iterators: each step looks at the pairs as they are then, as the standard says.
- */
+/** Creates the iterators of an interface. Each step reads the current pairs, as the standard requires. */
 export function makePairIterators<Owner, Value>(
   name: string,
   pairsOf: (owner: Owner) => readonly Pair<Value>[],
@@ -63,13 +61,13 @@ export function makePairIterators<Owner, Value>(
   Reflect.deleteProperty(PairIterator.prototype, "constructor");
   Object.setPrototypeOf(PairIterator.prototype, IteratorPrototype);
   return (owner, kind) => {
-    // Throws for an owner of another class.
+    // Throws if the owner is an object of another class.
     pairsOf(owner);
     return new PairIterator(owner, kind) as unknown as IterableIterator<unknown>;
   };
 }
 
-/** `forEach` of an interface that is iterable over pairs. */
+/** Implements `forEach` of an interface that is iterable over pairs. */
 export function forEachPair<Value>(
   what: string,
   pairs: () => readonly Pair<Value>[],

@@ -1,4 +1,4 @@
-// The Fetch standard for a guest: its classes, and `fetch` over the capability of that name. What may leave is the host's to say.
+// The Fetch standard for a guest: its classes, and `fetch` over the capability of that name. The host decides which requests are sent.
 import { openFetchChannel } from "../fetch-channel.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { Body } from "./fetch-body.ts";
@@ -22,19 +22,19 @@ for (const isOurs of [isHeaders, isRequest, isResponse, (value: object) => formD
 
 const failed = (reason: string): TypeError => new TypeError("fetch failed", { cause: new Error(reason) });
 
-function answerDataUrl({ method, url }: RequestState): Response {
+function respondWithDataUrl({ method, url }: RequestState): Response {
   const { type, bytes } = readDataUrl(url.href);
   const body = method === "HEAD" ? null : Body.ofParts([bytes]);
   const headers = [["Content-Type", type]] as const;
   return makeResponse({ status: 200, statusText: "OK", headers, url: url.href, redirected: false }, body);
 }
 
-/** A blob that this tool has made a URL for; the host is not asked. */
-function answerBlobUrl({ method, url }: RequestState): Response {
+/** Responds with a blob of this tool, without a request to the host. */
+function respondWithBlobUrl({ method, url }: RequestState): Response {
   const { blobBytes, resolveObjectURL } = blobs();
   const blob = resolveObjectURL(url.href);
-  if (blob === undefined) throw failed("The URL stands for no blob");
-  if (method !== "GET") throw failed("A blob is there for GET only");
+  if (blob === undefined) throw failed("The URL does not refer to a blob");
+  if (method !== "GET") throw failed("A blob URL supports the method GET only");
   const headers = [
     ["Content-Length", String(blob.size)],
     ["Content-Type", blob.type],
@@ -51,19 +51,19 @@ async function fetchRequest(state: RequestState): Promise<Response> {
   }
   if (url.scheme === "data") {
     try {
-      return answerDataUrl(state);
+      return respondWithDataUrl(state);
     } catch (cause) {
       throw new TypeError("fetch failed", { cause });
     }
   }
-  if (url.scheme === "blob") return answerBlobUrl(state);
+  if (url.scheme === "blob") return respondWithBlobUrl(state);
   if (url.scheme !== "http" && url.scheme !== "https") throw failed(`The scheme ${url.scheme} is not supported`);
   const port = blockedPort(url.href);
-  if (port !== undefined) throw failed(`Port ${port} is another protocol's: the Fetch standard blocks it`);
+  if (port !== undefined) throw failed(`Port ${port} is blocked by the Fetch standard`);
   return await new Exchange(openFetchChannel(), state).run();
 }
 
-/** A response whose bytes must be known before anybody has them. */
+/** Checks the integrity of a response before the tool receives any of its bytes. */
 async function check(response: Response, integrity: string): Promise<Response> {
   await settleBody(response, async (bytes) => {
     if (!(await matchesIntegrity(bytes, integrity))) throw failed("The response does not match the integrity metadata");
@@ -71,7 +71,7 @@ async function check(response: Response, integrity: string): Promise<Response> {
   return response;
 }
 
-/** An exchange belongs to the call in which it begins, and ends with it. */
+/** An exchange belongs to the call in which it starts, and ends with that call. */
 export async function fetch(...args: readonly [input: unknown, init?: unknown]): Promise<Response> {
   const state = requestState(new Request(...args));
   const response = await fetchRequest(state);

@@ -1,4 +1,4 @@
-// What console shows, as Node has it: values by util.inspect, printf's directives, tables.
+// Formatting for console as in Node: values by util.inspect, printf-style directives, and tables.
 import { formatWithOptions, inspect } from "./inspect.ts";
 
 export function format(args: readonly unknown[]): string {
@@ -9,7 +9,7 @@ export function dir(value: unknown, options: unknown): string {
   return inspect(value, { customInspect: false, ...(options as object | undefined) });
 }
 
-/** A cell: one line, and of what is large a hint. */
+/** Formats a table cell as one line. Large objects are abbreviated. */
 function toCell(value: unknown): string {
   const isLarge = typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 2;
   return inspect(value, { depth: isLarge ? -1 : 0, maxArrayLength: 3, breakLength: Number.POSITIVE_INFINITY });
@@ -17,10 +17,10 @@ function toCell(value: unknown): string {
 
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}]|[\u{20000}-\u{3fffd}]/u;
-/** Nothing on a terminal: marks that join what is before them, and what is not to be seen. */
+/** Characters without width on a terminal: combining marks and invisible characters. */
 const NARROW = /[\p{Mn}\p{Me}\p{Cf}\p{Cc}]/u;
 
-/** In columns of a terminal. */
+/** Returns the width in terminal columns. */
 function widthOf(text: string): number {
   let width = 0;
   for (const character of text.normalize("NFC")) {
@@ -31,7 +31,7 @@ function widthOf(text: string): number {
 }
 
 function draw(head: readonly string[], columns: readonly (readonly string[])[]): string {
-  const rows = columns.reduce((most, column) => Math.max(most, column.length), 0);
+  const rows = columns.reduce((longest, column) => Math.max(longest, column.length), 0);
   const widths = columns.map((column, index) => {
     const texts = [head[index], ...column].map((text) => widthOf(text ?? ""));
     return texts.reduce((widest, width) => Math.max(widest, width), 0) + 2;
@@ -46,7 +46,7 @@ function draw(head: readonly string[], columns: readonly (readonly string[])[]):
 
 const ITERATION = "(iteration index)";
 
-/** Maps, sets and their iterators have no keys to make columns of. */
+/** Formats maps, sets and their iterators, which have no keys for columns. */
 function iterationTable(data: object): string | undefined {
   const tag = Object.prototype.toString.call(data);
   const isIterable = Symbol.iterator in data;
@@ -63,7 +63,7 @@ function iterationTable(data: object): string | undefined {
   return draw([ITERATION, "Values"], [index, items.map(toCell)]);
 }
 
-/** Undefined for what is no table but is logged as it is. */
+/** Returns undefined for data that is not tabular, which is logged as it is. */
 export function table(data: unknown, properties: unknown): string | undefined {
   if (properties !== undefined && !Array.isArray(properties)) {
     throw new TypeError("console.table expected a list of columns");

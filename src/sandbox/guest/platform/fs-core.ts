@@ -1,4 +1,4 @@
-// What node:fs does, at once: each function is one of fs's …Sync, on the volume of the call under way.
+// The synchronous functions of node:fs, on the in-memory volume of the current call. node-fs.ts derives the other forms.
 import { callSerial } from "../call-state.ts";
 import { EntryKind, makeStats, type Stats } from "./fs-stats.ts";
 import { checkWritable, type FsNode, fsError, touch, Volume } from "./fs-volume.ts";
@@ -30,7 +30,7 @@ function newVolume(): Volume {
 
 let volume = new Volume();
 let volumeOf = callSerial();
-/** What the tool's top level wrote is there in every call; what a call writes is gone with it. */
+/** Volume with the files that the tool's top level wrote. Each call starts with a copy, which is dropped when the call ends. */
 let loaded: Volume | undefined;
 
 function current(): Volume {
@@ -45,8 +45,8 @@ function current(): Volume {
 }
 
 /**
- * Called by a bundle before its code runs.
- * @param given by path: text, an array with base64, or null for a folder
+ * Adds the data files of packages. A bundle calls this before its code runs.
+ * @param given contents by path: text, an array with base64, or null for a folder
  */
 export function addPackageFiles(given: { readonly [path: string]: string | readonly [base64: string] | null }): void {
   const added = Object.entries(given).map(([path, value]) => {
@@ -108,7 +108,7 @@ interface FlagMeaning {
   readonly exclusive: boolean;
 }
 
-/** Linux's numbers of fs.constants. */
+/** Linux's values of fs.constants. */
 const O = { ACCESS: 3, CREAT: 64, EXCL: 128, TRUNC: 512, APPEND: 1024 } as const;
 
 function readFlag(flag: string | number): FlagMeaning {
@@ -157,7 +157,7 @@ function fileOf(descriptor: unknown, syscall: string): OpenFile {
   return file;
 }
 
-/** Grows a file to twice what is asked for would be quicker, and would break what copies share: files here are small. */
+/** Grows to the exact size. Doubling the size would be faster, but copies of the volume share the bytes, and files here are small. */
 function writeAt(node: FsNode, bytes: Uint8Array, position: number, syscall: string): void {
   const size = Math.max(node.bytes.length, position + bytes.length);
   current().canGrow(size - node.bytes.length, syscall);
@@ -510,7 +510,7 @@ function statOf(path: string, options: Options, syscall: "stat" | "lstat"): Stat
   }
 }
 
-/** The path without links and dots; it exists. */
+/** Resolves links and dot segments of an existing path. */
 function resolveLinks(path: string): string {
   let done: string[] = [];
   const rest = path.split("/").filter((segment) => segment !== "" && segment !== ".");

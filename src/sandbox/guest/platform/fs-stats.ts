@@ -1,9 +1,9 @@
-// fs.Stats of a file in memory.
+// fs.Stats of an in-memory file.
 import type { FsNode } from "./fs-volume.ts";
 
 const TYPE_BITS = { file: 0o100_000, folder: 0o040_000, link: 0o120_000 } as const;
 
-/** What Stats and Dirent tell of an entry. */
+/** The kind of an entry, shared by Stats and Dirent. */
 export class EntryKind {
   readonly #kind: FsNode["kind"];
   constructor(kind: FsNode["kind"]) {

@@ -1,7 +1,7 @@
-// The files of one call, in memory: a tree that begins empty but for /tmp, with a cap on its bytes and its entries. Errors are Node's.
+// The in-memory file system of one call: a tree that starts empty except for /tmp, with limits on its bytes and entries. Errors are Node's.
 import { errno } from "./os-constants.ts";
 
-/** A tool's isolate has a limit of its own; this one answers before it does. */
+/** Smaller than the memory limit of a usual isolate, so that a tool receives ENOSPC before its isolate runs out of memory. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_NODES = 100_000;
 const MAX_LINKS = 40;
@@ -17,13 +17,13 @@ export interface FsNode {
   atimeMs: number;
   ctimeMs: number;
   links: number;
-  /** A file's bytes: never written to in place, so that a copy of the tree may share them. */
+  /** Bytes of a file. They are never modified in place, so copies of the tree can share them. */
   bytes: Uint8Array;
-  /** A folder's entries. */
+  /** Entries of a folder. */
   readonly entries: Map<string, FsNode>;
-  /** What a link points to. */
+  /** Target of a link. */
   readonly target: string;
-  /** Of a package's own files, and the folders that hold them: they are part of the tool's code. */
+  /** True for the files of packages and their folders, which are part of the tool's code. */
   readonly isReadOnly: boolean;
 }
 
@@ -43,8 +43,8 @@ const WORDS: { readonly [code: string]: string } = {
 };
 
 export function fsError(code: string, syscall: string, path?: string, dest?: string): Error {
-  const places = `${path === undefined ? "" : ` '${path}'`}${dest === undefined ? "" : ` -> '${dest}'`}`;
-  const error = new Error(`${code}: ${WORDS[code] ?? "unknown error"}, ${syscall}${places}`);
+  const paths = `${path === undefined ? "" : ` '${path}'`}${dest === undefined ? "" : ` -> '${dest}'`}`;
+  const error = new Error(`${code}: ${WORDS[code] ?? "unknown error"}, ${syscall}${paths}`);
   const details: { [name: string]: unknown } = { errno: -(errno[code] ?? 0), code, syscall };
   if (path !== undefined) details.path = path;
   if (dest !== undefined) details.dest = dest;
@@ -85,8 +85,8 @@ export class Volume {
   }
 
   /**
-   * Adds files that can only be read, with their folders. They do not count against the volume's bytes.
-   * @param files contents by absolute paths; undefined for a folder
+   * Adds read-only files and their folders. They do not count against the byte limit of the volume.
+   * @param files contents by absolute path; undefined for a folder
    */
   addReadOnly(files: Iterable<readonly [path: string, bytes: Uint8Array | undefined]>): void {
     for (const [path, bytes] of files) {
@@ -105,7 +105,7 @@ export class Volume {
     }
   }
 
-  /** Makes an entry where there is none yet. */
+  /** Creates an entry at a path where none exists. */
   add(found: Found, kind: NodeKind, mode: number, syscall: string, path: string, target = ""): FsNode {
     if (this.#nodes >= MAX_NODES) throw fsError("ENOSPC", syscall, path);
     checkWritable(found.parent, syscall, path);
@@ -140,7 +140,7 @@ export class Volume {
     touch(node);
   }
 
-  /** Counts bytes that are about to be there, before they are made. */
+  /** Counts bytes before they are allocated. */
   grow(by: number, syscall: string): void {
     if (this.#bytes + by > MAX_BYTES) throw fsError("ENOSPC", syscall);
     this.#bytes += by;
@@ -150,7 +150,7 @@ export class Volume {
     if (this.#bytes + by > MAX_BYTES) throw fsError("ENOSPC", syscall);
   }
 
-  /** @param path absolute */
+  /** @param path absolute path */
   find(path: string, syscall: string, follow = true): Found {
     let parent = this.root;
     const rest = path.split("/").filter((segment) => segment !== "" && segment !== ".");
@@ -181,7 +181,7 @@ export class Volume {
     return { parent, name, node };
   }
 
-  /** @throws ENOENT where there is nothing */
+  /** @throws ENOENT if nothing exists at the path */
   get(path: string, syscall: string, follow = true): FsNode {
     const { node } = this.find(path, syscall, follow);
     if (node === undefined) throw fsError("ENOENT", syscall, path);

@@ -1,5 +1,5 @@
-// The global object as an EventTarget (ECMA-429): what nobody catches is an event there. It is none to `instanceof`: its prototype is the
-// engine's.
+// The global object as an EventTarget (ECMA-429), which receives an event for each uncaught exception. It is not an `instanceof
+// EventTarget`, because its prototype is the engine's.
 import { onException } from "../report.ts";
 import { dispatch, EventTarget } from "./events.ts";
 import { ErrorEvent } from "./message-event.ts";

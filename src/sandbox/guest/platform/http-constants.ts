@@ -1,4 +1,4 @@
-// What http and https know of the protocol. Data.
+// Status codes and methods of http and https.
 
 const CODES = `
 100 Continue

@@ -1,6 +1,6 @@
-// util.inspect and util.format as Node has them: node-inspect-extracted.
+// util.inspect and util.format as in Node, from node-inspect-extracted.
 
-/** Each a list of what is shown how; `inspect` carries its own settings too. */
+/** The function also has properties: its settings, such as `inspect.custom`. */
 type Inspect = ((value: unknown, options?: object) => string) & { readonly [name: string]: unknown };
 interface Formatting {
   readonly inspect: Inspect;
@@ -9,7 +9,7 @@ interface Formatting {
 }
 declare function require(name: "node-inspect-extracted"): Formatting;
 
-/** The package copies the functions of this object while it loads; a guest has none. */
+/** The package copies the functions of `Atomics` while it loads, and guests have no `Atomics`. */
 const isLacking = !("Atomics" in globalThis);
 if (isLacking) Object.defineProperty(globalThis, "Atomics", { value: {}, configurable: true });
 const formatting = require("node-inspect-extracted");

@@ -1,4 +1,4 @@
-// How a class of the web platform looks (Web IDL): its members are enumerable, and its objects carry its name.
+// Defines a class as a web platform interface (Web IDL): its members are enumerable, and its objects have its name as their tag.
 import { ReflectDefineProperty, ReflectOwnKeys, SymbolToStringTag } from "../primordials.ts";
 
 type Interface = { readonly prototype: object; readonly name: string };
@@ -14,12 +14,12 @@ function makeEnumerable(target: object): void {
   }
 }
 
-/** For classes that nothing of a guest's may have a say in; the others have webidl.ts. */
+/** For classes that a guest must not be able to influence. The others use webidl.ts. */
 export function defineInterface(name: string, made: Interface): void {
   makeEnumerable(made);
   makeEnumerable(made.prototype);
   const descriptor = { __proto__: null, value: name, writable: false, enumerable: false, configurable: true };
   ReflectDefineProperty(made.prototype, SymbolToStringTag, descriptor as PropertyDescriptor);
-  // The build may have given it another one.
+  // The build may have renamed the class.
   if (made.name !== name) ReflectDefineProperty(made, "name", descriptor as PropertyDescriptor);
 }

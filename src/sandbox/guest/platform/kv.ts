@@ -1,4 +1,4 @@
-// ctx.kv, the guest's side: values become text or base64 on their way out, and what they were on their way back.
+// ctx.kv on the guest's side: encodes values as JSON text or base64, and decodes them in the responses of the host.
 import type { KvDeleteOptions, KvEntry, KvListOptions, KvPage, KvSetOptions, KvSetResult, ToolKv } from "../tool.ts";
 import { fromBase64, toBase64 } from "./base64.ts";
 

@@ -1,10 +1,10 @@
-// The encodings from before Unicode, for TextDecoder: @exodus/bytes has their tables in a tenth of the room of others.
+// The legacy encodings of TextDecoder. The tables of @exodus/bytes are a tenth of the size of others.
 import { normalizeEncoding, TextDecoder } from "@exodus/bytes/encoding.js";
 import type { LegacyDecoder } from "./encoding.ts";
 
 export function createLegacyDecoder(label: string, fatal: boolean): LegacyDecoder | undefined {
   const encoding = normalizeEncoding(label);
-  // The standard's own way to refuse an encoding that is not safe to decode.
+  // "replacement" is the standard's label for encodings that are unsafe to decode.
   if (encoding === null || encoding === "replacement") return undefined;
   return new TextDecoder(encoding, { fatal }) as unknown as LegacyDecoder;
 }

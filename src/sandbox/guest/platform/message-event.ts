@@ -1,4 +1,4 @@
-// The events of messages and errors: MessageEvent, ErrorEvent, PromiseRejectionEvent (HTML).
+// The events for messages and errors: MessageEvent, ErrorEvent, PromiseRejectionEvent (HTML).
 import { Event } from "./events.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 

@@ -1,4 +1,4 @@
-// MessageChannel and MessagePort (HTML, "channel messaging"): each message is a copy, and comes in a turn of its own.
+// MessageChannel and MessagePort (HTML, "channel messaging"): each message is a copy and arrives in a separate task.
 
 import { addPlatformType } from "../platform-types.ts";
 import { inContext, queueTask } from "../timers.ts";
@@ -16,13 +16,13 @@ interface Message {
   readonly ports: readonly MessagePort[];
 }
 
-/** One end of a channel. A port that is transferred leaves its end to another one. */
+/** One end of a channel. When a port is transferred, a new port takes over its end. */
 interface End {
   owner: MessagePort | undefined;
   peer: End | undefined;
   isStarted: boolean;
   readonly waiting: Message[];
-  /** In the context that the channel was made in. */
+  /** Delivers messages in the context in which the channel was created. */
   readonly deliver: (end: End) => void;
 }
 
@@ -33,28 +33,28 @@ function deliver(end: End): void {
   if (message !== undefined) dispatch(owner, new MessageEvent("message", message), true);
 }
 
-/** The second argument of `postMessage`: a list, or an object with one. */
+/** Reads the second argument of `postMessage`: a list, or an object with one. */
 function toTransferList(options: unknown): unknown {
   if (options === undefined || options === null) return undefined;
-  if (typeof options !== "object") throw new TypeError("postMessage expected a list of what to transfer");
+  if (typeof options !== "object") throw new TypeError("postMessage expected a list of objects to transfer");
   return Symbol.iterator in options ? options : (options as { readonly transfer?: unknown }).transfer;
 }
 
 const KEY = {};
 let isPort: (value: unknown) => value is MessagePort;
-/** A port for an end that has none, and what takes the end from the one that has it. */
+/** Returns a new port without an end, and a function that moves the end of an existing port to it. */
 let transferPort: (port: MessagePort) => { readonly target: MessagePort; readonly commit: () => void };
 let entangle: (left: MessagePort, right: MessagePort) => void;
 
 export class MessagePort extends EventTarget {
-  /** Undefined once it is transferred. */
+  /** Undefined once the port has been transferred. */
   #end: End | undefined;
 
   static {
     isPort = (value): value is MessagePort => typeof value === "object" && value !== null && #end in value;
     transferPort = (port) => {
       const end = port.#end;
-      if (end === undefined) throw new DOMException("The port has been transferred already", "DataCloneError");
+      if (end === undefined) throw new DOMException("The port has already been transferred", "DataCloneError");
       const target = new MessagePort(KEY);
       const commit = (): void => {
         port.#end = undefined;
@@ -104,7 +104,7 @@ export class MessagePort extends EventTarget {
     if (end === undefined || peer === undefined) return;
     end.peer = undefined;
     peer.peer = undefined;
-    // After what was sent before.
+    // The event follows the messages that were sent before.
     queueTask(() => {
       if (peer.owner !== undefined) dispatch(peer.owner, new Event("close"), true);
     });

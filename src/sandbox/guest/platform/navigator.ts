@@ -1,4 +1,4 @@
-// navigator: what a package looks at to learn where it runs.
+// navigator: packages read it to detect their runtime.
 import { defineInterface } from "./webidl.ts";
 
 const KEY = {};

@@ -1,5 +1,5 @@
-// Agreement on a secret: ECDH, Diffie-Hellman by the groups of RFC 2409 and 3526, and diffieHellman() for keys. Private keys are the guest's
-// own here, as its getPrivateKey() says.
+// Key agreement: ECDH, Diffie-Hellman with the groups of RFC 2409 and 3526, and diffieHellman() for keys. Private keys are in the guest
+// here, because getPrivateKey() returns them.
 import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
 import { Buffer } from "./node-buffer.ts";
@@ -12,7 +12,7 @@ interface Halves {
   readonly publicKey: Uint8Array;
 }
 
-/** The private half's length stands before it, in two bytes. */
+/** Splits a response: two bytes with the length of the private half, the private half, the public half. */
 function split(answer: Uint8Array): Halves {
   const length = (answer[0] as number) + 256 * (answer[1] as number);
   return { privateKey: answer.slice(2, 2 + length), publicKey: answer.slice(2 + length) };
@@ -22,7 +22,7 @@ const noKey = (which: string): Error =>
   nodeError(
     Error,
     `ERR_CRYPTO_ECDH_INVALID_${which === "public" ? "PUBLIC" : "PRIVATE"}_KEY`,
-    `There is no ${which} key yet`,
+    `The ${which} key has not been generated`,
   );
 
 abstract class Agreement {
@@ -95,7 +95,7 @@ export class ECDH extends Agreement {
 
 const groups = new Handles("forgetGroups");
 
-interface GroupFacts {
+interface GroupMetadata {
   readonly handle: number;
   readonly prime: string;
   readonly generator: string;
@@ -103,22 +103,22 @@ interface GroupFacts {
 
 export class DiffieHellmanGroup extends Agreement {
   readonly verifyError = 0;
-  readonly #facts: GroupFacts;
+  readonly #metadata: GroupMetadata;
 
   constructor(group: string) {
     checkString(group, "name");
     super(group);
-    this.#facts = callWorker("openGroup", [group], []) as GroupFacts;
-    groups.add(this.#facts.handle, this);
+    this.#metadata = callWorker("openGroup", [group], []) as GroupMetadata;
+    groups.add(this.#metadata.handle, this);
   }
   getPrime(encoding?: string): unknown {
-    return encode(Buffer.from(this.#facts.prime, "hex"), encoding);
+    return encode(Buffer.from(this.#metadata.prime, "hex"), encoding);
   }
   getGenerator(encoding?: string): unknown {
-    return encode(Buffer.from(this.#facts.generator, "hex"), encoding);
+    return encode(Buffer.from(this.#metadata.generator, "hex"), encoding);
   }
   generateKeys(encoding?: string): unknown {
-    this.keep(split(callWorkerForBytes("groupGenerate", [this.#facts.handle], [])));
+    this.keep(split(callWorkerForBytes("groupGenerate", [this.#metadata.handle], [])));
     return this.getPublicKey(encoding);
   }
   getPublicKey(encoding?: string): unknown {
@@ -126,18 +126,18 @@ export class DiffieHellmanGroup extends Agreement {
   }
   computeSecret(other: Data, inputEncoding?: string, outputEncoding?: string): unknown {
     const bytes = dataBytes(other, "otherPublicKey", inputEncoding);
-    return encode(callWorkerForBytes("groupSecret", [this.#facts.handle], [bytes]), outputEncoding);
+    return encode(callWorkerForBytes("groupSecret", [this.#metadata.handle], [bytes]), outputEncoding);
   }
 }
 
 export const createECDH = (curve: string): ECDH => new ECDH(curve);
 export const getDiffieHellman = (group: string): DiffieHellmanGroup => new DiffieHellmanGroup(group);
 
-/** To check that a number of the guest's is a prime would take seconds that nobody can stop. */
+/** Unsupported: checking that a guest's number is a prime would take seconds and cannot be interrupted. */
 export function createDiffieHellman(): never {
   throw unsupported(
     "crypto.createDiffieHellman()",
-    "getDiffieHellman() has the groups of RFC 3526, createECDH() the curves",
+    "use getDiffieHellman() for the groups of RFC 3526, or createECDH() for curves",
   );
 }
 

@@ -1,4 +1,4 @@
-// node:assert and its strict form. Messages show both values; there is no line-by-line diff.
+// node:assert and its strict form. Messages show both values, without a line-by-line diff.
 import { invalidArgument, nodeError } from "./node-error.ts";
 import { inspect, isDeepLooseEqual, isDeepStrictEqual, isPartialDeepEqual } from "./node-util.ts";
 import { addUnsupported } from "./unsupported-members.ts";
@@ -11,7 +11,7 @@ interface AssertionOptions {
   readonly stackStartFn?: unknown;
 }
 
-/** What is said where the caller gave no message. */
+/** A failed assertion, with the default message. */
 interface Failure extends AssertionOptions {
   readonly text?: string;
 }
@@ -98,10 +98,10 @@ function comparison(operator: string, isRight: (actual: unknown, expected: unkno
 }
 
 const bothNaN = (a: unknown, b: unknown): boolean => Number.isNaN(a) && Number.isNaN(b);
-// biome-ignore lint/suspicious/noDoubleEquals: what assert.equal() is
+// biome-ignore lint/suspicious/noDoubleEquals: assert.equal() is defined by loose equality
 const looselyEqual = (a: unknown, b: unknown): boolean => a == b || bothNaN(a, b);
 
-/** Whether what was thrown is what was expected; throws where it says why it is not. */
+/** Checks that a thrown value matches the expected one. Throws an AssertionError if it does not. */
 function fits(thrown: unknown, expected: unknown, message: unknown, from: Check): void {
   if (expected === undefined) return;
   if (expected instanceof RegExp) {
@@ -110,11 +110,11 @@ function fits(thrown: unknown, expected: unknown, message: unknown, from: Check)
     fail({ actual: thrown, expected, operator: from.name, text }, message, from);
   }
   if (typeof expected === "object" && expected !== null) {
-    const wanted = expected as { readonly [key: string]: unknown };
+    const expectedFields = expected as { readonly [key: string]: unknown };
     const keys = expected instanceof Error ? [...Object.keys(expected), "name", "message"] : Object.keys(expected);
     const got = thrown as { readonly [key: string]: unknown };
     for (const key of keys) {
-      const [a, b] = [got?.[key], wanted[key]];
+      const [a, b] = [got?.[key], expectedFields[key]];
       if (b instanceof RegExp && typeof a === "string" ? b.test(a) : isDeepStrictEqual(a, b)) continue;
       fail({ actual: thrown, expected, operator: from.name }, message, from);
     }
@@ -127,8 +127,8 @@ function fits(thrown: unknown, expected: unknown, message: unknown, from: Check)
   if (Object.getPrototypeOf(expected) === Error || expected === Error || expected.prototype instanceof Error)
     throw thrown;
   if (Reflect.apply(expected, {}, [thrown]) === true) return;
-  const words = 'The validation function is expected to return "true"';
-  fail({ actual: thrown, expected, operator: from.name, text: words }, message, from);
+  const text = 'The validation function is expected to return "true"';
+  fail({ actual: thrown, expected, operator: from.name, text }, message, from);
 }
 
 const splitMessage = (expected: unknown, message: unknown): readonly [unknown, unknown] =>
@@ -238,7 +238,7 @@ const shared = {
   throws,
 };
 
-/** In the strict form the loose names mean the strict checks. */
+/** In the strict form the loose names refer to the strict checks. */
 const strict = Object.assign((...args: readonly unknown[]): void => ok(...args), shared, {
   equal: shared.strictEqual,
   notEqual: shared.notStrictEqual,

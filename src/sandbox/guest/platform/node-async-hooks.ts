@@ -1,4 +1,4 @@
-// node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. How a context follows: async-context.ts.
+// node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. async-context.ts propagates the context.
 
 import { ACTIVATION_EXPORT } from "../../contract/node-builtins.ts";
 import { Activation, type AnyFunction, currentFrame, enterFrame, type Frame, runIn } from "./async-context.ts";
@@ -26,7 +26,7 @@ export class AsyncLocalStorage {
     const frame = currentFrame();
     return frame.has(this) ? frame.get(this) : this.#defaultValue;
   }
-  /** What `run` changes of other storages stays, as in Node. */
+  /** Changes that `run` makes to other storages persist, as in Node. */
   run(store: unknown, run: AnyFunction, ...args: unknown[]): unknown {
     const prior = this.getStore();
     if (Object.is(prior, store)) return Reflect.apply(run, null, args);
@@ -51,7 +51,7 @@ export class AsyncLocalStorage {
       },
     };
   }
-  /** In this context, wherever it is the current one; in others the store stays. */
+  /** Removes the store from the current context. In other contexts it stays. */
   disable(): void {
     currentFrame().delete(this);
   }
@@ -239,7 +239,7 @@ export const builtins = {
     AsyncLocalStorage,
     AsyncResource,
     asyncWrapProviders: {},
-    /** Nothing is told of: there are no such resources here. */
+    /** Hooks are never called, because a guest has no such resources. */
     createHook: (): Hook => hook,
     executionAsyncId: (): number => 1,
     executionAsyncResource: (): object => ({}),

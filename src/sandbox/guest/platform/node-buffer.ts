@@ -45,7 +45,7 @@ function transcode(source: Uint8Array, from: string, to: string): Buffer {
   );
 }
 
-// By its file, as an import would be: loaded when it is first used.
+// Path of an import. The module is loaded at first use.
 declare function require(file: "./blob.ts"): typeof import("./blob.ts");
 
 const buffer = {

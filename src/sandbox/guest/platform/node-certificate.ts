@@ -1,14 +1,14 @@
-// X509Certificate: what is in a certificate, and what it says yes to. The worker reads it.
+// X509Certificate: the fields of a certificate, and its checks. The worker parses it.
 import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 import { CERTIFICATE_FACTS } from "../../protocol/guest-messages.ts";
 import { callWorker } from "./crypto-call.ts";
 import { Buffer } from "./node-buffer.ts";
 import { type Data, dataBytes } from "./node-crypto-data.ts";
-import { type KeyObject, keyHandle, publicKeyOfFacts } from "./node-keys.ts";
+import { type KeyObject, keyHandle, toPublicKeyObject } from "./node-keys.ts";
 
 interface Facts {
   readonly publicKey: KeyObjectFacts;
-  /** Base64. */
+  /** Base64 of the DER encoding. */
   readonly raw: string;
   readonly validFrom: string;
   readonly validTo: string;
@@ -16,20 +16,20 @@ interface Facts {
 }
 
 export class X509Certificate {
-  readonly #facts: Facts;
+  readonly #metadata: Facts;
   readonly #raw: Buffer;
   readonly #publicKey: KeyObject;
 
   constructor(data: Data) {
-    this.#facts = callWorker("readCertificate", [], [dataBytes(data, "buffer")]) as Facts;
-    this.#raw = Buffer.from(this.#facts.raw, "base64");
-    this.#publicKey = publicKeyOfFacts(this.#facts.publicKey);
+    this.#metadata = callWorker("readCertificate", [], [dataBytes(data, "buffer")]) as Facts;
+    this.#raw = Buffer.from(this.#metadata.raw, "base64");
+    this.#publicKey = toPublicKeyObject(this.#metadata.publicKey);
   }
 
   static {
     for (const name of CERTIFICATE_FACTS) {
       const get = function (this: X509Certificate): unknown {
-        return this.#facts[name];
+        return this.#metadata[name];
       };
       Object.defineProperty(X509Certificate.prototype, name, { get, configurable: true });
     }
@@ -42,15 +42,15 @@ export class X509Certificate {
     return this.#raw;
   }
   get validFromDate(): Date {
-    return new Date(this.#facts.validFrom);
+    return new Date(this.#metadata.validFrom);
   }
   get validToDate(): Date {
-    return new Date(this.#facts.validTo);
+    return new Date(this.#metadata.validTo);
   }
 
-  #ask(question: string, subject: string | number | null, other?: X509Certificate): unknown {
+  #ask(field: string, subject: string | number | null, other?: X509Certificate): unknown {
     return (
-      callWorker("askCertificate", [question, subject], other === undefined ? [this.#raw] : [this.#raw, other.#raw]) ??
+      callWorker("askCertificate", [field, subject], other === undefined ? [this.#raw] : [this.#raw, other.#raw]) ??
       undefined
     );
   }

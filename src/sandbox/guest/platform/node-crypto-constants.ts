@@ -1,4 +1,4 @@
-// crypto.constants: what OpenSSL calls its paddings, checks and point formats by.
+// crypto.constants: OpenSSL's numbers of paddings, checks and point formats.
 export const cryptoConstants: { readonly [name: string]: number } = {
   __proto__: null as never,
   DH_CHECK_P_NOT_PRIME: 1,

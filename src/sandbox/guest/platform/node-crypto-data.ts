@@ -1,4 +1,4 @@
-// What the functions of node:crypto take as data, and give: text in an encoding, or bytes.
+// Converts the input and output of the functions of node:crypto: text in an encoding, or bytes.
 import { Buffer } from "./node-buffer.ts";
 import { checkFunction, invalidArgument } from "./node-error.ts";
 
@@ -21,7 +21,7 @@ export const encode = (bytes: Uint8Array, encoding?: string): unknown => {
     : buffer.toString(encoding as "utf8");
 };
 
-/** At once, or to a callback as the last argument. */
+/** Returns the result, or passes it to a callback if the last argument is one. */
 export function maybeLater<Value>(callback: unknown, make: () => Value): Value | undefined {
   if (callback === undefined) return make();
   checkFunction(callback, "callback");

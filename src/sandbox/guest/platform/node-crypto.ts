@@ -1,5 +1,5 @@
-// node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto; keys, signatures,
-// agreement and certificates have files of their own.
+// node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto. Keys, signatures, key
+// agreement and certificates are in separate files.
 
 import { nameClasses } from "./class-names.ts";
 import {
@@ -65,7 +65,7 @@ type Done = (error?: Error | null, data?: unknown) => void;
 
 const toBytes = keyBytes;
 
-/** Both a hash and an HMAC: one after the other with update() and digest(), or a stream. */
+/** A hash or an HMAC, used through update() and digest() or as a stream. */
 class Hash extends Transform {
   readonly #native: NativeHash;
   constructor(native: NativeHash, options?: object) {
@@ -343,7 +343,7 @@ nameClasses({ Hash, KeyObject, X509Certificate });
 addUnsupported(
   crypto,
   "crypto",
-  "the sandbox has no such function; WebCrypto (crypto.subtle) may have it",
+  "use WebCrypto (crypto.subtle) if it has the algorithm",
   "Certificate DiffieHellman argon2 argon2Sync checkPrime checkPrimeSync createMac decapsulate encapsulate generatePrime generatePrimeSync getCipherInfo getMacs parsePKCS12 randomUUIDv7 rng secureHeapUsed setEngine setFips",
 );
 

@@ -1,8 +1,8 @@
-// Errors as Node makes them: of a usual class, with a `code`.
+// Creates errors as Node does: of a built-in class, with a `code`.
 
 type ErrorClass = new (message: string) => Error;
 
-/** An error whose text begins with `TypeError [ERR_X]`, as Node's do. */
+/** Creates an error whose stack starts with `TypeError [ERR_X]`, as in Node. */
 export function nodeError(Base: ErrorClass, code: string, message: string): Error & { readonly code: string } {
   const error = new Base(message);
   const { stack } = error;
@@ -31,7 +31,7 @@ function describe(value: unknown): string {
   return ` Received type ${typeof value} (${typeof value === "bigint" ? `${shown}n` : shown})`;
 }
 
-/** ERR_INVALID_ARG_TYPE. `expected` is what stands after "must be": "of type string". */
+/** Creates an ERR_INVALID_ARG_TYPE. `expected` follows "must be": "of type string". */
 export function invalidArgument(name: string, expected: string, got: unknown): Error {
   const subject = name.includes(".") ? `The "${name}" property` : `The "${name}" argument`;
   return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describe(got)}`);
@@ -45,7 +45,7 @@ export function checkFunction(value: unknown, name: string): asserts value is (.
   if (typeof value !== "function") throw invalidArgument(name, "of type function", value);
 }
 
-/** ERR_OUT_OF_RANGE. */
+/** Creates an ERR_OUT_OF_RANGE. */
 export function outOfRange(name: string, range: string, got: unknown): Error {
   return nodeError(
     RangeError,
@@ -54,7 +54,7 @@ export function outOfRange(name: string, range: string, got: unknown): Error {
   );
 }
 
-/** What a sandbox does not have; it says what to use in its place. */
+/** Creates the error for a feature that the sandbox lacks. `instead` says what to use. */
 export function unsupported(what: string, instead: string): Error {
   return nodeError(Error, "ERR_SANDBOX_UNSUPPORTED", `${what} does not exist in the sandbox: ${instead}`);
 }

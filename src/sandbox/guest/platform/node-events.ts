@@ -1,4 +1,4 @@
-// node:events: EventEmitter with Node's order, errors and capture of rejections, and the functions beside it.
+// node:events: EventEmitter with Node's order, errors and capture of rejections, and the module's functions.
 import { checkFunction, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
 
 type EventName = string | symbol;
@@ -42,7 +42,7 @@ interface EmitterConstructor {
   [name: string]: unknown;
 }
 
-/** A function and not a class: packages call it on objects of their own. */
+/** A function instead of a class: packages call it on their own objects. */
 export const EventEmitter = function EventEmitter(
   this: EventEmitter,
   options?: { readonly captureRejections?: boolean },
@@ -68,10 +68,10 @@ function checkListener(listener: unknown): asserts listener is Listener {
   checkFunction(listener, "listener");
 }
 
-/** A warning of a leak, once per event. */
+/** Warns of a possible leak, once per event. */
 function warnOfMany(emitter: EventEmitter, name: EventName, list: Listener[] & { warned?: boolean }): void {
-  const most = emitter.getMaxListeners();
-  if (most <= 0 || list.length <= most || list.warned) return;
+  const limit = emitter.getMaxListeners();
+  if (limit <= 0 || list.length <= limit || list.warned) return;
   list.warned = true;
   const console = (globalThis as { console?: { warn(text: string): void } }).console;
   console?.warn(
@@ -116,7 +116,7 @@ function throwUnhandled(args: readonly unknown[]): never {
   throw Object.assign(unhandled, { context: error });
 }
 
-/** What a listener's promise rejects with becomes an `error` event, where that was asked for. */
+/** Emits a rejection of a listener's promise as an `error` event if `captureRejections` is set. */
 function capture(emitter: EventEmitter, result: unknown, name: EventName, args: readonly unknown[]): void {
   if (typeof (result as { then?: unknown } | undefined)?.then !== "function") return;
   (result as PromiseLike<unknown>).then(undefined, (error: unknown) => {
@@ -263,7 +263,7 @@ interface WaitOptions {
   readonly close?: readonly EventName[];
 }
 
-/** The arguments of the event's next occurrence. */
+/** Resolves with the arguments of the event's next occurrence. */
 export function once(emitter: unknown, name: EventName, options: WaitOptions = {}): Promise<unknown[]> {
   const { signal } = options;
   return new Promise((resolve, reject) => {
@@ -295,7 +295,7 @@ export function once(emitter: unknown, name: EventName, options: WaitOptions = {
   });
 }
 
-/** The event's occurrences, one after the other, kept until they are asked for. */
+/** Iterates over the occurrences of an event. Occurrences are buffered until they are read. */
 export function on(emitter: unknown, name: EventName, options: WaitOptions = {}): AsyncIterableIterator<unknown[]> {
   const { signal } = options;
   if (signal?.aborted) throw abortError(signal);
@@ -383,7 +383,7 @@ export function listenerCount(emitter: unknown, name: EventName): number {
   return isEmitter(emitter) ? emitter.listenerCount(name) : 0;
 }
 
-/** Its own result takes the listener away again, with `using` or by hand. */
+/** Returns a Disposable that removes the listener. */
 export function addAbortListener(signal: AbortSignalLike, listener: () => void): Disposable {
   if (typeof signal?.addEventListener !== "function")
     throw invalidArgument("signal", "an instance of AbortSignal", signal);
@@ -393,10 +393,10 @@ export function addAbortListener(signal: AbortSignalLike, listener: () => void):
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", listener) };
 }
 
-// By its file, as an import would be: loaded when the first such emitter is made.
+// Path of an import. The module is loaded when the first such emitter is created.
 declare function require(name: "./node-async-hooks.ts"): typeof import("./node-async-hooks.ts");
 
-/** Its listeners run in the context that it was made in. */
+/** Runs its listeners in the context in which it was created. */
 class EventEmitterAsyncResource extends EventEmitter {
   readonly asyncResource: InstanceType<typeof import("./node-async-hooks.ts").AsyncResource>;
 

@@ -1,4 +1,4 @@
-// node:fs and node:fs/promises over the call's volume: one set of functions, at once, by callback and by promise, and streams.
+// node:fs and node:fs/promises over the volume of the call: synchronous, callback and promise forms of the same functions, and streams.
 import { PACKAGE_FILES_EXPORT } from "../../contract/node-builtins.ts";
 import { addPackageFiles, core, Dirent, toPath } from "./fs-core.ts";
 import { Stats } from "./fs-stats.ts";
@@ -15,7 +15,7 @@ declare function queueMicrotask(run: () => void): void;
 
 const call = (run: AnyFunction, args: readonly unknown[]): unknown => Reflect.apply(run, undefined, args);
 
-/** Of read and write, the callback gets the buffer too. */
+/** Functions whose callback also receives the buffer. */
 const givesBuffer: ReadonlySet<string> = new Set(["read", "write"]);
 
 function withCallback(name: string, run: AnyFunction): (...args: unknown[]) => void {
@@ -152,7 +152,7 @@ function closeQuietly(fd: number | null): void {
   try {
     if (fd !== null) core.close(fd);
   } catch {
-    // The call that had opened it is over.
+    // The call that opened the file has ended.
   }
 }
 
@@ -200,20 +200,20 @@ class FileHandle extends EventEmitter {
   }
 }
 
-const refuse = (name: string, instead: string) => (): never => {
+const unsupportedFunction = (name: string, instead: string) => (): never => {
   throw unsupported(`fs.${name}()`, instead);
 };
 
-const WATCH = "nothing but the tool itself changes its files";
+const WATCH = "only the tool itself changes its files";
 const shared = {
   constants: fsConstants,
-  watch: refuse("watch", WATCH),
-  glob: refuse("glob", "list folders with readdir"),
-  opendir: refuse("opendir", "list folders with readdir"),
-  statfs: refuse("statfs", "files are in memory"),
+  watch: unsupportedFunction("watch", WATCH),
+  glob: unsupportedFunction("glob", "list folders with readdir"),
+  opendir: unsupportedFunction("opendir", "list folders with readdir"),
+  statfs: unsupportedFunction("statfs", "files are in memory"),
 };
 
-/** Names by which there is more than one way to one function. */
+/** Functions that have more than one name. */
 const ALIASES = { fchown: core.fdatasync, lchown: core.chown, lutimes: core.utimes, lchmod: core.chmod } as const;
 const functions: { readonly [name: string]: AnyFunction } = { ...core, ...ALIASES };
 
@@ -248,7 +248,7 @@ const fs: { [name: string]: unknown } = {
   FileWriteStream: WriteStream,
   createReadStream: (path: unknown, options?: unknown) => new ReadStream(path, options),
   createWriteStream: (path: unknown, options?: unknown) => new WriteStream(path, options),
-  watchFile: refuse("watchFile", WATCH),
+  watchFile: unsupportedFunction("watchFile", WATCH),
   unwatchFile: (): void => {},
 };
 for (const [name, run] of Object.entries(functions)) {
@@ -256,7 +256,7 @@ for (const [name, run] of Object.entries(functions)) {
   fs[`${name}Sync`] = run;
 }
 const custom = Symbol.for("nodejs.util.promisify.custom");
-/** The one callback of Node's that gets no error. */
+/** The only callback in Node's fs without an error argument. */
 const exists = (path: unknown, callback: (exists: boolean) => void): void => {
   const found = core.exists(path as string);
   queueMicrotask(() => callback(found));
@@ -266,7 +266,7 @@ fs.exists = exists;
 for (const name of ["realpath", "realpathSync"]) Object.assign(fs[name] as object, { native: fs[name] });
 for (const name of ["opendir", "glob", "statfs"]) fs[`${name}Sync`] = fs[name];
 
-const NO_SUCH_FILES = "a tool's files are in memory, and this is not supported for them";
+const NO_SUCH_FILES = "not supported for the in-memory files of a tool";
 addUnsupported(
   fs,
   "fs",

@@ -1,4 +1,4 @@
-// node:http and node:https: what packages read of them while they load. Requests and servers refuse: fetch is what a tool has.
+// node:http and node:https: the members that packages read while they load. Requests and servers throw, because a tool has fetch only.
 
 import { METHODS, STATUS_CODES } from "./http-constants.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
@@ -9,11 +9,11 @@ import { addUnsupported } from "./unsupported-members.ts";
 const USE_FETCH = "a tool has no sockets; use fetch, which the host can grant";
 const NO_SERVER = "a tool cannot listen";
 
-const refuse = (what: string, instead: string) => (): never => {
+const unsupportedFunction = (what: string, instead: string) => (): never => {
   throw unsupported(what, instead);
 };
 
-/** Made for its options alone: nothing ever connects. */
+/** Only its options are used. It never opens a connection. */
 class Agent extends EventEmitter {
   readonly options: object;
   readonly requests = {};
@@ -29,8 +29,8 @@ class Agent extends EventEmitter {
     this.options = { ...options };
     this.keepAlive = options.keepAlive ?? false;
   }
-  createConnection = refuse("http.Agent", USE_FETCH);
-  addRequest = refuse("http.Agent", USE_FETCH);
+  createConnection = unsupportedFunction("http.Agent", USE_FETCH);
+  addRequest = unsupportedFunction("http.Agent", USE_FETCH);
   getName(): string {
     return "";
   }
@@ -97,7 +97,7 @@ class OutgoingMessage extends Writable {
   flushHeaders(): void {}
 }
 
-/** Without a connection: what is written goes nowhere. */
+/** A response without a connection. Data that is written to it is discarded. */
 class ServerResponse extends OutgoingMessage {
   statusCode = 200;
   statusMessage = "";
@@ -163,9 +163,9 @@ const http = {
   Server,
   ServerResponse,
   globalAgent: new Agent({ keepAlive: true }),
-  createServer: refuse("http.createServer()", NO_SERVER),
-  get: refuse("http.get()", USE_FETCH),
-  request: refuse("http.request()", USE_FETCH),
+  createServer: unsupportedFunction("http.createServer()", NO_SERVER),
+  get: unsupportedFunction("http.get()", USE_FETCH),
+  request: unsupportedFunction("http.request()", USE_FETCH),
   setMaxIdleHTTPParsers: (): void => {},
   validateHeaderName,
   validateHeaderValue,
@@ -175,9 +175,9 @@ const https = {
   Agent: SecureAgent,
   Server,
   globalAgent: new SecureAgent({ keepAlive: true }),
-  createServer: refuse("https.createServer()", NO_SERVER),
-  get: refuse("https.get()", USE_FETCH),
-  request: refuse("https.request()", USE_FETCH),
+  createServer: unsupportedFunction("https.createServer()", NO_SERVER),
+  get: unsupportedFunction("https.get()", USE_FETCH),
+  request: unsupportedFunction("https.request()", USE_FETCH),
 };
 
 addUnsupported(http, "http", USE_FETCH, "CloseEvent MessageEvent WebSocket setGlobalProxyFromEnv");
@@ -187,7 +187,7 @@ export const builtins = {
   https,
   _http_agent: { Agent, globalAgent: http.globalAgent },
   _http_client: { ClientRequest },
-  _http_common: { methods: METHODS, CRLF: "\r\n", HTTPParser: refuse("HTTPParser", USE_FETCH), Stream },
+  _http_common: { methods: METHODS, CRLF: "\r\n", HTTPParser: unsupportedFunction("HTTPParser", USE_FETCH), Stream },
   _http_incoming: { IncomingMessage },
   _http_outgoing: { OutgoingMessage, validateHeaderName, validateHeaderValue },
   _http_server: { STATUS_CODES, Server, ServerResponse },

@@ -1,4 +1,4 @@
-// Keys of node:crypto. A secret one is bytes of the guest's; an asymmetric one is a number here, and the key itself is the worker's.
+// Keys of node:crypto. The bytes of a secret key are in the guest. An asymmetric key is in the worker, and the guest has a number for it.
 import type { Failure, KeyFacts, KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 import { handleOf, runJob, toCryptoKey } from "./crypto.ts";
 import { callWorker, callWorkerForBytes, toNodeError } from "./crypto-call.ts";
@@ -28,7 +28,7 @@ interface ExportOptions {
 }
 
 const TOKEN = Symbol("KeyObject");
-/** About what a key takes in the worker, so that V8 looks for those that nobody holds. */
+/** Approximate size of a key in the worker. The guest's object takes the same size, so that V8 collects unreferenced keys. */
 const KEY_BYTES = 8_192;
 const handles = new Handles("forgetKeyObjects");
 
@@ -51,14 +51,14 @@ export class KeyObject {
     return callWorker("equalKeyObjects", [keyHandle(this), keyHandle(other)], []) as boolean;
   }
 
-  /** As `subtle.importKey` takes algorithm, extractable and usages. */
+  /** Takes algorithm, extractable and usages like `subtle.importKey`. */
   toCryptoKey(algorithm: unknown, extractable: boolean, usages: readonly string[]): unknown {
     const isSecret = this instanceof SecretKeyObject;
     const handle = isSecret ? secretHandle(bytesOf(this)) : keyHandle(this);
     const args = [handle, toWireAlgorithm(algorithm), extractable === true, [...usages]];
-    const facts = callWorker("cryptoKeyOf", args, []) as KeyFacts;
+    const metadata = callWorker("cryptoKeyOf", args, []) as KeyFacts;
     if (isSecret) callWorker("forgetKeyObjects", [[handle]], []);
-    return toCryptoKey(facts);
+    return toCryptoKey(metadata);
   }
 
   static from(key: unknown): KeyObject {
@@ -72,7 +72,7 @@ export class KeyObject {
 }
 Object.defineProperty(KeyObject.prototype, Symbol.toStringTag, { value: "KeyObject", configurable: true });
 
-/** As text, or with the members that importing a key reads. */
+/** Returns the algorithm as text, or with the members that importing a key reads. */
 function toWireAlgorithm(algorithm: unknown): unknown {
   if (typeof algorithm !== "object" || algorithm === null) return `${algorithm as string}`;
   const { name, hash, namedCurve, length } = algorithm as { readonly [member: string]: unknown };
@@ -105,28 +105,28 @@ class SecretKeyObject extends KeyObject {
   }
 }
 
-let factsOf: (key: KeyObject) => KeyObjectFacts | undefined;
+let metadataOf: (key: KeyObject) => KeyObjectFacts | undefined;
 
 abstract class AsymmetricKeyObject extends KeyObject {
-  readonly #facts: KeyObjectFacts;
+  readonly #metadata: KeyObjectFacts;
   readonly #weight = new ArrayBuffer(KEY_BYTES);
 
-  constructor(facts: KeyObjectFacts) {
-    super(TOKEN, facts.type);
-    this.#facts = facts;
-    handles.add(facts.handle, this);
+  constructor(metadata: KeyObjectFacts) {
+    super(TOKEN, metadata.type);
+    this.#metadata = metadata;
+    handles.add(metadata.handle, this);
   }
 
   static {
-    factsOf = (key) => (#facts in key && key.#weight !== undefined ? key.#facts : undefined);
+    metadataOf = (key) => (#metadata in key && key.#weight !== undefined ? key.#metadata : undefined);
   }
 
   get asymmetricKeyType(): string | undefined {
-    return this.#facts.asymmetricKeyType;
+    return this.#metadata.asymmetricKeyType;
   }
 
   get asymmetricKeyDetails(): object {
-    const { publicExponent, ...details } = this.#facts.details;
+    const { publicExponent, ...details } = this.#metadata.details;
     return publicExponent === undefined ? details : { ...details, publicExponent: BigInt(publicExponent as string) };
   }
 
@@ -137,8 +137,8 @@ abstract class AsymmetricKeyObject extends KeyObject {
 class PublicKeyObject extends AsymmetricKeyObject {}
 class PrivateKeyObject extends AsymmetricKeyObject {}
 
-const toKeyObject = (facts: KeyObjectFacts): KeyObject =>
-  facts.type === "private" ? new PrivateKeyObject(facts) : new PublicKeyObject(facts);
+const toKeyObject = (metadata: KeyObjectFacts): KeyObject =>
+  metadata.type === "private" ? new PrivateKeyObject(metadata) : new PublicKeyObject(metadata);
 
 function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportOptions): unknown {
   if (format !== "pem" && format !== "der" && format !== "jwk") {
@@ -151,17 +151,17 @@ function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportO
     : callWorker("exportKeyObject", args, secret);
 }
 
-/** @throws TypeError for a secret key */
+/** @throws {TypeError} for a secret key */
 export function keyHandle(key: KeyObject): number {
-  const facts = factsOf(key);
-  if (facts === undefined) {
+  const metadata = metadataOf(key);
+  if (metadata === undefined) {
     const message = `Invalid key object type ${key.type}, expected private or public.`;
     throw nodeError(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", message);
   }
-  return facts.handle;
+  return metadata.handle;
 }
 
-/** Bytes of a secret key, or of what is data; an HMAC's or a cipher's key. */
+/** Returns the bytes of a secret key or of data, for the key of an HMAC or a cipher. */
 export function keyBytes(key: unknown, name: string, encoding?: string): Uint8Array {
   if (key instanceof SecretKeyObject) return bytesOf(key);
   if (handleOf(key) !== undefined) return bytesOf(KeyObject.from(key));
@@ -202,7 +202,7 @@ const isInput = (value: unknown): value is KeyInput =>
   !(value instanceof KeyObject) &&
   handleOf(value) === undefined;
 
-/** What any function of node:crypto takes as a key, made into one. */
+/** Converts a key argument of any function of node:crypto to a KeyObject. */
 function toKey(kind: "private" | "public", given: unknown): KeyObject {
   const input: KeyInput = isInput(given) ? given : { key: given };
   if (input.key instanceof KeyObject) return input.key;
@@ -212,7 +212,7 @@ function toKey(kind: "private" | "public", given: unknown): KeyObject {
 
 export const toPrivateKey = (given: unknown): KeyObject => ofType(toKey("private", given), "private");
 
-/** A private one is as good: its public half is used. */
+/** Also accepts a private key, whose public half is used. */
 export function toPublicKey(given: unknown): KeyObject {
   const key = toKey("public", given);
   if (key.type === "secret") return ofType(key, "public");
@@ -240,14 +240,14 @@ export function createPublicKey(given: unknown): KeyObject {
   return toKeyObject(callWorker("publicKeyObject", [keyHandle(key)], []) as KeyObjectFacts);
 }
 
-export const publicKeyOfFacts = (facts: KeyObjectFacts): KeyObject => toKeyObject(facts);
+export const toPublicKeyObject = (metadata: KeyObjectFacts): KeyObject => toKeyObject(metadata);
 
 interface PairOptions {
   readonly publicKeyEncoding?: ExportOptions;
   readonly privateKeyEncoding?: ExportOptions;
   readonly [option: string]: unknown;
 }
-interface PairFacts {
+interface PairMetadata {
   readonly publicKey: KeyObjectFacts;
   readonly privateKey: KeyObjectFacts;
 }
@@ -256,7 +256,7 @@ interface Pair {
   readonly privateKey: unknown;
 }
 
-/** Whose names the worker knows; `hash` and `mgf1Hash` are what the others were called. */
+/** Converts the options to the worker's names. `hash` and `mgf1Hash` are deprecated names in Node. */
 function pairRequest(type: unknown, options: PairOptions): [string, object] {
   checkString(type, "type");
   const {
@@ -272,16 +272,16 @@ function pairRequest(type: unknown, options: PairOptions): [string, object] {
     throw nodeError(
       Error,
       "ERR_SANDBOX_UNSUPPORTED",
-      "Diffie-Hellman keys are made of a group in the sandbox: state group",
+      "set the option group: the sandbox generates Diffie-Hellman keys from a named group only",
     );
   }
   const renamed = { hashAlgorithm: hash, mgf1HashAlgorithm: mgf1Hash, group: groupName };
-  const stated = Object.entries({ ...renamed, ...rest }).filter(([, value]) => value !== undefined);
-  return [type, Object.fromEntries(stated)];
+  const defined = Object.entries({ ...renamed, ...rest }).filter(([, value]) => value !== undefined);
+  return [type, Object.fromEntries(defined)];
 }
 
-function toPair(facts: PairFacts, { publicKeyEncoding, privateKeyEncoding }: PairOptions): Pair {
-  const [publicKey, privateKey] = [toKeyObject(facts.publicKey), toKeyObject(facts.privateKey)];
+function toPair(metadata: PairMetadata, { publicKeyEncoding, privateKeyEncoding }: PairOptions): Pair {
+  const [publicKey, privateKey] = [toKeyObject(metadata.publicKey), toKeyObject(metadata.privateKey)];
   return {
     publicKey: publicKeyEncoding === undefined ? publicKey : exportKey(publicKey, publicKeyEncoding),
     privateKey: privateKeyEncoding === undefined ? privateKey : exportKey(privateKey, privateKeyEncoding),
@@ -289,14 +289,14 @@ function toPair(facts: PairFacts, { publicKeyEncoding, privateKeyEncoding }: Pai
 }
 
 export function generateKeyPairSync(type: string, options: PairOptions = {}): Pair {
-  return toPair(callWorker("generateKeyObjects", pairRequest(type, options), []) as PairFacts, options);
+  return toPair(callWorker("generateKeyObjects", pairRequest(type, options), []) as PairMetadata, options);
 }
 
 async function generatePair(type: string, options: PairOptions): Promise<Pair> {
   const text = JSON.stringify({ method: "generateKeyPair", args: pairRequest(type, options) });
   try {
-    const { answer } = await runJob({ text, buffers: [] });
-    return toPair((answer as unknown as { readonly value: PairFacts }).value, options);
+    const { response } = await runJob({ text, buffers: [] });
+    return toPair((response as unknown as { readonly value: PairMetadata }).value, options);
   } catch (thrown) {
     const { name, message, code } = thrown as Failure;
     throw toNodeError({ ok: false, name, message, ...(typeof code === "string" ? { code } : {}) });

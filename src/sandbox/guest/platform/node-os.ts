@@ -1,4 +1,4 @@
-// node:os and other small modules that tell of the machine: harmless constants. Nothing here is the host's.
+// node:os and other small modules that describe the machine. They return harmless constants, never information on the host.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
 import { useBuiltin } from "../chunk-loader.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
@@ -33,7 +33,7 @@ const os = {
   version: (): string => "",
 };
 
-const refusal = (what: string, instead: string) =>
+const unsupportedClass = (what: string, instead: string) =>
   class {
     constructor() {
       throw unsupported(what, instead);
@@ -43,13 +43,13 @@ const refusal = (what: string, instead: string) =>
 const NO_TERMINAL = "a tool has no terminal";
 const tty = {
   isatty: (): boolean => false,
-  ReadStream: refusal("tty.ReadStream", NO_TERMINAL),
-  WriteStream: refusal("tty.WriteStream", NO_TERMINAL),
+  ReadStream: unsupportedClass("tty.ReadStream", NO_TERMINAL),
+  WriteStream: unsupportedClass("tty.WriteStream", NO_TERMINAL),
 };
 
 const web = globalThis as unknown as { readonly [name: string]: unknown };
 
-/** The platform's own classes where it has them. */
+/** The platform's own classes, where it has them. */
 const perfHooks = Object.defineProperties(
   {
     constants: {},
@@ -72,20 +72,20 @@ interface FileSystem {
   readFileSync(path: string, encoding: "utf8"): string;
 }
 
-/** The folder of a module, from its path or its file: URL. */
+/** Returns the folder of a module, given its path or its file: URL. */
 function folderOf(from: unknown): string {
   const path = String(from).replace(/^file:\/\//, "");
   return decodeURI(path.slice(0, path.lastIndexOf("/") + 1));
 }
 
-/** Built-ins by name, and JSON files of the bundle's packages by a relative path: whatever else a bundle needs is in it. */
+/** Loads built-ins by name, and JSON files of the bundle's packages by relative path. All other modules are bundled. */
 function createRequire(from?: unknown): (id: string) => unknown {
   const fs = (): FileSystem => useBuiltin("node-fs", "fs") as FileSystem;
   const notFound = (id: string): Error =>
     nodeError(
       Error,
       "MODULE_NOT_FOUND",
-      `Cannot find module '${id}': a tool's modules are bundled ahead, by import or require() with a constant path`,
+      `Cannot find module '${id}': modules are bundled at build time; use import or require() with a constant path`,
     );
   const findFile = (id: string): string | undefined => {
     const path = `${folderOf(from)}${id}`;
@@ -126,14 +126,14 @@ class Module {
     return undefined;
   }
   static register(): never {
-    throw unsupported("module.register()", "a tool's modules are bundled ahead");
+    throw unsupported("module.register()", "modules are bundled at build time");
   }
   static _load(): never {
-    throw unsupported("module._load()", "a tool's modules are bundled ahead");
+    throw unsupported("module._load()", "modules are bundled at build time");
   }
 }
 
-/** Over streams of the caller's; without them, the global one's methods. */
+/** Writes to the caller's streams. Without streams it has the methods of the global console. */
 class Console {
   constructor(options: {
     readonly stdout?: { write(text: string): void };
@@ -185,19 +185,19 @@ const consoleModule = Object.defineProperties(
 addUnsupported(
   perfHooks,
   "perf_hooks",
-  "a tool's performance is not measured this way",
+  "use performance.now() and user timing",
   "Performance PerformanceObserverEntryList PerformanceResourceTiming createHistogram createSlidingWindowHistogram importHistogram",
 );
 addUnsupported(
   Module,
   "module",
-  "a tool's modules are bundled ahead",
+  "modules are bundled at build time",
   "SourceMap enableCompileCache findPackageJSON flushCompileCache getCompileCacheDir getSourceMapsSupport registerHooks runMain setSourceMapsSupport stripTypeScriptTypes wrap",
 );
 addUnsupported(
   consoleModule,
   "console",
-  "the sandbox has no such function",
+  "the sandbox does not support it",
   "context createTask profile profileEnd timeStamp",
 );
 

@@ -1,4 +1,4 @@
-// node:path, posix and win32: one set of functions over how a platform spells separators and roots.
+// node:path, posix and win32: one implementation, parameterized with the separators and roots of a platform.
 
 interface ParsedPath {
   readonly root: string;
@@ -12,9 +12,9 @@ interface Flavour {
   readonly separator: string;
   readonly delimiter: string;
   readonly isSeparator: (character: string | undefined) => boolean;
-  /** What stands before a path's first segment: `device` names a drive or a share. */
+  /** Returns the part of a path before its first segment. `device` names a drive or a share. */
   readonly rootOf: (path: string) => { readonly device: string; readonly slash: string; readonly length: number };
-  /** Whether two segments are the same. */
+  /** Normalizes a segment for comparison. */
   readonly fold: (text: string) => string;
 }
 
@@ -56,7 +56,7 @@ const split = (path: string, { isSeparator }: Flavour): string[] => {
   return segments;
 };
 
-/** Takes out "." and "..", as far as there is something to climb out of. */
+/** Removes "." segments, and ".." segments together with their parents. */
 function collapse(segments: readonly string[], isAbsolute: boolean): string[] {
   const kept: string[] = [];
   for (const segment of segments) {
@@ -68,7 +68,7 @@ function collapse(segments: readonly string[], isAbsolute: boolean): string[] {
   return kept;
 }
 
-/** Where the last segment begins and ends, past the root and without trailing separators. */
+/** Returns the start and end of the last segment, without the root and trailing separators. */
 function lastSegment(path: string, flavour: Flavour): readonly [from: number, to: number] {
   const { length } = flavour.rootOf(path);
   let to = path.length;
@@ -78,7 +78,7 @@ function lastSegment(path: string, flavour: Flavour): readonly [from: number, to
   return [from, to];
 }
 
-/** The dot before the extension, or -1: a name's first character begins none. */
+/** Returns the index of the dot before the extension, or -1. A leading dot does not start an extension. */
 function dotOf(base: string): number {
   const dot = base.lastIndexOf(".");
   return dot <= 0 || base === ".." ? -1 : dot;
@@ -157,7 +157,7 @@ function makePath(flavour: Flavour) {
     return end === 0 ? "." : path.slice(0, Math.max(end, rootEnd(path, length)));
   }
 
-  /** Node's posix keeps two slashes of "//a". */
+  /** Node's posix.dirname keeps both slashes of "//a". */
   function rootEnd(path: string, length: number): number {
     return separator === "/" && length === 1 && path[1] === "/" && lastSegment(path, flavour)[0] === 2 ? 2 : length;
   }
@@ -220,7 +220,7 @@ function makePath(flavour: Flavour) {
   };
 }
 
-/** `**`, `*`, `?`, sets and braces, of a whole path. */
+/** Compiles a glob for a whole path: `**`, `*`, `?`, character sets and braces. */
 function globToRegExp(pattern: string, { separator }: Flavour): RegExp {
   checkString(pattern, "pattern");
   const edge = separator === "/" ? "/" : "[\\\\/]";

@@ -1,5 +1,5 @@
-// node:process: harmless, and no Node: `env` is empty, and it tells nothing of the host. The versions are empty strings: packages read them
-// while they load, and one that looks for Node does not find it.
+// node:process: `env` is empty, and nothing discloses the host. The versions are empty strings: packages read them while they load, and a
+// package that detects Node by them does not find it.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
 import { useBuiltin } from "../chunk-loader.ts";
 import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
@@ -7,7 +7,7 @@ import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
 interface Emitter {
   readonly [method: string]: (...args: unknown[]) => unknown;
 }
-// CommonJS: evaluated when they are first used.
+// CommonJS modules, evaluated at first use.
 declare function require(name: "./node-events.ts"): { readonly EventEmitter: new () => Emitter };
 declare function require(name: "./node-stream.ts"): typeof import("./node-stream.ts");
 declare const performance: { now(): number };
@@ -18,7 +18,7 @@ declare const console: {
 };
 const web = globalThis as unknown as { queueMicrotask(run: () => void): void };
 
-/** As a promise's job: those that wait already come first. */
+/** Runs as a microtask, after the microtasks that are already queued. */
 export function nextTick(run: unknown, ...args: unknown[]): void {
   checkFunction(run, "callback");
   web.queueMicrotask(() => void Reflect.apply(run, undefined, args));
@@ -47,13 +47,13 @@ function emitWarning(warning: unknown, options?: unknown): void {
   else console.warn(`${given ?? "Warning"}: ${String(warning)}`);
 }
 
-const refuse =
+const unsupportedFunction =
   (name: string, instead: string) =>
   (...args: unknown[]): never => {
     throw unsupported(`process.${name}(${args.filter((arg) => typeof arg === "number").join(", ")})`, instead);
   };
 
-const NO_PROCESS = "there is no process that a tool could act on";
+const NO_PROCESS = "a tool has no process to act on";
 const noMemory = { rss: 0, heapTotal: 0, heapUsed: 0, external: 0, arrayBuffers: 0 };
 
 function getBuiltinModule(id: string): unknown {
@@ -96,18 +96,18 @@ const process: { [name: string]: unknown } = {
   constrainedMemory: (): number => 0,
   getActiveResourcesInfo: () => [],
   getBuiltinModule,
-  exit: refuse("exit", "a tool ends when it returns or throws"),
-  reallyExit: refuse("reallyExit", "a tool ends when it returns or throws"),
-  abort: refuse("abort", "a tool ends when it returns or throws"),
-  kill: refuse("kill", NO_PROCESS),
-  chdir: refuse("chdir", 'the working directory is always "/"'),
-  dlopen: refuse("dlopen", "native add-ons cannot be loaded"),
-  binding: refuse("binding", "Node's internals are not there"),
-  loadEnvFile: refuse("loadEnvFile", "a tool has no environment; ask for secrets"),
+  exit: unsupportedFunction("exit", "a tool ends when it returns or throws"),
+  reallyExit: unsupportedFunction("reallyExit", "a tool ends when it returns or throws"),
+  abort: unsupportedFunction("abort", "a tool ends when it returns or throws"),
+  kill: unsupportedFunction("kill", NO_PROCESS),
+  chdir: unsupportedFunction("chdir", 'the working directory is always "/"'),
+  dlopen: unsupportedFunction("dlopen", "native add-ons cannot be loaded"),
+  binding: unsupportedFunction("binding", "Node's internals are not there"),
+  loadEnvFile: unsupportedFunction("loadEnvFile", "a tool has no environment; request secrets"),
 };
 
 let emitter: Emitter | undefined;
-/** What would ever be emitted here is nothing; packages that listen, or emit themselves, find a real emitter. */
+/** Nothing is ever emitted here, but packages that listen or emit find a real emitter. */
 for (const name of [
   "addListener",
   "emit",
@@ -144,7 +144,7 @@ function lazily(name: string, make: () => unknown): void {
   });
 }
 
-/** What is written is a line of the call's log. */
+/** Writes lines to the log of the call. */
 function outputStream(fd: number, log: (text: string) => void): unknown {
   const { Writable } = require("./node-stream.ts");
   const stream = new Writable({

@@ -1,19 +1,19 @@
-// The built-ins that have no meaning in a sandbox: they can be imported, and say when they are used what to use in their place. What is
-// only asked of them (isIP, isMainThread) is answered.
+// Built-in modules without a meaning in a sandbox. They can be imported, and their functions throw an error that names an alternative. Pure
+// queries (isIP, isMainThread) return a value.
 
 import { unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
 
-/** Instances of these classes are event emitters, as Node's are. */
-const refuseAll = (module: string, instead: string, names: string) =>
+/** Returns members that throw. Instances of the classes are event emitters, as in Node. */
+const unsupportedAll = (module: string, instead: string, names: string) =>
   unsupportedMembers(module, instead, names, EventEmitter);
 
 const SOCKETS = "a tool has no sockets; use fetch, which the host can grant";
 const PROCESSES = "a tool cannot start processes or threads";
-const CODE = "a tool's code is bundled ahead";
-const ENGINE = "the engine is not a tool's to steer";
-const NAMES = "a tool looks up no names; use fetch, which the host can grant";
+const CODE = "code is bundled at build time";
+const ENGINE = "a tool cannot control the engine";
+const NAMES = "a tool has no DNS; use fetch, which the host can grant";
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/;
 
@@ -37,7 +37,7 @@ function isIPv6(text: unknown): boolean {
 const isIP = (text: unknown): 0 | 4 | 6 => (isIPv4(text) ? 4 : isIPv6(text) ? 6 : 0);
 
 const net = {
-  ...refuseAll(
+  ...unsupportedAll(
     "net",
     SOCKETS,
     "BlockList BoundSocket Server Socket SocketAddress Stream connect createConnection createServer",
@@ -51,13 +51,13 @@ const net = {
   setDefaultAutoSelectFamilyAttemptTimeout: (): void => {},
 };
 
-const { JSStreamSocket } = refuseAll("_stream_wrap", SOCKETS, "JSStreamSocket") as {
+const { JSStreamSocket } = unsupportedAll("_stream_wrap", SOCKETS, "JSStreamSocket") as {
   JSStreamSocket: { prototype: object };
 };
 
 /**
- * http2-wrapper, and so got, constructs one over a stream while it loads, to find Node's own class JSStreamSocket behind it. That one can be
- * constructed; its methods fail.
+ * A TLSSocket that can be constructed and whose methods throw. While it loads, http2-wrapper (and therefore got) constructs one over a
+ * stream to find Node's internal class JSStreamSocket.
  */
 class TLSSocket extends EventEmitter {
   readonly _handle: object;
@@ -70,11 +70,11 @@ class TLSSocket extends EventEmitter {
 }
 Object.assign(
   TLSSocket.prototype,
-  refuseAll("tls.TLSSocket", SOCKETS, "connect write end read pipe renegotiate getPeerCertificate setServername"),
+  unsupportedAll("tls.TLSSocket", SOCKETS, "connect write end read pipe renegotiate getPeerCertificate setServername"),
 );
 
 const tls = {
-  ...refuseAll(
+  ...unsupportedAll(
     "tls",
     SOCKETS,
     "SecureContext Server checkServerIdentity connect convertALPNProtocols createSecureContext createServer translatePeerCertificate",
@@ -104,9 +104,9 @@ const resultOrder = {
   getDefaultResultOrder: (): string => "verbatim",
   setDefaultResultOrder: (): void => {},
 };
-const dnsPromises = { ...refuseAll("dns.promises", NAMES, RESOLVERS), ...dnsCodes, ...resultOrder };
+const dnsPromises = { ...unsupportedAll("dns.promises", NAMES, RESOLVERS), ...dnsCodes, ...resultOrder };
 const dns = {
-  ...refuseAll("dns", NAMES, RESOLVERS),
+  ...unsupportedAll("dns", NAMES, RESOLVERS),
   ...dnsCodes,
   ADDRCONFIG: 32,
   ALL: 16,
@@ -118,7 +118,11 @@ const dns = {
 const web = globalThis as unknown as { readonly [name: string]: unknown };
 
 const workerThreads = {
-  ...refuseAll("worker_threads", PROCESSES, "Worker moveMessagePortToContext postMessageToThread receiveMessageOnPort"),
+  ...unsupportedAll(
+    "worker_threads",
+    PROCESSES,
+    "Worker moveMessagePortToContext postMessageToThread receiveMessageOnPort",
+  ),
   isMainThread: true,
   isInternalThread: false,
   parentPort: null,
@@ -144,7 +148,7 @@ const workerThreads = {
 };
 
 const cluster = Object.assign(new EventEmitter(), {
-  ...refuseAll("cluster", PROCESSES, "Worker disconnect fork setupMaster setupPrimary"),
+  ...unsupportedAll("cluster", PROCESSES, "Worker disconnect fork setupMaster setupPrimary"),
   isMaster: true,
   isPrimary: true,
   isWorker: false,
@@ -156,7 +160,7 @@ const cluster = Object.assign(new EventEmitter(), {
 });
 
 const vm = {
-  ...refuseAll(
+  ...unsupportedAll(
     "vm",
     CODE,
     "Script SourceTextModule SyntheticModule compileFunction createContext createScript measureMemory runInContext runInNewContext runInThisContext",
@@ -166,25 +170,25 @@ const vm = {
 };
 
 const v8 = {
-  ...refuseAll(
+  ...unsupportedAll(
     "v8",
     ENGINE,
     "DefaultDeserializer DefaultSerializer Deserializer GCProfiler Serializer deserialize getCppHeapStatistics getHeapCodeStatistics getHeapSnapshot getHeapSpaceStatistics queryObjects serialize setFlagsFromString setHeapProfileNearHeapLimit setHeapSnapshotNearHeapLimit startCpuProfile startHeapProfile stopCoverage takeCoverage writeHeapSnapshot",
   ),
   cachedDataVersionTag: (): number => 0,
   isStringOneByteRepresentation: (text: unknown): boolean => typeof text === "string" && /^[\0-\xff]*$/.test(text),
-  promiseHooks: refuseAll("v8.promiseHooks", ENGINE, "createHook onAfter onBefore onInit onSettled"),
+  promiseHooks: unsupportedAll("v8.promiseHooks", ENGINE, "createHook onAfter onBefore onInit onSettled"),
   getHeapStatistics: () => ({ total_heap_size: 0, used_heap_size: 0, heap_size_limit: 0, total_available_size: 0 }),
   startupSnapshot: { isBuildingSnapshot: () => false },
 };
 
 const inspector = {
-  ...refuseAll("inspector", ENGINE, "Session close open waitForDebugger"),
+  ...unsupportedAll("inspector", ENGINE, "Session close open waitForDebugger"),
   url: (): undefined => undefined,
 };
 
 const repl = {
-  ...refuseAll("repl", "a tool has no terminal", "REPLServer Recoverable isValidSyntax start writer"),
+  ...unsupportedAll("repl", "a tool has no terminal", "REPLServer Recoverable isValidSyntax start writer"),
   REPL_MODE_SLOPPY: Symbol("repl-sloppy"),
   REPL_MODE_STRICT: Symbol("repl-strict"),
   builtinModules: [],
@@ -195,7 +199,7 @@ const testRunner = Object.assign(
   function test(): never {
     throw unsupported("test()", TESTS);
   },
-  refuseAll(
+  unsupportedAll(
     "test",
     TESTS,
     "after afterEach before beforeEach describe expectFailure getTestContext it only run skip suite test todo",
@@ -203,7 +207,7 @@ const testRunner = Object.assign(
 );
 
 const http2 = {
-  ...refuseAll(
+  ...unsupportedAll(
     "http2",
     SOCKETS,
     "Http2ServerRequest Http2ServerResponse connect createSecureServer createServer getDefaultSettings getPackedSettings getUnpackedSettings performServerHandshake",
@@ -222,7 +226,7 @@ const http2 = {
   sensitiveHeaders: Symbol.for("nodejs.http2.sensitiveHeaders"),
 };
 
-const childProcess = refuseAll(
+const childProcess = unsupportedAll(
   "child_process",
   PROCESSES,
   "ChildProcess exec execFile execFileSync execSync fork spawn spawnSync",
@@ -231,11 +235,11 @@ const childProcess = refuseAll(
 export const builtins = {
   child_process: childProcess,
   cluster,
-  dgram: refuseAll("dgram", SOCKETS, "Socket createSocket"),
+  dgram: unsupportedAll("dgram", SOCKETS, "Socket createSocket"),
   dns,
   "dns/promises": dnsPromises,
-  domain: refuseAll("domain", "domains are deprecated; use AsyncLocalStorage", "Domain create createDomain"),
-  ffi: refuseAll(
+  domain: unsupportedAll("domain", "domains are deprecated; use AsyncLocalStorage", "Domain create createDomain"),
+  ffi: unsupportedAll(
     "ffi",
     "native code cannot be loaded",
     "DynamicLibrary dlclose dlopen dlsym exportArrayBuffer exportArrayBufferView exportBuffer exportString getCurrentEventLoop getFloat32 getFloat64 getInt16 getInt32 getInt64 getInt8 getRawPointer getUint16 getUint32 getUint64 getUint8 setFloat32 setFloat64 setInt16 setInt32 setInt64 setInt8 setUint16 setUint32 setUint64 setUint8 toArrayBuffer toBuffer",
@@ -246,29 +250,29 @@ export const builtins = {
   net,
   repl,
   sea: {
-    ...refuseAll("sea", "a tool has no files", "getAsset getAssetAsBlob getAssetKeys getRawAsset"),
+    ...unsupportedAll("sea", "a tool has no files", "getAsset getAssetAsBlob getAssetKeys getRawAsset"),
     isSea: (): boolean => false,
   },
   sqlite: {
-    ...refuseAll(
+    ...unsupportedAll(
       "sqlite",
-      "a tool has no files; ask the host for a store",
+      "a tool has no database files; the host can grant a key-value store (ctx.kv)",
       "DatabaseSync Session StatementSync backup",
     ),
     constants: {},
   },
   test: testRunner,
-  "test/reporters": refuseAll("test/reporters", TESTS, "dot junit lcov spec tap"),
+  "test/reporters": unsupportedAll("test/reporters", TESTS, "dot junit lcov spec tap"),
   tls,
   _tls_common: tls,
   _tls_wrap: tls,
   _stream_wrap: JSStreamSocket,
   trace_events: {
-    ...refuseAll("trace_events", ENGINE, "createTracing"),
+    ...unsupportedAll("trace_events", ENGINE, "createTracing"),
     getEnabledCategories: (): undefined => undefined,
   },
   v8,
   vm,
-  wasi: refuseAll("wasi", "a tool has no files", "WASI"),
+  wasi: unsupportedAll("wasi", "a tool has no files", "WASI"),
   worker_threads: workerThreads,
 };

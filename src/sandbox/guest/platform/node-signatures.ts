@@ -1,4 +1,4 @@
-// Signatures and RSA's encryption of node:crypto, by keys that are the worker's.
+// Signatures and RSA encryption of node:crypto, with keys in the worker.
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { type Data, dataBytes, encode, maybeLater } from "./node-crypto-data.ts";
@@ -16,11 +16,11 @@ interface KeyOptions {
 }
 type Done = (error?: Error | null) => void;
 
-/** Options stand beside the key in one object, where that is not a key itself. */
+/** Returns the options, which are in the same object as the key unless the argument itself is a key. */
 const optionsOf = (given: unknown): KeyOptions =>
   typeof given === "object" && given !== null && !ArrayBuffer.isView(given) ? (given as KeyOptions) : {};
 
-const stated = (options: object): object =>
+const withoutUndefined = (options: object): object =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
 interface Operation {
@@ -28,7 +28,7 @@ interface Operation {
   readonly pieces: readonly Uint8Array[];
   readonly key: KeyObject;
   readonly options: KeyOptions;
-  /** To be checked, rather than made. */
+  /** The signature to verify. Undefined when a signature is created. */
   readonly signature?: Uint8Array;
 }
 
@@ -44,10 +44,10 @@ function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
   return whole;
 }
 
-/** What is long goes piece by piece, but where the algorithm wants all of it twice. */
+/** Sends long input piece by piece, except for algorithms that read the whole input twice. */
 function run({ algorithm, pieces, key, options, signature }: Operation): unknown {
   const { padding, saltLength, dsaEncoding } = options;
-  const wire = stated({ padding, saltLength, dsaEncoding });
+  const wire = withoutUndefined({ padding, saltLength, dsaEncoding });
   const size = pieces.reduce((sum, { length }) => sum + length, 0);
   const call = (method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown =>
     signature === undefined ? callWorkerForBytes(method, args, bytes) : callWorker(method, args, [...bytes, signature]);
@@ -71,7 +71,7 @@ class Signature extends Writable {
     super(options);
     checkString(algorithm, "algorithm");
     this.algorithm = algorithm;
-    // A name that nobody knows is told of at once.
+    // Reports an unknown algorithm at once.
     callWorker("digestBytes", [algorithm], []);
   }
 
@@ -145,7 +145,7 @@ const crypt =
     const { padding, oaepHash, oaepLabel, encoding } = optionsOf(given);
     const bytes = dataBytes(data, "buffer", encoding);
     const label = oaepLabel === undefined ? [] : [dataBytes(oaepLabel, "key.oaepLabel", encoding)];
-    const args = [method, keyHandle(toKey(given)), stated({ padding, oaepHash })];
+    const args = [method, keyHandle(toKey(given)), withoutUndefined({ padding, oaepHash })];
     return encode(callWorkerForBytes("cryptWithKey", args, [bytes, ...label]));
   };
 

@@ -1,4 +1,4 @@
-// node:stream: readable-stream, which is Node's own streams as a package, with the bridges to web streams that it lacks; node:readline
+// node:stream: readable-stream, which is Node's own streams as a package, with the bridges to web streams that it lacks. Also node:readline
 // over any stream.
 import * as streams from "readable-stream";
 import { nameClasses } from "./class-names.ts";
@@ -35,7 +35,7 @@ const WEB_CLASSES = [
   "DecompressionStream",
 ];
 
-/** The globals, looked up when they are asked for. */
+/** The web globals, looked up at each access. */
 const web = Object.defineProperties(
   {},
   Object.fromEntries(

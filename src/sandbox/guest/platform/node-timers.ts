@@ -1,4 +1,4 @@
-// node:timers and node:timers/promises. Timers here are objects, as Node's are; the globals' are numbers, as the web's are.
+// node:timers and node:timers/promises. These timers are objects, as in Node. The global functions return numbers, as on the web.
 import { checkFunction, invalidArgument, nodeError } from "./node-error.ts";
 
 type Callback = (...args: unknown[]) => void;
@@ -21,7 +21,7 @@ interface WaitOptions {
 
 const web = globalThis as unknown as WebTimers;
 
-/** No timer keeps a call alive, so `ref` and `unref` change nothing. */
+/** No timer keeps a call alive, so `ref` and `unref` have no effect. */
 class Timeout {
   #id: number;
   readonly #start: () => number;

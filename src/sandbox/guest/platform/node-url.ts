@@ -1,4 +1,4 @@
-// node:url (the old functions by the package url, the rest by the platform's URL), node:querystring and node:punycode.
+// node:url (legacy functions from the package url, the others from the platform's URL), node:querystring and node:punycode.
 import punycode from "punycode/punycode.js";
 import { format as formatLegacy, parse as parseLegacy, resolve, resolveObject, Url } from "url/";
 import { checkString, invalidArgument, nodeError } from "./node-error.ts";
@@ -53,7 +53,7 @@ function pathToFileURL(path: string): UrlLike {
   return new web.URL(`file://${whole.replace(/[%\\\n\r\t?#]/g, (character) => encodeURIComponent(character))}`);
 }
 
-/** What http.request() takes. */
+/** Returns the options of http.request(). */
 function urlToHttpOptions(url: UrlLike): { [name: string]: unknown } {
   const { protocol, hostname, hash, search, pathname, href, port, username, password } = url;
   return {

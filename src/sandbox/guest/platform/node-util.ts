@@ -1,4 +1,4 @@
-// node:util. inspect and format are console's own.
+// node:util. inspect and format are those of console.
 import { isDeepStrictEqual } from "./deep-equal.ts";
 import { format, formatWithOptions, inspect } from "./inspect.ts";
 import { checkFunction, checkString, invalidArgument, nodeError } from "./node-error.ts";
@@ -26,7 +26,7 @@ export function inherits(heir: { super_?: unknown; prototype: object }, parent: 
   Object.setPrototypeOf(heir.prototype, parent.prototype);
 }
 
-/** A function of Node's that gives several values names them. */
+/** Node's functions with several results declare names for them, and resolve with an object. */
 export function promisify(original: AnyFunction): AnyFunction {
   checkFunction(original, "original");
   const custom: unknown = (original as unknown as { [key: symbol]: unknown })[customPromisify];
@@ -72,13 +72,13 @@ function callbackify(original: (...args: unknown[]) => Promise<unknown>): AnyFun
 const warned = new Set<string>();
 
 export function deprecate(original: AnyFunction, message: string, code?: string): AnyFunction {
-  let told = false;
+  let hasWarned = false;
   function deprecated(this: unknown, ...args: unknown[]): unknown {
-    if (!told && (code === undefined || !warned.has(code))) {
+    if (!hasWarned && (code === undefined || !warned.has(code))) {
       console.warn(`DeprecationWarning: ${message}`);
       if (code !== undefined) warned.add(code);
     }
-    told = true;
+    hasWarned = true;
     if (new.target !== undefined) return Reflect.construct(original, args, new.target);
     return Reflect.apply(original, this, args);
   }
@@ -88,14 +88,14 @@ export function deprecate(original: AnyFunction, message: string, code?: string)
   return deprecated as AnyFunction;
 }
 
-/** Nobody sets NODE_DEBUG here. */
+/** Never logs, because a tool has no NODE_DEBUG. */
 function debuglog(): AnyFunction {
   const silent = (): void => {};
   return Object.assign(silent, { enabled: false });
 }
 
 const ESCAPES =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches escape sequences
   /[\u001b\u009b][[\]()#;?]*(?:(?:(?:(?:;[-a-zA-Z\d/#&.:=?%@~_]+)*|[a-zA-Z\d]+(?:;[-a-zA-Z\d/#&.:=?%@~_]*)*)?(?:\u0007|\u001b\u005c|\u009c))|(?:(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~]))/g;
 
 function stripVTControlCharacters(text: string): string {
@@ -124,7 +124,7 @@ function styleText(style: string | readonly string[], text: string): string {
   return open + text + close;
 }
 
-/** Lines of NAME=value; quotes hold what is between them. */
+/** Parses lines of NAME=value. Quotes preserve the text between them. */
 function parseEnv(text: string): { [name: string]: string } {
   checkString(text, "content");
   const parsed: { [name: string]: string } = {};
@@ -180,7 +180,7 @@ const util = {
 addUnsupported(
   util,
   "util",
-  "the sandbox has no such function",
+  "the sandbox does not support it",
   "MIMEParams MIMEType convertProcessSignalToExitCode debounce diff getSystemErrorMap getSystemErrorMessage getSystemErrorName markPromiseAsHandled setTraceSigInt throttle transferableAbortController transferableAbortSignal",
 );
 

@@ -1,5 +1,5 @@
-// The client of the npm package `ws`, over the platform's WebSocket: the bundler puts it in the place of the package's own, which needs
-// sockets. What a tool cannot do, as to send a ping, is answered here.
+// The client of the npm package `ws`, over the platform's WebSocket. The bundler uses it instead of the package's own client, which needs
+// sockets. Operations that a tool cannot perform, such as a ping, are emulated here.
 import { queueTask } from "../timers.ts";
 import { Buffer } from "./node-buffer.ts";
 import { EventEmitter } from "./node-events.ts";
@@ -18,7 +18,7 @@ interface Options {
 type Done = ((error?: Error) => void) | undefined;
 type Listener = ((event: unknown) => void) | { handleEvent(event: unknown): void };
 
-/** The members of the platform's events that listeners of `addEventListener` read. */
+/** Members of the platform's events that listeners of `addEventListener` read. */
 interface PlatformEvent {
   readonly data: unknown;
   readonly code: number;
@@ -34,14 +34,14 @@ function toError({ error, message }: PlatformEvent): Error {
 function toSettings(given: unknown, options: Options | undefined): object {
   const isOptions = typeof given === "object" && given !== null && !Array.isArray(given);
   const { headers = {}, origin, protocols } = (isOptions ? given : (options ?? {})) as Options;
-  const stated = isOptions || given === undefined || given === null ? protocols : given;
+  const protocolList = isOptions || given === undefined || given === null ? protocols : given;
   const own = origin === undefined ? {} : { origin };
-  return { protocols: stated ?? [], headers: { ...headers, ...own } };
+  return { protocols: protocolList ?? [], headers: { ...headers, ...own } };
 }
 
 export class WebSocket extends EventEmitter {
   readonly #socket: PlatformWebSocket;
-  /** By type and listener, what is registered in its place. */
+  /** Wrapped listeners, by type and original listener. */
   readonly #wrapped = new Map<string, Map<Listener, (...args: readonly unknown[]) => void>>();
   readonly #handlers = new Map<string, Listener>();
   #binaryType = "nodebuffer";
@@ -137,7 +137,7 @@ export class WebSocket extends EventEmitter {
     terminateWebSocket(this.#socket);
   }
 
-  /** A tool sends no control frames. While the connection is open this answers in the server's place. */
+  /** A tool cannot send control frames. While the connection is open, the pong is emulated. */
   ping(data?: unknown, mask?: unknown, done?: Done): void {
     this.#acknowledge([data, mask, done]);
     const payload = typeof data === "function" || data === undefined ? "" : data;
@@ -220,7 +220,7 @@ export class WebSocket extends EventEmitter {
   }
 }
 
-/** What an event of the web has, of what a listener of `on` is called with. */
+/** Builds the event of a web listener from the arguments of an `on` listener. */
 function detailOf(type: string, [first, second]: readonly unknown[]): object {
   if (type === "message") return { data: second === true ? first : String(first) };
   if (type === "close") return { code: first, reason: String(second), wasClean: first !== 1_006 };
@@ -230,5 +230,5 @@ function detailOf(type: string, [first, second]: readonly unknown[]): object {
 
 defineConstants(WebSocket, STATES);
 
-/** By the name under which the bundler asks for it; no import has such a one. */
+/** Name under which the bundler requests the client. No import can have this name. */
 export const builtins = { "#ws-client": WebSocket };

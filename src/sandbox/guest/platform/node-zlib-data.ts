@@ -1,4 +1,4 @@
-// What node:zlib takes, and its errors.
+// Input conversion and errors of node:zlib.
 import { Buffer } from "./node-buffer.ts";
 import { invalidArgument, nodeError } from "./node-error.ts";
 
@@ -12,8 +12,8 @@ export const ERROR_NAMES: { readonly [errno: number]: string } = {
 };
 
 export function zlibError(errno: number, message: string): Error {
-  const words = errno === 2 ? "Missing dictionary" : message || "zlib error";
-  return Object.assign(new Error(words), { errno, code: ERROR_NAMES[errno] ?? "Z_STREAM_ERROR" });
+  const text = errno === 2 ? "Missing dictionary" : message || "zlib error";
+  return Object.assign(new Error(text), { errno, code: ERROR_NAMES[errno] ?? "Z_STREAM_ERROR" });
 }
 
 export function toBytes(input: unknown): Uint8Array {
@@ -27,12 +27,12 @@ export function toBytes(input: unknown): Uint8Array {
   );
 }
 
-/** Of a result larger than the option maxOutputLength. */
-export function tooLarge(most: number): Error {
-  return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${most} bytes`);
+/** Creates the error for a result larger than the option maxOutputLength. */
+export function tooLarge(maxBytes: number): Error {
+  return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${maxBytes} bytes`);
 }
 
-/** Of bytes after the end of the compressed data, where the option rejectGarbageAfterEnd is set. */
+/** Creates the error for bytes after the end of the compressed data, if the option rejectGarbageAfterEnd is set. */
 export function trailingJunk(): Error {
   const message = "Trailing junk found after the end of the compressed stream";
   return nodeError(TypeError, "ERR_TRAILING_JUNK_AFTER_STREAM_END", message);

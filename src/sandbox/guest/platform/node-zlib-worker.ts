@@ -1,4 +1,4 @@
-// Brotli and Zstandard of node:zlib, which the worker does: as streams, callbacks and at once.
+// Brotli and Zstandard of node:zlib, computed by the worker: as streams, with callbacks and synchronously.
 import { Buffer } from "./node-buffer.ts";
 import { checkFunction } from "./node-error.ts";
 import { Transform } from "./node-stream.ts";
@@ -28,7 +28,7 @@ function settingsOf(
   };
 }
 
-/** As Node's zlib throws it: with the codec's own number where its text says which. */
+/** Creates Node's zlib error, with the codec's own number if its message identifies one. */
 function toZlibError(error: unknown): Error {
   const { message, code } = error as { readonly message: string; readonly code?: unknown };
   if (message === "unexpected end of file") return zlibError(-5, message);
@@ -48,12 +48,12 @@ function runSync(kind: CodecKind, input: unknown, options: Options = {}): Buffer
 
 async function runWhole(kind: CodecKind, bytes: Uint8Array, options: Options): Promise<Buffer> {
   const codec = new WorkerCodec(kind, settingsOf(options, bytes.length));
-  const most = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
+  const maxBytes = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
   const parts: Uint8Array[] = [];
   let size = 0;
   const emit = (part: Uint8Array): void => {
     size += part.length;
-    if (size > most) throw tooLarge(most);
+    if (size > maxBytes) throw tooLarge(maxBytes);
     parts.push(part);
   };
   await codec.write(bytes, emit);
@@ -72,25 +72,25 @@ function runLater(kind: CodecKind, input: unknown, ...rest: readonly unknown[]):
   );
 }
 
-/** What is unpacked waits in the worker until it is read. */
+/** A stream whose decompressed data stays in the worker until it is read. */
 class WorkerZlib extends Transform {
   readonly #codec: WorkerCodec;
   #size = 0;
   #wake: (() => void) | undefined;
-  readonly #most: number;
+  readonly #maxBytes: number;
   bytesWritten = 0;
 
   constructor(kind: CodecKind, options: Options = {}) {
     super(options);
     this.#codec = new WorkerCodec(kind, settingsOf(options, null));
-    this.#most = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
+    this.#maxBytes = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
   }
 
   #run(run: (emit: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>) => Promise<void>, done: Done): void {
     const emit = async (bytes: Uint8Array<ArrayBuffer>): Promise<void> => {
       if (this.destroyed) return;
       this.#size += bytes.length;
-      if (this.#size > this.#most) throw tooLarge(this.#most);
+      if (this.#size > this.#maxBytes) throw tooLarge(this.#maxBytes);
       if (this.push(Buffer.from(bytes.buffer))) return;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -125,7 +125,7 @@ class WorkerZlib extends Transform {
     this.#wake?.();
     done(error);
   }
-  /** What has been written can be unpacked by then; whichever kind of flush. */
+  /** Flushes, so that all data written so far can be decompressed. The kind of flush is ignored. */
   flush(...args: readonly unknown[]): void {
     const callback = args.at(-1);
     this.write(FLUSH, () => {
@@ -139,7 +139,7 @@ class WorkerZlib extends Transform {
 }
 const FLUSH = Buffer.alloc(0);
 
-/** Called with and without `new`, and extended, as Node's are. */
+/** Returns a class that can be called with and without `new`, and extended, as in Node. */
 function streamClass(name: string, kind: CodecKind): unknown {
   function made(options?: Options): WorkerZlib {
     return Reflect.construct(WorkerZlib, [kind, options], new.target ?? made) as WorkerZlib;

@@ -1,5 +1,5 @@
-// node:zlib: deflate, gzip and raw by pako (zlib-stream.ts); Brotli and Zstandard by the worker (node-zlib-worker.ts). As streams, callbacks
-// and at once.
+// node:zlib: deflate, gzip and raw with pako (zlib-stream.ts), Brotli and Zstandard in the worker (node-zlib-worker.ts). Each as streams,
+// with callbacks and synchronously.
 import type { Buffer } from "./node-buffer.ts";
 import { checkFunction } from "./node-error.ts";
 import { Transform } from "./node-stream.ts";
@@ -17,7 +17,7 @@ type Callback = (error: Error | null, result?: Result) => void;
 type StreamClass = new (options?: ZlibOptions | null) => ZlibStream;
 declare function queueMicrotask(run: () => void): void;
 
-/** Called with and without `new`, for an object of the caller's own, and extended, as Node's are. */
+/** Returns a class that can be called with and without `new`, applied to the caller's own object, and extended, as in Node. */
 function streamClass(format: Format): StreamClass {
   function made(this: ZlibStream | undefined, options?: ZlibOptions): ZlibStream | undefined {
     if (!(this instanceof made)) return Reflect.construct(made, [options]) as ZlibStream;

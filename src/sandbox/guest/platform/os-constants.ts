@@ -1,10 +1,10 @@
-// Numbers of Linux and of zlib by their names, as Node tells them on that platform. Data.
+// Constants of Linux and of zlib, as Node reports them on Linux.
 
-/** "A 1 B 2" as { A: 1, B: 2 }. */
+/** Parses "A 1 B 2" into { A: 1, B: 2 }. */
 function table(text: string): { readonly [name: string]: number } {
-  const words = text.trim().split(/\s+/);
+  const entries = text.trim().split(/\s+/);
   const values: { [name: string]: number } = {};
-  for (let index = 0; index < words.length; index += 2) values[words[index] as string] = Number(words[index + 1]);
+  for (let index = 0; index < entries.length; index += 2) values[entries[index] as string] = Number(entries[index + 1]);
   return values;
 }
 

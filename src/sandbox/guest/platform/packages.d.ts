@@ -1,4 +1,4 @@
-// Packages that chunks are bundled with and that bring no types.
+// Types of packages that platform modules bundle and that have none.
 declare module "tr46" {
   interface Options {
     readonly useSTD3ASCIIRules?: boolean;

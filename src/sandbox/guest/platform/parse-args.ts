@@ -1,4 +1,4 @@
-// util.parseArgs: a command line as options and positionals.
+// util.parseArgs: parses a command line into options and positionals.
 import { nodeError } from "./node-error.ts";
 
 interface OptionConfig {
@@ -60,7 +60,7 @@ class ArgumentReader {
     } else this.#option(name, `--${name}`, value);
   }
 
-  /** `-abc` is three options, and the first that takes a value takes the rest. */
+  /** Parses `-abc` as three options. The first one that takes a value takes the rest of the text. */
   #short(text: string): void {
     for (let index = 0; index < text.length; index += 1) {
       const letter = text[index] as string;
@@ -104,7 +104,7 @@ class ArgumentReader {
   }
 }
 
-/** A tool has no command line: without `args` there are none. */
+/** A tool has no command line, so the default of `args` is empty. */
 export function parseArgs(config: ParseArgsConfig = {}): { readonly values: Values; readonly positionals: string[] } {
   const reader = new ArgumentReader(config);
   reader.read();

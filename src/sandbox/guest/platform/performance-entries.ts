@@ -1,4 +1,4 @@
-// What a timeline is made of (Performance Timeline, User Timing): entries, marks and measures.
+// Entries of a performance timeline (Performance Timeline, User Timing): marks and measures.
 import { now, timeOrigin } from "../coarse-time.ts";
 import { structuredClone } from "./structured-clone.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
@@ -38,11 +38,11 @@ export class PerformanceEntry {
   }
 }
 
-/** A copy; nothing is null. */
+/** Returns a clone. A missing detail becomes null. */
 const toDetail = (detail: unknown): unknown =>
   detail === undefined || detail === null ? null : structuredClone(detail);
 
-/** `performance.now()` */
+/** The value of `performance.now()`. */
 export const elapsed = (): number => now() - timeOrigin();
 
 export function toTime(value: unknown, what: string): number {
@@ -92,7 +92,7 @@ defineInterface("PerformanceEntry", PerformanceEntry);
 defineInterface("PerformanceMark", PerformanceMark);
 defineInterface("PerformanceMeasure", PerformanceMeasure);
 
-/** In the order in which they began. */
+/** Sorts by start time. */
 export const inOrder = (entries: readonly PerformanceEntry[]): PerformanceEntry[] =>
   entries.toSorted((left, right) => left.startTime - right.startTime);
 

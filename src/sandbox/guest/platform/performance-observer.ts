@@ -1,4 +1,4 @@
-// PerformanceObserver (Performance Timeline): hears of entries in a turn of its own.
+// PerformanceObserver (Performance Timeline): receives new entries in a separate task.
 import { reportException } from "../report.ts";
 import { queueTask } from "../timers.ts";
 import { inOrder, KEY, type PerformanceEntry, select } from "./performance-entries.ts";
@@ -43,17 +43,17 @@ function queueNotification(): void {
 }
 
 let notify: (observer: PerformanceObserver) => void;
-let tell: (observer: PerformanceObserver, entry: PerformanceEntry) => void;
-/** The entries made so far. */
+let enqueue: (observer: PerformanceObserver, entry: PerformanceEntry) => void;
+/** Returns the entries so far. */
 let timeline: () => readonly PerformanceEntry[] = () => [];
 
 export function connectTimeline(entries: () => readonly PerformanceEntry[]): void {
   timeline = entries;
 }
 
-/** A new entry: "queue a PerformanceEntry". */
+/** Handles a new entry: "queue a PerformanceEntry". */
 export function observe(entry: PerformanceEntry): void {
-  for (const observer of observers) tell(observer, entry);
+  for (const observer of observers) enqueue(observer, entry);
 }
 
 export class PerformanceObserver {
@@ -64,7 +64,7 @@ export class PerformanceObserver {
   #isNew = true;
 
   static {
-    tell = (observer, entry) => {
+    enqueue = (observer, entry) => {
       if (!observer.#types.has(entry.entryType)) return;
       observer.#waiting.push(entry);
       queueNotification();
@@ -94,14 +94,17 @@ export class PerformanceObserver {
       throw new TypeError("observe expected either entryTypes or type");
     }
     if (entryTypes !== undefined && buffered !== undefined)
-      throw new TypeError("observe expected buffered with type only");
+      throw new TypeError("observe accepts buffered only together with type");
     const form = type === undefined ? "many" : "one";
     if (this.#form !== undefined && this.#form !== form) {
-      throw new DOMException("The observer observes in the other form already", "InvalidModificationError");
+      throw new DOMException(
+        "The observer is already in use with the other form of options",
+        "InvalidModificationError",
+      );
     }
     this.#form = form;
-    const wanted = type === undefined ? [...(entryTypes as Iterable<unknown>)].map(String) : [String(type)];
-    const types = wanted.filter(isEntryType);
+    const requested = type === undefined ? [...(entryTypes as Iterable<unknown>)].map(String) : [String(type)];
+    const types = requested.filter(isEntryType);
     if (types.length === 0) return;
     this.#types = new Set(type === undefined ? types : [...this.#types, ...types]);
     observers.add(this);

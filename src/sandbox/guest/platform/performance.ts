@@ -1,4 +1,4 @@
-// performance: the clock in whole milliseconds, marks and measures (High Resolution Time, User Timing).
+// performance: the clock in whole milliseconds, with marks and measures (High Resolution Time, User Timing).
 import { timeOrigin } from "../coarse-time.ts";
 import { EventTarget } from "./events.ts";
 import {
@@ -25,7 +25,7 @@ function add(entry: PerformanceEntry): void {
   observe(entry);
 }
 
-/** A time, or the start of the last mark of a name. */
+/** Converts to a time: a number, or the start of the last mark with a name. */
 function toMark(mark: unknown, what: string): number {
   if (typeof mark === "number") return toTime(mark, what);
   const name = `${mark as string}`;
@@ -48,14 +48,14 @@ function isSpan(value: unknown): value is Span {
 }
 
 function checkSpan({ start, end, duration }: Span, endMark: unknown): void {
-  if (endMark !== undefined) throw new TypeError("measure expected no end mark beside its options");
+  if (endMark !== undefined) throw new TypeError("measure expected no end mark together with options");
   if (start === undefined && end === undefined) throw new TypeError("measure expected a start or an end");
   if (start !== undefined && end !== undefined && duration !== undefined) {
     throw new TypeError("measure expected two of start, end and duration");
   }
 }
 
-/** User Timing, "measure() method": end first, then start. */
+/** Implements the "measure() method" of User Timing: the end is computed first. */
 function toTimes({ start, end, duration }: Span, endMark: unknown): readonly [start: number, end: number] {
   const length = duration === undefined ? undefined : toTime(duration, "measure");
   let until: number;

@@ -1,4 +1,4 @@
-// What the Python runtime (../python/) takes from the prelude: Pyodide's files, which the worker holds, the log, and values as text.
+// Functions of the prelude for the Python runtime (../python/): Pyodide's files, which are in the worker, the log, and values as text.
 import { fromTextWithBytes } from "../bytes-text.ts";
 import { makeCapabilityError, notGranted } from "../error-text.ts";
 import { ask } from "../host.ts";
@@ -6,10 +6,10 @@ import { serialize } from "../json-output.ts";
 import { LINE_UNITS, writeLazily } from "../log-lines.ts";
 import { queueTask } from "../timers.ts";
 
-/** One of the files that the host has sent to the worker; undefined where it has sent none of that name. */
+/** Returns a file that the host has sent to the worker, or undefined if it has not. */
 const readAsset = (name: string): ArrayBuffer | undefined => ask("asset", name) as ArrayBuffer | undefined;
 
-/** The error of a program in Python that uses a capability which it was not granted. */
+/** Creates the error for a Python program that uses a capability without a grant. */
 const makeNotGranted = (use: string, capability: string): Error =>
   makeCapabilityError("CAPABILITY_DENIED", notGranted(use, capability), capability);
 

@@ -1,4 +1,4 @@
-// node:querystring.
+// node:querystring: parses and serializes query strings.
 import { Buffer } from "./node-buffer.ts";
 
 type Values = { [name: string]: string | string[] };
@@ -70,10 +70,10 @@ function parse(text: unknown, separator?: string | null, equals?: string | null,
       return unescapeText(spaced);
     }
   };
-  const most = options?.maxKeys ?? 1_000;
+  const maxKeys = options?.maxKeys ?? 1_000;
   const sign = equals || "=";
   const parts = text.split(separator || "&").filter((part) => part !== "");
-  for (const part of most > 0 ? parts.slice(0, most) : parts) {
+  for (const part of maxKeys > 0 ? parts.slice(0, maxKeys) : parts) {
     const at = part.indexOf(sign);
     const name = decode(at < 0 ? part : part.slice(0, at));
     const value = at < 0 ? "" : decode(part.slice(at + sign.length));

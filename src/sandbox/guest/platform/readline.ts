@@ -1,4 +1,4 @@
-// node:readline over a stream: its lines, as events or one by one. There is no terminal.
+// node:readline over a stream: its lines as events or as an iterator. There is no terminal.
 
 import { StringDecoder } from "./node-buffer.ts";
 import { unsupported } from "./node-error.ts";
@@ -70,8 +70,8 @@ class Interface extends EventEmitter {
   }
   question(query: string, ...rest: unknown[]): unknown {
     this.output?.write(query);
-    const answer = rest.at(-1);
-    if (typeof answer === "function") this.#questions.push(answer as (line: string) => void);
+    const callback = rest.at(-1);
+    if (typeof callback === "function") this.#questions.push(callback as (line: string) => void);
     return undefined;
   }
   pause(): this {
@@ -132,7 +132,7 @@ class PromisesInterface extends Interface {
   }
 }
 
-const refuse = (name: string) => (): never => {
+const unsupportedFunction = (name: string) => (): never => {
   throw unsupported(`readline.${name}()`, "a tool has no terminal");
 };
 
@@ -145,10 +145,10 @@ export const readlinePromises = {
 export const readline = {
   Interface,
   createInterface: (given: InterfaceOptions | Input, output?: Output) => new Interface(given, output),
-  clearLine: refuse("clearLine"),
-  clearScreenDown: refuse("clearScreenDown"),
-  cursorTo: refuse("cursorTo"),
-  moveCursor: refuse("moveCursor"),
-  emitKeypressEvents: refuse("emitKeypressEvents"),
+  clearLine: unsupportedFunction("clearLine"),
+  clearScreenDown: unsupportedFunction("clearScreenDown"),
+  cursorTo: unsupportedFunction("cursorTo"),
+  moveCursor: unsupportedFunction("moveCursor"),
+  emitKeypressEvents: unsupportedFunction("emitKeypressEvents"),
   promises: readlinePromises,
 };

@@ -1,4 +1,4 @@
-// node:stream/consumers: all of a stream, as one value.
+// node:stream/consumers: reads a whole stream into one value.
 import { Buffer } from "./node-buffer.ts";
 
 type Chunks = AsyncIterable<unknown> | Iterable<unknown>;

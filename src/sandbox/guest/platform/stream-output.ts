@@ -1,4 +1,5 @@
-// A tool that yields: each chunk is made text and leaves as it comes, and the next one is asked for only while its reader has room.
+// Reads the output of a tool that yields. Each chunk is serialized and sent at once. The next one is requested only while the reader has
+// room.
 import { STREAM_WINDOW } from "../../protocol/guest-messages.ts";
 import { fromTextWithBytes } from "../bytes-text.ts";
 import { capText, describeValue } from "../error-text.ts";
@@ -17,23 +18,23 @@ import {
 
 type Iterator = { readonly next: unknown; readonly return?: unknown };
 
-/** How a stream is read, and what has become of it. Written, not returned: what an async function returns is asked for its `then`. */
+/** State of a stream. Results are stored here instead of returned, because the return value of an async function is checked for `then`. */
 export interface Streaming {
-  /** Whether chunks leave; else they are collected. */
+  /** True if chunks are sent. Otherwise they are collected. */
   readonly isRead: boolean;
   readonly outputBytes: number;
-  /** Of all chunks so far, as `sizeOf` counts. */
+  /** Total size of all chunks so far, as `sizeOf` counts. */
   size: number;
-  /** What the generator returned; of one that returned nothing, the chunks, where they were collected. */
+  /** The return value of the generator or, if it returned nothing, the collected chunks. */
   value: unknown;
-  /** It returned nothing. */
+  /** True if the generator returned nothing. */
   isBare: boolean;
-  /** Why the stream was ended before its end. */
+  /** Reason why the stream was stopped early. */
   fault: "" | "unserializable" | "too-large";
   problem: string;
 }
 
-/** Chunks that left and were not taken, and their size; a ring of their sizes. */
+/** Number and total size of the chunks that were sent and not acknowledged, and a ring buffer of their sizes. */
 let chunksOut = 0;
 let unitsOut = 0;
 let next = 0;
@@ -48,7 +49,7 @@ export function beginStream(isRead: boolean, outputBytes: number): Streaming {
   return { isRead, outputBytes, size: 0, value: undefined, isBare: false, fault: "", problem: "" };
 }
 
-/** Their reader has taken so many chunks. */
+/** Handles the reader's acknowledgement of a number of chunks. */
 export function takeCredit(chunks: number): void {
   for (let left = chunks; left > 0 && chunksOut > 0; left -= 1) {
     unitsOut -= sizes[(next - chunksOut + STREAM_WINDOW.chunks) % STREAM_WINDOW.chunks] as number;
@@ -70,7 +71,7 @@ function room(): Promise<void> {
   );
 }
 
-/** One chunk on its way; false where the stream must end. */
+/** Sends one chunk. Returns false if the stream must stop. */
 function pass(value: unknown, streaming: Streaming, list: unknown[]): boolean {
   const { text, bytes, problem } = serialize(value);
   if (text === undefined) {
@@ -85,7 +86,7 @@ function pass(value: unknown, streaming: Streaming, list: unknown[]): boolean {
     return false;
   }
   if (!streaming.isRead) {
-    // A copy: a generator may yield the same object again and again.
+    // A copy, because a generator may yield the same object repeatedly.
     append(list, bytes === undefined ? JSONParse(text) : fromTextWithBytes(text, bytes));
     return true;
   }
@@ -98,7 +99,7 @@ function pass(value: unknown, streaming: Streaming, list: unknown[]): boolean {
   return true;
 }
 
-/** Reads it to its end. Rejects with what it throws. Awaits values of the guest, and promises of the prelude's own. */
+/** Reads the stream to its end. Rejects with what the stream throws. Awaits values of the guest and promises of the prelude. */
 export async function readStream(stream: object, streaming: Streaming): Promise<void> {
   const open = (stream as { readonly [SymbolAsyncIterator]: () => unknown })[SymbolAsyncIterator];
   const iterator = ReflectApply(open, stream, []) as Iterator;
@@ -119,7 +120,7 @@ export async function readStream(stream: object, streaming: Streaming): Promise<
       return;
     }
     if (pass(result.value, streaming, list)) continue;
-    // As `for await` does: it may have something to put away.
+    // As in `for await`: the iterator may have to clean up.
     const end = iterator.return;
     if (typeof end === "function") await (ReflectApply(end as () => unknown, iterator, []) as unknown);
     return;

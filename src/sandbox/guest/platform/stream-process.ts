@@ -1,2 +1,2 @@
-// Stands in for the package process in readable-stream.
+// Shim for the package process in readable-stream.
 export { process as default, process } from "./node-process.ts";

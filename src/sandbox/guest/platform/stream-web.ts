@@ -1,4 +1,4 @@
-// Readable, Writable and Duplex from web streams and to them: what readable-stream leaves out.
+// Converts between Node's streams and web streams, which readable-stream does not support.
 import { Duplex, Readable, Writable } from "readable-stream";
 
 interface Reader {
@@ -97,7 +97,7 @@ const duplexFromWeb = ({ readable, writable }: WebPair, options: Options = {}): 
   });
 };
 
-/** A Buffer goes to the web as plain bytes. */
+/** Converts a Buffer to a plain Uint8Array. */
 const toWebChunk = (chunk: unknown): unknown =>
   chunk instanceof Uint8Array ? new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength) : chunk;
 

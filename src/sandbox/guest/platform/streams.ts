@@ -1,8 +1,8 @@
-// The Streams standard, whole: web-streams-polyfill's classes, which follow it step by step and take AbortController and DOMException
-// from the guest's globals, where they are the prelude's.
+// The Streams standard: the classes of web-streams-polyfill, which follow it step by step. They use AbortController and DOMException of the
+// guest's globals, which are those of the prelude.
 import { ReadableStream } from "web-streams-polyfill";
 
-// It derives its iterator from one of its own where it cannot make functions from text to find the engine's.
+// Without dynamic code the package cannot find the engine's async iterator prototype, and uses its own.
 const iteratorPrototype = Object.getPrototypeOf(new ReadableStream().values()) as object;
 const asyncIteratorPrototype = Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}.prototype)) as object;
 Object.setPrototypeOf(iteratorPrototype, asyncIteratorPrototype);

@@ -1,13 +1,13 @@
-// node:string_decoder: text of bytes that come in pieces, never with half a character at a seam.
+// node:string_decoder: decodes bytes that arrive in pieces, without splitting a character.
 import { Buffer, encodingName } from "./buffer-class.ts";
 import { invalidArgument, nodeError } from "./node-error.ts";
 
-/** How many bytes at the end are the beginning of a character. */
+/** Returns the number of bytes at the end that are an incomplete character. */
 type Unfinished = (bytes: Uint8Array) => number;
 
 function unfinishedUtf8(bytes: Uint8Array): number {
-  const most = Math.min(3, bytes.length);
-  for (let back = 1; back <= most; back += 1) {
+  const maxBack = Math.min(3, bytes.length);
+  for (let back = 1; back <= maxBack; back += 1) {
     const byte = bytes[bytes.length - back] as number;
     if (byte >= 0x80 && byte < 0xc0) continue;
     const needed = byte >= 0xf0 && byte < 0xf8 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
@@ -47,7 +47,7 @@ interface StringDecoderShape {
   end(bytes?: Uint8Array | string): string;
 }
 
-/** A function and not a class: old packages call it on objects of their own. */
+/** A function instead of a class: old packages call it on their own objects. */
 export const StringDecoder = function StringDecoder(this: StringDecoderShape, encoding: unknown = "utf8"): void {
   const name = encodingName(encoding ?? "utf8");
   if (name === undefined) throw nodeError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${String(encoding)}`);

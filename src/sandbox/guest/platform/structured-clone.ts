@@ -1,4 +1,4 @@
-// structuredClone (HTML, "safe passing of structured data") for the types a guest has. `transfer` takes array buffers away.
+// structuredClone (HTML, "safe passing of structured data") for the types of a guest. `transfer` detaches array buffers.
 import { makeDomException } from "../chunk-loader.ts";
 import { errorConstructor, platformTypeOf, viewConstructor } from "../platform-types.ts";
 import {
@@ -51,7 +51,7 @@ type Memory = Map<object, object>;
 const notCloneable = (value: unknown): Error =>
   makeDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
 
-/** Own enumerable string keys; getters run, as the standard says. */
+/** Clones own enumerable string keys. Getters run, as the standard requires. */
 function cloneMembers(source: object, target: object, memory: Memory): object {
   const keys = ObjectKeys(source);
   for (let index = 0; index < keys.length; index += 1) {
@@ -128,7 +128,7 @@ function cloneSet(source: Set<unknown>, memory: Memory): object {
   return target;
 }
 
-/** Types whose state cannot be read, or is not to be copied in silence, by the tag that they all carry. */
+/** Tells by the tag whether a value's state cannot be read, or must not be copied silently. */
 function hasNoCopy(source: object): boolean {
   switch (ObjectPrototypeToString(source)) {
     case "[object Promise]":
@@ -208,11 +208,11 @@ function cloneValue(value: unknown, memory: Memory): unknown {
 interface Transfer {
   readonly buffers: ArrayBuffer[];
   readonly commits: (() => void)[];
-  /** What stands in the place of those that are no buffers, in the order of the list. */
+  /** Replacements of transferred objects that are not buffers, in list order. */
   readonly targets: object[];
 }
 
-/** Checks a `transfer` list; `memory` then knows what will stand in the place of what is no buffer. */
+/** Validates a `transfer` list. Adds the replacements of objects that are not buffers to `memory`. */
 function readTransferList(list: unknown, memory: Memory): Transfer {
   const transfer: Transfer = { buffers: [], commits: [], targets: [] };
   if (list === undefined || list === null) return transfer;
@@ -237,8 +237,8 @@ function readTransferList(list: unknown, memory: Memory): Transfer {
 }
 
 /**
- * Buffers to be transferred are copied like all else and detached afterwards: a view on a detached buffer no longer knows
- * its place in it, and a value that cannot be cloned must leave them as they were.
+ * Clones a value, then detaches the transferred buffers. They are copied like other values: a view on a detached buffer has lost its
+ * offset, and if a value cannot be cloned, the buffers must stay unchanged.
  */
 export function cloneWithTransfer(
   value: unknown,

@@ -1,5 +1,5 @@
-// ctx.tools, the guest's side: ctx.tools.NAME(input) for whatever name; which of them there are, the host says. Bytes cross as base64
-// beside the value, a mark in each one's place (src/host/json/binary-placeholders.ts).
+// ctx.tools on the guest's side: ctx.tools.NAME(input) for any name. The host decides which tools exist. Bytes cross as base64 attachments,
+// with a placeholder in the value (src/host/json/binary-placeholders.ts).
 import type { ToolCalls } from "../tool.ts";
 import { fromBase64, toBase64 } from "./base64.ts";
 
@@ -13,15 +13,15 @@ interface Marked {
   readonly bytes?: MarkedBytes;
 }
 
-/** Read by `await`, JSON.stringify and the like of any object: these are called by `call` alone. */
+/** Properties that `await`, JSON.stringify and others read of any object. Tools with these names need `call`. */
 const NOT_NAMES: readonly string[] = ["then", "toJSON", "constructor", "toString", "valueOf"];
 
-/** As JSON has it, with marks for bytes; a value that holds none is what it was. */
+/** Returns the value as JSON, with placeholders for bytes. A value without bytes is returned unchanged. */
 function markBytes(value: unknown): Marked {
   const mark = `bytes ${Math.random().toString(36).slice(2)} `;
   const parts: string[] = [];
   const text = JSON.stringify(value, function replace(this: Record<string, unknown>, key: string, item: unknown) {
-    // What a Buffer's own toJSON made of it is no bytes any more.
+    // Read from the holder, because a Buffer's own toJSON has already converted `value`.
     const own = this[key];
     const bytes = own instanceof ArrayBuffer ? new Uint8Array(own) : own;
     return bytes instanceof Uint8Array ? `${mark}${parts.push(toBase64(bytes)) - 1}` : item;
@@ -46,8 +46,8 @@ function unmarkBytes(value: unknown, { mark, parts }: MarkedBytes): unknown {
 export function createMember(ask: Ask): ToolCalls {
   const call = async (name: string, input: unknown = {}): Promise<unknown> => {
     const { value, bytes } = markBytes(input);
-    const answer = (await ask({ name: String(name), input: value, bytes })) as Marked;
-    return answer.bytes === undefined ? answer.value : unmarkBytes(answer.value, answer.bytes);
+    const response = (await ask({ name: String(name), input: value, bytes })) as Marked;
+    return response.bytes === undefined ? response.value : unmarkBytes(response.value, response.bytes);
   };
   const known = Object.freeze(Object.assign(Object.create(null) as object, { call }));
   return new Proxy(known, {

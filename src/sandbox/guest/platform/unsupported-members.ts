@@ -1,4 +1,4 @@
-// Members of Node's built-in modules that the sandbox does not have: packages can import and extend them, and they fail when they are used.
+// Members of Node's built-in modules that the sandbox lacks. Packages can import and extend them. They throw when they are used.
 import { unsupported } from "./node-error.ts";
 
 export type Members = { [name: string]: unknown };
@@ -6,10 +6,10 @@ export type Members = { [name: string]: unknown };
 const isClassName = (name: string): boolean => /^[A-Z]/.test(name);
 
 /**
- * Functions, or classes where the name begins with a capital letter, that throw ERR_SANDBOX_UNSUPPORTED when they are called or constructed.
- * @param instead what the tool can use in their place
- * @param names separated by spaces
- * @param parent the class that the classes extend: packages ask for their instances
+ * Returns functions, or classes for capitalized names, that throw ERR_SANDBOX_UNSUPPORTED when they are called or constructed.
+ * @param instead what to use instead
+ * @param names names separated by spaces
+ * @param parent class that the classes extend, for packages that check their instances
  */
 export function unsupportedMembers(module: string, instead: string, names: string, parent?: { prototype: object }) {
   const members: Members = {};
@@ -24,7 +24,7 @@ export function unsupportedMembers(module: string, instead: string, names: strin
   return members;
 }
 
-/** Adds those names that `target` lacks. */
+/** Adds the names that `target` lacks. */
 export function addUnsupported<Target extends object>(
   target: Target,
   module: string,

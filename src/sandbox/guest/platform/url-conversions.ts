@@ -1,6 +1,6 @@
-// Stands in for webidl-conversions in the URL chunk: the two of its conversions that whatwg-url's classes use.
+// Shim for webidl-conversions in the URL module: the two conversions that whatwg-url's classes use.
 interface Options {
-  /** What is converted, as a message names it. */
+  /** Name of the converted value in messages. */
   readonly context?: string;
 }
 

@@ -1,5 +1,5 @@
-// Stands in for tr46 in the URL chunk: an ASCII domain needs no mapping tables (UTS #46: its characters map to themselves, lower
-// case), so the chunk with them is evaluated only for the others.
+// Shim for tr46 in the URL module. An ASCII domain needs no mapping tables (UTS #46 maps its characters to their lower case), so the module
+// with the tables is loaded for other domains only.
 interface IdnaOptions {
   readonly useSTD3ASCIIRules?: boolean;
   readonly verifyDNSLength?: boolean;
@@ -8,7 +8,7 @@ interface IdnaOptions {
 interface Idna {
   toASCII(domain: string, options: IdnaOptions): string | null;
 }
-// A chunk of its own: evaluated at the first call.
+// A platform module of its own, evaluated at the first call.
 declare function require(name: "./idna.ts"): Idna;
 
 const ASCII = /^[\0-\x7f]*$/;

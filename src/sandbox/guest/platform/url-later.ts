@@ -1,4 +1,4 @@
-// Stands in for whatwg-url's parser where its classes import it: many a tool has the classes and no URL to read.
+// Shim that loads whatwg-url's parser lazily: many tools load its classes without parsing a URL.
 import type { UrlParser } from "./url-parser.ts";
 
 declare function require(name: "./url-parser.ts"): UrlParser;

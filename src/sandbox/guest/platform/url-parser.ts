@@ -1,6 +1,6 @@
-// What whatwg-url reads and writes URLs with, apart from its classes: a chunk that is evaluated when the first one is read.
+// The URL parser and serializer of whatwg-url without its classes. Evaluated when the first URL is parsed.
 type Step = (first: unknown, second?: unknown) => unknown;
-/** The members that the package's classes use. */
+/** Members that the package's classes use. */
 export interface UrlParser {
   readonly basicURLParse: Step;
   readonly cannotHaveAUsernamePasswordPort: Step;

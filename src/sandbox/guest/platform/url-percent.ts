@@ -1,8 +1,8 @@
-// Stands in for @exodus/bytes in the URL chunk: URLs in a guest are UTF-8 only, so 170 KB of legacy encodings stay out.
+// Shim for @exodus/bytes in the URL module. URLs in a guest are UTF-8 only, so 170 KB of legacy encodings are not needed.
 
 declare const TextEncoder: new () => { encode(text: string): Uint8Array };
 
-/** URL standard, "percent-encode after encoding", for UTF-8. `extra` lists the characters beyond the C0 control set. */
+/** "Percent-encode after encoding" (URL standard) for UTF-8. `extra` lists characters in addition to the C0 control set. */
 export function percentEncodeAfterEncoding(_encoding: string, input: string, extra: string): string {
   let output = "";
   for (const byte of new TextEncoder().encode(input)) {

@@ -1,4 +1,4 @@
-// Stands in for qs in the package url, which only takes what Node's querystring does.
+// Shim for qs in the package url, which uses only features of Node's querystring.
 import { querystring } from "./querystring.ts";
 
 export const { parse, stringify } = querystring;

@@ -1,11 +1,11 @@
-// URL and URLSearchParams: the classes of whatwg-url, with stand-ins for what they are not to bring along (see sandbox-artifacts.ts).
+// URL and URLSearchParams: the classes of whatwg-url, with shims for parts of its dependencies (see sandbox-artifacts.ts).
 import { addPlatformType } from "../platform-types.ts";
 
 interface Classes {
   readonly URL: typeof import("whatwg-url").URL;
   readonly URLSearchParams: typeof import("whatwg-url").URLSearchParams;
 }
-/** As the package puts a class on a global object: here on one of ours. */
+/** The package installs its classes on a global object. Here it installs them on a private object. */
 interface Interface {
   install(target: object, names: readonly string[]): void;
 }
@@ -17,7 +17,7 @@ interfaces.URL.install(target, ["Worker"]);
 interfaces.URLSearchParams.install(target, ["Worker"]);
 export const { URL, URLSearchParams } = target;
 
-/** Has the internal slots of an interface: what its getter is asked for throws otherwise. */
+/** Tells whether a value has the internal slots of an interface: its getter throws for other values. */
 function isOf(prototype: object, getter: string): (value: unknown) => boolean {
   const read = Object.getOwnPropertyDescriptor(prototype, getter)?.get;
   return (value) => {
@@ -30,11 +30,11 @@ function isOf(prototype: object, getter: string): (value: unknown) => boolean {
   };
 }
 
-// The build tells classes of one name apart by a number.
+// The build adds numbers to classes with equal names.
 for (const [name, made] of Object.entries({ URL, URLSearchParams })) {
   Object.defineProperty(made, "name", { value: name, configurable: true });
 }
-// By its file, as an import would be: loaded when it is first used.
+// Path of an import. The module is loaded at first use.
 declare function require(file: "./blob.ts"): typeof import("./blob.ts");
 const objectUrls = {
   createObjectURL(...args: unknown[]): string {
@@ -47,6 +47,6 @@ const objectUrls = {
 for (const [name, value] of Object.entries(objectUrls)) {
   Object.defineProperty(URL, name, { value, writable: true, enumerable: true, configurable: true });
 }
-// Neither is serializable, says the URL standard.
+// According to the URL standard, neither is serializable.
 addPlatformType({ owns: isOf(URL.prototype, "href") });
 addPlatformType({ owns: isOf(URLSearchParams.prototype, "size") });

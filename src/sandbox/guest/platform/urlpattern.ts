@@ -1,2 +1,2 @@
-// URLPattern (WHATWG): the polyfill of the standard's own editors.
+// URLPattern (WHATWG): the polyfill written by the editors of the standard.
 export { URLPattern } from "urlpattern-polyfill/urlpattern";

@@ -1,8 +1,9 @@
-// util.types: what a value is, by its internal slots, whatever its prototype says. A proxy cannot be told from what is behind it.
+// util.types: detects the type of a value by its internal slots, regardless of its prototype. A proxy is not distinguishable from its
+// target.
 
 type Test = (value: unknown) => boolean;
 
-/** True where the method, which reads an internal slot, accepts the value. */
+/** True if the method, which reads an internal slot, accepts the value. */
 function hasSlot(method: ((this: never, ...args: never[]) => unknown) | undefined, ...args: unknown[]): Test {
   return (value) => {
     if (method === undefined || typeof value !== "object" || value === null) return false;

@@ -1,4 +1,4 @@
-// What Web IDL asks of every interface that a class is written for: conversions of arguments, and how its members look.
+// Web IDL requirements for every interface: conversion of arguments, and the property descriptors of members.
 
 type Interface = { readonly prototype: object; readonly name: string };
 const CLASS_OWN: readonly PropertyKey[] = ["length", "name", "prototype", "constructor"];
@@ -10,7 +10,7 @@ function makeEnumerable(target: object): void {
   }
 }
 
-/** Members are enumerable, unlike a class's, and the interface has its name, whatever the build has made of it. */
+/** Makes members enumerable, unlike those of a class, and restores the interface's name, which the build may have changed. */
 export function defineInterface(name: string, made: Interface): void {
   makeEnumerable(made);
   makeEnumerable(made.prototype);
@@ -18,7 +18,7 @@ export function defineInterface(name: string, made: Interface): void {
   Object.defineProperty(made.prototype, Symbol.toStringTag, { value: name, configurable: true });
 }
 
-/** Constants are on the interface and on its prototype. */
+/** Defines constants on the interface and on its prototype. */
 export function defineConstants(made: Interface, constants: { readonly [name: string]: number }): void {
   for (const [name, value] of Object.entries(constants)) {
     Object.defineProperty(made, name, { value, enumerable: true });
@@ -26,20 +26,20 @@ export function defineConstants(made: Interface, constants: { readonly [name: st
   }
 }
 
-/** "operation on Interface": for messages. */
+/** @param what "operation on Interface", for messages */
 export function requireArguments(what: string, needed: number, got: number): void {
   if (got >= needed) return;
   throw new TypeError(`${what} expected ${needed} argument${needed === 1 ? "" : "s"}, got ${got}`);
 }
 
-/** A dictionary: any object; null and undefined are an empty one. */
+/** Converts to a dictionary: any object is one, null and undefined are an empty one. */
 export function toDictionary(value: unknown, what: string): { readonly [member: string]: unknown } {
   if (value === undefined || value === null) return {};
   if (typeof value === "object" || typeof value === "function") return value as { readonly [member: string]: unknown };
   throw new TypeError(`${what} expected an object, got ${typeof value}`);
 }
 
-/** [Clamp] long long: the nearest integer, an even one from the middle. */
+/** [Clamp] long long: rounds to the nearest integer, and to an even one from the middle. */
 export function toClampedInteger(value: unknown): number {
   const number = Number(value);
   if (Number.isNaN(number)) return 0;
@@ -50,13 +50,13 @@ export function toClampedInteger(value: unknown): number {
   return floor + 1;
 }
 
-/** long long, as far as a number is exact. */
+/** Converts to long long, within the range in which numbers are exact. */
 export function toInteger(value: unknown): number {
   const number = Math.trunc(Number(value));
   return Number.isFinite(number) ? number + 0 : 0;
 }
 
-/** BufferSource as bytes, without a copy; undefined for anything else, shared memory with it. */
+/** Returns a BufferSource as bytes without copying, and undefined for any other value, including shared memory. */
 export function bytesOf(source: unknown): Uint8Array | undefined {
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;

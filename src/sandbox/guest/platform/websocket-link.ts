@@ -1,9 +1,13 @@
-// The guest's end of one WebSocket: requests the connection and its messages from the host, and hands over what is sent, a part at a time. Each event has a task of its own, as the standard says.
+// The guest's end of one WebSocket: requests the connection and its messages from the host, and sends messages in pieces. Each event is
+// dispatched in a separate task, as the standard requires.
 import type { FetchChannel } from "../fetch-channel.ts";
 import { inContext, queueTask } from "../timers.ts";
 import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
 
-/** Characters or bytes of one request to the host: small enough that the host reads it at once. A multiple of three, so that base64 has no padding. */
+/**
+ * Characters or bytes per request to the host, which parses a piece of this size at once. A multiple of three, so that base64 needs no
+ * padding.
+ */
 const PIECE_LENGTH = 63 * 1024;
 
 export interface Close {
@@ -21,27 +25,27 @@ interface Received {
 export interface LinkListener {
   onOpen(protocol: string): void;
   onMessage(data: string | Uint8Array<ArrayBuffer>): void;
-  /** The host has accepted the bytes of one message. */
+  /** Called when the host has accepted the bytes of one message. */
   onSent(bytes: number): void;
   onClose(close: Close): void;
-  /** In the place of `onClose`. */
+  /** Called instead of `onClose`. */
   onFailure(error: unknown): void;
 }
 
-/** A message on its way out, or the closing handshake that comes after all of them. */
+/** An outgoing message, or the closing handshake that follows all messages. */
 type Outgoing =
   | { readonly data: string | Uint8Array; readonly bytes: number }
   | { readonly code: number | undefined; readonly reason: string };
 
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
-/** Returns the end of the piece that begins at `from`: never between the halves of a surrogate pair. */
+/** Returns the end of the piece that starts at `from`. It never splits a surrogate pair. */
 function pieceEnd(data: string | Uint8Array, from: number): number {
   const to = Math.min(from + PIECE_LENGTH, data.length);
   return typeof data === "string" && to < data.length && isHighSurrogate(data.charCodeAt(to - 1)) ? to - 1 : to;
 }
 
-/** A part as it is sent to the host. */
+/** Returns a piece in the form in which it is sent to the host. */
 function toWire(data: string | Uint8Array, from: number, to: number): object {
   return typeof data === "string" ? { text: data.slice(from, to) } : { base64: toBase64(data.subarray(from, to)) };
 }
@@ -49,12 +53,12 @@ function toWire(data: string | Uint8Array, from: number, to: number): object {
 export class Link {
   readonly #channel: FetchChannel;
   readonly #listener: LinkListener;
-  /** Runs a function in the context that the socket was made in, in a task of its own. */
+  /** Runs a function as a task in the context in which the socket was created. */
   readonly #inTask: (run: () => void) => void;
   readonly #outgoing: Outgoing[] = [];
   #isSending = false;
   #isOver = false;
-  /** Parts of the message that is being received. */
+  /** Pieces of the message that is being received. */
   #texts: string[] = [];
   #parts: Uint8Array[] = [];
 
@@ -65,12 +69,12 @@ export class Link {
     this.#inTask = (run) => queueTask(() => call(run));
   }
 
-  /** Connects, and receives until the connection is over. Never rejects. */
+  /** Connects, and receives until the connection ends. Never rejects. */
   async run(url: string, headers: readonly (readonly [string, string])[]): Promise<void> {
     try {
       const request = { op: "request", method: "GET", url, headers, body: null, redirect: "error", mode: "websocket" };
       const { protocol } = (await this.#ask(request)) as { readonly protocol: string };
-      await this.#tell(() => this.#listener.onOpen(protocol));
+      await this.#runInTask(() => this.#listener.onOpen(protocol));
       await this.#receive();
     } catch (error) {
       this.fail(error);
@@ -82,7 +86,7 @@ export class Link {
   }
 
   close(code: number | undefined, reason: string): void {
-    // Behind a server that does not read its turn may never come.
+    // If the server does not read, the pending send may never complete.
     if (this.#isSending && !this.#isOver) this.#ask({ op: "closing" }).catch(() => {});
     this.#put({ code, reason });
   }
@@ -92,12 +96,12 @@ export class Link {
     if (this.#cancel()) this.#inTask(() => this.#listener.onFailure(error));
   }
 
-  /** Breaks the connection off, whatever waits to be sent, and calls `onClose` in a task. */
+  /** Closes the connection at once, discards unsent data, and calls `onClose` in a task. */
   terminate(close: Close): void {
     if (this.#cancel()) this.#inTask(() => this.#listener.onClose(close));
   }
 
-  /** Returns false where it is over already. */
+  /** Returns false if the connection has already ended. */
   #cancel(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -110,8 +114,8 @@ export class Link {
     return this.#channel.ask({ ...message, id: this.#channel.id });
   }
 
-  /** Resolves after the task, and what its listeners have promised by then is done. */
-  #tell(run: () => void): Promise<void> {
+  /** Resolves after the task and after the microtasks that its listeners have queued. */
+  #runInTask(run: () => void): Promise<void> {
     return new Promise((resolve) => {
       this.#inTask(() => {
         resolve();
@@ -125,17 +129,17 @@ export class Link {
       const { messages, closed } = (await this.#ask({ op: "receive" })) as Received;
       for (const message of messages) {
         const data = this.#join(message);
-        if (data !== undefined) await this.#tell(() => this.#listener.onMessage(data));
+        if (data !== undefined) await this.#runInTask(() => this.#listener.onMessage(data));
       }
       if (closed === undefined) continue;
-      await this.#tell(() => {
+      await this.#runInTask(() => {
         this.#isOver = true;
         this.#listener.onClose(closed);
       });
     }
   }
 
-  /** The message that is whole with this part. */
+  /** Returns the message that this piece completes. */
   #join(part: WireMessage): string | Uint8Array<ArrayBuffer> | undefined {
     if ("text" in part) this.#texts.push(part.text);
     else this.#parts.push(fromBase64(part.base64));

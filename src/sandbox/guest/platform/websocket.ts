@@ -1,4 +1,4 @@
-// WebSocket (WHATWG, WebSockets standard) over the capability `fetch`: the host connects, under the rules that it has for requests.
+// WebSocket (WHATWG, WebSockets standard) over the capability `fetch`. The host connects, under its rules for requests.
 import { makeDomException } from "../chunk-loader.ts";
 import { describeValue } from "../error-text.ts";
 import { openFetchChannel } from "../fetch-channel.ts";
@@ -17,7 +17,7 @@ export { CloseEvent };
 const STATES = { CONNECTING: 0, OPEN: 1, CLOSING: 2, CLOSED: 3 } as const;
 const ABNORMAL: Close = { code: 1_006, reason: "", wasClean: false };
 const MAX_REASON_BYTES = 123;
-/** What may wait to be sent; a tool that sends more than its connection takes is told, before its memory limit ends it. */
+/** Limit on unsent bytes. A tool that sends more than its connection transfers gets an error before it reaches its memory limit. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 
@@ -26,10 +26,10 @@ declare function require(file: "./fetch.ts"): { readonly Headers: new (init: unk
 const syntaxError = (message: string): Error => makeDomException(message, "SyntaxError");
 
 interface Target {
-  /** As the object shows it: ws or wss. */
+  /** URL that the object exposes, with the scheme ws or wss. */
   readonly href: string;
   readonly origin: string;
-  /** As the host is asked for it: http or https. */
+  /** URL of the request to the host, with the scheme http or https. */
   readonly requestHref: string;
 }
 
@@ -57,7 +57,7 @@ interface Settings {
   readonly headers: readonly (readonly [string, string])[];
 }
 
-/** A protocol, a list of them, or, as in Node, an object with these and `headers`. */
+/** Accepts a protocol, a list of protocols or, as in Node, an object with `protocols` and `headers`. */
 function toSettings(value: unknown): Settings {
   const toList = (given: unknown): readonly string[] => {
     if (given === undefined) return [];
@@ -85,14 +85,14 @@ function utf8Length(text: string): number {
   let bytes = text.length;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    // Each half of a pair stands for two bytes of four.
+    // Each half of a surrogate pair counts two of the four bytes.
     if (unit >= 0x80) bytes += unit < 0x800 || (unit & 0xf800) === 0xd800 ? 1 : 2;
   }
   return bytes;
 }
 
 let isWebSocket: (value: unknown) => boolean;
-/** Breaks an open connection off at once, as the package `ws` can; one that is not open yet is closed. */
+/** Terminates an open connection at once, like `terminate` of the package `ws`. A connection that is not open yet is closed. */
 export let terminateWebSocket: (socket: WebSocket) => void;
 
 export class WebSocket extends EventTarget {
@@ -112,7 +112,7 @@ export class WebSocket extends EventTarget {
   #protocol = "";
   #binaryType: "blob" | "arraybuffer" = "blob";
   #bufferedAmount = 0;
-  /** The tool has closed it before it was open: that is no failure to log. */
+  /** True if the tool has closed the connection before it was open. This is not logged as a failure. */
   #isGivenUp = false;
 
   constructor(url: unknown, protocols: unknown = undefined) {
@@ -133,11 +133,12 @@ export class WebSocket extends EventTarget {
     });
     const port = blockedPort(target.requestHref);
     if (port !== undefined) {
-      this.#link.fail(new TypeError(`Port ${port} is another protocol's: the Fetch standard blocks it`));
+      this.#link.fail(new TypeError(`Port ${port} is blocked by the Fetch standard`));
       return;
     }
-    const asked = settings.protocols.length === 0 ? [] : [["sec-websocket-protocol", settings.protocols.join(", ")]];
-    void this.#link.run(target.requestHref, [...settings.headers, ...(asked as [string, string][])]);
+    const protocolHeaders =
+      settings.protocols.length === 0 ? [] : [["sec-websocket-protocol", settings.protocols.join(", ")]];
+    void this.#link.run(target.requestHref, [...settings.headers, ...(protocolHeaders as [string, string][])]);
   }
 
   get url(): string {
@@ -200,7 +201,11 @@ export class WebSocket extends EventTarget {
     if (this.#readyState !== STATES.OPEN) return;
     if (this.#bufferedAmount > MAX_BUFFERED_BYTES) {
       this.#readyState = STATES.CLOSING;
-      this.#link.fail(new RangeError(`More than ${MAX_BUFFERED_BYTES} bytes wait to be sent: look at bufferedAmount`));
+      this.#link.fail(
+        new RangeError(
+          `More than ${MAX_BUFFERED_BYTES} bytes are waiting to be sent; check bufferedAmount before sending`,
+        ),
+      );
     } else this.#link.send(typeof message === "string" ? message : message.slice(), bytes);
   }
 
@@ -219,7 +224,7 @@ export class WebSocket extends EventTarget {
     const state = this.#readyState;
     if (state >= STATES.CLOSING) return;
     this.#readyState = STATES.CLOSING;
-    // A reason needs a code before it.
+    // A close frame with a reason needs a code.
     if (state === STATES.OPEN) this.#link.close(given ?? (text === "" ? undefined : 1_000), text);
     else {
       this.#isGivenUp = true;
@@ -247,7 +252,7 @@ export class WebSocket extends EventTarget {
     dispatch(this, new CloseEvent("close", close), true);
   }
 
-  /** The standard's error event says nothing; this one, as Node's, has the error. */
+  /** The standard's error event has no details. This one has the error, as in Node. */
   #fail(error: unknown): void {
     this.#readyState = STATES.CLOSED;
     const { message = describeValue(error) } = (error ?? {}) as { readonly message?: string };
@@ -259,5 +264,5 @@ export class WebSocket extends EventTarget {
 
 defineConstants(WebSocket, STATES);
 defineInterface("WebSocket", WebSocket);
-// It cannot be cloned or transferred.
+// A WebSocket cannot be cloned or transferred.
 addPlatformType({ owns: isWebSocket });

@@ -1,17 +1,17 @@
-// Brotli and Zstandard, which are the worker's: a codec there, and what it gives, piece by piece.
+// Brotli and Zstandard in the worker: opens a codec there, and reads its output piece by piece.
 import { type Failure, MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
 import type { runJob, toError } from "./crypto.ts";
 import { Handles } from "./crypto-handles.ts";
 
-// The chunk of cryptography knows how the worker is given a job; for these codecs alone is it wanted.
+// The cryptography module implements worker jobs. It is loaded only when a codec is used.
 declare function require(name: "./crypto.ts"): { readonly runJob: typeof runJob; readonly toError: typeof toError };
 
 export type CodecKind = "brotliCompress" | "brotliDecompress" | "zstdCompress" | "zstdDecompress";
 
 export interface CodecSettings {
   readonly params: { readonly [key: string]: number };
-  /** Of all that will come, where that is known: what is short is packed better. */
+  /** Total input size if known, which improves the compression of short input. */
   readonly size: number | null;
   readonly rejectsTrailing: boolean;
   readonly maxOutputLength: number | null;
@@ -20,27 +20,27 @@ export interface CodecSettings {
 const handles = new Handles("closeCodecs");
 const NOTHING = new Uint8Array(0);
 
-function question(method: string, args: readonly unknown[], bytes?: ArrayBuffer): unknown {
-  const answer = ask("crypto", JSON.stringify({ method, args }), bytes);
-  if (answer instanceof ArrayBuffer) return answer;
-  const reply = JSON.parse(typeof answer === "string" ? answer : "{}") as Failure | { ok: true; value: unknown };
+function request(method: string, args: readonly unknown[], bytes?: ArrayBuffer): unknown {
+  const response = ask("crypto", JSON.stringify({ method, args }), bytes);
+  if (response instanceof ArrayBuffer) return response;
+  const reply = JSON.parse(typeof response === "string" ? response : "{}") as Failure | { ok: true; value: unknown };
   if (reply.ok) return reply.value;
   throw require("./crypto.ts").toError(reply);
 }
 
 export const codecAtOnce = (kind: CodecKind, settings: CodecSettings, bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(question("codecAtOnce", [kind, settings], bytes.slice().buffer as ArrayBuffer) as ArrayBuffer);
+  new Uint8Array(request("codecAtOnce", [kind, settings], bytes.slice().buffer as ArrayBuffer) as ArrayBuffer);
 
 type Emit = (bytes: Uint8Array<ArrayBuffer>) => void | Promise<void>;
 
-/** One operation at a time. Whoever is done with one closes it, or lets go of it. */
+/** A codec that runs one operation at a time. Its owner closes it, or drops it for garbage collection. */
 export class WorkerCodec {
   readonly #handle: number;
 
   constructor(kind: CodecKind, settings: CodecSettings) {
-    // There is room for few: those that somebody has dropped go first.
+    // The number of codecs is limited, so unreferenced ones are closed first.
     handles.sweep();
-    this.#handle = question("openCodec", [kind, settings]) as number;
+    this.#handle = request("openCodec", [kind, settings]) as number;
     handles.add(this.#handle, this);
   }
 
@@ -57,10 +57,10 @@ export class WorkerCodec {
     const { runJob } = require("./crypto.ts");
     for (let next = step, input = bytes; ; next = "more", input = NOTHING) {
       const text = JSON.stringify({ method: "codecStep", args: [this.#handle, next] });
-      const { answer, buffers } = await runJob({ text, buffers: [new Uint8Array(input).buffer] });
+      const { response, buffers } = await runJob({ text, buffers: [new Uint8Array(input).buffer] });
       const [made] = buffers;
       if (made !== undefined && made.byteLength > 0) await emit(new Uint8Array(made));
-      if ((answer as unknown as { readonly value: unknown }).value !== true) return;
+      if ((response as unknown as { readonly value: unknown }).value !== true) return;
     }
   }
 
@@ -81,6 +81,6 @@ export class WorkerCodec {
 
   close(): void {
     handles.delete(this.#handle);
-    question("closeCodecs", [[this.#handle]]);
+    request("closeCodecs", [[this.#handle]]);
   }
 }

@@ -1,5 +1,5 @@
-// zlib for CompressionStream and DecompressionStream, by pako, which makes its tables while it loads: evaluated when the first stream is
-// made.
+// zlib for CompressionStream and DecompressionStream, with pako. pako builds its tables while it loads, so this module is evaluated when
+// the first stream is created.
 import {
   Z_BUF_ERROR,
   Z_DEFAULT_STRATEGY,
@@ -13,7 +13,7 @@ import {
   zlibInflateInit2,
 } from "pako";
 
-/** zlib's own defaults. */
+/** The defaults of zlib. */
 const LEVEL = 6;
 const METHOD_DEFLATED = 8;
 const MEMORY_LEVEL = 8;
@@ -24,11 +24,11 @@ export type Emit = (bytes: Uint8Array) => void;
 export interface Codec {
   write(bytes: Uint8Array, emit: Emit): void | Promise<void>;
   end(emit: Emit): void | Promise<void>;
-  /** Of one that is left before its end. */
+  /** Releases a codec that is dropped before its end. */
   close?(): void;
 }
 
-/** One call of zlib, with fresh room for its output. */
+/** Runs zlib once, with a new output buffer. */
 function step(stream: ZStream, room: Uint8Array<ArrayBuffer>, run: (stream: ZStream) => number, emit: Emit): number {
   stream.output = room;
   stream.next_out = 0;

@@ -1,5 +1,5 @@
-// The binding under the deflate, gzip and raw streams of node:zlib, over pako: one step of the codec for each write. Packages such as
-// pngjs and minizlib call it by themselves, so its methods and their arguments are those of Node's binding.
+// The binding below the deflate, gzip and raw streams of node:zlib, over pako: one step of the codec per write. Packages such as pngjs and
+// minizlib call it directly, so its methods have the arguments of Node's binding.
 import {
   Z_BUF_ERROR,
   Z_DATA_ERROR,
@@ -42,7 +42,7 @@ const GZIP_ID = [31, 139] as const;
 const LEVEL_FIELDS = ["level", "strategy", "max_lazy_match", "good_match", "nice_match", "max_chain_length"] as const;
 type CompressorState = { [Name in (typeof LEVEL_FIELDS)[number] | "matches"]: number } & { head: Uint16Array };
 
-/** zlib's own way to write which wrapper a window size stands for. */
+/** Encodes the wrapper in the window size, as zlib does. */
 function wrappedWindowBits(format: Format, windowBits: number): number {
   if (format === "Gzip" || format === "Gunzip") return windowBits + 16;
   if (format === "Unzip") return windowBits + 32;
@@ -68,15 +68,15 @@ export class ZlibHandle {
   readonly #settings: ZlibSettings;
   readonly #state: Uint32Array;
   readonly #stream: ZStream;
-  /** How much of gzip's mark an `Unzip` has seen; undefined where the format is decided. */
+  /** Number of bytes of the gzip signature that an `Unzip` has seen. Undefined once the format is known. */
   #idBytesSeen: number | undefined;
   #isGunzip: boolean;
   #status: number = Z_OK;
   #isClosed = false;
-  /** Called in place of an exception, as by Node's binding. */
+  /** Called instead of throwing, as in Node's binding. */
   onerror: (message: string, errno: number, code: string) => void = () => {};
 
-  /** @param state gets, after each write, the room left in the output and the bytes left of the input */
+  /** @param state receives, after each write, the free space of the output and the remaining bytes of the input */
   constructor(format: Format, settings: ZlibSettings, state: Uint32Array) {
     this.#format = format;
     this.#settings = settings;
@@ -86,7 +86,7 @@ export class ZlibHandle {
     this.#stream = openStream(format, settings);
   }
 
-  /** One step: takes of the input what fits into the output. */
+  /** Runs one step: consumes input until the output is full. */
   writeSync(
     flush: number,
     input: Uint8Array | null | undefined,
@@ -121,14 +121,14 @@ export class ZlibHandle {
     this.#status = Z_OK;
   }
 
-  /** What has been compressed before must have been flushed. */
+  /** The caller must flush the data compressed so far first. */
   params(level: number, strategy: number): void {
     const { memLevel } = this.#settings;
     const other = new ZStream();
     zlibDeflateInit2(other, level, METHOD_DEFLATED, -15, memLevel, strategy as never);
     const from = other.state as unknown as CompressorState;
     const to = this.#stream.state as unknown as CompressorState;
-    // Level 0 keeps no hash table.
+    // Level 0 does not use a hash table.
     if (to.level === 0) {
       to.head.fill(0);
       to.matches = 0;
@@ -150,7 +150,7 @@ export class ZlibHandle {
       if (status === Z_OK) this.#status = zlibInflate(stream, flush as never);
       else this.#status = status === Z_DATA_ERROR ? Z_NEED_DICT : status;
     }
-    // Another member of the same archive may follow; zeros are padding.
+    // Another member of the same archive may follow. Zeros are padding.
     while (
       this.#isGunzip &&
       this.#status === Z_STREAM_END &&
@@ -162,7 +162,7 @@ export class ZlibHandle {
     }
   }
 
-  /** Finds out from the first two bytes whether an `Unzip` reads gzip. */
+  /** Detects from the first two bytes whether an `Unzip` reads gzip. */
   #detect(): void {
     const { input, next_in, avail_in } = this.#stream;
     for (let index = 0; index < avail_in && this.#idBytesSeen !== undefined; index += 1) {

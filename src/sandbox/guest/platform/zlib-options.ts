@@ -1,4 +1,4 @@
-// The options of the deflate, gzip and raw streams of node:zlib, checked as Node checks them.
+// Reads the options of the deflate, gzip and raw streams of node:zlib, with Node's checks.
 import { invalidArgument, outOfRange } from "./node-error.ts";
 import { toBytes } from "./node-zlib-data.ts";
 import { type Format, isCompressor, type ZlibSettings } from "./zlib-handle.ts";
@@ -18,26 +18,26 @@ export interface ZlibOptions {
   readonly [name: string]: unknown;
 }
 
-/** An option that is a number in a range, or its default. */
+/** Returns an option that is a number in a range, or its default. */
 export function readNumber(
   options: ZlibOptions,
   name: string,
-  [least, most, otherwise]: readonly [number, number, number],
+  [min, max, fallback]: readonly [number, number, number],
 ) {
   const value = options[name];
-  if (value === undefined || Number.isNaN(value)) return otherwise;
+  if (value === undefined || Number.isNaN(value)) return fallback;
   if (typeof value !== "number") throw invalidArgument(`options.${name}`, "of type number", value);
-  const range = most === Number.POSITIVE_INFINITY ? `>= ${least}` : `>= ${least} and <= ${most}`;
-  if (!(value >= least && value <= most)) throw outOfRange(`options.${name}`, range, value);
+  const range = max === Number.POSITIVE_INFINITY ? `>= ${min}` : `>= ${min} and <= ${max}`;
+  if (!(value >= min && value <= max)) throw outOfRange(`options.${name}`, range, value);
   return value;
 }
 
 function readWindowBits(options: ZlibOptions, format: Format): number {
   const isRaw = format === "DeflateRaw" || format === "InflateRaw";
   if (!isCompressor(format) && !isRaw && !options.windowBits) return 0;
-  const least = format === "Gzip" ? 9 : 8;
-  const windowBits = readNumber(options, "windowBits", [least, 15, 15]);
-  // zlib itself cannot write a window of 256 bytes.
+  const min = format === "Gzip" ? 9 : 8;
+  const windowBits = readNumber(options, "windowBits", [min, 15, 15]);
+  // zlib cannot write a window of 256 bytes.
   return isCompressor(format) ? Math.max(windowBits, 9) : windowBits;
 }
 

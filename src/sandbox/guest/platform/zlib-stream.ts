@@ -1,5 +1,5 @@
-// The stream under all of node:zlib's deflate, gzip and raw classes. Its constructor is a plain function and its fields are Node's, since
-// packages call it for an object of their own (`zlib.Inflate.call(this, options)`) and read those fields.
+// The stream class behind deflate, gzip and raw of node:zlib. Its constructor is a plain function and its fields are Node's, because
+// packages call it on their own objects (`zlib.Inflate.call(this, options)`) and read those fields.
 import { Buffer } from "./node-buffer.ts";
 import { finished, Transform } from "./node-stream.ts";
 import { toBytes, tooLarge, trailingJunk } from "./node-zlib-data.ts";
@@ -11,7 +11,7 @@ declare function queueMicrotask(run: () => void): void;
 
 type Done = (error?: Error | null, data?: unknown) => void;
 
-/** One chunk that is being worked through. */
+/** The chunk that is being processed. */
 interface Work {
   readonly chunk: Uint8Array;
   readonly flush: number;
@@ -63,15 +63,15 @@ const strongest = (one: number, other: number): number =>
 
 const TransformFunction = Transform as unknown as (this: object, options: object) => void;
 
-/** Makes `stream` one of this format. */
+/** Initializes `stream` for a format. */
 export function initZlibStream(stream: ZlibStream, given: ZlibOptions | null | undefined, format: Format): void {
   const options = given ?? {};
   const settings = readSettings(options, format);
   const chunkSize = readNumber(options, "chunkSize", [64, Number.POSITIVE_INFINITY, Z_DEFAULT_CHUNK]);
   const flush = readNumber(options, "flush", [Z_NO_FLUSH, Z_BLOCK, Z_NO_FLUSH]);
   const finishFlush = readNumber(options, "finishFlush", [Z_NO_FLUSH, Z_BLOCK, Z_FINISH]);
-  const most = Number.MAX_SAFE_INTEGER;
-  const maxOutputLength = readNumber(options, "maxOutputLength", [1, most, most]);
+  const max = Number.MAX_SAFE_INTEGER;
+  const maxOutputLength = readNumber(options, "maxOutputLength", [1, max, max]);
   const bytesOnly = { encoding: null, objectMode: false, writableObjectMode: false };
   Reflect.apply(TransformFunction, stream, [{ autoDestroy: true, ...options, ...bytesOnly }]);
   const state = new Uint32Array(2);
@@ -106,7 +106,7 @@ function closeHandle(stream: ZlibStream): void {
   stream._handle = null;
 }
 
-/** Takes what the last step has written from the output buffer, and makes room for the next. */
+/** Returns the output of the last step, and frees space for the next. */
 function takeOutput(stream: ZlibStream, room: number): Buffer | undefined {
   const [roomLeft = 0] = stream._writeState;
   const start = stream._outOffset;
@@ -120,7 +120,7 @@ function takeOutput(stream: ZlibStream, room: number): Buffer | undefined {
   return output as Buffer | undefined;
 }
 
-/** Runs one step of the codec. Returns undefined where it has failed, or the step's output and whether the output was full. */
+/** Runs one step of the codec. Returns its output and whether the output was full, or undefined if it failed. */
 function step(
   stream: ZlibStream,
   work: Work,
@@ -138,7 +138,7 @@ function step(
   return { output: takeOutput(stream, room), isFull: roomLeft === 0 };
 }
 
-/** Works a chunk through, step by step, and waits wherever the reader has enough. */
+/** Processes a chunk step by step, and pauses while the reader has enough data. */
 function advance(stream: ZlibStream, work: Work): void {
   // A stream may be closed while a write is pending.
   if (stream.destroyed || stream._handle === null) {
@@ -148,10 +148,10 @@ function advance(stream: ZlibStream, work: Work): void {
   const made = step(stream, work);
   // The error has destroyed the stream.
   if (made === undefined) return;
-  const isWanted = made.output === undefined || stream.push(made.output);
+  const hasRoom = made.output === undefined || stream.push(made.output);
   const next = (): void => queueMicrotask(() => advance(stream, work));
   if (stream.destroyed) work.done();
-  else if (made.isFull && isWanted) next();
+  else if (made.isFull && hasRoom) next();
   else if (made.isFull) continueOnRead(stream, next);
   else finishChunk(stream, work);
 }
@@ -165,7 +165,7 @@ function continueOnRead(stream: ZlibStream, next: () => void): void {
   };
 }
 
-/** Bytes after the end of the compressed data are ignored unless the options say otherwise. */
+/** Ignores bytes after the end of the compressed data unless the options forbid them. */
 function finishChunk(stream: ZlibStream, work: Work): void {
   if (work.left > 0 && stream._rejectGarbageAfterEnd) {
     stream.destroy(trailingJunk());
@@ -251,7 +251,7 @@ const methods = {
   },
 };
 
-/** The prototype of all formats' prototypes. */
+/** Base prototype of all formats. */
 export const zlibPrototype: object = Object.create(Transform.prototype as object, {
   ...Object.getOwnPropertyDescriptors(methods),
   _closed: {

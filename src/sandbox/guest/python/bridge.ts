@@ -1,51 +1,51 @@
-// Between the harness in Python and the call's ctx: values cross as JSON text, with bytes beside it.
+// Connects the harness in Python with the call's ctx. Values cross as JSON text with binary attachments.
 import { fromTextWithBytes, makeNotGranted, readAsset, serialize } from "./prelude.ts";
 
 type Parts = readonly [text: string, header: string | undefined, data: Uint8Array | undefined];
 
-/** A failure as the harness states it. */
+/** A failure as the harness reports it. */
 interface Failure {
   readonly name: string;
   readonly message: string;
   readonly stack: string;
   readonly code?: string;
-  /** What was not granted. */
+  /** The capability that was not granted. */
   readonly capability?: string;
 }
 
 export interface Bridge {
   limitStack(): void;
-  /** One of the files that the host has sent, by its name. */
+  /** Returns a file that the host has sent, by its name. */
   readAsset(name: string): ArrayBuffer | undefined;
-  /** Names of the call's capabilities. */
+  /** Names of the capabilities of the call. */
   readonly granted: readonly string[];
   readonly callId: string;
   readonly tenantId: string;
-  /** Calls a member of ctx, `kv.get`; arguments are a list. */
+  /** Calls a member of ctx, such as `kv.get`, with a list of arguments. */
   call(path: string, text: string, header?: string, data?: Uint8Array): Promise<Parts>;
-  /** The same of what answers nothing: a log or progress. */
-  tell(path: string, text: string): void;
-  /** The global `fetch`; `init` as it takes it, with bytes as its body. */
+  /** Calls a member without a result: a log or progress. */
+  notify(path: string, text: string): void;
+  /** Calls the global `fetch`. `init` is its second argument as JSON, without the body. */
   fetch(url: string, init: string, body?: string | Uint8Array): Promise<unknown>;
   output(text: string, header?: string, data?: Uint8Array): void;
-  /** The output is no JSON. */
-  refuse(problem: string): void;
-  /** @param cause what a host call was rejected with, where that is what failed */
+  /** Reports that the output cannot be converted to JSON. */
+  rejectOutput(problem: string): void;
+  /** @param cause rejection of the host call that caused the failure */
   fail(failure: string, cause?: unknown): void;
-  /** What execute is to return; throws for a failure. */
+  /** Returns the result of execute, or throws its failure. */
   result(): unknown;
 }
 
-/** Always there, and none of them granted. */
+/** Members of every ctx, which need no grant. */
 const OWN_MEMBERS: readonly string[] = ["callId", "tenantId", "log", "progress", "signal"];
 
 const toValue = (text: string, header?: string, data?: Uint8Array): unknown =>
   header === undefined || data === undefined ? JSON.parse(text) : fromTextWithBytes(text, { header, data });
 
-/** Python's memory may be moved or written to as soon as this turn is over. */
+/** Copies bytes, because Python may move or modify its memory after this task. */
 const copied = (data: Uint8Array | undefined): Uint8Array | undefined => data?.slice();
 
-/** The error of a refused host call stays what it is: the prelude knows it, and so its code is believed. */
+/** Returns the error of a failed host call itself, because the prelude knows it and therefore trusts its code. */
 function toError({ name, message, stack, code, capability }: Failure, cause: unknown): Error {
   const made = (): Error => (capability === undefined ? new Error(message) : makeNotGranted(capability, capability));
   const error = cause instanceof Error ? cause : made();
@@ -59,7 +59,7 @@ function toError({ name, message, stack, code, capability }: Failure, cause: unk
   return error;
 }
 
-/** What JSON.stringify cannot make text of, for the reason stated. */
+/** Returns a value with which JSON.stringify fails for the given reason. */
 const unserializable = (problem: string): object => ({
   toJSON(): never {
     throw new TypeError(problem);
@@ -75,7 +75,7 @@ function memberOf(ctx: object, path: string): (...args: unknown[]) => unknown {
     holder = target;
     target = (target as Members | undefined)?.[name];
   }
-  if (typeof target !== "function") throw new TypeError(`There is no ${path}`);
+  if (typeof target !== "function") throw new TypeError(`ctx.${path} does not exist`);
   return (target as (...args: unknown[]) => unknown).bind(holder);
 }
 
@@ -92,13 +92,13 @@ export function createBridge(ctx: object, limitStack: () => void): Bridge {
     granted: Object.keys(ctx).filter((name) => !OWN_MEMBERS.includes(name)),
     call: async (path, text, header, data) => {
       const args = toValue(text, header, copied(data)) as unknown[];
-      const answer = serialize(await memberOf(ctx, path)(...args));
-      if (answer.text === undefined) throw new TypeError(`${path}: ${answer.problem}`);
-      return [answer.text, answer.bytes?.header, answer.bytes?.data];
+      const response = serialize(await memberOf(ctx, path)(...args));
+      if (response.text === undefined) throw new TypeError(`${path}: ${response.problem}`);
+      return [response.text, response.bytes?.header, response.bytes?.data];
     },
-    tell: (path, text) => {
-      const answer = memberOf(ctx, path)(...(JSON.parse(text) as unknown[]));
-      if (answer instanceof Promise) answer.catch(() => {});
+    notify: (path, text) => {
+      const response = memberOf(ctx, path)(...(JSON.parse(text) as unknown[]));
+      if (response instanceof Promise) response.catch(() => {});
     },
     fetch: (url, init, body) => {
       const { fetch } = globalThis as unknown as { fetch(url: string, init: object): Promise<unknown> };
@@ -108,7 +108,7 @@ export function createBridge(ctx: object, limitStack: () => void): Bridge {
       const value = toValue(text, header, copied(data));
       finish = () => value;
     },
-    refuse: (problem) => {
+    rejectOutput: (problem) => {
       finish = () => unserializable(problem);
     },
     fail: (failure, cause) => {

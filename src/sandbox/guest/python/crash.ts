@@ -1,4 +1,4 @@
-// The interpreter's own end, as an error of the tool's: what was asked of it that it does not survive, and where in the author's files.
+// Turns a crash of the interpreter into an error of the tool that names the cause and the location in the author's files.
 
 import { INTERPRETER_CRASHED } from "../../protocol/guest-messages.ts";
 
@@ -6,7 +6,7 @@ const HOME = "/home/tool/";
 const FRAME = /^ {2}File "(.+)", line (\d+) in (.+)$/gm;
 const MAX_FRAMES = 50;
 
-/** What of it a failure's stack shows: frames of the author's, which have no folder or the tool's own. */
+/** Returns the frames of the author's files, which have no folder or are in the tool's folder. */
 function framesOf(dump: string): string[] {
   const frames: string[] = [];
   for (const [, path = "", line, name] of dump.matchAll(FRAME)) {
@@ -17,15 +17,15 @@ function framesOf(dump: string): string[] {
   return frames;
 }
 
-/** [name, message]: as Python would name it. */
+/** Returns the name that Python would use, and a message. */
 function describe(thrown: unknown): readonly [string, string] {
   const { name, message } = thrown as Partial<Error>;
-  if (thrown instanceof RangeError) return ["RecursionError", "The stack overflowed in Python's own code"];
+  if (thrown instanceof RangeError) return ["RecursionError", "The stack overflowed in the code of the interpreter"];
   if (name === "Exit") {
     const code = /\((-?\d+)\)/.exec(message ?? "")?.[1] ?? "1";
-    return ["SystemExit", `The process was told to exit with code ${code}, without ending its run`];
+    return ["SystemExit", `The program ended the process with exit code ${code}`];
   }
-  // Of a traceback of our own harness, which was spoilt, what it ends with.
+  // For a traceback of the harness whose state was corrupted: its last line.
   const reason = message?.trimEnd().split("\n").at(-1) ?? "for an unknown reason";
   return ["SystemError", `The interpreter crashed: ${reason}`];
 }

@@ -1,4 +1,4 @@
-"""What the host lets a tool do. The members are there that were granted: `from glovebox import ctx`, main's second parameter, or by name."""
+"""The capabilities of a tool. Granted members are available from `from glovebox import ctx`, main's second parameter, or by name."""
 
 from pyodide.ffi import JsException, run_sync, to_js
 
@@ -6,12 +6,12 @@ from _glovebox import values as _values
 
 __all__ = ["CapabilityError", "NotGrantedError", "Response", "ctx", "run_sync"]
 
-#: Capabilities that come with Glovebox: a program that names one without having it is told so.
+#: Built-in capabilities. A program that uses one without a grant gets an error that names it.
 CAPABILITIES = frozenset(("fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"))
 
 
 class CapabilityError(Exception):
-    """The host has refused or failed a call of a capability; `code` says why, as in the table of errors."""
+    """The host has denied a call of a capability, or the call has failed. `code` is a code of the table of errors."""
 
     def __init__(self, message, code=None):
         super().__init__(message)
@@ -19,7 +19,7 @@ class CapabilityError(Exception):
 
 
 class NotGrantedError(CapabilityError, AttributeError):
-    """Raised where a capability is used that was not granted: an AttributeError too, so that hasattr and getattr tell what there is."""
+    """A capability was used without a grant. It is also an AttributeError, so that hasattr and getattr work."""
 
     def __init__(self, use, capability):
         super().__init__(not_granted(use, capability), "CAPABILITY_DENIED")
@@ -30,12 +30,12 @@ def not_granted(use, capability):
     return f'{use} is not granted to this tool; the host can grant it: grant: ["{capability}"]'
 
 
-def _raised(error):
-    """A rejection as an exception of Python's; what the host said stays with it."""
+def _to_exception(error):
+    """Turns a rejection into a Python exception, which keeps the original error."""
     code = getattr(error.js_error if hasattr(error, "js_error") else error, "code", None)
-    raised = CapabilityError(getattr(error, "message", None) or str(error), code if isinstance(code, str) else None)
-    raised._rejection = error
-    return raised
+    exception = CapabilityError(getattr(error, "message", None) or str(error), code if isinstance(code, str) else None)
+    exception._rejection = error
+    return exception
 
 
 def _camel(name):
@@ -44,7 +44,7 @@ def _camel(name):
 
 
 class _Bridge:
-    """The call's own, while it runs."""
+    """The bridge and the grants of the current call."""
 
     js = None
     granted = frozenset()
@@ -55,19 +55,19 @@ def _check(name):
         raise NotGrantedError(name, name)
 
 
-async def _ask(path, args):
+async def _call_host(path, args):
     _check(path.partition(".")[0])
     text, header, data = _values.encode(args)
     try:
-        answer = await _Bridge.js.call(path, text, header, None if data is None else to_js(data))
+        response = await _Bridge.js.call(path, text, header, None if data is None else to_js(data))
     except JsException as error:
-        raise _raised(error) from None
-    text, header, data = answer
+        raise _to_exception(error) from None
+    text, header, data = response
     return _values.decode(text, header, None if data is None else data.to_bytes())
 
 
 class _Member:
-    """A capability: a function, or an object with a function for each of its members."""
+    """A capability: a function, or an object with functions as members."""
 
     def __init__(self, name):
         self._name = name
@@ -76,7 +76,7 @@ class _Member:
         return f"<capability {self._name}>"
 
     def __call__(self, *args, **fields):
-        return _ask(self._name, [*args, fields] if fields else args)
+        return _call_host(self._name, [*args, fields] if fields else args)
 
     def __getattr__(self, member):
         if member.startswith("_"):
@@ -85,20 +85,20 @@ class _Member:
 
         def call(*args, **options):
             options = {_camel(key): value for key, value in options.items()}
-            return _ask(path, [*args, options] if options else args)
+            return _call_host(path, [*args, options] if options else args)
 
         call.__name__ = call.__qualname__ = path
         return call
 
 
 class _Tools:
-    """Other tools, each by its name: `await tools.NAME(field=…)`."""
+    """Other tools by name: `await tools.NAME(field=…)`."""
 
     def __repr__(self):
         return "<capability tools>"
 
     def call(self, name, input=None, /, **fields):
-        return _ask("tools.call", [name, fields if input is None else {**input, **fields}])
+        return _call_host("tools.call", [name, fields if input is None else {**input, **fields}])
 
     def __getitem__(self, name):
         def call(input=None, /, **fields):
@@ -114,7 +114,7 @@ class _Tools:
 
 
 class Headers(dict):
-    """Of a response: names in lower case, looked up in any."""
+    """Headers of a response. Names are lower case, and lookup ignores case."""
 
     def __getitem__(self, name):
         return super().__getitem__(name.lower())
@@ -127,7 +127,7 @@ class Headers(dict):
 
 
 class Response:
-    """An answer to fetch; its body is read once, by one of `text`, `json` and `bytes`."""
+    """A response of fetch. Its body can be read once, by `text`, `json` or `bytes`."""
 
     def __init__(self, js):
         self._js = js
@@ -145,7 +145,7 @@ class Response:
         try:
             return await getattr(self._js, method)()
         except JsException as error:
-            raise _raised(error) from None
+            raise _to_exception(error) from None
 
     async def text(self):
         return await self._read("text")
@@ -158,11 +158,11 @@ class Response:
 
     def raise_for_status(self):
         if self.status >= 400:
-            raise OSError(f"The server answered {self.status} {self.status_text} for {self.url}")
+            raise OSError(f"The server responded with {self.status} {self.status_text} for {self.url}")
 
 
 async def _fetch(url, *, method="GET", headers=None, body=None, json=None, **options):
-    """The web's fetch: `await fetch(url, method=…, headers={…}, body=… or json=…)`."""
+    """Sends a request: `await fetch(url, method=…, headers={…}, body=… or json=…)`."""
     _check("fetch")
     headers = dict(headers or {})
     if json is not None:
@@ -174,14 +174,14 @@ async def _fetch(url, *, method="GET", headers=None, body=None, json=None, **opt
     try:
         return Response(await _Bridge.js.fetch(str(url), _values.encode(init)[0], sent))
     except JsException as error:
-        raise _raised(error) from None
+        raise _to_exception(error) from None
 
 
 _fetch.__name__ = _fetch.__qualname__ = "fetch"
 
 
 class _Log:
-    """Lines of the host's own log, with data beside them."""
+    """Writes lines to the host's log, with optional data."""
 
     def __call__(self, message, data=None):
         self._write("info", message, data)
@@ -202,13 +202,13 @@ class _Log:
 
     def _write(self, level, message, data):
         args = [str(message)] if data is None else [str(message), data]
-        _Bridge.js.tell(f"log.{level}", _values.encode(args)[0])
+        _Bridge.js.notify(f"log.{level}", _values.encode(args)[0])
 
 
 def _progress(progress, total=None, message=None):
     report = dict(progress) if isinstance(progress, dict) else {"progress": progress}
     report.update({key: value for key, value in (("total", total), ("message", message)) if value is not None})
-    _Bridge.js.tell("progress", _values.encode([report])[0])
+    _Bridge.js.notify("progress", _values.encode([report])[0])
 
 
 _progress.__name__ = _progress.__qualname__ = "progress"
@@ -216,14 +216,14 @@ _progress.__name__ = _progress.__qualname__ = "progress"
 _OWN = {"log": _Log(), "progress": _progress}
 
 
-def _face(name):
+def _member(name):
     if name == "fetch":
         return _fetch
     return _Tools() if name == "tools" else _Member(name)
 
 
 class Context:
-    """Who called, and what was granted."""
+    """The ids of the call and its tenant, and the granted capabilities."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -235,17 +235,17 @@ ctx = Context()
 
 
 def __getattr__(name):
-    """`from glovebox import fetch, kv`, at a module's top: whether a call is granted it is seen when it is called."""
+    """Supports `from glovebox import fetch, kv` at the top of a module. Grants are checked at each call."""
     if name.startswith("_"):
         raise AttributeError(name)
-    return _OWN[name] if name in _OWN else _face(name)
+    return _OWN[name] if name in _OWN else _member(name)
 
 
 def begin(bridge, granted):
-    """Called before each run: what it was granted is in ctx, and nothing else. Returns the names that a snippet finds by themselves."""
+    """Prepares ctx for a run with the given grants. Returns the names that a snippet can use without an import."""
     _Bridge.js = bridge
     _Bridge.granted = frozenset(granted)
     ctx.__dict__.clear()
-    members = {**{name: _face(name) for name in granted}, **_OWN}
+    members = {**{name: _member(name) for name in granted}, **_OWN}
     ctx.__dict__.update(members, call_id=bridge.callId, tenant_id=bridge.tenantId)
     return {**members, "ctx": ctx, "run_sync": run_sync}

@@ -1,4 +1,4 @@
-"""A tool's definition, from its module: what it states, and where it states no schemas, what the type hints of main tell."""
+"""Extracts a tool's definition from its module. Missing schemas are derived from the type hints of main."""
 
 import collections.abc
 import dataclasses
@@ -15,7 +15,7 @@ _MAX_DEPTH = 16
 _FIELDS = ("name", "description", "input_schema", "output_schema", "annotations", "capabilities", "limits")
 
 
-# What authors call a schema by mistake, in lower case, and what it should be called.
+# Wrong names of schemas that authors use, in lower case, and the correct names.
 _MISNAMED = {
     **dict.fromkeys(
         ("inputschema", "input_schema", "inputs_schema", "input_json_schema", "inputs", "parameters", "parameter")
@@ -32,7 +32,7 @@ _MISNAMED = {
 
 
 class SourceFault(Exception):
-    """The module is no tool, whatever it is called with."""
+    """The module does not define a tool."""
 
     code = "PYTHON_NO_TOOL"
 
@@ -43,7 +43,7 @@ def _camel(name):
 
 
 def _hints(target):
-    """Of a function or a class; those that cannot be evaluated tell nothing."""
+    """Returns the type hints of a function or a class, or none if they cannot be evaluated."""
     try:
         return typing.get_type_hints(target, include_extras=True)
     except Exception:
@@ -61,7 +61,7 @@ def _object_schema(properties, required, description=None):
 
 def _own_doc(kind):
     doc = kind.__dict__.get("__doc__")
-    # What dataclasses write themselves is the signature.
+    # The generated docstring of a dataclass is its signature.
     return None if doc is None or doc.startswith(f"{kind.__name__}(") else inspect.cleandoc(doc)
 
 
@@ -124,7 +124,7 @@ def _generic_schema(origin, hints, depth):
 
 
 def to_schema(hint, depth=_MAX_DEPTH):
-    """A JSON Schema for what a hint says; `{}` for what it says nothing of."""
+    """Returns a JSON Schema for a type hint, or `{}` if the hint has no equivalent."""
     if depth == 0:
         return {}
     depth -= 1
@@ -167,45 +167,45 @@ def _input_hint(main):
 
 
 def to_parameter(main, value):
-    """The input as main's hint has it: of a dataclass an instance, and so within it."""
-    return _built(_input_hint(main), value)
+    """Converts the input to the type hint of main: dataclasses become instances, at any depth."""
+    return _build(_input_hint(main), value)
 
 
-def _built(hint, value):
+def _build(hint, value):
     if hasattr(hint, "__metadata__"):
-        return _built(hint.__origin__, value)
+        return _build(hint.__origin__, value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
         hints = _hints(hint)
-        return hint(**{name: _built(hints.get(name), item) for name, item in value.items()})
+        return hint(**{name: _build(hints.get(name), item) for name, item in value.items()})
     if isinstance(hint, type) and issubclass(hint, enum.Enum) and not isinstance(value, hint):
         return hint(value)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         others = [each for each in arguments if each is not type(None)]
-        return _built(others[0], value) if len(others) == 1 and value is not None else value
+        return _build(others[0], value) if len(others) == 1 and value is not None else value
     if origin in _LISTS and isinstance(value, list) and arguments:
-        return [_built(arguments[0], item) for item in value]
+        return [_build(arguments[0], item) for item in value]
     if origin in _DICTS and isinstance(value, dict) and len(arguments) == 2:
-        return {key: _built(arguments[1], item) for key, item in value.items()}
+        return {key: _build(arguments[1], item) for key, item in value.items()}
     return value
 
 
-def _in_camel_case(stated):
-    """What is no dict is told by whoever checks the definition."""
-    return {_camel(str(key)): value for key, value in stated.items()} if isinstance(stated, dict) else stated
+def _in_camel_case(declared):
+    """Returns other values unchanged. The host rejects them when it validates the definition."""
+    return {_camel(str(key)): value for key, value in declared.items()} if isinstance(declared, dict) else declared
 
 
-def _capabilities(stated):
-    """A list of names is short for a dict in which none has settings."""
-    return {name: {} for name in stated} if isinstance(stated, (list, tuple, set)) else stated
+def _capabilities(declared):
+    """Turns a list of names into a dict without settings."""
+    return {name: {} for name in declared} if isinstance(declared, (list, tuple, set)) else declared
 
 
 def _misnamed(names):
-    """Dicts that look like a schema by another name than the one that is read."""
+    """Returns the names of dicts that look like schemas under a wrong name."""
     found = []
     for name, value in names.items():
-        meant = _MISNAMED.get(name.lower())
-        if meant is not None and name != meant and meant not in names and isinstance(value, dict):
+        expected = _MISNAMED.get(name.lower())
+        if expected is not None and name != expected and expected not in names and isinstance(value, dict):
             found.append(name)
     return found[:8]
 
@@ -214,21 +214,21 @@ def describe(module):
     main = getattr(module, "main", None)
     if not callable(main):
         raise SourceFault("Expected the tool to define main(input) or main(input, ctx), got a module without main")
-    stated = {name: module.__dict__[name] for name in _FIELDS if name in module.__dict__}
-    definition = {"description": stated.get("description") or inspect.getdoc(module) or inspect.getdoc(main) or ""}
-    if isinstance(stated.get("name"), str):
-        definition["name"] = stated["name"]
-    definition["inputSchema"] = stated.get("input_schema") or to_schema(_input_hint(main)) or {"type": "object"}
-    output = stated.get("output_schema") or to_schema(_hints(main).get("return"))
+    declared = {name: module.__dict__[name] for name in _FIELDS if name in module.__dict__}
+    definition = {"description": declared.get("description") or inspect.getdoc(module) or inspect.getdoc(main) or ""}
+    if isinstance(declared.get("name"), str):
+        definition["name"] = declared["name"]
+    definition["inputSchema"] = declared.get("input_schema") or to_schema(_input_hint(main)) or {"type": "object"}
+    output = declared.get("output_schema") or to_schema(_hints(main).get("return"))
     if output:
         definition["outputSchema"] = output
-    if "annotations" in stated:
-        definition["annotations"] = _in_camel_case(stated["annotations"])
-    if "capabilities" in stated:
-        definition["capabilities"] = _capabilities(stated["capabilities"])
+    if "annotations" in declared:
+        definition["annotations"] = _in_camel_case(declared["annotations"])
+    if "capabilities" in declared:
+        definition["capabilities"] = _capabilities(declared["capabilities"])
     misnamed = _misnamed(dict(module.__dict__))
     if misnamed:
         definition["misnamed"] = misnamed
-    if "limits" in stated:
-        definition["limits"] = _in_camel_case(stated["limits"])
+    if "limits" in declared:
+        definition["limits"] = _in_camel_case(declared["limits"])
     return definition

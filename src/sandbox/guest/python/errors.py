@@ -1,4 +1,4 @@
-"""Exceptions as text: their type and message, and of their frames the author's own, innermost first and as V8 writes them."""
+"""Formats exceptions as text: type, message, and the frames of the author's files, innermost first in V8's format."""
 
 import json
 
@@ -18,7 +18,7 @@ def _text_of(error):
 
 
 def _is_syntax(error, files):
-    """Whether the author's own text cannot be compiled, rather than some other text while it runs."""
+    """Tells whether the author's own source cannot be compiled, in contrast to text that it compiles while it runs."""
     return isinstance(error, SyntaxError) and error.filename is not None and files.name_of(error.filename) is not None
 
 
@@ -53,7 +53,7 @@ def _column(entry):
 
 
 def _causes(error):
-    """What it came from, as `raise … from …` or an exception in an `except` has it."""
+    """Returns the causes of an error: from `raise … from …`, or from an exception inside an `except` block."""
     lines = []
     seen = {id(error)}
     while len(lines) < _MAX_CAUSES:
@@ -70,24 +70,24 @@ def _causes(error):
 
 
 def _missing_capability(error):
-    """What is granted is a builtin while its call runs: an unknown name may be one that was not."""
+    """Granted capabilities are builtins during a call, so an unknown name may be a capability without a grant."""
     name = getattr(error, "name", None) if isinstance(error, NameError) else None
     return name if isinstance(name, str) and name in CAPABILITIES else None
 
 
 def describe(error, files):
-    """A failure as JSON text, as bridge.ts reads it."""
+    """Returns a failure as JSON text for bridge.ts."""
     name = "Error" if isinstance(error, SourceFault) else type(error).__name__
     message = _text_of(error)
     if isinstance(error, MemoryError) and not message:
-        message = f"Python may have {files.memory_mib} MiB, and that was not enough"
+        message = f"Python ran out of memory; its limit is {files.memory_mib} MiB"
     notes = [str(note) for note in getattr(error, "__notes__", []) or []]
-    # As CPython shows it; a message that says nothing would tell nobody anything.
+    # As in CPython. An empty message is replaced by the name.
     title = f"{name}: {message}" if message else name
     stack = "\n".join([title, *notes, *_causes(error), *_frames(error, files)])
-    # A KeyError's own text is the key and nothing else.
-    told = title if isinstance(error, KeyError) else message or name
-    failure = {"name": name, "message": told, "stack": stack}
+    # The text of a KeyError is only the key, so its name is added.
+    shown = title if isinstance(error, KeyError) else message or name
+    failure = {"name": name, "message": shown, "stack": stack}
     missing = _missing_capability(error)
     if missing is not None:
         text = not_granted(missing, missing)

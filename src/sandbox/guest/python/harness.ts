@@ -1,4 +1,4 @@
-// Our own Python, as text: put into the interpreter once, before its snapshot is taken.
+// The harness (Glovebox's own Python) as text. It is loaded into the interpreter once, before its snapshot is taken.
 import ctx from "./ctx.py";
 import definition from "./definition.py";
 import errors from "./errors.py";
@@ -15,7 +15,7 @@ export const HARNESS: {
 } = {
   installer,
   preload,
-  /** In the order in which they import each other. */
+  /** In import order. */
   modules: [
     ["_glovebox.values", values],
     ["glovebox", ctx],

@@ -1,4 +1,4 @@
-# Puts our own modules into the interpreter: run once, before its snapshot is taken. Its last value is a function of their sources.
+# Installs the modules of the harness. Runs once, before the snapshot is taken. Its last value is a function of their sources.
 
 
 def install(text):

@@ -1,4 +1,4 @@
-// Pyodide, loaded into this isolate: from a snapshot of its memory where the host has one, else from its beginning.
+// Loads Pyodide into this isolate, from a snapshot of its memory if the host has one.
 import { loadPyodide } from "pyodide";
 import createPyodideModule from "pyodide/pyodide.asm.mjs";
 import { HARNESS } from "./harness.ts";
@@ -6,12 +6,12 @@ import { readAsset } from "./prelude.ts";
 import { ASSET_FOLDER } from "./shell.ts";
 import { streams } from "./streams.ts";
 
-/** Where a tool's own files lie, and its working directory. */
+/** Folder of a tool's own files, and its working directory. */
 const HOME = "/home/tool";
 
-/** The build's, from Pyodide's own lock file. */
+/** Replaced by the build with the metadata of Pyodide's lock file. */
 declare const __PYODIDE_INFO__: object;
-/** There are no packages to be looked up: a wheel is given, or it is not there. */
+/** Empty, because no packages are downloaded: the host supplies wheels. */
 const LOCK_FILE = { info: __PYODIDE_INFO__, packages: {} };
 
 const PAGE_BYTES = 65_536;
@@ -23,8 +23,8 @@ interface Memory {
 }
 
 /**
- * Python's C code may take so much of its stack in the interpreter's memory before it raises RecursionError. Pyodide says 10 MB, but
- * beside it goes V8's own stack (984 KB), whose overflow ends the interpreter: functions of usual size pass 480 KB there [m].
+ * Bytes of stack in the interpreter's memory that Python's C code may use before it raises RecursionError. Pyodide sets 10 MB, but the code
+ * also uses V8's own stack (984 KB), whose overflow crashes the interpreter: there, functions of usual size overflow at 480 KB (measured).
  */
 const STACK_BYTES = 400 * 1024;
 
@@ -36,7 +36,7 @@ interface Module {
   _PyUnstable_ThreadState_SetStackProtection(thread: number, start: number, bytes: number): number;
 }
 
-/** Pyodide's modules begin with less memory than a snapshot may hold. Its second word is where that begins in it. */
+/** Grows the initial memory of a module to the size of the snapshot. The snapshot's second word is the offset of its memory. */
 async function createModule(settings: never, snapshot: ArrayBuffer | undefined): Promise<never> {
   const module = await createPyodideModule(settings);
   if (snapshot !== undefined) {
@@ -46,48 +46,48 @@ async function createModule(settings: never, snapshot: ArrayBuffer | undefined):
   return module;
 }
 
-/** Of the thread that calls it: Pyodide makes one for each run. */
+/** Sets the limit for the calling thread. Pyodide creates a thread for each run. */
 function limitStack(module: Module): void {
   const start = module._emscripten_stack_get_base() - STACK_BYTES;
   module._PyUnstable_ThreadState_SetStackProtection(module._PyThreadState_Get(), start, STACK_BYTES);
 }
 
-/** What our own Python (harness.ts) is called by. */
+/** Functions of the harness (harness.ts). */
 export interface Harness {
   readonly run: { callPromising(...args: readonly unknown[]): Promise<void> };
 }
 
 export interface Interpreter {
   readonly harness: Harness;
-  /** From now on Python's memory may grow by so much past what it has when nothing has run in it. */
+  /** Limits how far Python's memory may grow beyond its size before the first run. */
   allow(memoryMiB: number): void;
-  /** Whether it has asked for more since then. */
-  wasRefused(): boolean;
-  /** Called by the harness as it begins a run. */
+  /** True if an allocation has failed since the last call of `allow`. */
+  hasExceededLimit(): boolean;
+  /** Called by the harness at the start of a run. */
   limitStack(): void;
-  /** Rejects when it has ended, wherever that was: a task of its event loop has nobody to tell. */
+  /** Rejects when the interpreter has crashed, also in a task of its event loop that has no caller. */
   readonly crashed: Promise<never>;
-  /** Its memory, before anything of a tool's is in it. */
+  /** Returns the interpreter's memory. Must be called before any code of a tool runs. */
   takeSnapshot(): Uint8Array;
 }
 
-/** Emscripten grows the memory by this method alone; what it throws is a failed malloc there, and a MemoryError in Python. */
-function limitGrowth(memory: Memory): Pick<Interpreter, "allow" | "wasRefused"> {
+/** Limits the method through which Emscripten grows the memory. Its exception makes malloc fail, which is a MemoryError in Python. */
+function limitGrowth(memory: Memory): Pick<Interpreter, "allow" | "hasExceededLimit"> {
   const base = memory.buffer.byteLength;
   const grow = memory.grow.bind(memory);
   let limit = base;
-  let isRefused = false;
+  let isExceeded = false;
   memory.grow = (pages: number): number => {
     if (memory.buffer.byteLength + pages * PAGE_BYTES <= limit) return grow(pages);
-    isRefused = true;
+    isExceeded = true;
     throw new RangeError("Past the tool's memory limit");
   };
   return {
     allow(memoryMiB) {
       limit = base + memoryMiB * MiB;
-      isRefused = false;
+      isExceeded = false;
     },
-    wasRefused: () => isRefused,
+    hasExceededLimit: () => isExceeded,
   };
 }
 
@@ -105,7 +105,7 @@ export async function loadInterpreter(): Promise<Interpreter> {
   pyodide.setStdout(streams.stdout);
   pyodide.setStderr(streams.stderr);
   if (snapshot === undefined) {
-    // In namespaces of their own: what a tool finds in __main__ is what it has put there.
+    // Separate namespaces keep `__main__` empty for the tool.
     pyodide.runPython(HARNESS.installer, { globals: pyodide.toPy({}) })(JSON.stringify(HARNESS.modules));
     pyodide.runPython(HARNESS.preload, { globals: pyodide.toPy({}) });
   }

@@ -1,10 +1,10 @@
-// What the runtime is bundled with and that brings no types.
+// Types of imports without their own.
 declare module "*.py" {
   const source: string;
   export default source;
 }
 
-/** Emscripten's half of Pyodide: the package exports it under no name, the build knows where it lies. */
+/** Emscripten's half of Pyodide. The package does not export it, so the build resolves its path. */
 declare module "pyodide/pyodide.asm.mjs" {
   const createPyodideModule: (settings: never) => Promise<never>;
   export default createPyodideModule;

@@ -1,4 +1,4 @@
-// What the Python runtime takes from the prelude (platform/python.ts): a bundle finds it under the name of a built-in.
+// Functions of the prelude (platform/python.ts). The bundle of the Python runtime loads them like a built-in module.
 import type { PythonBuiltin } from "../platform/python.ts";
 
 declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;

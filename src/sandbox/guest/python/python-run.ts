@@ -1,19 +1,19 @@
-// What the host asks the Python runtime for: the input of each of its calls.
+// The requests of the host to the Python runtime: the input of each of its calls.
 export interface PythonRun {
   readonly code: string;
-  /** As tracebacks show it. */
+  /** File name in tracebacks. */
   readonly fileName: string;
   readonly mode: "exec" | "tool" | "session";
-  /** Further modules of the tool, by their paths; importable. */
+  /** Further modules of the tool by path, which it can import. */
   readonly files?: { readonly [path: string]: string };
   readonly input?: unknown;
-  /** Answers with the tool's definition rather than calling it. */
+  /** Return the definition of the tool instead of calling it. */
   readonly describe?: true;
-  /** What Python may have on top of what the interpreter has. */
+  /** Memory in MiB that Python may allocate in addition to the interpreter's own. */
   readonly memoryMiB: number;
 }
 
-/** Asked of an isolate in which nothing has run: its memory, to load others from. */
+/** Requests a snapshot of an isolate in which no tool has run. Other isolates are loaded from it. */
 export interface SnapshotRequest {
   readonly snapshot: true;
 }

@@ -1,4 +1,4 @@
-"""One run of an author's code: compiled, evaluated as CPython would, and its value or failure told."""
+"""Runs an author's code once: compiles it, evaluates it as CPython does, and reports its value or failure."""
 
 import ast
 import builtins
@@ -20,14 +20,14 @@ from _glovebox.wheels import wheels
 
 _VALUE = "\N{MIDDLE DOT}value"
 _BUILTINS = frozenset(vars(builtins))
-_offered = set()
+_added_builtins = set()
 _tool = None
-_given = object()
+_last_input = object()
 _has_begun = False
 
 
 class Files:
-    """The author's files, by the names that they are shown by: those of earlier runs in this interpreter, too."""
+    """The author's files by display name, including those of earlier runs in this interpreter."""
 
     _names = set()
 
@@ -36,7 +36,7 @@ class Files:
         self.memory_mib = memory_mib
 
     def add(self, name, text):
-        """Where frames and inspect look for it, and where imports do."""
+        """Registers a source text for frames and inspect."""
         self._names.add(name)
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
 
@@ -47,18 +47,14 @@ class Files:
             file.write(text)
 
     def name_of(self, path):
-        """None for what is not the author's."""
+        """Returns the display name of a path, or None if the file is not the author's."""
         if path in self._names:
             return path
         return path.removeprefix(self._home) if path.startswith(self._home) else None
 
 
-class _Settled:
-    """Told already."""
-
-
 def _compile(order, wants_value):
-    """The code, whose last expression's value is left in the namespace; top-level await is allowed."""
+    """Compiles the code. The value of the last expression is stored in the namespace. Top-level await is allowed."""
     name = order["fileName"]
     tree = compile(order["code"].removeprefix("\ufeff"), name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     has_value = wants_value and bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
@@ -76,53 +72,53 @@ def _evaluate(code, namespace):
         exec(code, namespace)
 
 
-def _awaited(value):
+def _await_if_needed(value):
     return run_sync(value) if inspect.isawaitable(value) else value
 
 
 def _call_main(main, value, context):
-    """main(), main(input) or main(input, ctx), as it has parameters."""
+    """Calls main(), main(input) or main(input, ctx), depending on its parameters."""
     try:
         parameters = inspect.signature(main).parameters.values()
     except (TypeError, ValueError):
-        return _awaited(main(value))
-    places = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+        return _await_if_needed(main(value))
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     takes_any = any(each.kind == each.VAR_POSITIONAL for each in parameters)
-    count = 2 if takes_any else min(len(places), 2)
-    # A second parameter with a default may be the author's own.
-    if count == 2 and not takes_any and places[1].default is not places[1].empty and places[1].name != "ctx":
+    count = 2 if takes_any else min(len(positional), 2)
+    # A second parameter with a default value may not be meant for ctx.
+    if count == 2 and not takes_any and positional[1].default is not positional[1].empty and positional[1].name != "ctx":
         count = 1
     named = {"ctx": context} if any(each.name == "ctx" and each.kind == each.KEYWORD_ONLY for each in parameters) else {}
-    return _awaited(main(*(value, context)[:count], **named))
+    return _await_if_needed(main(*(value, context)[:count], **named))
 
 
 def _is_main_guard(node):
     return isinstance(node, ast.If) and "__name__" in {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
 
 
-def _offer(names):
-    """To be found without an import, in all of the author's modules. What Python itself calls so stays what everybody uses: ctx has the other."""
-    global _offered
-    for name in _offered:
+def _add_builtins(names):
+    """Adds names to the builtins, so that they need no import. Python's own builtins are not replaced: ctx has the others."""
+    global _added_builtins
+    for name in _added_builtins:
         builtins.__dict__.pop(name, None)
-    _offered = names.keys() - _BUILTINS
-    builtins.__dict__.update({name: names[name] for name in _offered})
+    _added_builtins = names.keys() - _BUILTINS
+    builtins.__dict__.update({name: names[name] for name in _added_builtins})
 
 
-def _give_input(namespace, has_input, value):
-    """An earlier run's input is not this one's; what the author has called so stays."""
-    global _given
+def _set_input(namespace, has_input, value):
+    """Sets `input` for this run, or removes that of an earlier run. A variable of the author with this name is kept."""
+    global _last_input
     if has_input:
         namespace["input"] = value
-    elif namespace.get("input") is _given:
+    elif namespace.get("input") is _last_input:
         namespace.pop("input", None)
-    _given = value if has_input else object()
+    _last_input = value if has_input else object()
 
 
 def _run_snippet(order, value):
     namespace = sys.modules["__main__"].__dict__
     namespace["__file__"] = order["fileName"]
-    _give_input(namespace, order["hasInput"], value)
+    _set_input(namespace, order["hasInput"], value)
     code, tree, has_value = _compile(order, wants_value=True)
     namespace.pop("main", None) if order["mode"] == "exec" else None
     _evaluate(code, namespace)
@@ -135,14 +131,14 @@ def _run_snippet(order, value):
 
 
 def _load_tool(order):
-    """The author's module, evaluated once for as long as the isolate lives."""
+    """Returns the author's module, which is evaluated once per isolate."""
     global _tool
     key = (order["fileName"], order["code"])
     if _tool is None or _tool[0] != key:
         name = os.path.basename(order["fileName"]).removesuffix(".py")
         module = types.ModuleType(name)
         module.__file__ = order["fileName"]
-        # A module of the standard library that is called so stays what others import.
+        # The name must not replace a module of the standard library.
         if name not in sys.stdlib_module_names:
             sys.modules[name] = module
         code, _, _ = _compile(order, wants_value=False)
@@ -161,18 +157,18 @@ def _run_tool(order, value):
     return _call_main(main, definition.to_parameter(main, value), glovebox.ctx)
 
 
-def _value_of(order, value):
+def _evaluate_order(order, value):
     try:
         return _run_tool(order, value) if order["mode"] == "tool" else _run_snippet(order, value)
     except SystemExit as exit:
-        # As a script that ends so: well, unless it says otherwise. A tool that ends while it is learned is none.
+        # Exit code 0 is a success, as for a script. While the definition is extracted, any exit is a failure.
         if order.get("describe") or (exit.code is not None and exit.code != 0):
             raise
         return None
 
 
 def _begin():
-    """The interpreter's memory began as a copy of another's: its random numbers and its clocks must not."""
+    """Resets state of the snapshot that must differ between interpreters: random numbers and clocks."""
     global _has_begun
     if not _has_begun:
         _has_begun = True
@@ -188,19 +184,19 @@ def run(text, input_text, header, data, bridge):
         bridge.limitStack()
         wheels.open(bridge.readAsset)
         _begin()
-        _offer(glovebox.begin(bridge, order["granted"]))
+        _add_builtins(glovebox.begin(bridge, order["granted"]))
         value = values.decode(input_text, header, None if data is None else data.to_bytes())
         files.add(order["fileName"], order["code"])
         for name, source in (order.get("files") or {}).items():
             files.write(name, source)
-        result = _value_of(order, value)
+        result = _evaluate_order(order, value)
         text, header, data = values.encode(result)
         bridge.output(text, header, None if data is None else to_js(data))
     except values.NotJson as error:
         if order.get("describe"):
             bridge.fail(errors.describe(definition.SourceFault(f"The tool's definition is not JSON: it has {error}"), files))
         else:
-            bridge.refuse(str(error))
+            bridge.rejectOutput(str(error))
     except BaseException as error:
         bridge.fail(errors.describe(error, files), getattr(error, "_rejection", None))
     finally:

@@ -1,4 +1,4 @@
-// The Python runtime: the one bundle behind every Python tool. Its top level loads the interpreter; a call runs one PythonRun.
+// The Python runtime: the bundle that every Python tool runs on. Its top level loads the interpreter, and each call runs one PythonRun.
 import { PYTHON_OUT_OF_MEMORY } from "../../protocol/guest-messages.ts";
 import { createBridge } from "./bridge.ts";
 import { toCrash } from "./crash.ts";
@@ -10,7 +10,7 @@ import { streams } from "./streams.ts";
 
 const interpreter = await loadInterpreter();
 
-/** It has ended, and will run nothing more. */
+/** Set when the interpreter has crashed. Later runs fail with it. */
 let crash: Error | undefined;
 
 export default async function execute(order: PythonRun | SnapshotRequest, ctx: object): Promise<unknown> {
@@ -32,7 +32,7 @@ export default async function execute(order: PythonRun | SnapshotRequest, ctx: o
     );
     await Promise.race([ended, interpreter.crashed]);
   } catch (error) {
-    // Of Python's own errors the harness tells: this one is the interpreter's.
+    // The harness reports Python's own errors, so this one is a crash of the interpreter.
     crash ??= toCrash(error, streams.stdout.takeDump());
     throw crash;
   } finally {
@@ -47,6 +47,6 @@ export default async function execute(order: PythonRun | SnapshotRequest, ctx: o
   }
 }
 
-/** An exception that only says what the interpreter was refused, and that the tool has not caught. */
+/** Tells whether an error is an uncaught MemoryError after a failed allocation. */
 const isOutOfMemory = (error: unknown): error is Error =>
-  interpreter.wasRefused() && error instanceof Error && error.name === "MemoryError";
+  interpreter.hasExceededLimit() && error instanceof Error && error.name === "MemoryError";

@@ -1,12 +1,12 @@
-// The globals by which Pyodide's loader takes its surroundings for a JavaScript shell, and reads its files there. The build puts these in
-// their place, so that it looks for neither a browser nor Node.
+// Replacements for the globals by which Pyodide's loader recognizes a JavaScript shell and reads files in it. The build inserts them, so
+// that the loader looks for neither a browser nor Node.
 import { queueTask, readAsset } from "./prelude.ts";
 
-/** Pyodide is told that its files lie in a folder of this name. */
+/** Folder that is configured as the location of Pyodide's files. */
 export const ASSET_FOLDER = "assets/";
 
 function read(): never {
-  throw new Error("There are no scripts to load");
+  throw new Error("The Python runtime cannot load scripts");
 }
 
 function readBuffer(path: string): ArrayBuffer {
@@ -16,10 +16,10 @@ function readBuffer(path: string): ArrayBuffer {
   return found;
 }
 
-/** Emscripten's half asks a worker's platform for random bytes; a shell it would ask for a command line. */
+/** Makes Emscripten use a worker's source of random bytes. In a shell it would run a command. */
 class WorkerScope {}
 
-/** What Pyodide says of itself is nothing for a tool's log. */
+/** Discards Pyodide's own messages, which do not belong in a tool's log. */
 const silent = { log() {}, warn() {}, error() {}, info() {}, debug() {}, trace() {} };
 
 let isWaiting = false;
@@ -30,11 +30,11 @@ interface Timer {
   readonly dueAt: number;
   id: number;
 }
-/** Those that have not rung. */
+/** Timers that have not fired. */
 const timers = new Map<number, Timer>();
 let lastTimer = 0;
 
-/** As members: by their bare names the build gives the event loop those below. */
+/** Read as members of globalThis, because the build replaces the bare names by the functions below. */
 const { setTimeout: start, clearTimeout: stop } = globalThis as unknown as {
   setTimeout(run: () => void, delayMs: number): number;
   clearTimeout(id: number): void;
@@ -48,7 +48,7 @@ function arm(key: number, timer: Timer): void {
   timer.id = start(ring, Math.max(0, timer.dueAt - Date.now()));
 }
 
-/** The event loop's timers: the platform forgets its own when a call ends. */
+/** Starts a timer of Python's event loop. The platform clears its own timers when a call ends. */
 function startTimer(run: () => void, delayMs = 0): number {
   lastTimer += 1;
   const timer = { run, dueAt: Date.now() + delayMs, id: 0 };
@@ -62,7 +62,7 @@ function stopTimer(key: number): void {
   timers.delete(key);
 }
 
-/** What was waiting when a call ended waits for the next one. */
+/** Resumes the tasks and timers that were pending when the last call ended. */
 export function wakeTasks(): void {
   isWaiting = false;
   for (const port of ports) schedule(port);
@@ -78,7 +78,7 @@ function schedule(port: { readonly onmessage?: () => void }): void {
   });
 }
 
-/** How Pyodide's event loop asks for a turn of its own: however many callbacks wait, they ask for one. */
+/** Schedules a task for Pyodide's event loop. Any number of pending callbacks share one task. */
 class TaskChannel {
   readonly port1: { onmessage?: () => void } = {};
   readonly port2 = { postMessage: (): void => schedule(this.port1) };

@@ -1,10 +1,10 @@
-// What Python prints, as lines of the log: stdout at level info, stderr at warn.
+// Writes Python's output to the log line by line: stdout at level info, stderr at level warn.
 import { LINE_UNITS, writeLazily } from "./prelude.ts";
 
-/** What the interpreter begins with when it crashes and says where it was; nothing follows it. */
+/** First line of the dump that the interpreter prints when it crashes. No other output follows it. */
 const DUMP = "Stack (most recent call first):\n";
 
-/** Cuts a stream of bytes into lines. */
+/** Splits a stream of bytes into lines. */
 class Lines {
   readonly #level: "info" | "warn";
   #decoder = new TextDecoder();
@@ -33,14 +33,14 @@ class Lines {
     this.#append(text, begin, text.length);
   }
 
-  /** The author's part of where the interpreter was when it crashed. */
+  /** Returns the dump that was printed at a crash, and clears it. */
   takeDump(): string {
     const dump = this.#dump ?? "";
     this.#dump = undefined;
     return dump;
   }
 
-  /** Of a line no more is kept than is shown of it. */
+  /** Keeps no more of a line than the log shows. */
   #append(text: string, begin: number, end: number): void {
     const room = LINE_UNITS + 1 - this.#line.length;
     if (room > 0) this.#line += text.slice(begin, Math.min(end, begin + room));
@@ -52,7 +52,7 @@ class Lines {
     writeLazily(this.#level, () => line);
   }
 
-  /** What was printed without a line's end, at the end of a run. */
+  /** Writes an unfinished last line at the end of a run. */
   readonly end = (): void => {
     this.#writeText(this.takeDump());
     this.#line += this.#decoder.decode();

@@ -1,12 +1,12 @@
-"""Values as JSON text with bytes beside it, and back. In the text each value of bytes leaves a mark followed by its number."""
+"""Converts values to JSON text with binary attachments, and back. In the text a placeholder with a number replaces each value of bytes."""
 
 import dataclasses
 import json
 import math
 import re
 
-_MARKS = 8
-#: A number that is longer holds no double; Python's own json writes integers of any length.
+_MAX_ATTEMPTS = 8
+#: Integers of this length may exceed the range of a double. Python's json writes integers of any length.
 _LONG_NUMBER = re.compile(r"[0-9]{309}")
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -28,7 +28,7 @@ _HINTS = {
 
 
 class NotJson(Exception):
-    """A value has no JSON: what it is, where, and what would have one."""
+    """A value cannot be converted to JSON. The message names the value, its location and an alternative."""
 
 
 def _is_record(value):
@@ -40,7 +40,7 @@ def _fields(value):
 
 
 def _plain(value):
-    """What stands for it: of a dataclass its fields, of an array or a number of numpy's what Python has for it; else None."""
+    """Converts a dataclass to its fields, and a numpy value to the Python equivalent. Returns None for other values."""
     if _is_record(value):
         return _fields(value)
     if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
@@ -61,7 +61,7 @@ def _describe(value):
 
 
 def _find_problem(root):
-    """Where in a value json.dumps must have stopped, and at what."""
+    """Describes the first part of a value that json.dumps cannot convert."""
     path = set()
 
     def visit(value, pointer):
@@ -75,7 +75,7 @@ def _find_problem(root):
                 return f"an int at {where} that is too large for a JSON number; return str(value)"
             return None
         if isinstance(value, float):
-            return None if math.isfinite(value) else f"the float {value} at {where}, which has no JSON; return None"
+            return None if math.isfinite(value) else f"the float {value} at {where}, which JSON does not support; return None"
         plain = _plain(value)
         if plain is not None:
             return visit(plain, pointer)
@@ -92,7 +92,7 @@ def _find_problem(root):
         for key, item in items:
             if not isinstance(key, (str, int, float, type(None))):
                 what, _ = _describe(key)
-                return f"{what} as a key at {where}; the keys of JSON are text"
+                return f"{what} as a key at {where}; JSON keys are strings"
             problem = visit(item, f"{pointer}/{key}")
             if problem is not None:
                 return problem
@@ -106,8 +106,8 @@ def _find_problem(root):
 
 
 def encode(value):
-    """Returns JSON text, and where it holds bytes their lengths and all of them; raises NotJson."""
-    for attempt in range(_MARKS):
+    """Returns JSON text and, if the value contains bytes, a header and the bytes. Raises NotJson."""
+    for attempt in range(_MAX_ATTEMPTS):
         mark = "glovebox:python:" + (f"{attempt}:" if attempt else "")
         found = []
 
@@ -133,19 +133,19 @@ def encode(value):
         if text.count(f'"{mark}') == len(found):
             header = json.dumps({"mark": mark, "lengths": [len(each) for each in found]})
             return text, header, b"".join(found)
-    raise NotJson("text that cannot be told from bytes")
+    raise NotJson("text that collides with binary placeholders")
 
 
 def decode(text, header=None, data=None):
-    """What the text says, with bytes in the place of marks."""
+    """Parses the text, and replaces placeholders by bytes."""
     value = json.loads(text)
     if header is None:
         return value
-    facts = json.loads(header)
-    mark = facts["mark"]
+    metadata = json.loads(header)
+    mark = metadata["mark"]
     parts = []
     offset = 0
-    for length in facts["lengths"]:
+    for length in metadata["lengths"]:
         parts.append(bytes(data[offset : offset + length]))
         offset += length
 

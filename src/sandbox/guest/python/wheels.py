@@ -1,4 +1,4 @@
-"""The host's wheels: found by what lies at their top, and unpacked when that is first imported."""
+"""Imports modules from the host's wheels. A wheel is found by its top-level names, and unpacked at the first import."""
 
 import importlib
 import importlib.machinery
@@ -11,7 +11,7 @@ _FOLDER = "/lib/wheels"
 
 
 class _Wheels:
-    """Asked last, for modules that are nowhere else."""
+    """The last import finder, for modules that no other finder has."""
 
     def __init__(self):
         self._read = None

@@ -1,5 +1,5 @@
-// What follows an AsyncLocalStorage, as cases that run in Node and, bundled, in a guest: async-context.test.ts compares. Each gives what
-// it has seen, in order.
+// Cases for the propagation of an AsyncLocalStorage, which run in Node and, bundled, in a guest. async-context.test.ts compares the
+// results. Each case returns the stores that it has seen, in order.
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { pbkdf2, randomBytes } from "node:crypto";
 import { channel, tracingChannel } from "node:diagnostics_channel";
@@ -17,7 +17,7 @@ type Case = () => unknown;
 const als = new AsyncLocalStorage<string>();
 const store = (): string => als.getStore() ?? "-";
 const later = (ms = 1): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-/** What a callback sees that is handed over in `a`, and called whenever. */
+/** Returns the store that a callback sees if it is passed in context `a` and called later. */
 const seenBy = (hand: (see: () => void) => unknown): Promise<string> =>
   new Promise((resolve) => als.run("a", () => void hand(() => resolve(store()))));
 
@@ -64,8 +64,7 @@ export const cases: { readonly [name: string]: Case } = {
   "await of a value": () => als.run("a", async () => [store(), await null, store()]),
   "await of a promise": () => als.run("a", async () => [await Promise.resolve(1), store()]),
   "await of a timer": () => als.run("a", async () => [await later(), store()]),
-  "await twice, one in the other": () =>
-    als.run("a", async () => [await await Promise.resolve(Promise.resolve(1)), store()]),
+  "nested awaits": () => als.run("a", async () => [await await Promise.resolve(Promise.resolve(1)), store()]),
   "await in an arrow that is an expression": () => als.run("a", async () => (await null) ?? store()),
   "await in a template, a call, an array": () =>
     als.run("a", async () => [`${await null}${store()}`, [await 1, store()], String(await store())]),
@@ -123,7 +122,7 @@ export const cases: { readonly [name: string]: Case } = {
       await new Account().inArrow(),
       store(),
     ]),
-  "two flows side by side": async () => {
+  "two concurrent flows": async () => {
     const flow = (name: string, ms: number): Promise<string[]> =>
       als.run(name, async () => {
         const seen = [store()];
@@ -137,7 +136,7 @@ export const cases: { readonly [name: string]: Case } = {
       });
     return [...(await Promise.all([flow("a", 1), flow("b", 1), flow("c", 2)])), store()];
   },
-  "a hundred flows through one queue of microtasks": async () => {
+  "a hundred concurrent flows of microtasks": async () => {
     const flow = (name: string): Promise<boolean> =>
       als.run(name, async () => {
         for (let index = 0; index < 10; index += 1) {
@@ -194,7 +193,7 @@ export const cases: { readonly [name: string]: Case } = {
       };
       return [await enter(), store()];
     }),
-  "enterWith is kept by what comes after": () =>
+  "enterWith applies to later code": () =>
     als.run("a", async () => {
       als.enterWith("e");
       const inTimer = new Promise((resolve) => setTimeout(() => resolve(store()), 1));
@@ -213,7 +212,7 @@ export const cases: { readonly [name: string]: Case } = {
     await new Promise<void>((resolve) => setTimeout(() => resolve(void seen.push(store())), 1));
     return seen;
   },
-  "enterWith does not reach callbacks that were there": () =>
+  "enterWith does not affect earlier callbacks": () =>
     als.run("a", async () => {
       const seen: string[] = [];
       const before = Promise.resolve().then(() => seen.push(store()));
@@ -290,7 +289,7 @@ export const cases: { readonly [name: string]: Case } = {
       store(),
     ];
   },
-  "AsyncResource as a pool has it": async () => {
+  "AsyncResource in a pool": async () => {
     class Job extends AsyncResource {
       readonly #done: (value: string) => void;
       constructor(done: (value: string) => void) {
@@ -355,7 +354,7 @@ export const cases: { readonly [name: string]: Case } = {
     als.run("a", async () => {
       const seen: string[] = [];
       const thenable = {
-        // biome-ignore lint/suspicious/noThenProperty: it is one
+        // biome-ignore lint/suspicious/noThenProperty: the case tests a thenable
         then(resolve: (value: string) => void): void {
           seen.push(store());
           setTimeout(() => resolve(store()), 1);
@@ -367,7 +366,7 @@ export const cases: { readonly [name: string]: Case } = {
     als.run("a", async () => {
       const seen: string[] = [];
       class Lazy extends Promise<string> {
-        // biome-ignore lint/suspicious/noThenProperty: it is one
+        // biome-ignore lint/suspicious/noThenProperty: the case tests a thenable
         override then<A = string, B = never>(
           done?: ((value: string) => A | PromiseLike<A>) | null,
           failed?: ((reason: unknown) => B | PromiseLike<B>) | null,
@@ -378,7 +377,7 @@ export const cases: { readonly [name: string]: Case } = {
       }
       return [await new Lazy((resolve) => resolve("x")), ...seen, store()];
     }),
-  "order of turns": async () => {
+  "order of microtasks": async () => {
     const seen: string[] = [];
     const walk = async (name: string): Promise<void> => {
       for (let index = 0; index < 3; index += 1) {
@@ -430,7 +429,7 @@ export const cases: { readonly [name: string]: Case } = {
       else seen.push("never");
       return [...seen, store()];
     }),
-  "for await over what fails": () =>
+  "for await over an iterator that fails": () =>
     als.run("a", async () => {
       async function* failing(): AsyncGenerator<number> {
         yield 1;
@@ -460,7 +459,7 @@ export const cases: { readonly [name: string]: Case } = {
       }
       return seen;
     }),
-  "a generator goes on in its reader's context": async () => {
+  "a generator resumes in its reader's context": async () => {
     const generator = letters();
     return [
       await als.run("a", () => generator.next()),
@@ -469,7 +468,7 @@ export const cases: { readonly [name: string]: Case } = {
       store(),
     ];
   },
-  "a generator that is left": async () => {
+  "a generator that is returned early": async () => {
     const seen: string[] = [];
     async function* guarded(): AsyncGenerator<number> {
       try {
@@ -553,12 +552,12 @@ export const cases: { readonly [name: string]: Case } = {
         return store();
       }
     }),
-  "a directive stays one": () =>
+  "a directive is kept": () =>
     als.run("a", async function (this: unknown) {
       await null;
       return [typeof this, store()];
     }),
-  "arguments stay": () =>
+  "arguments are kept": () =>
     als.run("a", () =>
       (async function (..._given: number[]) {
         await null;
@@ -806,7 +805,7 @@ export const cases: { readonly [name: string]: Case } = {
       for (let index = 0; index < 100_000; index += 1) await null;
       return store();
     }),
-  "structuredClone and other sync ways change nothing": () =>
+  "structuredClone and other synchronous functions change nothing": () =>
     als.run("a", async () => {
       await null;
       structuredClone({});
@@ -845,7 +844,7 @@ export const cases: { readonly [name: string]: Case } = {
     tracing.unsubscribe(handlers as never);
     return seen;
   },
-  "an error keeps its way out": async () => {
+  "an error propagates unchanged": async () => {
     const fail = async (): Promise<never> => {
       await null;
       throw new TypeError(store());

@@ -1,4 +1,4 @@
-// AsyncLocalStorage in a guest: what Node sees, case by case, and what the bundler's part in it leaves as it was.
+// Tests AsyncLocalStorage in a guest: each case sees the same stores as in Node, and the bundler's rewriting has no other effects.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
@@ -23,15 +23,15 @@ describe("AsyncLocalStorage", () => {
   });
   afterAll(async () => await tool?.[Symbol.asyncDispose]());
 
-  test.for(Object.keys(cases))("sees what it sees in Node: %s", async (name) => {
+  test.for(Object.keys(cases))("sees the same stores as in Node: %s", async (name) => {
     const expected = JSON.parse(JSON.stringify(await cases[name]?.()));
     const end = await tool.call({ name });
     expect([end.outcome, end.value]).toEqual(["output", expected]);
   });
 });
 
-describe("programs that nobody wrote", () => {
-  test("see what they see in Node, in the same order", async () => {
+describe("random programs", () => {
+  test("see the same stores as in Node, in the same order", async () => {
     const programs = fc.sample(arbitraryProgram, 30);
     const texts = programs.map(programText);
     const source = `import { AsyncLocalStorage } from "node:async_hooks";
@@ -65,7 +65,7 @@ async function withAndWithout<Value>(
 }
 
 describe("a bundle that follows its awaits", () => {
-  test("shows errors in the author's lines, async frames and all", async () => {
+  test("maps errors to the author's lines, including async frames", async () => {
     const source = `import * as builtin from "node:BUILTIN";
       const inner = async (x: number) => { await null; if (x > 0) throw new TypeError("no " + typeof builtin); };
       async function* rows() { yield await inner(0); yield await inner(1); }
@@ -87,7 +87,7 @@ describe("a bundle that follows its awaits", () => {
     );
   });
 
-  test("may wait at its top level, in all ways, and is strict or not as before", async () => {
+  test("supports every kind of top-level await, and keeps its strictness", async () => {
     const source = `import * as builtin from "node:BUILTIN";
       import old from "./old.cjs";
       const { AsyncLocalStorage } = builtin as any;
@@ -110,7 +110,7 @@ describe("a bundle that follows its awaits", () => {
     }
   });
 
-  test("takes syntax that stands close together", async () => {
+  test("accepts syntax without white space", async () => {
     const source = `import * as builtin from "node:BUILTIN";
       const id = <T,>(x: T): T => x;
       async function* bare(): any { const a = yield; const b = yield yield a; return yield* [await (yield), b]; }
@@ -137,7 +137,7 @@ describe("a bundle that follows its awaits", () => {
     expect(followed).toContain('{"a":1,"b":-2,"c":3},5,10,');
   });
 
-  test("is left alone where nothing of it names async_hooks", async () => {
+  test("is unchanged if it does not name async_hooks", async () => {
     const { code } = await buildHere({ source: "export default async () => { await null; }" });
     expect(code).not.toContain("Activation");
   });

@@ -1,5 +1,5 @@
-// Random programs of async functions that tell what they see of an AsyncLocalStorage, as text: of the ways to wait, to fail and to
-// change the store, any in any.
+// Generates random programs of async functions that record the stores of an AsyncLocalStorage, as text: all combinations of awaiting,
+// failing and changing the store.
 import * as fc from "fast-check";
 
 const waits = [
@@ -54,6 +54,6 @@ const PROGRAM_HEAD = `
   }
   async function* relay(n) { see("relay"); yield* count(n); see("relayed"); }`;
 
-/** The value of one: what was seen, in order. */
+/** Runs a program. Returns the stores that it has seen, in order. */
 export const programText = (program: string): string =>
   `async () => {${PROGRAM_HEAD}\n${program}\nsee("end"); while (flows.length > 0) await flows.shift(); see("over"); return seen.slice(); }`;

@@ -1,4 +1,4 @@
-// node:buffer and node:string_decoder in a guest, against Node's own.
+// Compares node:buffer and node:string_decoder in a guest with Node's own.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectLikeNode, type GuestTool, openGuest } from "../../../support/guest.ts";
@@ -104,7 +104,7 @@ describe("Buffer", () => {
       },
     ],
     [
-      "writes text at a place",
+      "writes text at an offset",
       () => {
         const buffer = Buffer.alloc(8);
         const written = [buffer.write("ab", 1), buffer.write("ff00", 4, "hex"), buffer.write("QQ", 6, "base64url")];
@@ -112,7 +112,7 @@ describe("Buffer", () => {
       },
     ],
     [
-      "refuses what it cannot be made of",
+      "rejects invalid arguments",
       () =>
         [
           () => Buffer.from(5 as never),
@@ -128,7 +128,7 @@ describe("Buffer", () => {
         }),
     ],
     [
-      "has the names that packages look for",
+      "has the names that packages check",
       () => {
         const buffer = Buffer.from([1, 2, 3, 4, 5, 6, 7, 8]);
         const copied: { [name: string]: unknown } = {};
@@ -185,7 +185,7 @@ describe("StringDecoder", () => {
         fc.array(fc.nat(12), { maxLength: 4 }),
         fc.constantFrom("utf8", "utf16le", "base64", "base64url", "hex", "latin1"),
         async (value, cuts, encoding) => {
-          // Node itself splits a pair of surrogates of which half a unit has come.
+          // Node itself splits a surrogate pair after one and a half code units.
           const step = encoding === "utf16le" ? 2 : 1;
           const bytes = [...Buffer.from(value, encoding === "utf16le" ? "utf16le" : "utf8")];
           const places = [0, ...cuts.sort((a, b) => a - b).map((cut) => cut * step), bytes.length];

@@ -1,4 +1,4 @@
-// node:crypto's asymmetric keys in a guest: what is determined, against Node's own answers; what is random, read by Node.
+// Tests node:crypto's asymmetric keys in a guest: deterministic output is compared with Node's, random output is verified by Node.
 import * as crypto from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
@@ -27,7 +27,7 @@ type Typed = { readonly type?: string };
 describe("keys of node:crypto in a guest and in Node", () => {
   test.for<readonly [string, (pems: Pems) => unknown]>([
     [
-      "have the class name that packages look for",
+      "have the class name that packages check",
       ({ rsa }) => {
         const { createPrivateKey, KeyObject } = process.getBuiltinModule("node:crypto");
         return [KeyObject.name, createPrivateKey(rsa) instanceof KeyObject];
@@ -81,7 +81,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "sign what has one signature only, and verify",
+      "create deterministic signatures, and verify them",
       (pems) => {
         const { createPrivateKey, createSign, createVerify, sign, verify } = process.getBuiltinModule("node:crypto");
         const data = Buffer.from("what is signed");
@@ -105,7 +105,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "sign at random what they verify",
+      "create randomized signatures, and verify them",
       (pems) => {
         const { constants, createSign, createVerify, sign, verify } = process.getBuiltinModule("node:crypto");
         const data = Buffer.from("what is signed");
@@ -150,7 +150,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "agree on secrets",
+      "derive shared secrets",
       (pems) => {
         const crypto = process.getBuiltinModule("node:crypto");
         const ecdh = crypto.createECDH("secp256k1");
@@ -179,7 +179,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "are generated as options say",
+      "are generated with options",
       async () => {
         const crypto = process.getBuiltinModule("node:crypto");
         const { promisify } = process.getBuiltinModule("node:util");
@@ -214,7 +214,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "go to crypto.subtle and come from it",
+      "convert to and from CryptoKey",
       async (pems) => {
         const crypto = process.getBuiltinModule("node:crypto");
         const data = Buffer.from("data");
@@ -235,7 +235,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "come with certificates",
+      "are read from certificates",
       (pems) => {
         const { createPrivateKey, X509Certificate } = process.getBuiltinModule("node:crypto");
         const certificate = new X509Certificate(pems.certificate);
@@ -251,7 +251,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "are refused as Node refuses them",
+      "are rejected as in Node",
       (pems) => {
         const crypto = process.getBuiltinModule("node:crypto");
         const secret = crypto.createSecretKey(Buffer.from("k"));
@@ -284,7 +284,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
       },
     ],
     [
-      "ciphers with a tag of their own",
+      "ciphers with an authentication tag",
       () => {
         const { createCipheriv, createDecipheriv } = process.getBuiltinModule("node:crypto");
         const [key, nonce] = [Buffer.alloc(16, 1), Buffer.alloc(12, 2)];
@@ -309,7 +309,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
     await expectLikeNode(run as (pems: Pems) => unknown, PEMS);
   });
 
-  test("what a guest signs and generates Node reads", async () => {
+  test("Node accepts signatures and keys of a guest", async () => {
     const [signature, pair] = await inGuest((pems: Pems) => {
       const { createSign, generateKeyPairSync } = process.getBuiltinModule("node:crypto");
       const encodings = {
@@ -328,7 +328,7 @@ describe("keys of node:crypto in a guest and in Node", () => {
   });
 });
 
-describe("what would hold a thread for too long is refused before it begins", () => {
+describe("an operation that would block a thread for too long is rejected before it starts", () => {
   test.for<readonly [string, string, RegExp]>([
     [
       "a long RSA key while the guest waits",
@@ -336,18 +336,18 @@ describe("what would hold a thread for too long is refused before it begins", ()
       /2048 bits at most/,
     ],
     [
-      "a longer one later",
+      "a longer key asynchronously",
       `require("util").promisify(crypto.generateKeyPair)("rsa", { modulusLength: 8192 })`,
       /4096 bits at most/,
     ],
     [
-      "an exponent that few primes fit",
+      "an exponent that few primes match",
       `crypto.generateKeyPairSync("rsa", { modulusLength: 1024, publicExponent: 3 * 5 * 7 * 11 * 13 * 17 * 19 * 23 * 29 })`,
       /exponent may be 3, 5/,
     ],
     ["DSA's prime", `crypto.generateKeyPairSync("dsa", { modulusLength: 1024 })`, /callback/],
     ["a prime for Diffie-Hellman", `crypto.generateKeyPairSync("dh", { primeLength: 1024 })`, /group/],
-    ["a prime of the guest's", `crypto.createDiffieHellman(Buffer.alloc(256, 255))`, /getDiffieHellman/],
+    ["a prime of the guest", `crypto.createDiffieHellman(Buffer.alloc(256, 255))`, /getDiffieHellman/],
   ])("%s", async ([, expression, message]) => {
     const said = await inGuest(`async () => {
       const crypto = process.getBuiltinModule("crypto");

@@ -1,4 +1,4 @@
-// node:crypto in a guest, against Node's own.
+// Compares node:crypto in a guest with Node's own.
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest } from "../../../support/guest.ts";
 
@@ -90,7 +90,7 @@ describe("node:crypto", () => {
       },
     ],
     [
-      "refuses as Node does",
+      "rejects invalid arguments as Node does",
       () => {
         const crypto = process.getBuiltinModule("node:crypto");
         return [
@@ -117,7 +117,7 @@ describe("node:crypto", () => {
     await expectLikeNode(run, undefined);
   });
 
-  test("gives random values", async () => {
+  test("returns random values", async () => {
     const [bytes, other, filled, number, later, uuid, same] = await inGuest(async () => {
       const crypto = process.getBuiltinModule("node:crypto");
       const target = Buffer.alloc(8);

@@ -1,4 +1,4 @@
-// node:events in a guest, against Node's own.
+// Compares node:events in a guest with Node's own.
 import { test } from "vitest";
 import { expectLikeNode } from "../../../support/guest.ts";
 
@@ -19,7 +19,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "tells of its listeners",
+    "lists its listeners",
     () => {
       const { EventEmitter } = process.getBuiltinModule("node:events");
       const emitter = new EventEmitter();
@@ -34,7 +34,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "tells of listeners that come and go",
+    "reports added and removed listeners",
     () => {
       const { EventEmitter } = process.getBuiltinModule("node:events");
       const emitter = new EventEmitter();
@@ -52,7 +52,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "throws an error that nobody hears",
+    "throws an error without a listener",
     () => {
       const { EventEmitter, errorMonitor } = process.getBuiltinModule("node:events");
       const seen: unknown[] = [];
@@ -75,7 +75,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "is inherited from as old packages do",
+    "can be inherited from as in old packages",
     () => {
       const EventEmitter = process.getBuiltinModule("node:events") as unknown as {
         new (): { on(name: string, run: (x: number) => void): void; emit(name: string, x: number): void };
@@ -99,7 +99,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "refuses what is no listener",
+    "rejects a listener that is not a function",
     () => {
       const { EventEmitter } = process.getBuiltinModule("node:events");
       return [null, 1, {}, undefined].map((listener) => {
@@ -112,7 +112,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "waits once, and gives up when it is told",
+    "waits for one event, and stops on abort",
     async () => {
       const { EventEmitter, once } = process.getBuiltinModule("node:events");
       const emitter = new EventEmitter();
@@ -125,7 +125,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "iterates over what comes",
+    "iterates over events",
     async () => {
       const { EventEmitter, on } = process.getBuiltinModule("node:events");
       const emitter = new EventEmitter();
@@ -140,7 +140,7 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
-    "captures rejections where it is asked to",
+    "captures rejections if the option is set",
     async () => {
       const { EventEmitter } = process.getBuiltinModule("node:events");
       const emitter = new EventEmitter({ captureRejections: true });

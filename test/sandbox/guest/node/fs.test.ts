@@ -1,4 +1,4 @@
-// node:fs in a guest: what Node does in a folder of the disk, in memory, gone with the call.
+// Tests node:fs in a guest: it behaves like Node in a folder on disk, but in memory, and is empty in each call.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -128,7 +128,7 @@ describe("node:fs", () => {
       },
     ],
     [
-      "does the same by callback and by promise",
+      "does the same with callbacks and promises",
       async (base) => {
         const fs = process.getBuiltinModule("node:fs");
         const { promises } = fs;
@@ -183,7 +183,7 @@ describe("node:fs", () => {
     expect(guest).toEqual(here);
   });
 
-  test("begins empty with every call, but for what the top level wrote", async () => {
+  test("starts each call with only the files that the top level wrote", async () => {
     await using tool = await openGuest(`(() => {
       const fs = process.getBuiltinModule("fs");
       fs.writeFileSync("/tmp/loaded", "top level");
@@ -200,7 +200,7 @@ describe("node:fs", () => {
     expect((await tool.call({ name: "b" })).value).toEqual(fresh);
   });
 
-  test("has a cap on bytes, and shows nothing of the machine", async () => {
+  test("limits the bytes, and discloses nothing about the machine", async () => {
     const end = await runGuest(
       () => {
         const fs = process.getBuiltinModule("node:fs");

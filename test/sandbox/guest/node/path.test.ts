@@ -1,4 +1,4 @@
-// node:path in a guest, against Node's own.
+// Compares node:path in a guest with Node's own.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type GuestTool, openGuest } from "../../../support/guest.ts";
@@ -33,7 +33,7 @@ describe("node:path", () => {
     expect(calls.map((call, index) => [call, value[index]])).toEqual(calls.map((call, index) => [call, here[index]]));
   };
 
-  test.for(["posix", "win32"] as const)("%s gives what Node gives for a table of paths", async (flavour) => {
+  test.for(["posix", "win32"] as const)("%s returns the same as Node for a table of paths", async (flavour) => {
     const paths = [
       "",
       ".",
@@ -74,7 +74,7 @@ describe("node:path", () => {
     ]);
   });
 
-  test("win32 knows drives, shares and both separators", async () => {
+  test("win32 supports drives, shares and both separators", async () => {
     const paths = [
       "C:\\",
       "C:\\a",
@@ -95,11 +95,11 @@ describe("node:path", () => {
     ]);
   });
 
-  test("posix gives what Node gives for any path", async () => {
+  test("posix returns the same as Node for any path", async () => {
     const path = fc.string({ unit: fc.constantFrom("a", "b", ".", "/"), maxLength: 10 });
     await fc.assert(
       fc.asyncProperty(path, path, async (a, b) => {
-        // Of "/.." Node says that its extension is ".".
+        // Node reports "." as the extension of "/..".
         fc.pre(!/\/\.\.\/*$/.test(a));
         await expectLikeNode([
           ...ONE_PATH.map((name) => ["posix", name, a] as const),

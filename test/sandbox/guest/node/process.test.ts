@@ -1,11 +1,11 @@
-// node:process, node:os, node:async_hooks and the built-ins that refuse, in a guest.
+// Tests node:process, node:os, node:async_hooks and the unsupported built-ins in a guest.
 import { builtinModules } from "node:module";
 import { describe, expect, test } from "vitest";
 import { NODE_BUILTINS } from "../../../../src/sandbox/contract/node-builtins.ts";
 import { expectLikeNode, inGuest, runGuest } from "../../../support/guest.ts";
 
 describe("process", () => {
-  test("is harmless, and no Node", async () => {
+  test("is harmless, and not recognized as Node", async () => {
     expect(
       await inGuest(() => [
         process.env,
@@ -22,13 +22,13 @@ describe("process", () => {
     ).toEqual([{}, ["", false, [0]], "/", "linux", true, 2, "[object Object]", "unset", "bigint", 0]);
   });
 
-  test.for(["exit", "abort", "kill", "chdir", "dlopen", "binding"])("%s refuses and says why", async (name) => {
+  test.for(["exit", "abort", "kill", "chdir", "dlopen", "binding"])("%s throws with a reason", async (name) => {
     const end = await runGuest(`() => process.${name}(1, 2)`);
     expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
     expect(end.value).toMatchObject({ message: expect.stringMatching(new RegExp(`process\\.${name}`)) });
   });
 
-  test("ticks before timers, in order, with arguments", async () => {
+  test("runs ticks before timers, in order, with arguments", async () => {
     await expectLikeNode(async () => {
       const seen: unknown[] = [];
       setTimeout(() => seen.push("timer"), 0);
@@ -39,7 +39,7 @@ describe("process", () => {
     }, undefined);
   });
 
-  test("listens, and what it writes is logged", async () => {
+  test("accepts listeners, and logs its output", async () => {
     const end = await runGuest(() => {
       const seen: unknown[] = [];
       const chained = process.on("custom" as never, ((x: unknown) => seen.push(x)) as never) === process;
@@ -78,20 +78,20 @@ describe("the table of built-ins", () => {
     ["child_process", "execSync", /cannot start processes/],
     ["worker_threads", "Worker", /cannot start processes or threads/],
     ["cluster", "fork", /cannot start processes/],
-    ["vm", "runInNewContext", /bundled ahead/],
-    ["v8", "setFlagsFromString", /not a tool's to steer/],
-    ["inspector", "open", /not a tool's to steer/],
-    ["sqlite", "DatabaseSync", /no files/],
+    ["vm", "runInNewContext", /bundled at build time/],
+    ["v8", "setFlagsFromString", /cannot control the engine/],
+    ["inspector", "open", /cannot control the engine/],
+    ["sqlite", "DatabaseSync", /no database files/],
     ["wasi", "WASI", /no files/],
-    ["module", "register", /bundled ahead/],
-  ] as const)("%s.%s refuses and says what to do", async ([module, name, words]) => {
+    ["module", "register", /bundled at build time/],
+  ] as const)("%s.%s throws with an alternative", async ([module, name, words]) => {
     const call = /^[A-Z]/.test(name) ? `new module.${name}("x")` : `module.${name}("x")`;
     const end = await runGuest(`() => { const module = process.getBuiltinModule("node:${module}"); return ${call}; }`);
     expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
     expect(end.value).toMatchObject({ message: expect.stringMatching(words) });
   });
 
-  test("gives what packages read while they load", async () => {
+  test("has the members that packages read while they load", async () => {
     expect(
       await inGuest(() => {
         const get = (name: string): { readonly [key: string]: never } => process.getBuiltinModule(name) as never;
@@ -168,7 +168,7 @@ describe("node:async_hooks", () => {
       },
     ],
     [
-      "has channels that tell who listens",
+      "has channels that report whether they have subscribers",
       () => {
         const { channel, tracingChannel, hasSubscribers } = process.getBuiltinModule("node:diagnostics_channel");
         const seen: unknown[] = [];

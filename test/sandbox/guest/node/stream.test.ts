@@ -1,4 +1,4 @@
-// node:stream, node:readline and node:zlib in a guest, against Node's own.
+// Compares node:stream, node:readline and node:zlib in a guest with Node's own.
 import { randomBytes } from "node:crypto";
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ type Case = [why: string, run: () => unknown];
 describe("node:stream", () => {
   test.for<Case>([
     [
-      "pipes through transforms, to the end",
+      "pipes through transforms to the end",
       async () => {
         const { Readable, Transform, Writable, pipeline } = process.getBuiltinModule("node:stream");
         const seen: string[] = [];
@@ -32,7 +32,7 @@ describe("node:stream", () => {
       },
     ],
     [
-      "has the names that packages look for",
+      "has the names that packages check",
       () => {
         const { Stream, Readable, Writable, Duplex, Transform, PassThrough } = process.getBuiltinModule("node:stream");
         const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
@@ -82,7 +82,7 @@ describe("node:stream", () => {
       },
     ],
     [
-      "holds back who writes too fast",
+      "applies backpressure to a fast writer",
       async () => {
         const { Writable } = process.getBuiltinModule("node:stream");
         const sink = new Writable({
@@ -100,7 +100,7 @@ describe("node:stream", () => {
       },
     ],
     [
-      "meets the web's streams",
+      "converts to and from web streams",
       async () => {
         const { Readable, Writable } = process.getBuiltinModule("node:stream");
         const web = new ReadableStream({
@@ -127,7 +127,7 @@ describe("node:stream", () => {
       },
     ],
     [
-      "is inherited from as old packages do",
+      "can be inherited from as in old packages",
       async () => {
         const stream = process.getBuiltinModule("node:stream");
         const { inherits } = process.getBuiltinModule("node:util");
@@ -168,7 +168,7 @@ describe("node:stream", () => {
 describe("node:zlib", () => {
   const text = "a text that repeats itself, a text that repeats itself, ".repeat(40);
 
-  test("reads what Node has packed, and Node reads what it packs", async () => {
+  test("decompresses Node's output, and Node decompresses the guest's", async () => {
     const noise = randomBytes(20_000).toString("base64");
     const run = ({
       plain,
@@ -204,7 +204,7 @@ describe("node:zlib", () => {
 
   test.for<Case>([
     [
-      "works as a stream, by callback and by promise",
+      "works as a stream, with callbacks and with promises",
       async () => {
         const { createGzip, createGunzip, gzip, gunzip, deflate } = process.getBuiltinModule("node:zlib");
         const { Readable } = process.getBuiltinModule("node:stream");
@@ -224,7 +224,7 @@ describe("node:zlib", () => {
       },
     ],
     [
-      "flushes what it has",
+      "flushes its output",
       async () => {
         const { createDeflate, createInflate } = process.getBuiltinModule("node:zlib");
         const deflate = createDeflate();
@@ -237,7 +237,7 @@ describe("node:zlib", () => {
       },
     ],
     [
-      "says what is broken",
+      "reports damaged data",
       () => {
         const { gunzipSync, inflateSync, gzipSync, deflateSync, crc32 } = process.getBuiltinModule("node:zlib");
         const outcome = (run: () => unknown): unknown => {

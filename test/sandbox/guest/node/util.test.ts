@@ -1,4 +1,4 @@
-// node:util, node:assert, node:url, node:querystring and node:timers in a guest, against Node's own.
+// Compares node:util, node:assert, node:url, node:querystring and node:timers in a guest with Node's own.
 import { describe, test } from "vitest";
 import { expectLikeNode } from "../../../support/guest.ts";
 
@@ -7,7 +7,7 @@ type Case = [why: string, run: () => unknown];
 describe("node:util", () => {
   test.for<Case>([
     [
-      "promisifies and calls back",
+      "converts between promises and callbacks",
       async () => {
         const { promisify, callbackify } = process.getBuiltinModule("node:util");
         const add = promisify((a: number, b: number, done: (e: Error | null, sum?: number) => void) =>
@@ -94,7 +94,7 @@ describe("node:util", () => {
       },
     ],
     [
-      "shows values",
+      "inspects values",
       () => {
         const { inspect, format } = process.getBuiltinModule("node:util");
         class Point {
@@ -124,7 +124,7 @@ describe("node:util", () => {
       },
     ],
     [
-      "reads arguments and styles text",
+      "parses arguments and styles text",
       () => {
         const { parseArgs, styleText, stripVTControlCharacters, parseEnv, toUSVString } =
           process.getBuiltinModule("node:util");
@@ -164,7 +164,7 @@ describe("node:util", () => {
 });
 
 describe("node:assert", () => {
-  test("agrees with Node on what holds", async () => {
+  test("passes and fails as in Node", async () => {
     await expectLikeNode(() => {
       const assert = process.getBuiltinModule("node:assert");
       const pairs: [unknown, unknown][] = [
@@ -221,7 +221,7 @@ describe("node:assert", () => {
 
   test.for<Case>([
     [
-      "says what it expected",
+      "reports the expected value",
       () => {
         const assert = process.getBuiltinModule("node:assert");
         const text = (run: () => unknown): unknown => {
@@ -248,7 +248,7 @@ describe("node:assert", () => {
       },
     ],
     [
-      "looks at what is thrown",
+      "checks exceptions",
       async () => {
         const assert = process.getBuiltinModule("node:assert");
         const thrower = (): never => {
@@ -286,7 +286,7 @@ describe("node:assert", () => {
 describe("node:url and node:querystring", () => {
   test.for<Case>([
     [
-      "parse and format as they always did",
+      "parse and format legacy URLs",
       () => {
         const url = process.getBuiltinModule("node:url");
         const urls = [
@@ -307,7 +307,7 @@ describe("node:url and node:querystring", () => {
       },
     ],
     [
-      "turn files and URLs into one another",
+      "convert between paths and URLs",
       () => {
         const { fileURLToPath, pathToFileURL, format, urlToHttpOptions, domainToASCII, domainToUnicode } =
           process.getBuiltinModule("node:url");
@@ -336,7 +336,7 @@ describe("node:url and node:querystring", () => {
       },
     ],
     [
-      "read and write query strings",
+      "parse and format query strings",
       () => {
         const qs = process.getBuiltinModule("node:querystring");
         const texts = ["a=1&b=2&a=3", "a", "=x", "&&", "a=%zz&b=%E4", "a+b=c%20d", "a:1;b:2", "__proto__=1"];
@@ -359,7 +359,7 @@ describe("node:url and node:querystring", () => {
 describe("node:timers", () => {
   test.for<Case>([
     [
-      "gives objects that can be asked and stopped",
+      "returns timer objects",
       async () => {
         const { setTimeout: start, clearTimeout: stop, setImmediate: soon } = process.getBuiltinModule("node:timers");
         const seen: unknown[] = [];
@@ -373,7 +373,7 @@ describe("node:timers", () => {
       },
     ],
     [
-      "waits in promises",
+      "has timers as promises",
       async () => {
         const {
           setTimeout: sleep,

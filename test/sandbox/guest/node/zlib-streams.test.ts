@@ -1,13 +1,13 @@
-// The streams of node:zlib in a guest, against Node's own: closed and changed while they work, and used as packages use them inside.
+// Compares the streams of node:zlib in a guest with Node's own: closed and changed while they work, and used through their internals.
 import { describe, test } from "vitest";
 import { expectLikeNode } from "../../../support/guest.ts";
 
 type Case = readonly [title: string, run: () => unknown];
 
-/** What pngjs and minizlib do with the parts of a stream that Node does not document. */
+/** How pngjs and minizlib use undocumented parts of a stream. */
 const INNER_CASES: readonly Case[] = [
   [
-    "a class that is called for an object of its own has the binding, as pngjs needs it",
+    "a class that is applied to another object has the binding, as pngjs needs it",
     () => {
       const zlib = process.getBuiltinModule("node:zlib") as never as Record<string, (...args: unknown[]) => Buffer>;
       const { inherits } = process.getBuiltinModule("node:util");
@@ -37,7 +37,7 @@ const INNER_CASES: readonly Case[] = [
     },
   ],
   [
-    "a binding that stays open for the next piece, as minizlib needs it",
+    "the binding stays open for the next piece, as minizlib needs it",
     () => {
       type Inner = {
         _handle: { close: () => void } | null;
@@ -62,7 +62,7 @@ const INNER_CASES: readonly Case[] = [
     },
   ],
   [
-    "the binding is closed after a chunk at once",
+    "the binding is closed after a synchronous chunk",
     () => {
       const zlib = process.getBuiltinModule("node:zlib");
       const stream = zlib.createDeflate() as unknown as {
@@ -113,7 +113,7 @@ const CLOSE_CASES: readonly Case[] = [
         events.push("close");
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
-      // The order of these events is a matter of Node's thread pool.
+      // Node's thread pool determines the order of these events.
       return events.sort();
     },
   ],
@@ -167,7 +167,7 @@ const CLOSE_CASES: readonly Case[] = [
 
 const DATA_CASES: readonly Case[] = [
   [
-    "works through more than its buffers hold, slower than it is written",
+    "processes more than its buffers hold with a slow reader",
     async () => {
       const zlib = process.getBuiltinModule("node:zlib");
       const { Writable, Readable } = process.getBuiltinModule("node:stream");
@@ -194,7 +194,7 @@ const DATA_CASES: readonly Case[] = [
     },
   ],
   [
-    "changes its level while it works",
+    "changes its level between writes",
     async () => {
       const zlib = process.getBuiltinModule("node:zlib");
       const stream = zlib.createDeflate({ level: 0 });
@@ -217,7 +217,7 @@ const DATA_CASES: readonly Case[] = [
     },
   ],
   [
-    "reads members of one archive, in any pieces, and ignores what follows",
+    "reads the members of an archive in any pieces, and ignores trailing bytes",
     async () => {
       const zlib = process.getBuiltinModule("node:zlib");
       const outcomes: unknown[] = [];
@@ -242,7 +242,7 @@ const DATA_CASES: readonly Case[] = [
     },
   ],
   [
-    "counts the bytes that it has read",
+    "counts the bytes read",
     async () => {
       const zlib = process.getBuiltinModule("node:zlib");
       const packed = Buffer.concat([zlib.deflateSync("abc"), Buffer.from("trailing")]);
@@ -257,7 +257,7 @@ const DATA_CASES: readonly Case[] = [
     },
   ],
   [
-    "says what is wrong with its input and its options",
+    "reports invalid input and options",
     async () => {
       const zlib = process.getBuiltinModule("node:zlib");
       const codeOf = (run: () => unknown): unknown => {
@@ -300,7 +300,7 @@ const DATA_CASES: readonly Case[] = [
 ];
 
 describe.for([
-  ["the inner parts", INNER_CASES],
+  ["the internals", INNER_CASES],
   ["a zlib stream", CLOSE_CASES],
   ["its data", DATA_CASES],
 ] as const)("%s", ([, cases]) => {

@@ -1,4 +1,4 @@
-// Brotli and Zstandard in a guest, in node:zlib and in the compression streams: against Node's own answers, and against bombs.
+// Compares Brotli and Zstandard of node:zlib and the compression streams in a guest with Node's own, and tests decompression bombs.
 import * as zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest, runGuest } from "../../../support/guest.ts";
@@ -13,7 +13,7 @@ type Packed = typeof PACKED;
 describe("Brotli and Zstandard of node:zlib in a guest and in Node", () => {
   test.for<readonly [string, (packed: Packed) => unknown]>([
     [
-      "at once and by callbacks",
+      "synchronously and with callbacks",
       async (packed) => {
         const zlib = process.getBuiltinModule("node:zlib");
         const { promisify } = process.getBuiltinModule("node:util");
@@ -84,7 +84,7 @@ describe("Brotli and Zstandard of node:zlib in a guest and in Node", () => {
         const zlib = process.getBuiltinModule("node:zlib");
         const { promisify } = process.getBuiltinModule("node:util");
         const [brotli, zstd] = [Buffer.from(packed.brotli, "base64"), Buffer.from(packed.zstd, "base64")];
-        const refused = async (run: () => unknown) => {
+        const rejected = async (run: () => unknown) => {
           try {
             return String(await run());
           } catch (error) {
@@ -102,7 +102,7 @@ describe("Brotli and Zstandard of node:zlib in a guest and in Node", () => {
             () => zlib.zstdDecompressSync(zstd, { maxOutputLength: 100 }),
             () => promisify(zlib.brotliDecompress)(brotli, { maxOutputLength: 100 }),
             () => zlib.brotliCompressSync(5 as never),
-          ].map(refused),
+          ].map(rejected),
         );
       },
     ],
@@ -112,7 +112,7 @@ describe("Brotli and Zstandard of node:zlib in a guest and in Node", () => {
 });
 
 describe("CompressionStream's Brotli", () => {
-  test("gives what it has before its input ends", async () => {
+  test("returns output before its input ends", async () => {
     const read = await inGuest(async (packed: string) => {
       const stream = new DecompressionStream("brotli" as never);
       const writer = stream.writable.getWriter();
@@ -125,7 +125,7 @@ describe("CompressionStream's Brotli", () => {
     expect(read).toBe(TEXT.length);
   });
 
-  test("gives what is whole before it tells of what follows it", async () => {
+  test("returns the complete output before it reports trailing data", async () => {
     const seen = await inGuest(async (packed: string) => {
       const stream = new DecompressionStream("brotli" as never);
       const writer = stream.writable.getWriter();
@@ -137,7 +137,7 @@ describe("CompressionStream's Brotli", () => {
     expect(seen).toEqual([TEXT.length, "TypeError"]);
   });
 
-  test("makes room when it is cancelled, aborted or broken", async () => {
+  test("releases its codec when it is cancelled, aborted or failed", async () => {
     const length = await inGuest(async (packed: string) => {
       const bytes = Buffer.from(packed, "base64");
       for (let round = 0; round < 30; round += 1) {
@@ -156,7 +156,7 @@ describe("CompressionStream's Brotli", () => {
     expect(length).toBe(TEXT.length);
   });
 
-  test("takes more than one job may have", async () => {
+  test("accepts more input than the limit of one job", async () => {
     const size = await inGuest(async () => {
       const source = new ReadableStream({
         start(controller) {
@@ -173,12 +173,12 @@ describe("CompressionStream's Brotli", () => {
   });
 });
 
-describe("what unpacks to gigabytes", () => {
+describe("a decompression bomb of gigabytes", () => {
   const bomb = zlib
     .brotliCompressSync(Buffer.alloc(64 * 1024 * 1024), { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 5 } })
     .toString("base64");
 
-  test("is refused where the guest waits", async () => {
+  test("is rejected in a synchronous call", async () => {
     const said = await inGuest((packed: string) => {
       const { brotliDecompressSync } = process.getBuiltinModule("node:zlib");
       try {
@@ -190,7 +190,7 @@ describe("what unpacks to gigabytes", () => {
     expect(said).toBe("ERR_BUFFER_TOO_LARGE");
   });
 
-  test("waits in the worker for a reader that reads a little", async () => {
+  test("stays in the worker while its reader is slow", async () => {
     const seen = await inGuest(async (packed: string) => {
       const { createBrotliDecompress } = process.getBuiltinModule("node:zlib");
       const stream = createBrotliDecompress();
@@ -201,7 +201,7 @@ describe("what unpacks to gigabytes", () => {
     expect(seen).toEqual([true, true]);
   });
 
-  test("ends the isolate that keeps all of it, and nothing else", async () => {
+  test("ends only the isolate that keeps all output", async () => {
     const end = await runGuest(
       async (packed: string) => {
         const kept: unknown[] = [];
@@ -219,7 +219,7 @@ describe("what unpacks to gigabytes", () => {
     expect(await inGuest(() => 1)).toBe(1);
   });
 
-  test("parameters that cost gigabytes are refused, as are more codecs than there is room for", async () => {
+  test("rejects parameters that need gigabytes, and codecs above the limit", async () => {
     const said = await inGuest(() => {
       const zlib = process.getBuiltinModule("node:zlib");
       const { BROTLI_PARAM_LARGE_WINDOW, ZSTD_c_hashLog } = zlib.constants;
