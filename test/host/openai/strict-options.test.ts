@@ -120,7 +120,7 @@ describe("readAnswer() and readAnswerStream()", () => {
       [
         ...bad.map(([options, message]) => [{ api: "responses", ...options }, message] as const),
         [{ api: "x" }, "options.api: "],
-        [{ api: "chat", tools: {} }, "options.tools: Expected a value returned by toOpenAITools() returns"],
+        [{ api: "chat", tools: {} }, "options.tools: Expected a value returned by toOpenAITools()"],
       ],
     );
   });
