@@ -1,4 +1,4 @@
-// Selects the command and turns its outcome into an exit code: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
+// Runs a command and converts its outcome to an exit code: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
 
 import { packageVersion } from "../host/config/package-version.ts";
 import { toVisibleLine } from "../host/util/visible-text.ts";
@@ -10,7 +10,7 @@ import { type Arguments, OutputError, USAGE, UsageError } from "./usage.ts";
 
 type CliCommand = (given: Arguments, io: Io) => Promise<number>;
 
-/** Each command is loaded only when it runs: `--help` and a usage error need no bundler. */
+/** The commands. Each is loaded only when it runs, so that `--help` and usage errors do not load the bundler. */
 const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = {
   run: async () => (await import("./commands/run.ts")).runCommand,
   dev: async () => (await import("./commands/dev.ts")).devCommand,
@@ -22,7 +22,7 @@ const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = 
   init: async () => (await import("./commands/init.ts")).initCommand,
 };
 
-/** Prints the usage or the version. Undefined if the arguments ask for neither. */
+/** Prints the usage or the version. Returns undefined if the arguments request neither. */
 function answerMeta(args: readonly string[], io: Io): number | undefined {
   const [name, extra] = args;
   if (name === undefined) {
@@ -35,12 +35,12 @@ function answerMeta(args: readonly string[], io: Io): number | undefined {
     return 0;
   }
   if (name !== "help" && name !== "--version" && name !== "-v") return undefined;
-  if (extra !== undefined) throw new UsageError(`${name} takes no argument, got ${quoteValue(extra)}`);
+  if (extra !== undefined) throw new UsageError(`${name} takes no arguments, got ${quoteValue(extra)}`);
   io.stdout.print(name === "help" ? `${USAGE}\n` : `${packageVersion()}\n`);
   return 0;
 }
 
-/** Runs one command line. Resolves with the exit code; rejects only with errors that are not the caller's. */
+/** Runs one command line. Resolves with the exit code; rejects only with unexpected errors. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   try {
     const answered = answerMeta(args, io);
@@ -52,10 +52,10 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     return await command(given, io);
   } catch (thrown) {
     const stopCode = stopCodeOf(io);
-    // Whatever a stopped command fails with, it fails because it was stopped.
+    // A stopped command may fail in any way because it was stopped.
     if (stopCode !== undefined) return stopCode;
     if (thrown instanceof UsageError) {
-      io.stderr.print(`glovebox: ${toVisibleLine(thrown.message)}\nRun glovebox --help for the usage\n`);
+      io.stderr.print(`glovebox: ${toVisibleLine(thrown.message)}\nRun glovebox --help for usage\n`);
       return 2;
     }
     if (!(thrown instanceof ToolError) && !(thrown instanceof OutputError)) throw thrown;

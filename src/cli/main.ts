@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command's entry. It first sees whether this Node can run the rest at all: nothing that needs a newer one is imported above that.
+// Entry point of the command. Checks the version of Node before it imports anything that requires a newer one.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -10,10 +10,10 @@ if (oldNode !== undefined) {
   process.stderr.write(`${oldNode}\n`);
   process.exitCode = 2;
 } else {
-  // A tenth of what a short command takes is compiling [m]. In the caller's home: what somebody else could write would be run. Where none
-  // can be kept, Node goes on without.
+  // Compiling takes a tenth of a short command's time (measured). The cache is in the user's home, because cached code that others could
+  // write would be executed. Without a writable cache, Node.js continues without it.
   nodeModule.enableCompileCache(join(homedir(), ".cache", "glovebox", "node"));
-  // Signals are handled before the rest is loaded.
+  // Installs the signal handlers before the rest is loaded.
   const { ProcessIo } = await import("./terminal/process-io.ts");
   await new ProcessIo(process).run(async (io) => {
     const { runCli } = await import("./cli.ts");

@@ -1,61 +1,61 @@
-// The help text of the command line, and what its parts share: the arguments of a command, and the error for a mistake in them.
+// The help text of the command line, and types that commands share: parsed arguments and usage errors.
 import { LIMITS } from "../sandbox/contract/limits.ts";
 
-/** A mistake in what was typed. The command line prints its message, on one line, and exits with 2. */
+/** An error in the arguments. The command line prints its message on one line and exits with 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-export const USAGE = `Runs tools nobody on the team wrote: bundled, isolated, bounded
+export const USAGE = `Runs untrusted tools: bundled, isolated, with limits
 
 Usage
   glovebox run PATH [--input JSON | --input-file FILE | -] [options]   run a tool once
   glovebox dev PATH [--input JSON | --input-file FILE] [options]       run it again whenever its files change
   glovebox mcp PATH… [--http PORT] [options]                           serve tools to MCP clients, over stdio or HTTP
-  glovebox test [PATH]                                                 run its own vitest files, in the real sandbox
+  glovebox test [PATH]                                                 run a tool's vitest files in the real sandbox
   glovebox types [PATH…] [--out FILE]                                  write the types of a set of tools as a .d.ts
-  glovebox inspect PATH [--json]                                       show its definition, imports and sizes
-  glovebox init NAME                                                   write a new tool that works
+  glovebox inspect PATH [--json]                                       show a tool's definition, imports and sizes
+  glovebox init NAME                                                   create a new tool that works
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 
-PATH is a file or a folder with a tool in it
+PATH is a file or a folder that contains a tool
 
-Options of run and dev, and of mcp but for the input and --log-places
-  --input JSON        the input; {} unless given
-  --input-file FILE   the input from a file: JSON, or any other text for a tool that takes one text
-  --tenant ID         the tenant that is served; there is one without a name by default
-  --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max}; ${LIMITS.timeoutMs.default} unless given
+Options of run, dev and mcp (mcp has no input options and no --log-places)
+  --input JSON        the input (default: {})
+  --input-file FILE   read the input from a file: JSON, or any text for a tool with one text input
+  --tenant ID         the tenant to serve (default: a single tenant without a name)
+  --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max} (default: ${LIMITS.timeoutMs.default})
   --cpu-ms N          CPU time, ${LIMITS.cpuMs.min} to ${LIMITS.cpuMs.max}
-  --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max}; ${LIMITS.memoryMiB.default} unless given
-  --allow-fetch HOST  let it send requests to HOST: host, host:port, *.host or an origin; may be given again
-  --secret NAME=ENV   let it use the environment variable ENV as its secret NAME, towards the hosts of --allow-fetch
-  --grant NAME        grant it a capability or an engine feature (kv, stringToCode, webAssembly …); may be given again
-  --log-places        show where in the source each line of console comes from
+  --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max} (default: ${LIMITS.memoryMiB.default})
+  --allow-fetch HOST  allow requests to HOST: host, host:port, *.host or an origin; repeatable
+  --secret NAME=ENV   provide the environment variable ENV as the secret NAME, for the hosts of --allow-fetch; repeatable
+  --grant NAME        grant a capability or an engine feature (kv, stringToCode, webAssembly …); repeatable
+  --log-places        show the source location of each console call
 
 Options of dev
-  --inspect[=PORT]    let Chrome DevTools attach, at port 9229 unless given
-  --inspect-brk[=PORT]  the same; wait for them, and stop at the tool's first line
+  --inspect[=PORT]    let Chrome DevTools attach (default port: 9229)
+  --inspect-brk[=PORT]  like --inspect, but wait for DevTools and pause at the tool's first line
 
 Options of run
-  -                   the input, as JSON, from stdin
-  --time              show where the milliseconds went
+  -                   read the input from stdin, as JSON
+  --time              show the duration of each step
   --json              print the whole result as one line of JSON
 
 Options of mcp
-  --tool NAME         serve one of Glovebox's own tools (python_exec, run-js …); may be given again
-  --http PORT         over HTTP instead of stdin and stdout; 0 for a free port
-  --host ADDRESS      where to listen; 127.0.0.1 unless given
-  --allow-host NAME   a name that clients may call it by, if not this machine's own; may be given again
+  --tool NAME         serve a built-in tool of Glovebox (python_exec, run-js …); repeatable
+  --http PORT         serve over HTTP instead of stdin and stdout; 0 picks a free port
+  --host ADDRESS      the address to listen on (default: 127.0.0.1)
+  --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
 
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by
-SIGINT or SIGTERM before the end, 141 the reader of the output has gone. dev and mcp exit with 0 when they are stopped while they run`;
+SIGINT or SIGTERM, 141 the reader of the output closed it. dev and mcp exit with 0 if they are stopped while they run`;
 
-/** Output that cannot be written: a full disk. The command line prints its message and exits with 1. */
+/** An output error, such as a full disk. The command line prints its message and exits with 1. */
 export class OutputError extends Error {
   override readonly name = "OutputError";
 }
 
-/** Errors of a write that are not about what was typed. */
+/** Write errors that the arguments did not cause. */
 const DISK_ERRORS: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT", "EIO"]);
 
 /** Returns the error to throw for a file that cannot be written. */
@@ -67,9 +67,9 @@ export function toWriteError(file: string, thrown: unknown): Error {
 
 /** The arguments of a command, checked against its table. */
 export interface Arguments {
-  /** By option: its value, `true` for a switch, a list for an option that may repeat. An option that was not given has no key. */
+  /** Values by option: its text, `true` for a switch, a list for a repeatable option. An option that was not given has no key. */
   readonly values: { readonly [name: string]: string | boolean | readonly string[] | undefined };
   readonly positionals: readonly string[];
-  /** Whether `-` was given, which stands for stdin. */
+  /** Whether `-` was given for stdin. */
   readonly stdin: boolean;
 }

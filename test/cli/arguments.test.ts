@@ -48,7 +48,7 @@ const NUMBER_ROWS = VALUE_ROWS.filter(({ spec }) => /from \d/.test(spec.expects)
 
 /** One line that names the option, then one that leads to the help; exit code 2, and nothing on stdout. */
 function expectUsageError(end: End, name: string): void {
-  expect(end.stderr).toMatch(/^glovebox: [^\n]*\nRun glovebox --help for the usage\n$/);
+  expect(end.stderr).toMatch(/^glovebox: [^\n]*\nRun glovebox --help for usage\n$/);
   expect(end.stderr).toContain(name);
   expect(end).toMatchObject({ code: 2, stdout: "" });
 }
@@ -79,7 +79,7 @@ describe("an option of the table", () => {
       const value = /from \d/.test(spec.expects) ? "100" : "127.0.0.1";
       const option = `--${name}=${value}`;
       const end = await glovebox(command, ...POSITIONALS[command], option, option);
-      expectUsageError(end, `--${name}: expected once, got it several times`);
+      expectUsageError(end, `--${name}: expected at most once, got it several times`);
     },
   );
 
@@ -111,7 +111,10 @@ describe("an option of the table", () => {
     for (const value of ["", "1", "true", "false"]) {
       expectUsageError(await glovebox(command, ...positionals, `--${name}=${value}`), `--${name}: expected no value`);
     }
-    expectUsageError(await glovebox(command, ...positionals, `--${name}`, `--${name}`), `--${name}: expected once`);
+    expectUsageError(
+      await glovebox(command, ...positionals, `--${name}`, `--${name}`),
+      `--${name}: expected at most once`,
+    );
     expectUsageError(await glovebox(command, ...positionals, `--no-${name}`), `--no-${name}`);
   });
 
@@ -159,21 +162,21 @@ describe("a command", () => {
   test.for<[args: readonly string[], message: string]>([
     [["run", "a.ts", "--input", "{}", "--input-file", "b.json"], "Expected one of --input, --input-file and -"],
     [["run", "a.ts", "-", "--input", "{}"], "Expected one of --input, --input-file and -"],
-    [["run", "a.ts", "-", "-"], "-: expected once"],
+    [["run", "a.ts", "-", "-"], "-: expected at most once"],
     [["dev", "a.ts", "--inspect", "--inspect-brk"], "Expected one of --inspect and --inspect-brk"],
     [["mcp"], "Expected the PATH of a tool, or --tool NAME"],
-    [["mcp", "a.ts", "--host", "127.0.0.1"], "expected --http PORT beside them"],
-    [["mcp", "a.ts", "--allow-host", "a.test"], "expected --http PORT beside them"],
-    [["mcp", "a.ts", "--http", "0", "--host", "0.0.0.0"], "expected an --allow-host"],
-    [["mcp", "a.ts", "--http", "0", "--host", "::"], "expected an --allow-host"],
+    [["mcp", "a.ts", "--host", "127.0.0.1"], "expected --http PORT as well"],
+    [["mcp", "a.ts", "--allow-host", "a.test"], "expected --http PORT as well"],
+    [["mcp", "a.ts", "--http", "0", "--host", "0.0.0.0"], "expected --allow-host"],
+    [["mcp", "a.ts", "--http", "0", "--host", "::"], "expected --allow-host"],
     [["mcp", "a.ts", "--http", "0", "--host", "*"], "--host: expected a host name"],
     [["mcp", "--tool", "nope"], "--tool: expected one of"],
     [["run", "a.ts", "--secret", "KEY"], "--secret"],
     [["run", "a.ts", "--allow-fetch", "a.test", "--secret", "=HOME"], "--secret: expected NAME=ENV"],
     [["run", "a.ts", "--allow-fetch", "a.test", "--secret", "KEY="], "--secret: expected NAME=ENV"],
     [["run", "a.ts", "--tenant", "x".repeat(1_025)], "--tenant: expected an id"],
-    [["help", "run"], "help takes no argument"],
-    [["--version", "run"], "--version takes no argument"],
+    [["help", "run"], "help takes no arguments"],
+    [["--version", "run"], "--version takes no arguments"],
   ])("%j is an error", async ([args, message]) => {
     expectUsageError(await glovebox(...args), message);
   });

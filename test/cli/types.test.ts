@@ -215,7 +215,7 @@ describe("glovebox types", () => {
 
   test.for([
     [["types", "gone"], {}, /There is no file or folder "gone"/],
-    [["types"], {}, /\. has no tools; expected a tool, or a folder of folders with one of tool\.ts/],
+    [["types"], {}, /\. has no tools\. Expected a tool, or a folder of folders with one of tool\.ts/],
     [["types", "bad.ts"], { "bad.ts": "export default (" }, /BUNDLE_FAILED: bad\.ts:1/],
     [["types", "a.ts", "a.ts"], { "a.ts": "export default () => 1" }, /a\.ts: there is another tool named "a"/],
     [

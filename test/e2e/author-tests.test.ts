@@ -51,11 +51,16 @@ describe("glovebox test", () => {
       "where vitest is not installed",
       ["test"],
       { "tool.test.ts": "" },
-      /vitest, which is not installed here: npm install --save-dev vitest/,
+      /vitest, which is not installed here\. Run npm install --save-dev vitest/,
     ],
-    ["where there are no tests", ["test"], { "tool.ts": "" }, /\. has no tests; expected a file like tool\.test\.ts/],
+    [
+      "where there are no tests",
+      ["test"],
+      { "tool.ts": "" },
+      /\. has no tests\. Expected a file such as tool\.test\.ts/,
+    ],
     ["where there is nothing", ["test", "gone"], {}, /There is no file or folder "gone"/],
-    ["of two paths", ["test", "a", "b"], {}, /Expected one PATH, got also "b"/],
+    ["of two paths", ["test", "a", "b"], {}, /Expected one PATH, also got "b"/],
   ] as const)("is refused %s", { timeout: PATIENCE_MS }, async ([, args, files, message]) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     const here = process.cwd();

@@ -48,11 +48,11 @@ describe("glovebox run", () => {
     [["--allow-fetch", "a.test", "--secret", "KEY"], /--secret: expected NAME=ENV, got "KEY"/],
     [["--allow-fetch", "a.test", "--secret", "KEY=NOWHERE"], /there is no environment variable NOWHERE/],
     [["--allow-fetch", "a.test", "--secret", "a b=API_KEY"], /expected a name of letters/],
-    [["--secret", "KEY=API_KEY"], /--secret: expected an --allow-fetch/],
+    [["--secret", "KEY=API_KEY"], /--secret: expected --allow-fetch/],
     [["--allow-fetch", "a.test", "--secret", "KEY=EMPTY"], /--secret KEY: expected 8 to 8192 bytes .* EMPTY, got 0/],
     [
       ["--allow-fetch", "a.test", "--secret", "KEY=API_KEY", "--secret", "KEY=HOME"],
-      /expected each name once, got "KEY"/,
+      /expected each name at most once, got "KEY"/,
     ],
   ])("says what is wrong with %j", async ([args, message]) => {
     const { code, said } = await run(...args);

@@ -148,8 +148,8 @@ describe("glovebox mcp --http", () => {
     ["nothing to serve", [], /Expected the PATH of a tool, or --tool NAME, got nothing/],
     ["a tool there is not", ["--tool", "nope"], /--tool: expected one of .*run-js.*, got "nope"/],
     ["a port that is none", ["noisy.ts", "--http", "web"], /--http: expected a port from 0 to 65535, got "web"/],
-    ["a host without --http", ["noisy.ts", "--host", "0.0.0.0"], /expected --http PORT beside them/],
-    ["every address without a name", ["noisy.ts", "--http", "0", "--host", "0.0.0.0"], /expected an --allow-host/],
+    ["a host without --http", ["noisy.ts", "--host", "0.0.0.0"], /expected --http PORT as well/],
+    ["every address without a name", ["noisy.ts", "--http", "0", "--host", "0.0.0.0"], /expected --allow-host/],
     ["an input", ["noisy.ts", "--input", "{}"], /Unknown option "--input" of mcp/],
     ["a file that is not there", ["gone.ts"], /There is no file or folder "gone\.ts"/],
   ])("refuses %s", async ([, args, message]) => {

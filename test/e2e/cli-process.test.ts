@@ -160,7 +160,7 @@ describe("an input that cannot be read", () => {
   test.for<[what: string, args: readonly string[], message: RegExp, stdin?: string | Buffer]>([
     ["a missing file", ["--input-file", "gone.json"], /--input-file gone\.json: there is no such file/],
     ["a folder", ["--input-file", "."], /--input-file \.: it is a folder/],
-    ["a link to itself", ["--input-file", "loop.json"], /--input-file loop\.json: it cannot be read \(ELOOP\)/],
+    ["a link to itself", ["--input-file", "loop.json"], /--input-file loop\.json: cannot be read \(ELOOP\)/],
     ["a file that is not UTF-8", ["--input-file", "bad-utf8.json"], /--input-file bad-utf8\.json is not UTF-8 text/],
     ["an endless file", ["--input-file", "/dev/zero"], new RegExp(`--input-file /dev/zero: ${TOO_MANY}`)],
     ["stdin that is not UTF-8", ["-"], /stdin is not UTF-8 text/, BAD_UTF8],
@@ -226,7 +226,7 @@ describe("a signal", () => {
 
   test.for(["SIGINT", "SIGTERM"] as const)("%s ends dev --inspect in order before the box is up", async (signal) => {
     // The server for DevTools opens first: its line says that the box is still to come.
-    const end = await stopped(["dev", "add.ts", "--inspect=0"], signal, says(/DevTools may attach/));
+    const end = await stopped(["dev", "add.ts", "--inspect=0"], signal, says(/DevTools can attach/));
     expect(end.stderr).not.toMatch(STACK);
     expect(end.signal).toBeNull();
     expect([SIGNALS[signal], 0]).toContain(end.code);
@@ -234,7 +234,7 @@ describe("a signal", () => {
 
   test("ends dev --inspect in order although a client has connected before the box is up", async () => {
     await using dev = new CliProcess(["dev", "add.ts", "--inspect=0"], folder);
-    const [, url = ""] = await dev.says("stderr", /DevTools may attach at (ws:\S+)/);
+    const [, url = ""] = await dev.says("stderr", /DevTools can attach at (ws:\S+)/);
     await using client = await DevToolsClient.connect(url);
     client.sendText("{");
     client.sendText(

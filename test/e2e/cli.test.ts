@@ -174,7 +174,7 @@ describe("glovebox run", () => {
 
   test("--time tells where the milliseconds went", async () => {
     const { stderr } = await glovebox(["run", "add.ts", "--input", '{"a":1,"b":2}', "--time"]);
-    for (const step of ["bundle", "learn", "queue", "start", "execute", "CPU", "memory"]) {
+    for (const step of ["bundle", "definition", "queue", "start", "execute", "CPU", "memory"]) {
       expect(stderr).toMatch(new RegExp(`^${step} +\\d+\\.\\d (ms|MiB)$`, "m"));
     }
   });
@@ -201,7 +201,7 @@ describe("a mistake gets its exit code and a message that helps", () => {
       /Unknown option "--bogus" of run\. Expected one of --input, /,
     ],
     ["no path", ["run"], 2, /Expected PATH of a tool, got nothing/],
-    ["two paths", ["run", "add.ts", "boom.ts"], 2, /got also "boom.ts"/],
+    ["two paths", ["run", "add.ts", "boom.ts"], 2, /also got "boom.ts"/],
     ["two inputs", ["run", "add.ts", "--input", "{}", "-"], 2, /Expected one of --input, --input-file and -/],
     ["input that is not JSON", ["run", "add.ts", "--input", "{a:1}"], 2, /--input is not JSON/],
     ["a file that is not JSON", ["run", "add.ts", "--input-file", "broken.json"], 2, /broken\.json is not JSON/],
@@ -281,7 +281,7 @@ describe("glovebox init", () => {
       ],
     });
     const again = await glovebox(["init", "word-count"]);
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining("has a tool already") });
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining("already contains a tool") });
   });
 });
 

@@ -43,7 +43,7 @@ beforeEach(async () => {
 async function startDev(...args: string[]): Promise<{ readonly dev: CliProcess; readonly url: string }> {
   const dev = new CliProcess(["dev", "tool.ts", "--input", '{"n":7}', ...args], folder);
   onTestFinished(() => dev[Symbol.asyncDispose]());
-  const [, url = ""] = await dev.says("stderr", /DevTools may attach at (ws:\S+)/);
+  const [, url = ""] = await dev.says("stderr", /DevTools can attach at (ws:\S+)/);
   return { dev, url };
 }
 

@@ -1,4 +1,4 @@
-// One session of glovebox dev: build, run, show, wait for a change, and again. What fails is shown and waited for like anything else.
+// One session of glovebox dev: builds and runs the tool, prints the outcome, waits for a change, and repeats. Errors are printed too.
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { ToolResult } from "../../host/contract/tool-call.ts";
@@ -19,18 +19,18 @@ import { UsageError } from "../usage.ts";
 
 export interface DevOptions extends Omit<CallOptions, "limits"> {
   readonly path: string;
-  /** Where its calls are inspected. */
+  /** The inspector of its calls. */
   readonly hub?: InspectorHub | undefined;
 }
 
 const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 
-/** The folder to watch: the tool's own, or the one that a missing or unreadable tool would be in. */
+/** Returns the folder to watch: the tool's own, or the parent folder of a missing or unreadable tool. */
 function folderOf(path: string): string {
   try {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return resolve(path);
   } catch {
-    // The build reports what is wrong with it.
+    // The build reports the error.
   }
   return dirname(resolve(path));
 }
@@ -39,14 +39,14 @@ export class DevSession {
   readonly #box: Glovebox;
   readonly #options: DevOptions;
   readonly #io: Io;
-  /** Of the last build that went well. */
+  /** Source files of the last successful build. */
   #files: readonly string[] = [];
   #registered: string | undefined;
   #runs = 0;
   #call = new AbortController();
   #wake: () => void = () => {};
   #isAwake = false;
-  #isOver = false;
+  #isStopped = false;
 
   constructor(box: Glovebox, options: DevOptions, io: Io) {
     this.#box = box;
@@ -54,63 +54,63 @@ export class DevSession {
     this.#io = io;
   }
 
-  /** Runs the tool again; a call that runs is cancelled. */
+  /** Runs the tool again. A running call is cancelled. */
   rerun(): void {
     this.#isAwake = true;
     this.#call.abort();
     this.#wake();
   }
 
-  /** Ends the session, and what runs in it. */
+  /** Ends the session and its running call. */
   stop(): void {
-    this.#isOver = true;
+    this.#isStopped = true;
     this.rerun();
-    // Ends a build or a top level that still runs.
+    // Ends a build or an evaluation of the top level that still runs.
     ignoreOutcome(() => this.#box.close());
   }
 
-  /** Resolves when it was told to stop. */
+  /** Resolves when the session was stopped. */
   async run(): Promise<void> {
     using watcher = new Watcher(() => this.rerun());
-    // Until a build has told which files matter: what is saved meanwhile counts too.
+    // Watches the whole folder until a build knows the relevant files, so that changes during the build count.
     watcher.watch({ files: [], folder: folderOf(this.#options.path) }, new Map());
-    while (!this.#isOver) {
+    while (!this.#isStopped) {
       this.#isAwake = false;
       this.#call = new AbortController();
-      const before = watcher.picture();
-      const isBuilt = await this.#once();
-      if (this.#isOver) return;
+      const before = watcher.snapshot();
+      const isBuilt = await this.#runOnce();
+      if (this.#isStopped) return;
       const { path, input } = this.#options;
       const files = [...this.#files, ...(input.file === undefined ? [] : [resolve(input.file)])];
       watcher.watch({ files, ...(isBuilt ? {} : { folder: folderOf(path) }) }, before);
-      await this.#change();
+      await this.#waitForChange();
     }
   }
 
-  #change(): Promise<void> {
+  #waitForChange(): Promise<void> {
     if (this.#isAwake) return Promise.resolve();
-    this.#say("dim", `Waiting for changes${this.#io.stdin.isTTY ? "; r: run again, q: quit" : ""}`);
+    this.#print("dim", `Waiting for changes${this.#io.stdin.isTTY ? "; r: run again, q: quit" : ""}`);
     return new Promise((done) => {
       this.#wake = done;
     });
   }
 
-  /** False when there is no bundle, so that nobody knows which files matter. */
-  async #once(): Promise<boolean> {
+  /** Runs the tool once. Returns false if there is no bundle, so that the relevant files are not known. */
+  async #runOnce(): Promise<boolean> {
     const { path, tenant } = this.#options;
     this.#runs += 1;
-    this.#say("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
+    this.#print("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
     let tool: ToolInspection | undefined;
     try {
       tool = await this.#box.inspectTool({ path }, { ...tenant.scope, grant: this.#options.grant });
       this.#files = tool.files;
       printWarnings(tool.warnings, this.#io.stderr);
-      this.#show(await this.#execute(tool), tool);
+      this.#printResult(await this.#execute(tool), tool);
     } catch (thrown) {
-      if (this.#isOver) return false;
-      // A change came while the input was read.
+      if (this.#isStopped) return false;
+      // A file changed while the input was read.
       if (this.#call.signal.aborted) return tool !== undefined;
-      if (thrown instanceof UsageError) this.#say("red", toVisibleLine(thrown.message));
+      if (thrown instanceof UsageError) this.#print("red", toVisibleLine(thrown.message));
       else if (thrown instanceof ToolError) {
         printError(thrown.toData(path), this.#io.stderr, createShowCode(path, tool?.bundle.sourceMap));
       } else throw thrown;
@@ -138,21 +138,21 @@ export class DevSession {
     );
   }
 
-  #show(result: ToolResult, tool: ToolInspection): void {
-    if (this.#isOver) return;
+  #printResult(result: ToolResult, tool: ToolInspection): void {
+    if (this.#isStopped) return;
     const { path } = this.#options;
     const { usage } = result;
     if (result.success) printOutput(result, this.#io.stdout);
-    // Whoever stopped it knows.
+    // The user or a file change cancelled the call, so there is nothing to report.
     else if (result.error.code === "CANCELLED") return;
     else printError(result.error, this.#io.stderr, createShowCode(path, tool.bundle.sourceMap));
     if (usage.logsDropped > 0)
-      this.#say("yellow", `${usage.logsDropped} log lines were dropped: the call's log was full`);
+      this.#print("yellow", `${usage.logsDropped} log lines were dropped: the call's log was full`);
     const build = tool.cached ? "bundle cached" : `bundle ${ms(tool.bundleMs)}`;
-    this.#say("dim", `${build}, start ${ms(usage.startMs)}, execute ${ms(usage.executeMs)}`);
+    this.#print("dim", `${build}, start ${ms(usage.startMs)}, execute ${ms(usage.executeMs)}`);
   }
 
-  #say(format: Parameters<typeof styled>[0], text: string): void {
+  #print(format: Parameters<typeof styled>[0], text: string): void {
     this.#io.stderr.print(styled(format, text), "\n");
   }
 }

@@ -1,4 +1,4 @@
-// glovebox dev: runs a tool again whenever its files or its input change, until it is told to stop.
+// glovebox dev: runs a tool again whenever its files or its input change, until it is stopped.
 
 import { createGlovebox, createInspectedGlovebox, type Glovebox } from "../../host/glovebox/glovebox.ts";
 import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
@@ -10,8 +10,8 @@ import { DevSession } from "./dev-session.ts";
 
 const INTERRUPT_KEY = "\u0003";
 
-/** In a terminal single keys are commands; other kinds of stdin are not read. Returns a function that restores the terminal. */
-function listenToKeys(session: DevSession, { stdin }: Io): () => void {
+/** Handles single keys in a terminal; other kinds of stdin are not read. Returns a function that restores the terminal. */
+function handleKeys(session: DevSession, { stdin }: Io): () => void {
   if (!stdin.isTTY) return () => {};
   const onData = (data: Buffer): void => {
     for (const key of data.toString()) {
@@ -19,7 +19,7 @@ function listenToKeys(session: DevSession, { stdin }: Io): () => void {
       else if (key === "q" || key === INTERRUPT_KEY) session.stop();
     }
   };
-  // A terminal that is closed ends or fails.
+  // A closed terminal emits an end or an error.
   const onGone = (): void => session.stop();
   stdin.setRawMode(true);
   stdin.on("data", onData).on("end", onGone).on("error", onGone).resume();
@@ -33,13 +33,13 @@ interface Inspection extends AsyncDisposable {
   readonly hub: InspectorHub;
 }
 
-/** Opens the server for DevTools if an option asks for it. @throws {UsageError} if its port cannot be used */
+/** Opens the server for DevTools if an option requests it. @throws {UsageError} if its port is not available */
 async function openInspection({ values }: Arguments, path: string, io: Io): Promise<Inspection | undefined> {
   const breakAtStart = values["inspect-brk"] !== undefined;
   const flag = breakAtStart ? "inspect-brk" : "inspect";
   const text = values[flag];
   if (text === undefined) return undefined;
-  // Loaded only where it is needed: it brings a server and its library.
+  // Loaded only when needed, because it loads a server library.
   const [{ InspectorHub }, { InspectorServer }] = await Promise.all([
     import("../../host/inspector/inspector-hub.ts"),
     import("../../host/inspector/inspector-server.ts"),
@@ -47,24 +47,24 @@ async function openInspection({ values }: Arguments, path: string, io: Io): Prom
   const hub = new InspectorHub({ breakAtStart });
   try {
     const server = await InspectorServer.open(hub, { port: Number(text), title: path });
-    io.stderr.print(`DevTools may attach at ${server.url} (chrome://inspect)\n`);
+    io.stderr.print(`DevTools can attach at ${server.url} (chrome://inspect)\n`);
     return { hub, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
     throw new UsageError(
-      `--${flag}: port ${String(text)} ${code === "EADDRINUSE" ? "is in use" : `cannot be had: ${code}`}`,
+      `--${flag}: port ${String(text)} ${code === "EADDRINUSE" ? "is in use" : `is not available: ${code}`}`,
     );
   }
 }
 
-/** Ends with 0 when `q`, SIGINT or SIGTERM stops it once the session has begun. */
+/** Exits with 0 when `q`, SIGINT or SIGTERM stops it after the session has started. */
 export async function devCommand(given: Arguments, io: Io): Promise<number> {
   const [path = ""] = given.positionals;
   const { limits, ...options } = readCallOptions(given, io.env);
   if (given.values.inspect !== undefined && given.values["inspect-brk"] !== undefined) {
     throw new UsageError("Expected one of --inspect and --inspect-brk, got both");
   }
-  // Those of its inspection have been printed.
+  // Warnings are ignored here, because the inspection has printed them.
   const onWarning = (): void => {};
   const boxOptions = {
     limits,
@@ -81,11 +81,11 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
   await using box = await openBox(io, create);
   const session = new DevSession(box, { ...options, path, hub }, io);
   io.stop.addEventListener("abort", () => session.stop(), { once: true });
-  const leaveKeys = listenToKeys(session, io);
+  const restoreTerminal = handleKeys(session, io);
   try {
     await session.run();
   } finally {
-    leaveKeys();
+    restoreTerminal();
   }
   return 0;
 }

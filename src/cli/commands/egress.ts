@@ -1,4 +1,4 @@
-// --allow-fetch and --secret: what they say as options of createGlovebox, and what they grant.
+// Converts --allow-fetch and --secret to options of createGlovebox and to grants.
 
 import { isIP } from "node:net";
 import {
@@ -22,8 +22,8 @@ const list = (value: Arguments["values"][string]): readonly string[] => (Array.i
 const LOOPBACK = ["127.0.0.0/8", "::1"] as const;
 
 /**
- * The rule that `--allow-fetch` states. A person who types an address means it, also when it is not public, and one who types `localhost`
- * means this machine; both hold for that rule only.
+ * Returns the egress rule of `--allow-fetch`. An explicit address is allowed even if it is not public, and `localhost` means this machine;
+ * both apply to this rule only.
  */
 function toRule(to: string): EgressAllow {
   const rule = parseEgressRule(to);
@@ -55,19 +55,19 @@ function readSecret(text: string, env: NodeJS.ProcessEnv, hosts: readonly string
 /** @throws {UsageError} */
 export function readEgress(values: Arguments["values"], env: NodeJS.ProcessEnv): EgressRequest {
   const allow = list(values["allow-fetch"]);
-  const wrong = allow.find((text) => parseEgressRule(text) === undefined);
-  if (wrong !== undefined)
-    throw new UsageError(`--allow-fetch: expected host, host:port, *.host or an origin, got "${wrong}"`);
-  const stated = list(values.secret);
-  if (stated.length > 0 && allow.length === 0)
-    throw new UsageError("--secret: expected an --allow-fetch beside it, for the host it goes to");
-  const names = stated.map((text) => text.split("=", 1)[0]);
+  const invalidRule = allow.find((text) => parseEgressRule(text) === undefined);
+  if (invalidRule !== undefined)
+    throw new UsageError(`--allow-fetch: expected host, host:port, *.host or an origin, got "${invalidRule}"`);
+  const secretArguments = list(values.secret);
+  if (secretArguments.length > 0 && allow.length === 0)
+    throw new UsageError("--secret: expected --allow-fetch as well, for the host that receives it");
+  const names = secretArguments.map((text) => text.split("=", 1)[0]);
   const repeated = names.find((name, index) => names.indexOf(name) < index);
   if (repeated !== undefined)
-    throw new UsageError(`--secret: expected each name once, got "${repeated}" several times`);
-  const secrets: Secrets = Object.assign({}, ...stated.map((text) => readSecret(text, env, allow)));
+    throw new UsageError(`--secret: expected each name at most once, got "${repeated}" several times`);
+  const secrets: Secrets = Object.assign({}, ...secretArguments.map((text) => readSecret(text, env, allow)));
   if (allow.length === 0) return { host: {}, grant: [] };
   const egress: EgressOptions = { allow: allow.map(toRule) };
-  if (stated.length === 0) return { host: { egress }, grant: ["fetch"] };
+  if (secretArguments.length === 0) return { host: { egress }, grant: ["fetch"] };
   return { host: { egress, secrets }, grant: ["fetch", "secrets"] };
 }

@@ -1,4 +1,4 @@
-// glovebox init: a folder with a tool that works, its test, and an input to try it with.
+// glovebox init: creates a folder with a tool that works, its test, and an example input.
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
@@ -14,7 +14,7 @@ export default defineTool({
     type: "object",
     properties: {
       text: { type: "string", description: "The text to count in" },
-      top: { type: "integer", minimum: 1, maximum: 100, description: "How many words to return; 10 unless given" },
+      top: { type: "integer", minimum: 1, maximum: 100, description: "Number of words to return (default: 10)" },
     },
     required: ["text"],
     additionalProperties: false,
@@ -54,7 +54,7 @@ test("takes a text, and nothing else", { timeout: 30_000 }, async () => {
 
 const EXAMPLE = { text: "the quick brown fox jumps over the lazy dog, and the dog sleeps", top: 3 };
 
-/** Quotes a word for a POSIX shell where it needs it: a command that is printed is there to be copied. */
+/** Quotes a word for a POSIX shell if necessary, so that printed commands can be copied. */
 const toShellWord = (text: string): string =>
   /^[\w./@%+=:,][\w./@%+=:,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
@@ -65,13 +65,13 @@ export async function initCommand({ positionals: [folder = ""] }: Arguments, io:
   }
   try {
     await mkdir(folder, { recursive: true });
-    // "wx": what is there already is never written over.
+    // "wx" never overwrites an existing file.
     await writeFile(join(folder, "tool.ts"), toolSource(name), { flag: "wx" });
     await writeFile(join(folder, "tool.test.ts"), TEST_SOURCE, { flag: "wx" });
     await writeFile(join(folder, "example.json"), `${JSON.stringify(EXAMPLE, null, 2)}\n`, { flag: "wx" });
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
-    if (code === "EEXIST") throw new UsageError(`${folder} has a tool already; nothing was written`);
+    if (code === "EEXIST") throw new UsageError(`${folder} already contains a tool; nothing was written`);
     throw toWriteError(folder, thrown);
   }
   const [tool, test, example] = ["tool.ts", "tool.test.ts", "example.json"].map((file) => join(folder, file));

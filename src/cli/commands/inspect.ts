@@ -1,4 +1,4 @@
-// glovebox inspect: what a tool is, before anyone runs it.
+// glovebox inspect: shows the definition, imports and sizes of a tool without calling it.
 
 import { createGlovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -16,7 +16,7 @@ function section(title: string, value: unknown): string {
   return `${title}\n${JSON.stringify(value, null, 2).replace(/^/gm, "  ")}\n`;
 }
 
-/** Printed only if there is something to know: where dynamic code is turned off, these need the grant. */
+/** Describes dynamic code, if any: it needs a grant where dynamic code is turned off. */
 const describeDynamicCode = (uses: readonly string[]): readonly string[] =>
   uses.length === 0
     ? []
@@ -31,8 +31,8 @@ function describeTool({ definition, bundle, codeCacheBytes }: ToolInspection): s
     section("Input schema", inputSchema),
     ...(outputSchema === undefined ? [] : [section("Output schema", outputSchema)]),
     ...(annotations === undefined ? [] : [section("Annotations", annotations)]),
-    ...(capabilities === undefined ? [] : [section("Capabilities asked for", capabilities)]),
-    ...(limits === undefined ? [] : [section("Limits of its own", limits)]),
+    ...(capabilities === undefined ? [] : [section("Requested capabilities", capabilities)]),
+    ...(limits === undefined ? [] : [section("Limits", limits)]),
     `Packages\n  ${bundle.packages.length === 0 ? "none" : bundle.packages.join(", ")}\n`,
     ...describeDynamicCode(bundle.dynamicCode),
     `Files in the bundle\n${inputs.join("\n")}${rest > 0 ? `\n  and ${rest} more` : ""}\n`,

@@ -1,4 +1,4 @@
-// glovebox mcp: serves tools to MCP clients, over stdin and stdout or over HTTP, until the client goes or it is told to stop.
+// glovebox mcp: serves tools to MCP clients over stdio or HTTP, until the client disconnects or the command is stopped.
 import type { AddressInfo } from "node:net";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts";
 import type { ToolWarning } from "../../host/config/options.ts";
@@ -12,15 +12,15 @@ import { type Arguments, OutputError, UsageError } from "../usage.ts";
 interface ServeRequest extends Omit<CallOptions, "input" | "logPlaces"> {
   readonly paths: readonly string[];
   readonly builtinTools: readonly BuiltinToolName[];
-  /** Undefined over stdin and stdout. */
+  /** Undefined for stdio. */
   readonly http:
     | { readonly port: number; readonly hostname: string; readonly allowedHosts?: readonly string[] }
     | undefined;
 }
 
 /**
- * Limits of the HTTP server's connections, in ms and in number: an MCP handler sees only requests whose headers have arrived. The limits of
- * the handler apply to what comes after.
+ * Limits of the HTTP server's connections, in ms and in number. The limits of the MCP handler apply only to requests whose headers have
+ * arrived.
  */
 const SERVER_OPTIONS = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 } as const;
 const MAX_CONNECTIONS = 2_048;
@@ -34,12 +34,10 @@ function readHttp({ values }: Arguments): ServeRequest["http"] {
   const allowedHosts = values["allow-host"] as readonly string[] | undefined;
   if (http === undefined) {
     if (values.host === undefined && allowedHosts === undefined) return undefined;
-    throw new UsageError("--host and --allow-host: expected --http PORT beside them");
+    throw new UsageError("--host and --allow-host: expected --http PORT as well");
   }
   if (!LOOPBACK.includes(hostname) && allowedHosts === undefined) {
-    throw new UsageError(
-      `--host ${hostname}: expected an --allow-host beside it, for each name that clients call it by`,
-    );
+    throw new UsageError(`--host ${hostname}: expected --allow-host as well, for each name by which clients reach it`);
   }
   return { port: Number(http), hostname, ...(allowedHosts === undefined ? {} : { allowedHosts }) };
 }
@@ -56,7 +54,7 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): ServeRequest {
   return { ...options, paths: given.positionals, builtinTools, http: readHttp(given) };
 }
 
-/** Resolves when the command is told to stop. */
+/** Resolves when the command is stopped. */
 function untilStopped({ stop }: Io): Promise<void> {
   if (stop.aborted) return Promise.resolve();
   return new Promise((resolve) => stop.addEventListener("abort", () => resolve(), { once: true }));
@@ -83,7 +81,9 @@ async function serveHttp(
   server.maxConnections = MAX_CONNECTIONS;
   const failed = new Promise<never>((_resolve, reject) => {
     server.once("error", ({ code }: NodeJS.ErrnoException) =>
-      reject(new UsageError(`--http: port ${port} ${code === "EADDRINUSE" ? "is in use" : `cannot be had: ${code}`}`)),
+      reject(
+        new UsageError(`--http: port ${port} ${code === "EADDRINUSE" ? "is in use" : `is not available: ${code}`}`),
+      ),
     );
   });
   await Promise.race([new Promise<void>((resolve) => server.once("listening", resolve)), failed]);
@@ -100,14 +100,14 @@ async function serveStdio(box: Glovebox, { tenant }: ServeRequest, stopped: Prom
   const stdout = io.stdout.takeStream();
   const failed = Promise.withResolvers<never>();
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // A client that has closed its end has gone, as one that ends stdin.
+    // EPIPE means that the client has disconnected, like the end of stdin.
     if (error.code !== "EPIPE") failed.reject(new OutputError(`Cannot write to stdout: ${error.message}`));
   });
   await using server = serveMcpStdio(box, { ...tenant.scope, stdin: io.stdin, stdout });
   await Promise.race([server.closed, stopped, failed.promise]);
 }
 
-/** Ends with 0 when its client has gone, or when SIGINT or SIGTERM stops it once its tools are there. */
+/** Exits with 0 when its client disconnects, or when SIGINT or SIGTERM stops it while it serves. */
 export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
   const { limits, egress, tenant, grant, paths, builtinTools, http } = request;

@@ -1,4 +1,4 @@
-// glovebox run: one tool, one call, its output on stdout and everything else on stderr.
+// glovebox run: calls one tool once. Its output goes to stdout, everything else to stderr.
 
 import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
 import type { ToolStream } from "../../host/contract/tool-stream.ts";
@@ -21,8 +21,8 @@ import { type Io, stopCodeOf } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
 
 const CALL_ID = "cli";
-/** The warnings of its inspection have been printed. */
-const SHOWN = (): void => {};
+/** Warnings are ignored here, because the inspection has printed them. */
+const IGNORE_WARNING = (): void => {};
 
 interface RunRequest extends CallOptions {
   readonly path: string;
@@ -43,7 +43,7 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
   };
 }
 
-/** A tool that cannot be added ends like a call that failed, so that --json always prints a ToolResult. */
+/** Converts an error of adding the tool to a failed result, so that --json always prints a ToolResult. */
 function toResult(error: ToolError, path: string, started: number): ToolResult {
   return {
     callId: CALL_ID,
@@ -56,18 +56,18 @@ function toResult(error: ToolError, path: string, started: number): ToolResult {
   };
 }
 
-/** A tool that cannot be built is a bundle error; one whose top level fails has failed as a tool. */
+/** Returns 2 for a tool that cannot be bundled, and 1 for any other failure, including one of its top level. */
 const exitCodeOf = ({ error }: Extract<ToolResult, { success: false }>): number =>
   error.code === "BUNDLE_FAILED" ? 2 : 1;
 
-/** Prints what a tool yields as it comes; and its output, unless the chunks were all it had to say. */
-async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
+/** Prints the chunks of a stream as they arrive, then the output, unless the tool returned nothing after its chunks. */
+async function printStream(stream: ToolStream, io: Io): Promise<ToolResult> {
   let chunks = 0;
   for await (const item of stream) {
     if (item.type === "chunk") {
       printChunk(item.value, io.stdout);
       chunks += 1;
-      // A reader that is slower than the tool slows the tool down, rather than filling this process with chunks.
+      // Waits, so that a slow reader slows the tool down instead of filling this process's memory.
       await io.stdout.drained();
       continue;
     }
@@ -77,7 +77,7 @@ async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
     }
     return result;
   }
-  throw new ToolError("INTERNAL", "Expected a stream to end with its result");
+  throw new ToolError("INTERNAL", "The stream ended without a result");
 }
 
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
@@ -87,7 +87,7 @@ async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
   const context = { ...tenant.scope, signal: io.stop, logPlaces: request.logPlaces };
   if (request.asJson) return await box.execute(toolCall, context);
-  return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
+  return await printStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
 }
 
 function report(result: ToolResult, tool: ToolInspection | undefined, request: RunRequest, io: Io): void {
@@ -112,12 +112,12 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     ...egress.host,
     workers: { spares: 1 },
     shutdown: false,
-    onWarning: SHOWN,
+    onWarning: IGNORE_WARNING,
   } as const;
   await using box = await openBox(io, () => createGlovebox(options));
   let tool: ToolInspection | undefined;
   let result: ToolResult;
-  // Here the call is what the tool is built for, so its building is part of what the call cost.
+  // The tool is built only for this call, so the build time counts as part of the call.
   try {
     tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
     printWarnings(tool.warnings, io.stderr);

@@ -1,4 +1,4 @@
-// glovebox test: a tool's own vitest files, run by the author's own vitest. What they call runs in the real sandbox, by glovebox/testing.
+// glovebox test: runs a tool's vitest files with the author's vitest. Tools that they open with glovebox/testing run in the real sandbox.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
@@ -20,15 +20,15 @@ function* testsBelow(folder: string): Generator<string> {
   }
 }
 
-/** @throws {UsageError} where there are none */
+/** @throws {UsageError} if there are no tests */
 function findTests(path: string): readonly string[] {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) throw new UsageError(`There is no file or folder "${path}"`);
   const real = realpathSync(path);
-  // Beside `tool.ts` lies `tool.test.ts`.
+  // The tests of `tool.ts` are in `tool.test.ts`, in the same folder.
   const files = stats.isDirectory() ? [...testsBelow(real)] : TEST_FILE.test(real) ? [real] : testsOf(real);
   if (files.length > 0) return files;
-  throw new UsageError(`${path} has no tests; expected a file like tool.test.ts, as glovebox init writes one`);
+  throw new UsageError(`${path} has no tests. Expected a file such as tool.test.ts, which glovebox init creates`);
 }
 
 function testsOf(file: string): readonly string[] {
@@ -36,7 +36,7 @@ function testsOf(file: string): readonly string[] {
   return [...testsBelow(dirname(file))].filter((path) => path.replace(TEST_FILE, "") === stem);
 }
 
-/** The script of the vitest that the author has installed. @throws {UsageError} where there is none */
+/** Returns the path of the author's vitest. @throws {UsageError} if it is not installed */
 function findVitest(folders: readonly string[]): string {
   for (const folder of folders) {
     try {
@@ -44,24 +44,24 @@ function findVitest(folders: readonly string[]): string {
       const { bin } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly bin: { readonly vitest: string } };
       return join(dirname(manifest), bin.vitest);
     } catch {
-      // Not from here.
+      // Not installed for this folder.
     }
   }
-  throw new UsageError(`The tests need vitest, which is not installed here: ${INSTALL}`);
+  throw new UsageError(`The tests require vitest, which is not installed here. Run ${INSTALL}`);
 }
 
-/** Exit code 0 when all tests pass, 1 when one fails. */
+/** Exits with 0 if all tests pass, and with 1 if one fails. */
 export async function testCommand({ positionals: [path = "."] }: Arguments, io: Io): Promise<number> {
   const files = findTests(path);
   const folder = dirname(files[0] ?? resolve(path));
   const here = realpathSync(process.cwd());
   const vitest = findVitest([folder, here]);
-  // Tests of another project are run there.
+  // Tests of another project run with that project as their root.
   const isHere = !relative(here, folder).startsWith("..");
   const root = isHere ? [] : ["--root", statSync(path).isDirectory() ? realpathSync(path) : folder];
   io.stop.throwIfAborted();
   const child = spawn(process.execPath, [vitest, "run", ...root, ...files], { stdio: "inherit" });
-  // A terminal sends Ctrl-C to vitest too, which then ends by itself; a second signal would cut it short.
+  // A terminal sends Ctrl-C to vitest as well, which then ends by itself; a second signal would interrupt its cleanup.
   const end = (): void => {
     if (stopCodeOf(io) !== EXIT_INTERRUPTED || !isatty(0)) child.kill("SIGTERM");
   };

@@ -1,29 +1,29 @@
-// Every option and positional argument of every command as one table: what its value must look like, and whether it may repeat. The
-// parser checks all of it before a command is loaded.
+// The options and positional arguments of all commands as one table: the valid values, and whether an option may repeat. The parser checks
+// arguments against it before a command is loaded.
 import { isIP } from "node:net";
 import { LIMITS, type LimitName } from "../../sandbox/contract/limits.ts";
 
-/** The value of an option, and how the parser tells that it is right. No option takes an empty value. */
+/** An option's value and its check. No option accepts an empty value. */
 export interface OptionValue {
-  /** What is expected, as it stands in an error message. */
+  /** Description of the expected value in error messages. */
   readonly expects: string;
   readonly accepts: (text: string) => boolean;
-  /** May be given several times. */
+  /** Whether the option may be repeated. */
   readonly multiple?: boolean;
-  /** The value of the option without one: `--inspect` is `--inspect=9229`. Such an option takes a value only after `=`. */
+  /** Value of the option without a value: `--inspect` is `--inspect=9229`. Such an option takes a value only after `=`. */
   readonly bare?: string;
 }
 
-/** An option: one that takes a value, or `"switch"`. */
+/** An option with a value, or `"switch"`. */
 export type OptionSpec = OptionValue | "switch";
 export type OptionSpecs = { readonly [name: string]: OptionSpec };
 
-/** The arguments that are not options. */
+/** The positional arguments of a command. */
 export interface PositionalSpec {
   readonly expects: string;
   readonly min: number;
   readonly max: number;
-  /** `-` stands for stdin and does not count. */
+  /** Whether `-` is accepted for stdin. It does not count as an argument. */
   readonly stdin?: boolean;
 }
 
@@ -46,19 +46,19 @@ function limit(name: LimitName): OptionValue {
 
 const MAX_PORT = 65_535;
 const PORT = wholeNumber(0, MAX_PORT, `a port from 0 to ${MAX_PORT}`);
-/** Where Chrome looks for a target by itself. */
+/** Chrome's default port. */
 const INSPECT_PORT: OptionValue = { ...PORT, bare: "9229" };
 
 const MAX_TENANT_LENGTH = 1_024;
 const isHostName = (text: string): boolean => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,253})$/.test(text);
 
-/** Options of every command that calls tools: whose call it is, its limits, and what the tool is granted. */
+/** Options of every command that calls tools: the tenant, the limits and the grants. */
 const GRANT_OPTIONS = {
   tenant: { expects: "an id", accepts: (text) => text.length <= MAX_TENANT_LENGTH },
   "timeout-ms": limit("timeoutMs"),
   "cpu-ms": limit("cpuMs"),
   "memory-mib": limit("memoryMiB"),
-  // What a rule and a secret look like inside is checked where they are read (egress.ts).
+  // egress.ts checks the rule or secret itself.
   "allow-fetch": { ...anyText("host, host:port, *.host or an origin"), multiple: true },
   secret: { ...anyText("NAME=ENV"), multiple: true },
   grant: { ...anyText("the name of a capability or an engine feature"), multiple: true },

@@ -1,4 +1,4 @@
-// Parses the arguments of a command by its table, strictly: whatever is unknown, repeated, empty, missing or malformed is an error that
+// Parses the arguments of a command strictly against its table. An unknown, repeated, empty, missing or malformed argument is an error that
 // names the option, so that a mistake never selects a default.
 import { findNearestName } from "../../host/config/option-errors.ts";
 import { type Arguments, UsageError } from "../usage.ts";
@@ -6,11 +6,11 @@ import { COMMAND_NAMES, COMMAND_SPECS, type CommandName, type CommandSpec, type 
 
 const MAX_SHOWN_LENGTH = 200;
 
-/** Quotes what was typed, shortened. The output escapes it. */
+/** Quotes an argument, shortened. CliOutput escapes it. */
 export const quoteValue = (text: string): string =>
   `"${text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text}"`;
 
-/** A number may be negative, and `-` alone is a value; everything else with a dash is an option. */
+/** Returns whether an argument is an option. A number may be negative, and `-` alone is a value. */
 const isOption = (text: string): boolean => /^-[^\d]/.test(text);
 
 class ArgumentReader {
@@ -45,7 +45,7 @@ class ArgumentReader {
     if (spec === undefined) throw new UsageError(this.#unknown(flag));
     const values = this.#given.get(name) ?? [];
     if (values.length > 0 && (spec === "switch" || spec.multiple !== true)) {
-      throw new UsageError(`--${name}: expected once, got it several times`);
+      throw new UsageError(`--${name}: expected at most once, got it several times`);
     }
     values.push(this.#valueOf(name, spec, inline));
     this.#given.set(name, values);
@@ -66,7 +66,7 @@ class ArgumentReader {
   #next(name: string, fail: (got: string) => UsageError): string {
     const [next] = this.#rest;
     if (next === undefined) throw fail("no value");
-    if (isOption(next)) throw fail(`${quoteValue(next)}; a value that begins with - is written --${name}=VALUE`);
+    if (isOption(next)) throw fail(`${quoteValue(next)}. Write a value that starts with - as --${name}=VALUE`);
     return this.#rest.shift() ?? "";
   }
 
@@ -88,10 +88,10 @@ class ArgumentReader {
     if (texts.length < min) throw new UsageError(`Expected ${expects}, got nothing`);
     const extra = texts[max];
     if (extra !== undefined && max === 0) {
-      throw new UsageError(`${this.#command} takes no argument, got ${quoteValue(extra)}`);
+      throw new UsageError(`${this.#command} takes no arguments, got ${quoteValue(extra)}`);
     }
-    if (extra !== undefined) throw new UsageError(`Expected one ${expects}, got also ${quoteValue(extra)}`);
-    if (this.#stdin > 1) throw new UsageError("-: expected once, got it several times");
+    if (extra !== undefined) throw new UsageError(`Expected one ${expects}, also got ${quoteValue(extra)}`);
+    if (this.#stdin > 1) throw new UsageError("-: expected at most once, got it several times");
   }
 
   #result(): Arguments {
@@ -108,7 +108,7 @@ class ArgumentReader {
 const ownSpec = ({ options }: CommandSpec, name: string): OptionSpec | undefined =>
   Object.hasOwn(options, name) ? options[name] : undefined;
 
-/** @throws {UsageError} for anything that the command's table does not allow */
+/** @throws {UsageError} for arguments that the command's table does not allow */
 export const readArguments = (command: CommandName, args: readonly string[]): Arguments =>
   new ArgumentReader(command, args).read();
 

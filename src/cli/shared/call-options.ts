@@ -1,4 +1,4 @@
-// The options that run, dev and mcp share: whose call it is, its input, its limits, and what the tool is granted.
+// Reads the options that run, dev and mcp share: the tenant, the input, the limits, and the grants of a call.
 
 import type { TenancyMode } from "../../host/tenants/tenancy.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
@@ -11,16 +11,16 @@ export interface CallOptions {
   readonly tenant: TenantChoice;
   readonly limits: PartialLimits;
   readonly egress: EgressRequest;
-  /** Names of what the tool is granted. */
+  /** Names of the granted capabilities and engine features. */
   readonly grant: readonly string[];
   readonly logPlaces: boolean;
 }
 
-/** What `--tenant ID` means: the Glovebox serves several tenants, and this one is served. Without it there is one tenant. */
+/** The tenant that `--tenant ID` selects; the Glovebox then has `tenancy: "multi"`. Without the option, it has a single tenant. */
 export interface TenantChoice {
-  /** For `createGlovebox`. */
+  /** Options for `createGlovebox`. */
   readonly host: { readonly tenancy: TenancyMode };
-  /** For every method and call. */
+  /** Tenant scope for methods and calls. */
   readonly scope: { readonly tenantId?: string };
 }
 
@@ -29,7 +29,7 @@ const chooseTenant = (tenantId: string | undefined): TenantChoice =>
     ? { host: { tenancy: "single" }, scope: {} }
     : { host: { tenancy: "multi" }, scope: { tenantId } };
 
-/** @throws {UsageError} for several inputs, an invalid host, a secret without its variable */
+/** @throws {UsageError} for several inputs, an invalid host, or a secret whose environment variable is missing */
 export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.ProcessEnv): CallOptions {
   const text = (name: string): string | undefined => values[name] as string | undefined;
   const number = (name: string): number | undefined => (values[name] === undefined ? undefined : Number(values[name]));

@@ -1,5 +1,5 @@
-// Reads a call's input: from an option, a file or stdin, up to the most bytes that any input may have. A file that is not JSON is a text,
-// for a tool that takes one text.
+// Reads a call's input from an option, a file or stdin, limited to the largest input that any host allows. A file that is not JSON is
+// passed as text to a tool with one text input.
 import { createReadStream } from "node:fs";
 import { basename } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
@@ -8,14 +8,14 @@ import { LIMITS } from "../../sandbox/contract/limits.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { UsageError } from "../usage.ts";
 
-/** Where the input is, as it was typed. */
+/** The source of the input, as typed. */
 export interface InputChoice {
   readonly json: string | undefined;
   readonly file: string | undefined;
   readonly stdin: boolean;
 }
 
-/** No limit of a host allows more. An endless stream ends here. */
+/** The upper bound of the limit, so that an endless stream is rejected. */
 const MAX_BYTES = LIMITS.inputBytes.max;
 const REASONS: { readonly [code: string]: string } = {
   ENOENT: "there is no such file",
@@ -44,12 +44,12 @@ async function readBytes(stream: Readable, where: string, signal: AbortSignal): 
     signal.throwIfAborted();
     if (thrown instanceof UsageError) throw thrown;
     const { code = "unknown" } = thrown as NodeJS.ErrnoException;
-    throw new UsageError(`${where}: ${REASONS[code] ?? `it cannot be read (${code})`}`);
+    throw new UsageError(`${where}: ${REASONS[code] ?? `cannot be read (${code})`}`);
   }
   return Buffer.concat(chunks);
 }
 
-/** @throws {UsageError} for what cannot be read, is too large, or is not UTF-8; the signal's reason when it aborts */
+/** @throws {UsageError} if the stream cannot be read, is too large, or is not UTF-8; the signal's reason if it aborts */
 async function readText(stream: Readable, where: string, signal: AbortSignal): Promise<string> {
   const bytes = await readBytes(stream, where, signal);
   try {
@@ -62,7 +62,7 @@ async function readText(stream: Readable, where: string, signal: AbortSignal): P
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The one required property of type string, if the schema has exactly one required property. */
+/** Returns the only required property of a schema if it is a string. */
 function soleTextProperty(schema: JsonSchema): string | undefined {
   const { required, properties } = schema;
   const names = Array.isArray(required) ? required : [];
@@ -80,8 +80,8 @@ async function readInputFile(file: string, schema: JsonSchema, signal: AbortSign
 }
 
 /**
- * Reads and parses the input that was chosen; `{}` if none was.
- * @throws {UsageError} for an input that cannot be read, or text that is not JSON; the signal's reason when it aborts
+ * Reads and parses the selected input; `{}` if none was selected.
+ * @throws {UsageError} if the input cannot be read or is not JSON; the signal's reason if it aborts
  */
 export async function readInput(
   { json, file, stdin }: InputChoice,

@@ -1,12 +1,12 @@
-// Opens the Glovebox of a command so that it ends with the command: its processes, and the calls in it.
+// Opens the Glovebox of a command, which closes when the command is stopped.
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import { ignoreOutcome } from "../../host/util/host-callback.ts";
 import type { Io } from "../terminal/process-io.ts";
 
 /**
- * Opens a box that closes when the command is stopped; calls in it then end with CANCELLED. The caller disposes it otherwise.
- * @param create starts the box with `shutdown: false`, because the command handles the signals
- * @throws {StopError} if the command was stopped before the box was up
+ * Opens a Glovebox that closes when the command is stopped; its calls then end with CANCELLED. Otherwise the caller disposes of it.
+ * @param create creates the Glovebox with `shutdown: false`, because the command handles the signals
+ * @throws {StopError} if the command is stopped before the Glovebox is ready
  */
 export async function openBox({ stop }: Pick<Io, "stop">, create: () => Promise<Glovebox>): Promise<Glovebox> {
   stop.throwIfAborted();

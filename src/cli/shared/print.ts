@@ -1,5 +1,5 @@
-// What a person reads: errors with the source line they are at, logs as they come, and where the time went. The output escapes what it
-// prints, so that nothing here does.
+// Prints results for a person: errors with their source line, log entries, output and timings. CliOutput escapes everything that is
+// printed.
 import { codeFrame, type StackFrame } from "../../bundler/compile/source-map.ts";
 import type { ToolResult } from "../../host/contract/tool-call.ts";
 import { type ToolValue, toJson } from "../../host/contract/tool-value.ts";
@@ -15,7 +15,7 @@ const isDetails = (value: unknown): value is Details =>
 
 const LEVEL_STYLES = { debug: "dim", info: "reset", warn: "yellow", error: "red" } as const;
 
-/** What is probably a mistake of the tool's author. */
+/** Prints warnings about probable mistakes in a tool. */
 export function printWarnings(warnings: readonly string[], output: CliOutput): void {
   for (const warning of warnings) output.print(styled("yellow", "Warning"), ` ${warning}\n`);
 }
@@ -34,8 +34,8 @@ function indent(text: string): string {
     .join("\n");
 }
 
-/** A frame of code as a person reads it: the line marked, what is around it dim. Ends with a newline. */
-function paint(frame: string): readonly Piece[] {
+/** Formats a code frame for a terminal: the marked line is bold, its context dim. Ends with a newline. */
+function formatFrame(frame: string): readonly Piece[] {
   const lines = indent(toVisibleText(frame)).split("\n");
   return lines.flatMap((line) => {
     if (line.startsWith("  >")) return [styled("bold", line), "\n"];
@@ -43,61 +43,61 @@ function paint(frame: string): readonly Piece[] {
   });
 }
 
-/** The place of a bundle error, from its own line text. */
-function problemFrame(problem: Details): readonly Piece[] | undefined {
+/** Returns the location and code frame of a bundle error. */
+function issueFrame(problem: Details): readonly Piece[] | undefined {
   const { file, line, column, lineText } = problem;
   if (typeof file !== "string" || typeof line !== "number" || typeof lineText !== "string") return undefined;
   const at = typeof column === "number" ? column : 1;
-  // codeFrame counts lines from the text's first: the one line is put where it stands.
+  // codeFrame counts lines from the start of its text, so the line number of the single line is corrected.
   const frame = codeFrame({ line: 1, column: at, text: lineText })?.replace("> 1 |", `> ${line} |`);
-  return [`  ${file}:${line}:${at}\n`, ...(frame === undefined ? [] : paint(frame))];
+  return [`  ${file}:${line}:${at}\n`, ...(frame === undefined ? [] : formatFrame(frame))];
 }
 
-function problemFrames(details: Details): (readonly Piece[])[] {
+function issueFrames(details: Details): (readonly Piece[])[] {
   const problems = Array.isArray(details.problems) ? (details.problems as readonly JsonValue[]) : [];
   return problems.slice(0, 10).flatMap((problem) => {
-    const frame = isDetails(problem) ? problemFrame(problem) : undefined;
+    const frame = isDetails(problem) ? issueFrame(problem) : undefined;
     return frame === undefined ? [] : [frame];
   });
 }
 
-/** The line of a frame in its source, marked; undefined where it is not known. */
+/** Returns the code frame of a stack frame; undefined if its source is not known. */
 export type ShowCode = (frame: StackFrame) => string | undefined;
 
-/** The error's code and message, then the place in the author's source. */
+/** Prints the error's code and message, then its location in the tool's source. */
 export function printError(error: ToolErrorData, output: CliOutput, showCode?: ShowCode): void {
   output.print(styled(["red", "bold"], error.code), `: ${error.message}\n`);
   const details: Details = error.details ?? {};
-  const problems = problemFrames(details);
+  const problems = issueFrames(details);
   for (const frame of problems) output.print("\n", ...frame);
   const { file, line, column } = details;
   if (problems.length === 0 && typeof file === "string" && typeof line === "number" && typeof column === "number") {
     const frame = showCode?.({ file, line, column });
-    if (frame !== undefined) output.print("\n", ...paint(frame));
+    if (frame !== undefined) output.print("\n", ...formatFrame(frame));
   }
   const frames = (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at "));
   if (frames.length > 0) output.print(`\n${frames.join("\n")}\n`);
 }
 
-/** Prints a value as one document of JSON, on one line unless a person reads it in a terminal. Bytes are base64. */
+/** Prints a value as a JSON document, indented in a terminal and otherwise on one line. Bytes are base64. */
 export function printJson(value: unknown, output: CliOutput, indent?: number): void {
-  // What the output escapes in JSON text is the same JSON.
+  // Escaping JSON text keeps its value.
   output.print(`${JSON.stringify(toJson(value as ToolValue), null, indent)}\n`);
 }
 
 const indentFor = (output: CliOutput): number | undefined => (output.isTerminal ? 2 : undefined);
 
-/** Prints the output; what else the tool would show a model stands beside it. */
+/** Prints a result's output, together with its content if it has any. */
 export function printOutput({ output, content }: Extract<ToolResult, { success: true }>, target: CliOutput): void {
   printJson(content === undefined ? output : { output, content }, target, indentFor(target));
 }
 
-/** Prints one chunk of a stream, as it comes. */
+/** Prints one chunk of a stream. */
 export function printChunk(value: ToolValue, target: CliOutput): void {
   printJson(value, target, indentFor(target));
 }
 
-/** Milliseconds by step; what is left over is the way between the parts. */
+/** Prints the duration of each step in ms. The time between the steps is listed separately. */
 export function printTimes(
   result: ToolResult,
   build: { readonly bundleMs: number; readonly learnMs: number },
@@ -106,12 +106,12 @@ export function printTimes(
   const { usage, durationMs } = result;
   const rows: readonly (readonly [string, number])[] = [
     ["bundle", build.bundleMs],
-    ["learn", build.learnMs],
+    ["definition", build.learnMs],
     ["queue", usage.queueMs],
     ["start", usage.startMs],
     ["execute", usage.executeMs],
-    ["the rest", Math.max(0, durationMs - usage.queueMs - usage.startMs - usage.executeMs)],
-    ["call in all", durationMs],
+    ["other", Math.max(0, durationMs - usage.queueMs - usage.startMs - usage.executeMs)],
+    ["total call", durationMs],
   ];
   for (const [name, ms] of rows) output.print(`${name.padEnd(12)} ${ms.toFixed(1).padStart(9)} ms\n`);
   output.print(`${"CPU".padEnd(12)} ${usage.cpuMs.toFixed(1).padStart(9)} ms\n`);

@@ -1,14 +1,14 @@
-// The source line that an error is in: from the bundle's own map, or from the tool's folder where there is no bundle to ask.
+// Finds the source line of an error: in the bundle's source map, or in the tool's files if there is no bundle.
 import { readFileSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { codeFrame, createStackMapper } from "../../bundler/compile/source-map.ts";
 import type { ShowCode } from "./print.ts";
 
-/** A file of a tool is no larger, or it is none of a tool's. */
+/** Files of tools are smaller than this. */
 const MAX_BYTES = 2 * 1024 * 1024;
 
 function readToolFile(path: string, file: string): string | undefined {
-  // A name from a source map: it stays in the tool's folder.
+  // The name comes from a source map, so it must not lead out of the tool's folder.
   if (isAbsolute(file) || file.split(/[\\/]/).includes("..")) return undefined;
   try {
     const root = statSync(path).isDirectory() ? path : dirname(resolve(path));
@@ -19,7 +19,7 @@ function readToolFile(path: string, file: string): string | undefined {
   }
 }
 
-/** @param sourceMap of the bundle that failed; without one the files at `path` are read */
+/** @param sourceMap source map of the bundle; without one, the files at `path` are read */
 export function createShowCode(path: string, sourceMap: string | undefined): ShowCode {
   if (sourceMap === undefined) {
     return ({ file, line, column }) => {

@@ -1,21 +1,21 @@
-// Sees when files change, by looking at them: an editor that writes beside and renames, a mounted folder and a container look alike so.
+// Detects file changes by polling, which works alike for editors that replace files, mounted folders and containers.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** What is looked at. */
-export interface Watched {
-  /** Paths, of files that may not be there too. */
+/** The files and folder to watch. */
+export interface WatchedPaths {
+  /** Paths of files, which need not exist. */
   readonly files: readonly string[];
-  /** All files below it, where it is not known which matter. */
+  /** Watches all files below this folder, for when the relevant files are not known. */
   readonly folder?: string | undefined;
 }
 
-/** Each path with what tells one state of it from another. */
-type Picture = ReadonlyMap<string, string>;
+/** The state of each path. */
+type Snapshot = ReadonlyMap<string, string>;
 
-const LOOK_MS = 100;
-/** Looking takes at most this part of the time. */
-const SHARE = 1 / 10;
+const POLL_MS = 100;
+/** Largest share of the time that polling may take. */
+const MAX_POLL_SHARE = 1 / 10;
 const MAX_FILES_BELOW = 2_000;
 
 function stateOf(path: string): string {
@@ -23,41 +23,41 @@ function stateOf(path: string): string {
   return stats === undefined ? "none" : `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
 }
 
-function* filesBelow(folder: string): Generator<string> {
+function* findFiles(folder: string): Generator<string> {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.name === "node_modules" || entry.name.startsWith(".")) continue;
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) yield* filesBelow(path);
+    if (entry.isDirectory()) yield* findFiles(path);
     else yield path;
   }
 }
 
-/** What cannot be looked at is not there. */
-function look({ files, folder }: Watched): Picture {
-  const picture = new Map<string, string>();
+/** Reads the states of all watched paths. A path that cannot be read counts as missing. */
+function takeSnapshot({ files, folder }: WatchedPaths): Snapshot {
+  const snapshot = new Map<string, string>();
   const add = (path: string): void => {
     try {
-      picture.set(path, stateOf(path));
+      snapshot.set(path, stateOf(path));
     } catch {
-      picture.set(path, "none");
+      snapshot.set(path, "none");
     }
   };
   for (const path of files) add(path);
-  if (folder === undefined) return picture;
+  if (folder === undefined) return snapshot;
   let count = 0;
   try {
-    for (const path of filesBelow(folder)) {
+    for (const path of findFiles(folder)) {
       add(path);
       count += 1;
       if (count > MAX_FILES_BELOW) break;
     }
   } catch {
-    // A folder was removed meanwhile: the next look sees what is left.
+    // A folder was removed meanwhile; the next poll reads what remains.
   }
-  return picture;
+  return snapshot;
 }
 
-function differs(a: Picture, b: Picture): boolean {
+function differs(a: Snapshot, b: Snapshot): boolean {
   if (a.size !== b.size) return true;
   for (const [path, state] of a) if (b.get(path) !== state) return true;
   return false;
@@ -65,9 +65,9 @@ function differs(a: Picture, b: Picture): boolean {
 
 export class Watcher implements Disposable {
   readonly #onChange: () => void;
-  #watched: Watched = { files: [] };
-  #known: Picture = new Map();
-  #latest: Picture = new Map();
+  #watched: WatchedPaths = { files: [] };
+  #known: Snapshot = new Map();
+  #latest: Snapshot = new Map();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(onChange: () => void) {
@@ -75,36 +75,36 @@ export class Watcher implements Disposable {
   }
 
   /**
-   * Looks at these from now on.
-   * @param before what `picture()` gave before they were read: a change since then counts
+   * Replaces the watched paths.
+   * @param before result of `snapshot()` before the files were read: changes since then are reported
    */
-  watch(watched: Watched, before: Picture): void {
+  watch(watched: WatchedPaths, before: Snapshot): void {
     this.#watched = watched;
-    const now = look(watched);
+    const now = takeSnapshot(watched);
     this.#known = new Map([...now].map(([path, state]) => [path, before.get(path) ?? state]));
     this.#latest = now;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+    this.#timer = setTimeout(() => this.#poll(), POLL_MS);
   }
 
-  /** What is there now, of what is watched. */
-  picture(): Picture {
-    return look(this.#watched);
+  /** Returns the current states of the watched paths. */
+  snapshot(): Snapshot {
+    return takeSnapshot(this.#watched);
   }
 
-  /** A change is told when nothing more has changed since the look before: many files are saved at a time. */
-  #look(): void {
+  /** Polls. A change is reported once the files have stopped changing between two polls, because several files are often saved together. */
+  #poll(): void {
     const began = performance.now();
-    const now = look(this.#watched);
+    const now = takeSnapshot(this.#watched);
     const isSettled = !differs(now, this.#latest);
     this.#latest = now;
     const hasChanged = isSettled && differs(now, this.#known);
     if (hasChanged) this.#known = now;
-    this.#timer = setTimeout(() => this.#look(), Math.max(LOOK_MS, (performance.now() - began) / SHARE));
+    this.#timer = setTimeout(() => this.#poll(), Math.max(POLL_MS, (performance.now() - began) / MAX_POLL_SHARE));
     if (hasChanged) this.#onChange();
   }
 
-  /** Twice is a no-op. */
+  /** Stops watching. Calling it twice is a no-op. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
   }

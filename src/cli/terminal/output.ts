@@ -1,5 +1,5 @@
-// The only place where the command line writes to stdout and stderr. Text is escaped here, so that nothing that a tool, a file or an
-// argument contains can control the terminal; styles are added after that.
+// Writes to stdout and stderr, for all of the command line. Escapes text, so that the content of a tool, a file or an argument cannot
+// control the terminal, and adds styles after that.
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { styleText } from "node:util";
@@ -7,27 +7,27 @@ import { toVisibleText } from "../../host/util/visible-text.ts";
 
 type Format = Parameters<typeof styleText>[0];
 
-/** A stream of the process. Tests pass other ones. */
+/** An output stream of the process, or of a test. */
 export type OutputStream = Writable & { readonly isTTY?: boolean | undefined };
 
-/** Text with a style. The style is written only to a terminal, and only if NO_COLOR and the like allow it. */
+/** Text with a style, which is applied only in a terminal and if NO_COLOR and similar variables allow it. */
 export interface StyledText {
   readonly format: Format;
   readonly text: string;
 }
 
-/** What is printed: strings and styled text, in order. */
+/** A string or styled text to print. */
 export type Piece = string | StyledText;
 
 export const styled = (format: Format, text: string): StyledText => ({ format, text });
 
-/** One output stream of a command. Prints nothing more after the stream has failed. */
+/** One output stream of a command. Prints nothing after the stream has failed. */
 export class CliOutput {
   readonly #stream: OutputStream;
   readonly #onError: (error: NodeJS.ErrnoException) => void;
   #isFailed = false;
 
-  /** @param onFailure is called once, with the error of the first write that failed */
+  /** @param onFailure called once, with the error of the first failed write */
   constructor(stream: OutputStream, onFailure: (error: NodeJS.ErrnoException) => void) {
     this.#stream = stream;
     this.#onError = (error) => {
@@ -42,31 +42,30 @@ export class CliOutput {
     return this.#stream.isTTY === true;
   }
 
-  /** Writes the pieces as they are, escaped; adds no newline. */
+  /** Writes the pieces, escaped. Adds no newline. */
   print(...pieces: readonly Piece[]): void {
     if (this.#isFailed) return;
     this.#stream.write(pieces.map((piece) => this.#render(piece)).join(""));
   }
 
-  /** Resolves when the reader has kept up, or the stream has failed or closed. */
+  /** Resolves when the stream's buffer has drained, or the stream has failed or closed. */
   async drained(): Promise<void> {
     if (this.#isFailed || !this.#stream.writableNeedDrain) return;
     const done = new AbortController();
     const { signal } = done;
     const events = ["drain", "close"].map((name) => once(this.#stream, name, { signal }));
-    // `once` rejects with the stream's error: print() and the failure listener handle that.
+    // `once` rejects with the stream's error, which print() and the failure listener handle.
     await Promise.race(events).catch(() => {});
     done.abort();
     await Promise.allSettled(events);
   }
 
   /**
-   * Returns the stream itself, for a protocol that writes its own messages. From then on its errors are for the caller, and nothing is
-   * printed any more.
+   * Returns the stream, for a protocol that writes its own messages. From then on the caller handles its errors, and print() does nothing.
    */
   takeStream(): OutputStream {
     this.#isFailed = true;
-    // Without any listener an error would end the process.
+    // An error without a listener would end the process.
     this.#stream.off("error", this.#onError).on("error", () => {});
     return this.#stream;
   }

@@ -1,4 +1,4 @@
-// "glovebox/ai-sdk": hosted tools as a ToolSet of the AI SDK (`ai` 7). An abort of generateText or streamText stops the tool, too.
+// "glovebox/ai-sdk": converts hosted tools to a ToolSet of the AI SDK (`ai` 7). Aborting generateText or streamText also cancels the tool.
 /// <reference types="node" preserve="true" />
 import { dynamicTool, type JSONValue, jsonSchema, type ToolSet } from "ai";
 import * as z from "zod";
@@ -10,7 +10,7 @@ import { ToolNames } from "../openai/tool-names.ts";
 import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
 import { type ModelPart, toModelParts } from "./model-parts.ts";
 
-/** What an output with content becomes: the AI SDK keeps it as JSON, and `toModelOutput` finds the parts in it again. */
+/** The JSON form of an output with content. The AI SDK stores it, and `toModelOutput` reads the parts from it. */
 const PartsSchema = z.strictObject({
   output: z.json(),
   modelParts: z.array(
@@ -55,11 +55,12 @@ function toModelOutput(output: unknown): ModelOutput {
 }
 
 /**
+ * Converts hosted tools to a ToolSet.
  * @param host a Glovebox, or a ToolRouter
- * @returns one tool a name, to be given as `tools`. A call that fails throws inside the SDK, which tells the model so and goes on:
- *   the message is one honest sentence. A name that providers do not take is replaced by an alias.
- * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path; TOOL_UNAVAILABLE for a tool that
- *   is requested by name and is not there
+ * @returns the value for the `tools` option, with one entry per tool. A failed call throws inside the SDK, which reports the message to the
+ *   model and continues. A name that providers do not accept is replaced by an alias.
+ * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
+ *   requested by name does not exist
  */
 export function toAISDKTools(host: HostedTools, options?: EdgeTools): ToolSet {
   const { router, definitions, contextOf } = selectTools(host, options);
@@ -69,7 +70,7 @@ export function toAISDKTools(host: HostedTools, options?: EdgeTools): ToolSet {
       names.placeOf(toolName).name,
       dynamicTool({
         description,
-        // Arguments are checked where the call is: what is wrong with them is said by Glovebox, in words that a model can mend it by.
+        // The router checks the arguments and words its errors so that the model can correct them, so the SDK does not validate.
         inputSchema: jsonSchema(inputSchema as Parameters<typeof jsonSchema>[0]),
         execute: async (input, { toolCallId, abortSignal }) => {
           const call = { id: toolCallId, toolName, arguments: input };

@@ -1,27 +1,35 @@
-// A tool's JSON Schema as a part of a larger document: its own references go on meaning what they meant.
+// Embeds a tool's JSON Schema in a larger document and keeps its internal references valid.
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { KEYWORD_SHAPES } from "../json-schema/keywords.ts";
 
-/** With one of these a schema must stay a resource of its own: what they mean cannot be said by a pointer. */
-const NAMED = ["$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"];
+/** Keywords that a JSON pointer cannot express. A schema that uses one must stay a schema resource with its own `$id`. */
+const RESOURCE_KEYWORDS = [
+  "$id",
+  "id",
+  "$anchor",
+  "$dynamicAnchor",
+  "$dynamicRef",
+  "$recursiveRef",
+  "$recursiveAnchor",
+];
 
 type MutableSchema = { [keyword: string]: JsonValue };
 
 /**
- * @param pointer where it is put, as a fragment: `#/components/schemas/add`
- * @param id what it is called if it has to have an `$id`
+ * @param pointer location of the schema in the document, as a fragment: `#/components/schemas/add`
+ * @param id `$id` of the schema if it needs one
  */
 export function embedSchema(schema: JsonSchema, pointer: string, id: string): JsonSchema {
-  const isNamed = hasNames(schema);
-  const embedded = isNamed ? schema : (moveReferences(schema, pointer) as MutableSchema);
-  return isNamed && !Object.hasOwn(schema, "$id") ? { $id: id, ...embedded } : embedded;
+  const isResource = usesResourceKeywords(schema);
+  const embedded = isResource ? schema : (moveReferences(schema, pointer) as MutableSchema);
+  return isResource && !Object.hasOwn(schema, "$id") ? { $id: id, ...embedded } : embedded;
 }
 
-function hasNames(schema: JsonSchema): boolean {
+function usesResourceKeywords(schema: JsonSchema): boolean {
   let found = false;
   walk(schema, (part) => {
-    found ||= NAMED.some((keyword) => typeof part[keyword] === "string" || part[keyword] === true);
+    found ||= RESOURCE_KEYWORDS.some((keyword) => typeof part[keyword] === "string" || part[keyword] === true);
   });
   return found;
 }
@@ -38,7 +46,7 @@ function moveReferences(schema: JsonSchema, pointer: string): JsonSchema {
 const isObject = (value: JsonValue | undefined): value is MutableSchema =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Each subschema once, by what keywords hold: a `$ref` among examples or property names is none. */
+/** Visits each subschema once, following schema keywords only: a `$ref` in an example or as a property name is not a reference. */
 function walk(schema: JsonSchema, visit: (part: MutableSchema) => void): void {
   const part = schema as MutableSchema;
   visit(part);
@@ -46,8 +54,8 @@ function walk(schema: JsonSchema, visit: (part: MutableSchema) => void): void {
     const shape = KEYWORD_SHAPES.get(keyword);
     if (shape?.startsWith("schema") !== true && shape !== "pattern map") continue;
     const isMap = shape.endsWith("map");
-    for (const below of isMap || Array.isArray(value) ? Object.values(value as object) : [value]) {
-      if (isObject(below)) walk(below, visit);
+    for (const child of isMap || Array.isArray(value) ? Object.values(value as object) : [value]) {
+      if (isObject(child)) walk(child, visit);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Which of a host's tools go to a framework.
+// Selects the tools of a host that are passed to a framework.
 import * as z from "zod";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
@@ -16,16 +16,16 @@ export type HostedTools = AgentRouter;
 
 export interface EdgeTools {
   /**
-   * The tenant whose tools these are, and for which they are called, 1 to 1,024 characters. Required for a host with `tenancy: "multi"`, and
-   * rejected for one with `tenancy: "single"`.
+   * The tenant whose tools are listed and called, 1 to 1,024 characters. Required for a host with `tenancy: "multi"`, and rejected for a
+   * host with `tenancy: "single"`.
    */
   readonly tenantId?: string | undefined;
   /**
-   * Only these, by name or as `await box.listTools({ tenantId })` returns them, which waits for feature flags too. Default: all tools of the
-   * tenant that are known to be on.
+   * Restricts the tools to these, by name or as returned by `await box.listTools({ tenantId })`, which also waits for feature flags.
+   * @default all tools of the tenant that are known to be enabled
    */
   readonly tools?: readonly (string | ToolDefinition)[] | undefined;
-  /** For every call: `timeoutMs`, `executionId`, `onLog` … */
+  /** Context of every call: `timeoutMs`, `executionId`, `onLog` and others. */
   readonly context?: Omit<ToolContext, "tenantId" | "signal"> | undefined;
 }
 
@@ -38,27 +38,28 @@ const EdgeToolsSchema = strictObject({
   context: z.custom<object>(isPlainObject, "Expected a plain object").default({}),
 });
 
-/** Tools of a host for a framework, and the context of their calls. */
+/** The selected tools, and the context of their calls. */
 export interface SelectedTools {
   readonly router: CallRouter;
   readonly definitions: readonly ToolDefinition[];
-  /** Returns the context of one call of the framework's. */
+  /** Returns the context of one call that the framework makes. */
   contextOf(signal: AbortSignal | undefined): ToolContext;
 }
 
 /**
- * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path, and for a missing or unexpected
- *   tenant; TOOL_UNAVAILABLE for a tool that is requested by name and is not there
+ * Selects tools of a host.
+ * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path, and for a missing or unexpected
+ * tenant; TOOL_UNAVAILABLE if a tool that is requested by name does not exist
  */
 export function selectTools(host: HostedTools, options: unknown = {}): SelectedTools {
-  const { tenantId, tools: wanted, context } = parseOptions(EdgeToolsSchema, options, "options");
+  const { tenantId, tools: requested, context } = parseOptions(EdgeToolsSchema, options, "options");
   const unknown = Object.keys(context).find((key) => !CALL_FIELDS.includes(key));
   if (unknown !== undefined) throw unknownOptionError("options.context", unknown, CALL_FIELDS);
-  const stated = readStatedContext(context);
+  const contextFields = readStatedContext(context);
   const router = toCallRouter(host);
   tenancyOf(router)?.tenantOf(tenantId);
-  const whose = tenantId === undefined ? {} : { tenantId };
-  const all = checkDefinitions(router.getRegisteredTools(whose), "host.getRegisteredTools()");
+  const scope = tenantId === undefined ? {} : { tenantId };
+  const all = checkDefinitions(router.getRegisteredTools(scope), "host.getRegisteredTools()");
   const find = (name: string): ToolDefinition => {
     const found = all.find((definition) => definition.name === name);
     if (found !== undefined) return found;
@@ -68,7 +69,7 @@ export function selectTools(host: HostedTools, options: unknown = {}): SelectedT
     typeof one === "string" ? find(one) : checkDefinition(one, `options.tools[${index}]`);
   return {
     router,
-    definitions: wanted === undefined ? all : Array.from(wanted, toDefinition),
-    contextOf: (signal) => ({ ...stated, ...whose, signal }),
+    definitions: requested === undefined ? all : Array.from(requested, toDefinition),
+    contextOf: (signal) => ({ ...contextFields, ...scope, signal }),
   };
 }

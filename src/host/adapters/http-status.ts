@@ -1,20 +1,20 @@
-// The HTTP status and the Retry-After header of a failed call: for hosts that serve tools over HTTP, and for the OpenAPI document.
+// Maps a failed call to an HTTP status and a Retry-After header, for hosts that serve tools over HTTP and for the OpenAPI document.
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, unavailablePolicyOf } from "../../sandbox/contract/errors.ts";
 
-/** What a status follows from: the `error` of a {@link ToolResult}, or a ToolError. */
+/** The fields that determine the status: the `error` of a {@link ToolResult}, or a ToolError. */
 export interface FailedCall {
   readonly code: ErrorCode;
   readonly details?: ErrorDetails | undefined;
 }
 
-/** After this many seconds a caller may try again where no time is known. */
+/** Retry-After in seconds if the error does not state a time. */
 const RETRY_SECONDS = 1;
-/** Codes that pass by themselves, and soon. */
-const PASSES_SOON: ReadonlySet<unknown> = new Set<ErrorCode>(["OVERLOADED"]);
+/** Codes of conditions that soon end without intervention. */
+const TRANSIENT_CODES: ReadonlySet<unknown> = new Set<ErrorCode>(["OVERLOADED"]);
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "string" && Object.hasOwn(ERROR_CODES, code);
 
-/** A property of any value: one that cannot be read is not there. */
+/** Reads a property of any value. Returns undefined if reading it throws. */
 function readProperty(value: unknown, key: string): unknown {
   try {
     return (value as { readonly [key: string]: unknown } | null | undefined)?.[key];
@@ -24,8 +24,8 @@ function readProperty(value: unknown, key: string): unknown {
 }
 
 /**
- * Returns the HTTP status of a failed call: that of its code in {@link ERROR_CODES}, and for TOOL_UNAVAILABLE that of its
- * `details.reason` in {@link UNAVAILABLE_REASONS}. Never throws: anything that is not an error of Glovebox is 500.
+ * Returns the HTTP status of a failed call: the status of its code in {@link ERROR_CODES}; for TOOL_UNAVAILABLE, the status of its
+ * `details.reason` in {@link UNAVAILABLE_REASONS}. Returns 500 for any other value. Never throws.
  * @example
  * ```ts
  * import { createGlovebox, toHttpStatus } from "glovebox";
@@ -42,8 +42,8 @@ export function toHttpStatus(error: FailedCall): number {
 }
 
 /**
- * Returns the value of the `Retry-After` header of a failed call in whole seconds, at least 1: `details.retryAfterMs` rounded up, or 1 for
- * OVERLOADED without it. Returns undefined where the status is neither 429 nor 503, or no time is known. Never throws.
+ * Returns the value of the `Retry-After` header of a failed call, in whole seconds of at least 1: `details.retryAfterMs` rounded up, or 1
+ * for OVERLOADED without it. Returns undefined if the status is neither 429 nor 503, or if no time is known. Never throws.
  */
 export function toRetryAfterSeconds(error: FailedCall): number | undefined {
   const status = toHttpStatus(error);
@@ -52,5 +52,5 @@ export function toRetryAfterSeconds(error: FailedCall): number | undefined {
   if (typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs) && retryAfterMs >= 0) {
     return Math.max(1, Math.ceil(retryAfterMs / 1_000));
   }
-  return PASSES_SOON.has(readProperty(error, "code")) ? RETRY_SECONDS : undefined;
+  return TRANSIENT_CODES.has(readProperty(error, "code")) ? RETRY_SECONDS : undefined;
 }

@@ -1,4 +1,4 @@
-// What a model is shown of a result, in the few forms that every framework has: text, and files as base64.
+// Converts a result to the parts that all supported frameworks have: text, and files as base64.
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
@@ -11,7 +11,7 @@ const DEFAULT_MIME_TYPE = "application/octet-stream";
 
 const toBase64 = (data: Uint8Array): string => toJson(data) as string;
 
-/** For whom a part is said to be: what is for the user only, no model needs. */
+/** Returns whether a part is meant for the model, and not only for the user. */
 const isForModel = ({ annotations }: ContentPart): boolean => annotations?.audience?.includes("assistant") ?? true;
 
 function toPart(part: ContentPart): ModelPart {
@@ -33,7 +33,7 @@ function toPart(part: ContentPart): ModelPart {
   }
 }
 
-/** The content of a result with its output as JSON text first, if it has one besides; undefined where there is no content. */
+/** Returns the content of a result, preceded by its output as JSON text if there is one; undefined if the result has no content. */
 export function toModelParts(result: Extract<ToolResult, { success: true }>): readonly ModelPart[] | undefined {
   const { output, content } = result;
   if (content === undefined) return undefined;

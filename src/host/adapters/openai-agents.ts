@@ -1,5 +1,5 @@
-// "glovebox/openai-agents": hosted tools as function tools of the OpenAI Agents SDK (`@openai/agents`). When a run is aborted, its tools
-// are stopped.
+// "glovebox/openai-agents": converts hosted tools to function tools of the OpenAI Agents SDK (`@openai/agents`). Aborting a run also
+// cancels its tools.
 /// <reference types="node" preserve="true" />
 import type { FunctionTool, ToolCallOutputContent } from "@openai/agents";
 import { callAgentTool } from "../agent/call-tool.ts";
@@ -26,18 +26,19 @@ function toOutputContent(part: OutputPart): ToolCallOutputContent {
   }
 }
 
-/** One text is a string: the SDK would take some objects for parts of its own, and what is in them is a tool's. */
+/** Returns a single text as a string: the SDK would interpret some JSON objects as its own parts, and a tool controls their content. */
 function toOutput(parts: readonly OutputPart[]): string | ToolCallOutputContent[] {
   const [first] = parts;
   return parts.length === 1 && first?.type === "text" ? first.text : parts.map(toOutputContent);
 }
 
 /**
+ * Converts hosted tools to function tools.
  * @param host a Glovebox, or a ToolRouter
- * @returns one function tool for each tool, to be given as an agent's `tools`: strict where its schema allows it, under an alias where its
- *   name is none of OpenAI's. A call that fails is answered with one honest sentence, so that the run goes on.
- * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path; TOOL_UNAVAILABLE for a tool that
- *   is requested by name and is not there
+ * @returns the value for an agent's `tools`, with one entry per tool: strict if its schema allows it, and with an alias if its name is not
+ *   valid for OpenAI. A failed call is answered with its message, so that the run continues.
+ * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
+ *   requested by name does not exist
  */
 export function toAgentsTools(host: HostedTools, options?: EdgeTools): AgentsTool[] {
   const { router, definitions, contextOf } = selectTools(host, options);
@@ -48,8 +49,8 @@ export function toAgentsTools(host: HostedTools, options?: EdgeTools): AgentsToo
     needsApproval: async () => false,
     isEnabled: async () => true,
     invoke: async (_run, argumentsText, details) => {
-      const written = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;
-      const [call] = new CallReader(openai).read(written) as [ModelToolCall];
+      const rawCall = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;
+      const [call] = new CallReader(openai).read(rawCall) as [ModelToolCall];
       return toOutput(toOutputParts(await callAgentTool(router, call, contextOf(details?.signal))));
     },
   }));

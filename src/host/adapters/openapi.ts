@@ -1,4 +1,4 @@
-// Tools for whoever reads OpenAPI or plain JSON Schema: documents, nothing runs.
+// Describes tools as an OpenAPI document or as one JSON Schema. Creates documents only; nothing runs.
 import * as z from "zod";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ERROR_CODES, type ErrorCode, ToolError, UNAVAILABLE_REASONS } from "../../sandbox/contract/errors.ts";
@@ -10,14 +10,14 @@ import { embedSchema } from "./embed-schema.ts";
 import { toHttpStatus } from "./http-status.ts";
 
 export interface OpenApiOptions {
-  /** Default: `Tools`. */
+  /** Title of the document. @default "Tools" */
   readonly title?: string | undefined;
-  /** The version of the document, not of OpenAPI. Default: `1.0.0`. */
+  /** Version of the document, not of OpenAPI. @default "1.0.0" */
   readonly version?: string | undefined;
   readonly description?: string | undefined;
-  /** Where the host serves the tools. */
+  /** URLs at which the host serves the tools. */
   readonly servers?: readonly { readonly url: string; readonly description?: string | undefined }[] | undefined;
-  /** Returns the path of a tool's operation, which begins with `/` and is another one for each tool. Default: `/tools/NAME`. */
+  /** Returns the path of a tool's operation, which begins with `/` and must be unique. @default `/tools/NAME` */
   readonly pathOf?: ((toolName: string) => string) | undefined;
 }
 
@@ -48,10 +48,10 @@ const ERROR_SCHEMA: JsonSchema = {
     code: { enum: Object.keys(ERROR_CODES) },
     message: {
       type: "string",
-      description: "For developers, and for a model: what was wrong, where, what would be right",
+      description: "For developers and models: what is wrong, where, and what is expected",
     },
     userMessage: { type: "string", description: "Safe to show to anyone" },
-    recoverable: { type: "boolean", description: "Whether trying again, or with another input, may succeed" },
+    recoverable: { type: "boolean", description: "Whether a retry, possibly with a different input, can succeed" },
     details: {
       type: "object",
       properties: {
@@ -59,21 +59,21 @@ const ERROR_SCHEMA: JsonSchema = {
           description: `For TOOL_UNAVAILABLE one of: ${Object.keys(UNAVAILABLE_REASONS).join(", ")}`,
           type: "string",
         },
-        retryAfterMs: { type: "number", description: "When trying again may help, in ms" },
+        retryAfterMs: { type: "number", description: "Time in ms after which a retry can succeed" },
       },
     },
   },
 };
-/** Those of tools end with `.input` and `.output`. */
+/** Name of the error schema. Names of tool schemas end with `.input` or `.output`. */
 const ERROR_NAME = "ToolError";
 
 const jsonOf = (ref: string): object => ({ "application/json": { schema: { $ref: `#/components/schemas/${ref}` } } });
 
 const RETRY_HEADERS = {
-  "Retry-After": { description: "Seconds, where known, after which to try again", schema: { type: "integer" } },
+  "Retry-After": { description: "Seconds after which to retry, if known", schema: { type: "integer" } },
 };
 
-/** What a failed call is answered with, by HTTP status. */
+/** Returns the responses of failed calls, by HTTP status. */
 function failureResponses(): { readonly [status: string]: unknown } {
   const failures = Object.keys(ERROR_CODES).flatMap((code) =>
     code === "TOOL_UNAVAILABLE"
@@ -94,10 +94,11 @@ function failureResponses(): { readonly [status: string]: unknown } {
 }
 
 /**
- * One `POST` for each tool: its arguments in, its output out, a failure as the error of its ToolResult. A host that serves the document
- * answers failures with {@link toHttpStatus} and {@link toRetryAfterSeconds}.
- * @throws {ToolError} PARAM_INVALID for a definition or an option that is wrong, naming its path, and for a `pathOf` that throws, returns no
- *   path, or returns the same path twice
+ * Returns an OpenAPI document with one `POST` operation for each tool: the request body contains its arguments, the response its output,
+ * and a failed call returns the error of its ToolResult. A host that serves the document derives the response of a failed call from
+ * {@link toHttpStatus} and {@link toRetryAfterSeconds}.
+ * @throws {ToolError} PARAM_INVALID for an invalid definition or option, naming its path, and for a `pathOf` that throws, returns an
+ * invalid path, or returns the same path twice
  */
 export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenApiOptions = {}): OpenApiDocument {
   checkDefinitions(definitions, "definitions");
@@ -111,13 +112,13 @@ export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenA
     return jsonOf(name);
   };
   const paths = Object.fromEntries(
-    definitions.map(({ name, description: about, inputSchema, outputSchema, annotations }) => [
+    definitions.map(({ name, description: toolDescription, inputSchema, outputSchema, annotations }) => [
       toPath(name),
       {
         post: {
           operationId: name,
           summary: annotations?.title ?? name,
-          description: about,
+          description: toolDescription,
           requestBody: { required: true, content: add(name, "input", inputSchema) },
           responses: {
             200: {
@@ -141,7 +142,7 @@ export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenA
 
 const defaultPath = (toolName: string): string => `/tools/${toolName}`;
 
-/** Calls the host's function for each tool, and checks what it returns. */
+/** Returns a function that calls the host's `pathOf` for a tool and checks the result. */
 function createPaths(pathOf: (toolName: string) => unknown): (toolName: string) => string {
   const taken = new Set<unknown>();
   return (toolName) => {
@@ -153,21 +154,24 @@ function createPaths(pathOf: (toolName: string) => unknown): (toolName: string) 
       throw new ToolError("PARAM_INVALID", `${what}: The function threw`, { cause });
     }
     if (typeof path !== "string" || !path.startsWith("/")) {
-      // A promise may still reject.
+      // A promise could still reject, which would end the process.
       ignoreOutcome(() => path);
       throw new ToolError("PARAM_INVALID", `${what}: Expected a path that begins with "/", got ${describeKind(path)}`);
     }
     if (taken.has(path))
-      throw new ToolError("PARAM_INVALID", `${what}: Another tool has the path ${JSON.stringify(path)}`);
+      throw new ToolError(
+        "PARAM_INVALID",
+        `${what}: Expected a unique path, got the path of another tool, ${JSON.stringify(path)}`,
+      );
     taken.add(path);
     return path;
   };
 }
 
 /**
- * One JSON Schema (2020-12) of a call: `{ toolName, arguments }`, for any of these tools. What a model's output may be constrained to, or a
- * message be checked with.
- * @throws {ToolError} PARAM_INVALID for a definition that is wrong, naming its path
+ * Returns one JSON Schema (2020-12) of a call of any of these tools: `{ toolName, arguments }`. Use it to constrain a model's output or to
+ * validate a message.
+ * @throws {ToolError} PARAM_INVALID for an invalid definition, naming its path
  */
 export function toCallSchema(definitions: readonly ToolDefinition[]): JsonSchema {
   checkDefinitions(definitions, "definitions");

@@ -1,5 +1,5 @@
-// The context of an agent's calls: parsed strictly, and merged from the agent's own and the run's. A run can never move the calls of an
-// agent to another tenant: neither by leaving the tenant out nor by naming another one.
+// The context of an agent's calls: parsed strictly, and merged from the agent's and the run's. A run can never move the calls of an agent
+// to another tenant, neither by omitting the tenant nor by naming another one.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -12,7 +12,7 @@ import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 /** Fields of a ToolContext that the agent sets for each call. */
 type OwnField = "signal" | "onLog" | "onProgress" | "stepId" | "deterministic" | "toolDigest";
 
-/** The tenant and the settings of all calls of a run, as for `router.execute`; the agent sets the other fields of a ToolContext itself. */
+/** The tenant and the settings of all calls of a run, as for `router.execute`. The agent sets the other fields of a ToolContext itself. */
 export type AgentContext = Omit<ToolContext, OwnField>;
 
 const field = z.unknown().optional();
@@ -24,7 +24,7 @@ const contextFields = {
 
 const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets this field itself: ${why}` }).optional();
 
-/** Keys only: what the fields may hold is checked by {@link readStatedContext}, as it is for every call. */
+/** Checks the keys only; {@link readStatedContext} checks the values, as for every call. */
 export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   ...contextFields,
   ...{ signal: reserved("pass signal next to context"), onLog: reserved("use stream() and its events") },
@@ -55,7 +55,7 @@ export function checkValues<Context extends AgentContext>(context: Context, wher
 }
 
 /**
- * Checks the tenant of a run before anything of it runs. A router of the host's own checks it by itself.
+ * Checks the tenant before the run starts. A custom router of the host checks it by itself.
  * @throws {ToolError} PARAM_INVALID if the tenant is missing with `tenancy: "multi"`, or given with `tenancy: "single"`
  */
 export function checkTenant(router: object, { tenantId }: AgentContext, where: string): void {
@@ -63,8 +63,8 @@ export function checkTenant(router: object, { tenantId }: AgentContext, where: s
 }
 
 /**
- * Returns the agent's context with the fields of the run's in their place.
- * @throws {ToolError} PARAM_INVALID if both name a tenant, and not the same one
+ * Returns the agent's context, overridden by the fields of the run's context.
+ * @throws {ToolError} PARAM_INVALID if both name a tenant and the tenants differ
  */
 export function mergeContexts<Context extends AgentContext>(
   own: AgentContext | undefined,

@@ -1,4 +1,4 @@
-// What a run tells as it goes, and how it ended: plain data for a program's own interface.
+// Events and outcomes of an AgentLoop run, as plain data.
 import type { ToolErrorData } from "../../sandbox/contract/errors.ts";
 import type { Progress } from "../../sandbox/protocol/messages.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
@@ -12,11 +12,11 @@ import type { AgentStep } from "./stop-conditions.ts";
 interface OutcomeBase {
   /** The whole conversation. Each call in it has its answer, unless the run is paused. */
   readonly messages: readonly Message[];
-  /** What the model said in its last turn. */
+  /** Text of the model's last turn. */
   readonly text: string;
-  /** Those of this run. */
+  /** Steps of this run. */
   readonly steps: readonly AgentStep[];
-  /** Of all steps, as far as the model has told, with those before a pause. */
+  /** Total of all steps, including those before a pause, as far as the model reports it. */
   readonly usage: ModelUsage;
 }
 
@@ -24,26 +24,26 @@ interface OutcomeBase {
 export type AgentOutcome =
   | (OutcomeBase & {
       readonly status: "finished";
-      /** `stop-condition` and `max-steps`: it could have gone on. Else what the model said. */
+      /** `stop-condition` and `max-steps` mean that the run could have gone on; otherwise the reason that the model gave. */
       readonly reason: FinishReason | "stop-condition" | "max-steps";
     })
-  /** Calls wait for approval; all others of the turn have been run. */
+  /** Calls wait for approval; all other calls of the turn have run. */
   | (OutcomeBase & {
       readonly status: "paused";
       readonly approvals: readonly ApprovalRequest[];
       readonly state: AgentState;
     })
   | (OutcomeBase & { readonly status: "cancelled" })
-  /** The model failed, or something that the host gave; never because of a tool. */
+  /** The model or a host function failed. A failing tool never fails the run. */
   | (OutcomeBase & { readonly status: "failed"; readonly error: ToolErrorData });
 
-/** What a run tells as it goes. `step` counts the model's turns from 1. */
+/** An event of a run. `step` counts the model's turns from 1. */
 export type AgentEvent =
   | { readonly type: "step-start"; readonly step: number }
   | { readonly type: "text-delta"; readonly step: number; readonly text: string }
-  /** The model has made a call. */
+  /** The model completed a call. */
   | { readonly type: "tool-call"; readonly step: number; readonly call: ModelToolCall }
-  /** It runs: at once, or when a place is free. A call that cannot be run has a result without it. */
+  /** The call starts, once a concurrency slot is free. A call that cannot run has a result without this event. */
   | { readonly type: "tool-start"; readonly step: number; readonly callId: string; readonly toolName: string }
   | {
       readonly type: "tool-progress";
@@ -61,12 +61,12 @@ export type AgentEvent =
     }
   | { readonly type: "tool-result"; readonly step: number; readonly result: ToolResult }
   | ({ readonly type: "approval-request"; readonly step: number } & ApprovalRequest)
-  /** The turn is over and its calls are answered, but for those that wait. */
+  /** The turn ended, and all its calls have an answer except those that wait for approval. */
   | ({ readonly type: "step-end"; readonly step: number } & AgentStep)
-  /** The model's stream broke off. The run goes on where complete calls had come of it. */
+  /** The model's stream failed. The run goes on if it contained complete calls. */
   | { readonly type: "error"; readonly step: number; readonly error: ToolErrorData }
-  /** The last one. */
+  /** Always the last event. */
   | ({ readonly type: "outcome" } & AgentOutcome);
 
-/** Never rejects; its last item is the outcome. To leave it early cancels the run, and waits until nothing of it runs. */
+/** Never rejects; its last item is the outcome. Leaving the iteration early cancels the run and waits until it has stopped. */
 export type AgentStream = EventStream<AgentEvent>;

@@ -1,4 +1,4 @@
-// AgentLoop: a model and a router take turns until the model has said what it had to say. Always one outcome, never a call without an answer.
+// AgentLoop: alternates between a model and its tool calls until the model stops. A run has one outcome, and every call has an answer.
 
 import { toToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
@@ -14,16 +14,16 @@ import type { Message } from "./model.ts";
 import { runSingleTurn, type SingleCall, type SingleTurn } from "./single-turn.ts";
 
 /**
- * Turns of a model with tools. Reusable: a loop keeps nothing between runs.
+ * Runs a model in a loop with its tools. A loop keeps no state between runs and can be reused.
  *
- * A tool starts as soon as the model has said its call, while the model's stream is still read; its failure is the call's answer, and
- * the conversation goes on.
+ * A tool starts as soon as its call is complete, while the model's stream is still being read. A failed tool does not end the run: the
+ * failure becomes the answer to the call.
  */
 export class AgentLoop {
   readonly #defaults: AgentLoopOptions;
 
   /**
-   * @param options defaults of all runs
+   * @param options defaults for all runs
    * @throws {ToolError} PARAM_INVALID for an unknown option or a wrong value, naming its path
    */
   constructor(options: AgentLoopOptions = {}) {
@@ -31,10 +31,10 @@ export class AgentLoop {
   }
 
   /**
-   * Runs one call and puts its answer into the conversation; a call that is not in the last turn is added to it. The context is merged into
-   * the loop's own. The loop's `tools` and `needsApproval` hold: a call that would have to wait for approval is not run, and is answered with
-   * APPROVAL_REQUIRED. Resolves whatever the tool does: a failure is the call's answer.
-   * Rejects with a ToolError, PARAM_INVALID, for a wrong `messages`, `router` or `context`.
+   * Runs one call and adds its answer to the conversation, and the call too if the last turn does not contain it. `context` is merged into
+   * the loop's context. The loop's `tools` and `needsApproval` apply: a call that needs approval is not run and is answered with
+   * APPROVAL_REQUIRED. Resolves even if the tool fails: the failure is the answer.
+   * Rejects with a ToolError (PARAM_INVALID) for invalid `messages`, `router` or `context`.
    */
   async executeSingleTurn(
     messages: readonly Message[],
@@ -52,8 +52,8 @@ export class AgentLoop {
   }
 
   /**
-   * Runs a conversation to its end, or until calls wait for approval. Resolves with its outcome, whatever model and tools do.
-   * Rejects with a ToolError before anything runs: PARAM_INVALID for wrong options and for a state that cannot be resumed; INTERNAL if
+   * Runs a conversation until it ends or calls wait for approval. Resolves with its outcome, even if the model or a tool fails.
+   * Rejects with a ToolError before anything runs: PARAM_INVALID for invalid options and for a state that cannot be resumed; INTERNAL if
    * `claim` fails; CANCELLED if the signal aborts before the state is claimed.
    */
   async run(options: AgentRunOptions): Promise<AgentOutcome> {
@@ -64,9 +64,9 @@ export class AgentLoop {
   }
 
   /**
-   * The same, told as it goes: events, and the outcome as the last one. It begins when the first is asked for; a slow reader slows the
-   * model's stream down, not the tools.
-   * Never rejects: what `run` rejects with is an outcome (`failed`) here.
+   * Runs a conversation and yields its events, with the outcome last. The run starts when the first event is read. A slow reader slows down
+   * the model's stream, not the tools.
+   * The stream never rejects: an error that `run` rejects with becomes an outcome with the status `failed`.
    */
   stream(options: AgentRunOptions): AgentStream {
     return createEventStream<AgentEvent>((events, stop) =>
@@ -91,7 +91,7 @@ export class AgentLoop {
 
 const hasFailed = ({ status }: Pick<AgentOutcome, "status">): boolean => status === "failed" || status === "cancelled";
 
-/** The outcome of options that are wrong: whatever was passed in their place. */
+/** Returns the outcome of a run that did not start because its options are invalid. */
 function notStarted(options: unknown, thrown: unknown): AgentOutcome {
   const error = toToolError(thrown).toData("the agent");
   const usage = { inputTokens: 0, outputTokens: 0 };

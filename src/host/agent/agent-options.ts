@@ -1,4 +1,4 @@
-// Options of AgentLoop: parsed strictly when a loop is made and when it runs, merged, and completed with the defaults.
+// Options of AgentLoop: parsed strictly for the loop and for each run, merged, and completed with the defaults.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -23,64 +23,64 @@ import {
 import type { StopCondition } from "./stop-conditions.ts";
 
 /**
- * Options of a loop; each run may replace them. In a run, a field that is undefined means "not given": the loop's own stays in force.
- * Unknown fields and wrong types are rejected with PARAM_INVALID, when the loop is made and when it runs.
+ * Options of a loop. Each run can override them. In a run, an undefined field keeps the loop's value. Unknown fields and wrong types are
+ * rejected with PARAM_INVALID, both in the constructor and for each run.
  */
 export interface AgentLoopOptions {
   readonly model?: Model | undefined;
   readonly router?: AgentRouter | undefined;
-  /** A run's context is merged into the loop's, field by field. A run that names another tenant than its loop is rejected. */
+  /** A run's context is merged field by field into the loop's. A run that names a tenant other than the loop's is rejected. */
   readonly context?: AgentContext | undefined;
-  /** @default all tools of the tenant. A tool that is not among them is not run, whatever name the model makes up. */
+  /** Tools that the model may call. A call of any other name is answered with an error. @default all tools of the tenant */
   readonly tools?: ToolFilter | undefined;
-  /** Turns of the model, 1 to 1,000. @default 16 */
+  /** Number of model turns, 1 to 1,000. @default 16 */
   readonly maxSteps?: number | undefined;
-  /** Calls of one turn that run at one time, 1 to 10. @default 4 */
+  /** Number of calls of one turn that run at the same time, 1 to 10. @default 4 */
   readonly maxParallelTools?: number | undefined;
-  /** The run ends after a step for which one of them returns true. */
+  /** The run ends after a step for which one of these conditions returns true. */
   readonly stopWhen?: StopCondition | readonly StopCondition[] | undefined;
   /** Which calls wait for approval. Requires a `stateKey`. @default none */
   readonly needsApproval?: ApprovalRule | undefined;
   /**
-   * A secret of the host, at least 32 bytes: paused states are signed with it, and a state is resumed only with a valid signature.
-   * Required to resume a state, and where `needsApproval` can pause a run. `"unsigned"` is the explicit choice to do without: then any
-   * process that can change a stored state decides which calls run as approved.
+   * A secret of the host, at least 32 bytes. Paused states are signed with it, and a state is resumed only if its signature is valid.
+   * Required to resume a state, and where `needsApproval` can pause a run. `"unsigned"` explicitly turns signing off: then any process
+   * that can change a stored state decides which calls run as approved.
    */
   readonly stateKey?: string | Uint8Array | undefined;
-  /** For the first turn; `none` holds for all. @default "auto" */
+  /** Applies to the first turn; `"none"` applies to all turns. @default "auto" */
   readonly toolChoice?: ModelRequest["toolChoice"] | undefined;
-  /** JSON Schema of the answer. */
+  /** JSON Schema of the model's answer. */
   readonly responseSchema?: ModelRequest["responseSchema"] | undefined;
   /**
-   * Returns the messages that the model is shown in each turn, with `trimConversation` for example; the conversation itself stays whole.
-   * The run fails if it throws, returns anything else, or takes longer than 300 s.
+   * Returns the messages that the model is shown in each turn, for example with `trimConversation`. The run's own conversation is not
+   * changed. The run fails if the function throws, returns anything other than messages, or takes longer than 300 s.
    */
   readonly prepareMessages?:
     | ((messages: readonly Message[]) => readonly Message[] | Promise<readonly Message[]>)
     | undefined;
-  /** Receives failures of the model and of other host functions, with their cause: for the operator's log. */
+  /** Receives failures of the model and of host functions, with their cause, for the operator's log. */
   readonly onError?: ((error: ToolError) => void) | undefined;
 }
 
 interface StartOptions {
-  /** The conversation so far. Calls in it without an answer get one (`mendConversation`); they are not run. */
+  /** The conversation so far. Unanswered calls in it are not run; each receives an answer as in `mendConversation`. */
   readonly messages: readonly Message[];
   readonly state?: undefined;
 }
 
 interface ResumeOptions {
   readonly messages?: undefined;
-  /** The state of a paused run, as an object or as text. */
+  /** The state of a paused run, as an object or as JSON text. */
   readonly state: AgentState | string | unknown;
-  /** One for each call that waits. */
+  /** One decision for each pending call. */
   readonly decisions: ApprovalDecisions;
-  /** Returns true the first time that it is called for a state, so that no call runs twice. `() => true` allows any number of times. */
+  /** Returns true only the first time it is called for a state, so that no call runs twice. `() => true` allows repeated resumption. */
   readonly claim: ClaimState;
 }
 
 export type AgentRunOptions = AgentLoopOptions &
   (StartOptions | ResumeOptions) & {
-    /** Ends the run at once: the model is left, and running tools are killed, each with its answer (CANCELLED). */
+    /** Cancels the run: the model's stream is closed, and running tools are killed and answered with CANCELLED. */
     readonly signal?: AbortSignal | undefined;
   };
 
@@ -112,18 +112,18 @@ const anything = z.unknown().optional();
 const RunSchema = strictObject({
   ...loopFields,
   signal: SignalSchema.optional(),
-  // Parsed where they are used, in this order: a state says which decisions are needed.
+  // Parsed where they are used, in this order, because the state determines which decisions are needed.
   ...{ messages: anything, state: anything, decisions: anything, claim: anything },
 });
 
-/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+/** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
 export function parseLoopOptions(options: unknown): AgentLoopOptions {
   const parsed = parseOptions(LoopSchema, options, "options") as AgentLoopOptions;
   if (parsed.context !== undefined) checkValues(parsed.context, "options.");
   return parsed;
 }
 
-/** The options of one run, merged and with nothing left to decide. */
+/** The options of one run, merged and with all defaults set. */
 export interface RunSettings extends AgentLoopOptions {
   readonly model: Model;
   readonly callRouter: CallRouter;
@@ -142,7 +142,7 @@ export interface RunInput {
   readonly claim?: unknown;
 }
 
-/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+/** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
 export function parseRunOptions(own: AgentLoopOptions, given: unknown): { settings: RunSettings; input: RunInput } {
   const { messages, state, decisions, claim, ...options } = parseOptions(RunSchema, given, "options");
   const run = options as AgentLoopOptions & { readonly signal?: AbortSignal | undefined };
@@ -170,12 +170,12 @@ export function requireModel(model: Model | undefined): Model {
   throw new ToolError("PARAM_INVALID", "options.model: Expected a function, got undefined");
 }
 
-/** Without a key a state could come from anywhere, and its calls would run as approved: that takes an explicit choice. */
+/** Without a key, a state could come from anywhere and its calls would run as approved, so the host must choose that explicitly. */
 function requireStateKey({ stateKey, needsApproval }: AgentLoopOptions, isResumed: boolean): void {
   if (stateKey !== undefined || (!isResumed && needsApproval === undefined)) return;
   const why = isResumed ? "to resume a state" : "because needsApproval can pause the run";
   throw new ToolError(
     "PARAM_INVALID",
-    `options.stateKey: Expected a secret of at least 32 bytes ${why}; "unsigned" does without a signature`,
+    `options.stateKey: Expected a secret of at least 32 bytes ${why}; "unsigned" turns signing off`,
   );
 }

@@ -1,4 +1,4 @@
-// One run of an agent: its conversation, its steps, and the calls of the current step.
+// One run of an AgentLoop: its conversation, its steps, and the calls of the current step.
 import { randomUUID } from "node:crypto";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
@@ -8,7 +8,7 @@ import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";
 import { toAgentState } from "./agent-state.ts";
 import { type ApprovalRequest, needsApproval } from "./approval.ts";
-import { callAgentTool, Lanes } from "./call-tool.ts";
+import { ConcurrencyLimiter, callAgentTool } from "./call-tool.ts";
 import { PREPARE_TIMEOUT_MS } from "./callback-bounds.ts";
 import { parseMessages } from "./check-messages.ts";
 import { callsOf, textOf } from "./conversation.ts";
@@ -16,10 +16,10 @@ import type { EventQueue } from "./event-stream.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
 import { type ModelTurn, readTurn } from "./model-turn.ts";
 import { notOffered, type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
-import { beginRun, type DecidedCall, type RunBeginning } from "./run-beginning.ts";
+import { type DecidedCall, type RunStart, startRun } from "./run-beginning.ts";
 import { type AgentStep, checkCondition, type StopState } from "./stop-conditions.ts";
 
-/** A call of the step, and its answer: a result, or that it waits for approval. */
+/** A call of the current step. Its answer is a result, or a request for approval. */
 interface OpenCall {
   readonly call: ModelToolCall;
   readonly answer: Promise<ToolResult | ApprovalRequest>;
@@ -35,43 +35,43 @@ const add = (a: ModelUsage, b: ModelUsage | undefined): ModelUsage => ({
 export class AgentRun {
   readonly #settings: RunSettings;
   readonly #signal: AbortSignal;
-  readonly #lanes: Lanes;
+  readonly #limiter: ConcurrencyLimiter;
   readonly #executionId: string;
-  readonly #decided: readonly DecidedCall[];
+  readonly #decidedCalls: readonly DecidedCall[];
   readonly #messages: Message[];
   readonly #steps: AgentStep[] = [];
-  /** Ids of all calls. */
-  readonly #taken: Set<string>;
+  /** Ids of all calls in the conversation. */
+  readonly #callIds: Set<string>;
   #stepCount: number;
   #usage: ModelUsage;
   #events: EventQueue<AgentEvent> | undefined;
 
-  private constructor(settings: RunSettings, beginning: RunBeginning, signal: AbortSignal) {
+  private constructor(settings: RunSettings, start: RunStart, signal: AbortSignal) {
     this.#settings = settings;
     this.#signal = signal;
-    this.#lanes = new Lanes(settings.maxParallelTools);
+    this.#limiter = new ConcurrencyLimiter(settings.maxParallelTools);
     this.#executionId = settings.context.executionId ?? randomUUID();
-    this.#messages = [...beginning.messages];
-    this.#taken = new Set(beginning.messages.flatMap((message) => callsOf(message).map(({ id }) => id)));
-    this.#stepCount = beginning.stepCount;
-    this.#usage = beginning.usage;
-    this.#decided = beginning.decided;
+    this.#messages = [...start.messages];
+    this.#callIds = new Set(start.messages.flatMap((message) => callsOf(message).map(({ id }) => id)));
+    this.#stepCount = start.stepCount;
+    this.#usage = start.usage;
+    this.#decidedCalls = start.decided;
   }
 
-  /** Rejects as {@link beginRun} does. */
+  /** Opens a run. Rejects as {@link startRun} does. */
   static async open(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<AgentRun> {
-    return new AgentRun(settings, await beginRun(settings, input, signal), signal);
+    return new AgentRun(settings, await startRun(settings, input, signal), signal);
   }
 
-  /** Always resolves. Once. */
+  /** Runs to the end. Always resolves. Call it once. */
   async finish(events: EventQueue<AgentEvent> | undefined): Promise<AgentOutcome> {
     this.#events = events;
     try {
       const waiting = await this.#answerDecided();
-      if (this.#signal.aborted) return { status: "cancelled", ...this.#base() };
+      if (this.#signal.aborted) return { status: "cancelled", ...this.#baseOutcome() };
       if (waiting.length > 0) return this.#pause(waiting);
       if (this.#stepCount >= this.#settings.maxSteps)
-        return { status: "finished", reason: "max-steps", ...this.#base() };
+        return { status: "finished", reason: "max-steps", ...this.#baseOutcome() };
       for (;;) {
         const outcome = await this.#step();
         if (outcome !== undefined) return outcome;
@@ -85,7 +85,7 @@ export class AgentRun {
     this.#events?.push(event, key);
   }
 
-  #base(): Pick<AgentOutcome, "messages" | "text" | "steps" | "usage"> {
+  #baseOutcome(): Pick<AgentOutcome, "messages" | "text" | "steps" | "usage"> {
     const last = this.#steps.at(-1)?.message;
     return {
       messages: this.#messages,
@@ -96,28 +96,29 @@ export class AgentRun {
   }
 
   #fail(thrown: unknown): AgentOutcome {
-    if (this.#signal.aborted) return { status: "cancelled", ...this.#base() };
+    if (this.#signal.aborted) return { status: "cancelled", ...this.#baseOutcome() };
     const error = toToolError(thrown);
     notifySafely(this.#settings.onError, error);
-    return { status: "failed", ...this.#base(), error: error.toData("the model") };
+    return { status: "failed", ...this.#baseOutcome(), error: error.toData("the model") };
   }
 
   /**
-   * Answers the calls that were decided about; approved ones run side by side, as those of a turn do. Returns the calls whose tool is not the
-   * one that was approved: they wait for approval again.
+   * Answers the calls that were decided about; approved calls run in parallel, like those of a turn. Returns the calls whose tool is no
+   * longer the one that was approved: they wait for approval again.
    */
   async #answerDecided(): Promise<readonly ApprovalRequest[]> {
-    if (this.#decided.length === 0) return [];
+    if (this.#decidedCalls.length === 0) return [];
     let offered: OfferedTools;
     try {
       offered = await this.#offered();
     } catch (thrown) {
-      // Their state was claimed and cannot be resumed again: they are answered all the same.
-      const failed = this.#signal.aborted ? cancelled() : toToolError(thrown);
-      for (const { call, error } of this.#decided) this.#pushAnswer(this.#tellResult(toFailed(call, error ?? failed)));
+      // The state was claimed and cannot be resumed again, so its calls must have an answer here.
+      const failed = this.#signal.aborted ? createCancelledError() : toToolError(thrown);
+      for (const { call, error } of this.#decidedCalls)
+        this.#pushAnswer(this.#emitResult(toFailedResult(call, error ?? failed)));
       throw thrown;
     }
-    const open = this.#decided.map((decided) => ({
+    const open = this.#decidedCalls.map((decided) => ({
       call: decided.call,
       answer: this.#answerDecision(decided, offered),
     }));
@@ -130,13 +131,18 @@ export class AgentRun {
     { call, toolDigest, error }: DecidedCall,
     offered: OfferedTools,
   ): Promise<ToolResult | ApprovalRequest> {
-    if (error !== undefined) return this.#answer(toFailed(call, error));
+    if (error !== undefined) return this.#answer(toFailedResult(call, error));
     const tool = offered.get(call.toolName);
-    return tool === undefined || tool.digest === toolDigest ? this.#run(call, offered) : this.#askFor(call, tool);
+    return tool === undefined || tool.digest === toolDigest
+      ? this.#run(call, offered)
+      : this.#requestApproval(call, tool);
   }
 
-  /** A call that waits for approval. */
-  async #askFor(call: ModelToolCall, { definition, digest: toolDigest }: OfferedTool): Promise<ApprovalRequest> {
+  /** Requests approval of a call. */
+  async #requestApproval(
+    call: ModelToolCall,
+    { definition, digest: toolDigest }: OfferedTool,
+  ): Promise<ApprovalRequest> {
     this.#emit({ type: "approval-request", step: this.#stepCount, call, definition, toolDigest });
     return { call, definition, toolDigest };
   }
@@ -149,14 +155,14 @@ export class AgentRun {
     return offeredTools(this.#settings, this.#signal);
   }
 
-  /** The messages that the model is shown. Rejects if the host's function fails. */
+  /** Returns the messages that the model is shown. Rejects if the host's function fails. */
   async #shownMessages(): Promise<readonly Message[]> {
     const { prepareMessages } = this.#settings;
     if (prepareMessages === undefined) return this.#messages;
     const bounds = { timeoutMs: PREPARE_TIMEOUT_MS, signal: this.#signal };
     const outcome = await runCallback(() => prepareMessages(this.#messages), bounds);
     this.#signal.throwIfAborted();
-    if ("answer" in outcome) return parseMessages(outcome.answer, "The answer of prepareMessages");
+    if ("answer" in outcome) return parseMessages(outcome.answer, "The return value of prepareMessages");
     throw new ToolError("INTERNAL", `prepareMessages ${outcome.failed}`, { cause: outcome.cause });
   }
 
@@ -165,7 +171,7 @@ export class AgentRun {
     const messages = await this.#shownMessages();
     const choice = this.#stepCount === 1 || toolChoice === "none" ? toolChoice : undefined;
     return {
-      // A copy: the model may keep it.
+      // The model may modify or keep the array.
       messages: [...messages],
       tools: [...offered.values()].map(({ definition }) => definition),
       ...(choice === undefined ? {} : { toolChoice: choice }),
@@ -175,7 +181,7 @@ export class AgentRun {
     };
   }
 
-  /** One turn of the model, and its calls' answers. Undefined where the conversation goes on. */
+  /** Runs one turn of the model and its calls. Returns undefined if the conversation goes on. */
   async #step(): Promise<AgentOutcome | undefined> {
     this.#signal.throwIfAborted();
     this.#stepCount += 1;
@@ -193,18 +199,18 @@ export class AgentRun {
         onCall: (call) => open.push({ call, answer: this.#admit(call, offered, before) }),
         room: () => this.#events?.room(),
       },
-      this.#taken,
+      this.#callIds,
     );
     if (turn.error !== undefined && turn.error.code !== "CANCELLED") {
       notifySafely(this.#settings.onError, turn.error);
       this.#emit({ type: "error", step, error: turn.error.toData("the model") });
     }
     if (turn.message.content.length > 0) this.#messages.push(turn.message);
-    const waiting = await this.#close(turn, open);
-    return await this.#next(turn, open, waiting);
+    const waiting = await this.#endStep(turn, open);
+    return await this.#nextOutcome(turn, open, waiting);
   }
 
-  /** Waits for calls: their results, and those that wait for approval. */
+  /** Waits for calls, and separates results from requests for approval. */
   async #settle(
     open: readonly OpenCall[],
   ): Promise<{ results: readonly ToolResult[]; waiting: readonly ApprovalRequest[] }> {
@@ -213,15 +219,16 @@ export class AgentRun {
     const results: ToolResult[] = [];
     for (const answer of answers) {
       if (!isWaiting(answer)) results.push(answer);
-      // Nobody decides about a run that is over.
-      else if (this.#signal.aborted) results.push(this.#tellResult(toFailed(answer.call, cancelled())));
+      // No decision can follow for a run that has ended.
+      else if (this.#signal.aborted)
+        results.push(this.#emitResult(toFailedResult(answer.call, createCancelledError())));
       else waiting.push(answer);
     }
     return { results, waiting };
   }
 
   /** Ends a turn: waits for its calls, and returns those that wait for approval. */
-  async #close(turn: ModelTurn, open: readonly OpenCall[]): Promise<readonly ApprovalRequest[]> {
+  async #endStep(turn: ModelTurn, open: readonly OpenCall[]): Promise<readonly ApprovalRequest[]> {
     const { message, reason, usage } = turn;
     const { results, waiting } = await this.#settle(open);
     for (const result of results) this.#pushAnswer(result);
@@ -232,24 +239,25 @@ export class AgentRun {
     return waiting;
   }
 
-  async #next(
+  async #nextOutcome(
     { reason, error }: ModelTurn,
     open: readonly OpenCall[],
     waiting: readonly ApprovalRequest[],
   ): Promise<AgentOutcome | undefined> {
-    if (this.#signal.aborted) return { status: "cancelled", ...this.#base() };
+    if (this.#signal.aborted) return { status: "cancelled", ...this.#baseOutcome() };
     if (waiting.length > 0) return this.#pause(waiting);
     if (open.length === 0) {
-      if (error === undefined) return { status: "finished", reason, ...this.#base() };
-      return { status: "failed", error: error.toData("the model"), ...this.#base() };
+      if (error === undefined) return { status: "finished", reason, ...this.#baseOutcome() };
+      return { status: "failed", error: error.toData("the model"), ...this.#baseOutcome() };
     }
-    // What was complete before the stream broke off has been run and answered: the model can go on from there.
-    if (await this.#isEnough()) return { status: "finished", reason: "stop-condition", ...this.#base() };
-    if (this.#stepCount >= this.#settings.maxSteps) return { status: "finished", reason: "max-steps", ...this.#base() };
+    // Calls that were complete before the stream broke off have run and have answers, so the model can go on from there.
+    if (await this.#shouldStop()) return { status: "finished", reason: "stop-condition", ...this.#baseOutcome() };
+    if (this.#stepCount >= this.#settings.maxSteps)
+      return { status: "finished", reason: "max-steps", ...this.#baseOutcome() };
     return undefined;
   }
 
-  async #isEnough(): Promise<boolean> {
+  async #shouldStop(): Promise<boolean> {
     const { stopConditions } = this.#settings;
     if (stopConditions.length === 0) return false;
     const state: StopState = {
@@ -266,13 +274,13 @@ export class AgentRun {
         ...{ stepCount: this.#stepCount, usage: this.#usage, messages: this.#messages },
         pending: waiting,
       },
-      // Required where a run can pause.
+      // parseRunOptions requires a key where a run can pause.
       this.#settings.stateKey ?? "unsigned",
     );
-    return { status: "paused", approvals: waiting, state, ...this.#base() };
+    return { status: "paused", approvals: waiting, state, ...this.#baseOutcome() };
   }
 
-  /** Starts a call that the model has just made, or requests approval. A call that needs no approval begins within this call. */
+  /** Starts a call that the model has just made, or requests approval. A call that needs no approval starts synchronously. */
   #admit(call: ModelToolCall, offered: OfferedTools, messageCount: number): Promise<ToolResult | ApprovalRequest> {
     this.#emit({ type: "tool-call", step: this.#stepCount, call });
     const tool = offered.get(call.toolName);
@@ -281,21 +289,21 @@ export class AgentRun {
     const { definition, digest: toolDigest } = tool;
     const messages = this.#messages.slice(0, messageCount);
     const question = { call, definition, toolDigest, tenantId: context.tenantId, messages };
-    const parts = { onError: this.#settings.onError, signal: this.#signal };
-    const needed = needsApproval(rule, question, parts);
+    const checkOptions = { onError: this.#settings.onError, signal: this.#signal };
+    const needed = needsApproval(rule, question, checkOptions);
     const decide = (isNeeded: boolean): Promise<ToolResult | ApprovalRequest> =>
-      isNeeded ? this.#askFor(call, tool) : this.#run(call, offered);
+      isNeeded ? this.#requestApproval(call, tool) : this.#run(call, offered);
     return needed instanceof Promise ? needed.then(decide) : decide(needed);
   }
 
-  /** Runs a call of the tool that was offered, or answers why it cannot run. Always resolves. */
+  /** Runs a call of an offered tool, or answers why it cannot run. Always resolves. */
   #run(call: ModelToolCall, offered: OfferedTools): Promise<ToolResult> {
     const step = this.#stepCount;
     const { id: callId, toolName } = call;
     const { callRouter, context } = this.#settings;
     const tool = offered.get(toolName);
-    if (tool === undefined) return this.#answer(toFailed(call, notOffered(toolName, offered)));
-    return this.#lanes.run(async () => {
+    if (tool === undefined) return this.#answer(toFailedResult(call, notOffered(toolName, offered)));
+    return this.#limiter.run(async () => {
       if (call.problem === undefined) this.#emit({ type: "tool-start", step, callId, toolName });
       const result = await callAgentTool(callRouter, call, {
         ...context,
@@ -306,21 +314,22 @@ export class AgentRun {
         onLog: (entry) => this.#emit({ type: "tool-log", step, callId, toolName, entry }),
         onProgress: (progress) => this.#emit({ type: "tool-progress", step, callId, toolName, progress }, callId),
       });
-      return this.#tellResult(result);
+      return this.#emitResult(result);
     });
   }
 
-  #tellResult(result: ToolResult): ToolResult {
+  #emitResult(result: ToolResult): ToolResult {
     this.#emit({ type: "tool-result", step: this.#stepCount, result });
     return result;
   }
 
   async #answer(result: ToolResult): Promise<ToolResult> {
-    return this.#tellResult(result);
+    return this.#emitResult(result);
   }
 }
 
-const toFailed = ({ id, toolName }: ModelToolCall, error: ToolError): ToolResult =>
+const toFailedResult = ({ id, toolName }: ModelToolCall, error: ToolError): ToolResult =>
   toFailure({ callId: id, toolName, started: performance.now() }, error);
 
-const cancelled = (): ToolError => new ToolError("CANCELLED", "The run was cancelled before this call was run");
+const createCancelledError = (): ToolError =>
+  new ToolError("CANCELLED", "The run was cancelled before this call started");

@@ -1,5 +1,5 @@
-// A paused run as plain JSON, which another process can resume. A state that comes back is untrusted: it is parsed within bounds and, with
-// a key, rejected unless its signature is valid.
+// Converts a paused run to plain JSON, which another process can resume. A state that comes back is untrusted: it is parsed within limits
+// and, with a key, rejected unless its signature is valid.
 import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
 import { isUint8Array } from "node:util/types";
 import * as z from "zod";
@@ -15,7 +15,7 @@ import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
 const STATE_KIND = "glovebox.agent-state";
 const STATE_VERSION = 2;
 
-/** `stateKey: "unsigned"`: the host's explicit choice to do without a signature. */
+/** `stateKey: "unsigned"` is the host's explicit choice to turn signing off. */
 const UNSIGNED = "unsigned";
 
 /** A call that waits for approval, and the digest of the tool that the approval is about. */
@@ -26,29 +26,29 @@ export interface PendingApproval {
 }
 
 /**
- * A paused run: plain JSON, to be kept wherever JSON is kept. It holds the whole conversation, and decides which calls run as approved: keep
- * it signed (`stateKey`), or where no other process can write.
+ * A paused run as plain JSON, to be stored by the host. It contains the whole conversation and determines which calls run as approved: sign
+ * it (`stateKey`), or store it where no other process can write.
  */
 export interface AgentState {
   readonly kind: typeof STATE_KIND;
   readonly version: typeof STATE_VERSION;
-  /** A UUID, passed to `claim`. */
+  /** UUID of the pause, passed to `claim`. */
   readonly id: string;
   readonly tenantId: string | null;
-  /** Turns of the model so far. */
+  /** Number of model turns so far. */
   readonly stepCount: number;
   readonly usage: ModelUsage;
-  /** The calls that wait: those of the last turn without an answer. */
+  /** The calls that wait for approval: the unanswered calls of the last turn. */
   readonly pending: readonly PendingApproval[];
   readonly messages: JsonValue;
-  /** Bytes that stand in the messages, as base64. */
+  /** Binary data of the messages, as base64. */
   readonly bytes?: MarkedBytes;
-  /** HMAC-SHA-256 of all other fields, in hexadecimal; absent with `stateKey: "unsigned"`. */
+  /** HMAC-SHA-256 of all other fields, in hexadecimal. Absent with `stateKey: "unsigned"`. */
   readonly seal?: string;
 }
 
-/** A state as text, and what its conversation may be. */
-const BOUNDS = { bytes: 64 * 1024 * 1024, depth: 200, values: 1_250_000 } as const;
+/** Limits of a state's text and of its conversation. */
+const LIMITS = { bytes: 64 * 1024 * 1024, depth: 200, values: 1_250_000 } as const;
 const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 const MIN_KEY_BYTES = 32;
 
@@ -57,7 +57,7 @@ const count = z.number().min(0);
 const UsageSchema = z.strictObject({ inputTokens: count, outputTokens: count });
 const BytesSchema = z.instanceof(Uint8Array);
 
-/** Parts of content in MCP's words; what is in them goes to a model only. */
+/** MCP content parts. Their contents are passed only to a model. */
 const ContentPartSchema = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text"), text: z.string() }),
   z.looseObject({ type: z.enum(["image", "audio"]), data: BytesSchema, mimeType: z.string() }),
@@ -85,7 +85,7 @@ const resultFields = {
   usage: z.record(z.string(), z.unknown()),
   logs: z.array(z.looseObject({ message: z.string() })),
 };
-/** What a result carries beside these fields is JSON, and passes. */
+/** Further fields of a result are JSON and pass unchecked. */
 const ResultSchema = z.discriminatedUnion("success", [
   z.looseObject({
     ...resultFields,
@@ -146,7 +146,7 @@ export const StateKeySchema: z.ZodType<string | Uint8Array> = z.custom<string | 
 const sealOf = (state: Omit<AgentState, "seal">, key: string | Uint8Array): string =>
   createHmac("sha256", key).update(toCanonicalJson(state)).digest("hex");
 
-/** What a pause keeps. */
+/** The data of a run that a pause keeps. */
 export interface PausedRun {
   readonly tenantId: string | undefined;
   readonly stepCount: number;
@@ -161,7 +161,7 @@ export interface PendingCall {
   readonly toolDigest: string;
 }
 
-/** @param key signs the state, unless it is `"unsigned"` */
+/** Converts a paused run. @param key signs the state, unless it is `"unsigned"` */
 export function toAgentState(run: PausedRun, key: string | Uint8Array): AgentState {
   const { value, bytes } = markBytes(run.messages as unknown as ToolValue);
   const state: Omit<AgentState, "seal"> = {
@@ -172,14 +172,14 @@ export function toAgentState(run: PausedRun, key: string | Uint8Array): AgentSta
     stepCount: run.stepCount,
     usage: run.usage,
     pending: run.pending.map(({ call, toolDigest }) => ({ callId: call.id, toolDigest })),
-    // What has no JSON, as a field that is undefined, goes now rather than on the way.
+    // Drop values that JSON cannot represent, such as undefined fields, before signing.
     messages: JSON.parse(JSON.stringify(value)) as JsonValue,
     ...(bytes === undefined ? {} : { bytes }),
   };
   return key === UNSIGNED ? state : { ...state, seal: sealOf(state, key) };
 }
 
-const invalid = (problem: string): ToolError => new ToolError("PARAM_INVALID", `options.state: ${problem}`);
+const invalid = (issue: string): ToolError => new ToolError("PARAM_INVALID", `options.state: ${issue}`);
 
 async function parseText(state: unknown, signal: AbortSignal): Promise<JsonValue> {
   let text: string | undefined;
@@ -189,8 +189,8 @@ async function parseText(state: unknown, signal: AbortSignal): Promise<JsonValue
     text = undefined;
   }
   if (text === undefined) throw invalid(`Expected an object or JSON text, got ${describeKind(state)}`);
-  if (isSmallJson(text)) return parseSmallJson(text, BOUNDS, CODES, "The state");
-  return await parseLargeText(text, BOUNDS, CODES, "The state", signal);
+  if (isSmallJson(text)) return parseSmallJson(text, LIMITS, CODES, "The state");
+  return await parseLargeText(text, LIMITS, CODES, "The state", signal);
 }
 
 function firstIssue(error: z.ZodError, at: string): string {
@@ -199,7 +199,7 @@ function firstIssue(error: z.ZodError, at: string): string {
   return `${where.length === 0 ? "" : `${where.join(".")}: `}${issue?.message ?? "Invalid state"}`.slice(0, 300);
 }
 
-/** A state's version is looked at first: of another one nothing else can be said. */
+/** Checks the version first: the schema describes only the current one. */
 function checkVersion(parsed: JsonValue): void {
   const { kind, version } = (typeof parsed === "object" && parsed !== null ? parsed : {}) as {
     readonly [field: string]: unknown;
@@ -212,18 +212,18 @@ function checkVersion(parsed: JsonValue): void {
 function checkSeal(state: AgentState, key: string | Uint8Array): void {
   const { seal, ...rest } = state;
   if (key === UNSIGNED) {
-    // The host may have meant to check it: only a state without a seal is unsigned.
+    // The host may have intended to verify it, so a signed state is never accepted as unsigned.
     if (seal !== undefined)
-      throw invalid(`It is sealed: expected the stateKey that it was sealed with, not "${UNSIGNED}"`);
+      throw invalid(`The state is signed. Pass the stateKey that it was signed with instead of "${UNSIGNED}"`);
     return;
   }
-  if (seal === undefined) throw invalid("It has no seal: it was not paused with this stateKey");
+  if (seal === undefined) throw invalid("The state is not signed with this stateKey: it has no seal");
   if (!timingSafeEqual(Buffer.from(seal, "hex"), Buffer.from(sealOf(rest, key), "hex"))) {
-    throw invalid("The seal does not match: the state was changed, or sealed with another key");
+    throw invalid("The seal does not match: the state was changed, or signed with another key");
   }
 }
 
-/** The calls that wait must be the unanswered calls of the last turn, so that none can be added and none can be lost. */
+/** Returns the pending calls. They must be the unanswered calls of the last turn, so that none can be added or removed. */
 function pendingOf(messages: readonly Message[], pending: readonly PendingApproval[]): readonly PendingCall[] {
   const last = messages.findLastIndex(({ role }) => role === "assistant");
   const open = findProblems(messages);
@@ -232,7 +232,7 @@ function pendingOf(messages: readonly Message[], pending: readonly PendingApprov
   const unanswered = open.map(({ callId }) => callId);
   const digests = new Map(pending.map(({ callId, toolDigest }) => [callId, toolDigest]));
   const isSame = unanswered.length === pending.length && unanswered.every((callId) => digests.has(callId));
-  if (!isSame) throw invalid("pending: Expected exactly the calls of the last turn that have no answer");
+  if (!isSame) throw invalid("pending: Expected exactly the unanswered calls of the last turn");
   return callsOf(messages[last]).flatMap((call) => {
     const toolDigest = digests.get(call.id);
     return toolDigest === undefined ? [] : [{ call, toolDigest }];

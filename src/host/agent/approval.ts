@@ -1,4 +1,4 @@
-// Approval: which calls wait for a decision before they run, and how decisions are parsed.
+// Approval of calls: decides which calls wait, and parses the host's decisions.
 import * as z from "zod";
 import { believedAnnotations, type ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -9,13 +9,13 @@ import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 import type { Message, ModelToolCall } from "./model.ts";
 import { expected } from "./option-schemas.ts";
 
-/** A call that waits for approval: what to show to the person who decides. */
+/** A call that waits for approval, with the data to show to the person who decides. */
 export interface ApprovalRequest {
   readonly call: ModelToolCall;
   readonly definition: ToolDefinition;
   /**
-   * `router.digestOf` of the tool: the approval is valid for this definition and, for a sandboxed tool, for this code and these capabilities.
-   * If the tool has another digest when the run is resumed, its calls are not run and wait for approval again.
+   * `router.digestOf` of the tool. The approval is valid for this definition and, for a sandboxed tool, for this code and these
+   * capabilities. If the tool's digest differs when the run is resumed, its calls are not run and wait for approval again.
    */
   readonly toolDigest: string;
 }
@@ -27,17 +27,17 @@ export interface ApprovalQuestion extends ApprovalRequest {
 }
 
 /**
- * Returns whether a call has to wait. Only `false` lets it run: a predicate that throws, returns anything else, or takes longer than 30 s
- * makes it wait. `call.arguments` is always there for a function: a call whose text is not JSON waits without being asked about, because
- * the router may repair it.
+ * Returns whether a call must wait. Only `false` lets it run: if a predicate throws, returns anything else, or takes longer than 30 s, the
+ * call waits. `call.arguments` is always set for a function tool: a call whose text is not JSON waits without calling the predicate,
+ * because the router may repair the text.
  */
 export type ApprovalPredicate = (question: ApprovalQuestion) => boolean | Promise<boolean>;
 
 /**
- * Which calls wait for approval: those of the named tools; those for which a function returns true; or, with `"destructive"`, those of every
- * tool whose annotations have neither `readOnlyHint: true` nor `destructiveHint: false` (MCP's defaults: a tool without annotations may
- * destroy). Annotations come from the tool's author, and those of an upstream MCP server count only if the host trusts it: for untrusted
- * tools set them in the host's overrides, or use names or a function.
+ * Which calls wait for approval: those of the named tools, those for which a predicate returns true, or, with `"destructive"`, those of
+ * every tool whose annotations have neither `readOnlyHint: true` nor `destructiveHint: false` (MCP's defaults: a tool without annotations
+ * counts as destructive). Annotations come from the tool's author, and those of an upstream MCP server count only if the host trusts it.
+ * For untrusted tools, set annotations in the host's overrides, or use names or a predicate.
  */
 export type ApprovalRule = "destructive" | readonly string[] | ApprovalPredicate;
 
@@ -46,18 +46,18 @@ function mayDestroy(definition: ToolDefinition): boolean {
   return annotations?.readOnlyHint !== true && annotations?.destructiveHint !== false;
 }
 
-/** Parameters of {@link needsApproval} that are not part of the question. */
-export interface ApprovalParts {
+/** Options of {@link needsApproval} that are not part of the question. */
+export interface ApprovalCheckOptions {
   readonly onError?: ((error: ToolError) => void) | undefined;
   /** Ends the wait for a predicate. */
   readonly signal: AbortSignal;
 }
 
-/** Returns whether a call has to wait. Only a predicate that returns `false` lets it run: failures and other answers do not. */
+/** Returns whether a call must wait. Only a predicate that returns `false` lets it run; a failure makes the call wait. */
 export function needsApproval(
   rule: ApprovalRule | undefined,
   question: ApprovalQuestion,
-  { onError, signal }: ApprovalParts,
+  { onError, signal }: ApprovalCheckOptions,
 ): boolean | Promise<boolean> {
   if (rule === undefined) return false;
   if (rule === "destructive") return mayDestroy(question.definition);
@@ -65,26 +65,23 @@ export function needsApproval(
   const isNeeded = (outcome: CallbackOutcome): boolean => {
     if ("answer" in outcome && typeof outcome.answer === "boolean") return outcome.answer;
     if (signal.aborted) return true;
-    const problem = "answer" in outcome ? `returned ${describeKind(outcome.answer)}` : outcome.failed;
+    const issue = "answer" in outcome ? `returned ${describeKind(outcome.answer)}` : outcome.failed;
     const cause = "answer" in outcome ? undefined : outcome.cause;
-    notifySafely(
-      onError,
-      new ToolError("INTERNAL", `needsApproval ${problem}: the call waits for approval`, { cause }),
-    );
+    notifySafely(onError, new ToolError("INTERNAL", `needsApproval ${issue}: the call waits for approval`, { cause }));
     return true;
   };
   const call = withArguments(question.call);
-  // The router may repair what is not JSON, and a predicate would have decided without seeing that.
+  // The router may repair text that is not JSON. A predicate would have decided without seeing the repaired arguments.
   if (call === undefined) return true;
   const outcome = runCallback(() => rule({ ...question, call }), { timeoutMs: GUARD_TIMEOUT_MS, signal });
   // Without an `await` a call that needs no approval starts while the model's stream is still read.
   return outcome instanceof Promise ? outcome.then(isNeeded) : isNeeded(outcome);
 }
 
-/** Text that a predicate's question parses; a call with longer text waits. */
+/** Longest arguments text in UTF-16 code units that is parsed for a predicate; a call with longer text waits. */
 const MAX_PARSED_CHARS = 1024 * 1024;
 
-/** Returns the call with its arguments parsed; undefined if its text is not JSON, or too long to be parsed here. */
+/** Returns the call with parsed arguments; undefined if its text is not JSON or is too long to parse here. */
 function withArguments(call: ModelToolCall): ModelToolCall | undefined {
   const { kind, argumentsText, arguments: parsed } = call;
   if (parsed !== undefined || kind === "custom") return call;
@@ -96,7 +93,7 @@ function withArguments(call: ModelToolCall): ModelToolCall | undefined {
   }
 }
 
-/** A decision about a call. The model receives the reason of a denial. */
+/** A decision about a call. The model receives the reason for a denial. */
 export type ApprovalDecision = boolean | { readonly approved: boolean; readonly reason?: string | undefined };
 
 const DecisionSchema = z.union(
@@ -105,10 +102,10 @@ const DecisionSchema = z.union(
 );
 const DecisionsSchema = plainObject(z.record(z.string(), DecisionSchema));
 
-/** One for each call that waits, by the call's id. */
+/** One decision for each pending call, by call id. */
 export type ApprovalDecisions = { readonly [callId: string]: ApprovalDecision };
 
-const invalid = (problem: string): ToolError => new ToolError("PARAM_INVALID", `options.decisions: ${problem}`);
+const invalid = (issue: string): ToolError => new ToolError("PARAM_INVALID", `options.decisions: ${issue}`);
 
 const MAX_SHOWN = 5;
 
@@ -117,7 +114,7 @@ function shownIds(ids: readonly string[]): string {
   return shown.join(", ");
 }
 
-/** @throws {ToolError} PARAM_INVALID unless there is one decision for each of these calls, and none for another */
+/** @throws {ToolError} PARAM_INVALID unless each of these calls has a decision and no other call has one */
 export function parseDecisions(
   decisions: unknown,
   callIds: readonly string[],
@@ -125,8 +122,8 @@ export function parseDecisions(
   const given = new Map(Object.entries(parseOptions(DecisionsSchema, decisions, "options.decisions")));
   const missing = callIds.filter((id) => !given.has(id));
   const unknown = [...given.keys()].filter((id) => !callIds.includes(id));
-  if (missing.length > 0) throw invalid(`Expected one for each call that waits, but ${shownIds(missing)} has none`);
-  if (unknown.length > 0) throw invalid(`Expected only calls that wait, got ${shownIds(unknown)}`);
+  if (missing.length > 0) throw invalid(`Expected a decision for each pending call, missing: ${shownIds(missing)}`);
+  if (unknown.length > 0) throw invalid(`Expected decisions only for pending calls, got ${shownIds(unknown)}`);
   return new Map(
     [...given].map(([id, decision]) => [id, typeof decision === "boolean" ? { approved: decision } : decision]),
   );
@@ -135,7 +132,7 @@ export function parseDecisions(
 /** Returns the answer to a call that was denied. */
 export function denial(call: ModelToolCall, reason: string | undefined): ToolError {
   const why = reason === undefined || reason === "" ? "" : `: ${reason}`;
-  return new ToolError("APPROVAL_REQUIRED", `The call of ${call.toolName} was denied and has not been run${why}`, {
+  return new ToolError("APPROVAL_REQUIRED", `The call of "${call.toolName}" was denied and not run${why}`, {
     recoverable: false,
     details: { approved: false },
   });

@@ -1,4 +1,4 @@
-// A model's call as a call of the router: the same answer whatever is wrong with it, and at most so many at one time.
+// Runs a model's call on the router. Every failure becomes a result, and the number of concurrent calls is limited.
 
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
@@ -14,13 +14,13 @@ import type { ModelToolCall } from "./model.ts";
 export type CallRouter = Pick<ToolRouter, "execute" | "stream" | "getRegisteredTools" | "digestOf"> &
   Partial<Pick<ToolRouter, "listTools">>;
 
-/** Those that are on at present, where the router can say: feature flags may have to be waited for. */
+/** Returns the tools that are currently enabled. A router with `listTools` may wait for feature flags. */
 export async function toolsOf(router: CallRouter, tenantId: string | undefined): Promise<readonly ToolDefinition[]> {
-  const whose = tenantId === undefined ? {} : { tenantId };
-  return router.listTools === undefined ? router.getRegisteredTools(whose) : await router.listTools(whose);
+  const options = tenantId === undefined ? {} : { tenantId };
+  return router.listTools === undefined ? router.getRegisteredTools(options) : await router.listTools(options);
 }
 
-/** A ToolRouter, or a Glovebox: then its router. */
+/** A ToolRouter, or a Glovebox, whose router is used. */
 export type AgentRouter = CallRouter | Pick<Glovebox, "router">;
 
 const METHODS = [
@@ -36,14 +36,14 @@ function findRouter(value: unknown): CallRouter | undefined {
     const own = ("router" in value ? value.router : value) as Partial<CallRouter> | null | undefined;
     return METHODS.every((method) => typeof own?.[method] === "function") ? (own as CallRouter) : undefined;
   } catch {
-    // A proxy that throws.
+    // A proxy may throw from any trap.
     return undefined;
   }
 }
 
 export const isAgentRouter = (value: unknown): boolean => findRouter(value) !== undefined;
 
-/** @throws {ToolError} PARAM_INVALID, naming `where`, unless it is a ToolRouter, a Glovebox, or an object with the methods of a router */
+/** @throws {ToolError} PARAM_INVALID, naming `where`, unless the value is a ToolRouter, a Glovebox, or an object with a router's methods */
 export function toCallRouter(router: unknown, where = "router"): CallRouter {
   const found = findRouter(router);
   if (found !== undefined) return found;
@@ -54,14 +54,14 @@ export function toCallRouter(router: unknown, where = "router"): CallRouter {
 }
 
 function toToolCall({ id, toolName, argumentsText, arguments: args, kind }: ModelToolCall): ToolCall {
-  // A number that no double holds would leave a value as `null`: of the text the router says what is wrong.
+  // JSON.stringify turns a number beyond a double's range into `null`. The text is passed instead, so that the router reports the number.
   const isLossy = kind === "function" && containsNonFinite(args as JsonValue, argumentsText);
   if (args !== undefined && !isLossy) return { id, toolName, arguments: args };
-  // Free text has one place to go.
+  // The input of a custom tool is free text, passed as its only property.
   return kind === "custom" ? { id, toolName, arguments: { input: argumentsText } } : { id, toolName, argumentsText };
 }
 
-/** Runs a model's call; what cannot be run is answered with what is wrong. Always resolves. */
+/** Runs a model's call. A call that cannot run is answered with the reason. Always resolves. */
 export async function callAgentTool(
   router: CallRouter,
   call: ModelToolCall,
@@ -74,18 +74,18 @@ export async function callAgentTool(
   try {
     return await router.execute(toToolCall(call), context);
   } catch (thrown) {
-    // A ToolRouter does not throw; what a host has put around it may.
+    // A ToolRouter does not throw, but a host's wrapper around it may.
     return fail(toToolError(thrown));
   }
 }
 
-/** So many things run at one time; the others in the order in which they came. The first begin at once, within the call of `run`. */
-export class Lanes {
+/** Limits the number of concurrent tasks. Further tasks wait in order of arrival; a task with a free slot starts synchronously. */
+export class ConcurrencyLimiter {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(lanes: number) {
-    this.#free = lanes;
+  constructor(limit: number) {
+    this.#free = limit;
   }
 
   run<Value>(task: () => Promise<Value>): Promise<Value> {

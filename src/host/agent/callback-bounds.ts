@@ -1,6 +1,6 @@
-// How long a run waits for functions of the host. The run's signal ends every wait earlier; a model is bounded by the signal alone.
+// Timeouts of host callbacks in a run. The run's signal ends every wait earlier. A model has no timeout of its own, only the signal.
 
-/** For `needsApproval`, `stopWhen` and `claim`, in ms: they may ask a database or a policy service. */
+/** Timeout in ms of `needsApproval`, `stopWhen` and `claim`, which may query a database or a policy service. */
 export const GUARD_TIMEOUT_MS = 30_000;
-/** For `prepareMessages`, in ms: it may ask a model for a summary. */
+/** Timeout in ms of `prepareMessages`, which may request a summary from a model. */
 export const PREPARE_TIMEOUT_MS = 300_000;

@@ -1,5 +1,5 @@
-// Conversations that a caller passes, checked as far as agents read them: a promise or another object in the place of a message would end
-// a run in its middle, or count as a message without calls.
+// Checks conversations that a caller passes, as far as agents read them: a promise or another object in place of a message would end a run
+// halfway, or count as a message without calls.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
@@ -29,9 +29,9 @@ const MessageSchema = z.discriminatedUnion(
 const MessagesSchema = z.array(MessageSchema);
 
 /**
- * Returns the messages as they are, once each has the fields of its role.
+ * Returns the messages unchanged if each has the fields of its role.
  * @param where names the value in errors
- * @throws {ToolError} PARAM_INVALID, naming the path of the first message that is wrong
+ * @throws {ToolError} PARAM_INVALID, naming the path of the first invalid message
  */
 export function parseMessages(messages: unknown, where: string): readonly Message[] {
   if (!Array.isArray(messages)) {

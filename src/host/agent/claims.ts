@@ -1,4 +1,4 @@
-// Claims: whether a paused state may be resumed. A state is plain JSON and can be copied, so the state itself cannot tell.
+// Claims: decide whether a paused state may be resumed. A state is plain JSON and can be copied, so it cannot record that itself.
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
@@ -9,9 +9,9 @@ import { runCallback } from "../util/host-callback.ts";
 import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 
 /**
- * Returns true if a state may be resumed. It is called once for each attempt, after every other check and before anything runs, and must
- * return true the first time for an id and false from then on, in all processes that can resume the state. Only `true` resumes; a claim
- * that throws, returns anything else, or takes longer than 30 s does not.
+ * Returns true if a state may be resumed. The loop calls it once for each attempt, after all other checks and before any call runs. It must
+ * return true the first time for an id and false from then on, in all processes that can resume the state. Only `true` resumes the state;
+ * if a claim throws, returns anything else, or takes longer than 30 s, the run fails.
  */
 export type ClaimState = (stateId: string) => boolean | Promise<boolean>;
 
@@ -20,7 +20,7 @@ function checkId(stateId: unknown): void {
   if (!z.uuid().safeParse(stateId).success) throw new ToolError("PARAM_INVALID", "id: Expected a UUID");
 }
 
-/** Keeps claims in this process: sufficient if no other process resumes, and if no state is resumed after a restart. */
+/** Keeps claims in memory. Sufficient if only this process resumes states, and none after a restart. */
 export function createMemoryClaims(): ClaimState {
   const claimed = new Set<string>();
   return (stateId) => {
@@ -32,7 +32,8 @@ export function createMemoryClaims(): ClaimState {
 }
 
 /**
- * Keeps claims as empty files, one for each state, for all processes that share the folder. The claim rejects if the folder is not writable.
+ * Keeps claims as empty files, one for each state, for all processes that share the directory. A claim rejects if the directory is not
+ * writable.
  * @param directory created if it is missing
  * @throws {ToolError} PARAM_INVALID for a directory that is not a path
  */
@@ -44,7 +45,7 @@ export function createFileClaims(directory: string): ClaimState {
     checkId(stateId);
     await makeFolder(directory);
     try {
-      // Created or not in one step, by the file system.
+      // The file system creates the file atomically, so only one process succeeds.
       await (await open(join(directory, stateId), "wx", 0o600)).close();
       return true;
     } catch (thrown) {
@@ -55,8 +56,8 @@ export function createFileClaims(directory: string): ClaimState {
 }
 
 /**
- * Claims a state, or rejects: with PARAM_INVALID if it was claimed before, INTERNAL if the claim failed or took too long, CANCELLED if the
- * run was cancelled meanwhile.
+ * Claims a state. Rejects with PARAM_INVALID if it was claimed before, with INTERNAL if the claim failed or took too long, and with
+ * CANCELLED if the run was cancelled meanwhile.
  */
 export async function claimState(claim: ClaimState, stateId: string, signal: AbortSignal): Promise<void> {
   const outcome = await runCallback(() => claim(stateId), { timeoutMs: GUARD_TIMEOUT_MS, signal });
@@ -67,5 +68,8 @@ export async function claimState(claim: ClaimState, stateId: string, signal: Abo
   }
   if (outcome.answer === true) return;
   const got = outcome.answer === false ? "" : `; options.claim returned ${describeKind(outcome.answer)}`;
-  throw new ToolError("PARAM_INVALID", `options.state: It was resumed before: its calls would run twice${got}`);
+  throw new ToolError(
+    "PARAM_INVALID",
+    `options.state: This state was already resumed, and its calls would run twice${got}`,
+  );
 }

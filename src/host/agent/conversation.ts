@@ -1,4 +1,4 @@
-// Conversations as plain data: does each call have its one answer, and how is one made that does. Providers refuse any other.
+// Checks, repairs and trims conversations, which are plain data. Providers reject a conversation unless each call has exactly one answer.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
@@ -7,32 +7,32 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import { parseMessages } from "./check-messages.ts";
 import type { AssistantMessage, Message, ModelToolCall } from "./model.ts";
 
-/** What is wrong with a conversation, and where: `messageIndex` is the message's place in it. */
+/** A problem of a conversation. `messageIndex` is the index of the message. */
 export interface ConversationProblem {
   readonly kind: "unanswered-call" | "repeated-call-id" | "repeated-answer" | "stray-answer";
   readonly messageIndex: number;
   readonly callId: string;
 }
 
-/** The calls of a message; none of one that is not the assistant's. */
+/** Returns the calls of an assistant message; none for any other message. */
 export function callsOf(message: Message | undefined): readonly ModelToolCall[] {
-  // A conversation may come from elsewhere: another shape has no calls of ours.
+  // The conversation may come from another program, so its form is not trusted.
   if (message?.role !== "assistant" || !Array.isArray(message.content)) return [];
   return message.content.flatMap((part) => (part.type === "tool-call" ? [part.call] : []));
 }
 
-/** All text of an assistant's message. */
+/** Returns all text of an assistant message. */
 export const textOf = (message: AssistantMessage): string =>
   message.content.map((part) => (part.type === "text" ? part.text : "")).join("");
 
-/** Where the answers that follow a message end. */
+/** Returns the index after the answers that start at `from`. */
 function endOfAnswers(messages: readonly Message[], from: number): number {
   let end = from;
   while (messages[end]?.role === "tool") end += 1;
   return end;
 }
 
-/** A message, and the answers right after it. */
+/** A message, and the answers that directly follow it. */
 interface AgentExchange {
   readonly index: number;
   readonly message: Message;
@@ -40,7 +40,7 @@ interface AgentExchange {
 }
 
 function* exchangesOf(messages: readonly Message[]): Generator<AgentExchange> {
-  // Answers that nothing stands before belong to no call.
+  // Answers at the start of a conversation belong to no call.
   for (let index = 0; index < messages.length; ) {
     const message = messages[index] as Message;
     const from = message.role === "tool" ? index : index + 1;
@@ -52,15 +52,15 @@ function* exchangesOf(messages: readonly Message[]): Generator<AgentExchange> {
 }
 
 /**
- * What a provider would refuse: each call must have exactly one answer, and it must stand between its message and the next that is no
- * answer. Empty where all is well.
+ * Returns the problems for which a provider would reject a conversation: each call must have exactly one answer, placed directly after the
+ * message of the call. Empty if there are none.
  * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages
  */
 export function checkConversation(messages: readonly Message[]): readonly ConversationProblem[] {
   return findProblems(parseMessages(messages, "messages"));
 }
 
-/** The same for messages that have been parsed. */
+/** Finds the problems of parsed messages. */
 export function findProblems(messages: readonly Message[]): readonly ConversationProblem[] {
   const problems: ConversationProblem[] = [];
   for (const { index, message, answers } of exchangesOf(messages)) {
@@ -80,7 +80,7 @@ export function findProblems(messages: readonly Message[]): readonly Conversatio
   return problems;
 }
 
-/** The answer to a call that was not run, or of whose run nothing is known. */
+/** Returns an answer to a call that was not run, or whose outcome is unknown. */
 export function failedAnswer(call: ModelToolCall, error: ToolError, started: number = performance.now()): Message {
   const result = toFailure({ callId: call.id, toolName: call.toolName, started }, error);
   return { role: "tool", callId: call.id, toolName: call.toolName, result };
@@ -89,10 +89,10 @@ export function failedAnswer(call: ModelToolCall, error: ToolError, started: num
 const unanswered = (): ToolError =>
   new ToolError(
     "CANCELLED",
-    "The conversation went on without an answer to this call: whether it was run is not known",
+    "The conversation continued without an answer to this call; it is unknown whether the call ran",
   );
 
-/** Within one message an id is one call's: further calls of it go. */
+/** Removes calls whose id an earlier call of the message has. */
 function withoutRepeats(message: Message): Message {
   const ids = callsOf(message).map(({ id }) => id);
   if (message.role !== "assistant" || new Set(ids).size === ids.length) return message;
@@ -107,16 +107,16 @@ function withoutRepeats(message: Message): Message {
 }
 
 /**
- * A conversation that {@link checkConversation} finds nothing in: calls without an answer get a failure (CANCELLED), the first of several
- * answers stands, answers to nothing go, and each message's answers follow it in the order of its calls. The same array where nothing
- * is to be mended.
+ * Returns a conversation without problems in the sense of {@link checkConversation}: unanswered calls get a failure (CANCELLED), the first
+ * of several answers is kept, answers without a call are removed, and the answers of each message follow it in the order of its calls.
+ * Returns the same array if there are no problems.
  * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages
  */
 export function mendConversation(messages: readonly Message[]): readonly Message[] {
   return mend(parseMessages(messages, "messages"));
 }
 
-/** The same for messages that have been parsed. */
+/** Mends parsed messages. */
 export function mend(messages: readonly Message[]): readonly Message[] {
   if (findProblems(messages).length === 0) return messages;
   const mended: Message[] = [];
@@ -132,10 +132,11 @@ export function mend(messages: readonly Message[]): readonly Message[] {
 }
 
 /**
- * The newest of a conversation that `fits`, a count of tokens or of anything else: the oldest exchanges go, each from a user's message to
- * the next one's, so that no call loses its answer. System messages and the last exchange stay, whether they fit or not.
- * @param fits synchronous, and returns `true` or `false`
- * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages, and where `fits` returns anything else; what `fits` throws
+ * Removes the oldest exchanges of a conversation until it fits. An exchange spans from one user message to the next, so that no call loses
+ * its answer. System messages and the last exchange are always kept, even if they do not fit.
+ * @param fits returns synchronously whether the messages fit, for example by their number of tokens
+ * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages, and if `fits` returns anything other than a boolean;
+ * errors of `fits` are passed on
  */
 export function trimConversation(
   messages: readonly Message[],
@@ -148,7 +149,7 @@ export function trimConversation(
   return trim(messages, (kept) => readFits(fits(kept)));
 }
 
-/** A promise is truthy: a conversation of any size would fit. */
+/** Rejects a promise in particular: it is truthy, and a conversation of any size would fit. */
 function readFits(answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
   ignoreOutcome(() => answer);

@@ -1,48 +1,47 @@
-// Events on their way to whoever reads them: a queue with room for so many, and the async iterable around it, which never rejects and
-// ends in the outcome.
+// Event stream of a run: a bounded queue, and the async iterable around it, which never rejects and ends with the outcome.
 
-/** Events that may wait for their reader before the one who makes them is held up. */
+/** Events that may be queued before the producer has to wait for the reader. */
 const WINDOW = 256;
 
-interface Waiting<Event> {
+interface QueuedEvent<Event> {
   event: Event;
   readonly key: string | undefined;
 }
 
-/** Between the one who makes events and the one who reads them. */
+/** A bounded queue between the producer and the reader of events. */
 export class EventQueue<Event> {
-  readonly #waiting: Waiting<Event>[] = [];
-  readonly #replaceable = new Map<string, Waiting<Event>>();
+  readonly #queue: QueuedEvent<Event>[] = [];
+  readonly #replaceable = new Map<string, QueuedEvent<Event>>();
   #isClosed = false;
   #wakeReader: (() => void) | undefined;
   #wakeWriters: (() => void)[] = [];
 
-  /** @param key an event that still waits under the same key is replaced: of a call's progress only the newest is worth telling */
+  /** @param key replaces an event that is still queued under the same key: only the newest progress of a call is of interest */
   push(event: Event, key?: string): void {
     if (this.#isClosed) return;
-    const older = key === undefined ? undefined : this.#replaceable.get(key);
-    if (older !== undefined) {
-      older.event = event;
+    const existing = key === undefined ? undefined : this.#replaceable.get(key);
+    if (existing !== undefined) {
+      existing.event = event;
       return;
     }
-    const waiting = { event, key };
-    this.#waiting.push(waiting);
-    if (key !== undefined) this.#replaceable.set(key, waiting);
+    const queued = { event, key };
+    this.#queue.push(queued);
+    if (key !== undefined) this.#replaceable.set(key, queued);
     this.#wakeReader?.();
   }
 
-  /** Undefined where there is room; else resolves when there is, or when nobody reads any more. */
+  /** Returns undefined if the queue has room; otherwise resolves when it has room or is closed. */
   room(): Promise<void> | undefined {
-    return this.#isClosed || this.#waiting.length < WINDOW ? undefined : this.#waitForRoom();
+    return this.#isClosed || this.#queue.length < WINDOW ? undefined : this.#waitForRoom();
   }
 
   async #waitForRoom(): Promise<void> {
-    while (!this.#isClosed && this.#waiting.length >= WINDOW) {
+    while (!this.#isClosed && this.#queue.length >= WINDOW) {
       await new Promise<void>((resolve) => this.#wakeWriters.push(resolve));
     }
   }
 
-  /** No more events come; those that wait are still read. */
+  /** Ends the queue. Queued events can still be read. */
   close(): void {
     this.#isClosed = true;
     this.#wakeReader?.();
@@ -55,22 +54,22 @@ export class EventQueue<Event> {
     for (const wake of writers) wake();
   }
 
-  /** Undefined after the last one. For one reader. */
+  /** Returns the next event, or undefined after the last one. Supports one reader. */
   async next(): Promise<Event | undefined> {
-    while (this.#waiting.length === 0) {
+    while (this.#queue.length === 0) {
       if (this.#isClosed) return undefined;
       await new Promise<void>((resolve) => {
         this.#wakeReader = resolve;
       });
     }
-    const taken = this.#waiting.shift();
+    const taken = this.#queue.shift();
     if (taken?.key !== undefined) this.#replaceable.delete(taken.key);
-    if (this.#waiting.length < WINDOW) this.#wake();
+    if (this.#queue.length < WINDOW) this.#wake();
     return taken?.event;
   }
 }
 
-/** Begins when its first item is asked for. Never rejects. To leave it early (`break`) stops what makes the events, and waits for its end. */
+/** Starts when its first item is requested. Never rejects. Leaving it early (`break`) stops the producer and waits until it has ended. */
 export type EventStream<Event> = AsyncGenerator<Event, void, undefined>;
 
 async function* read<Event>(
@@ -89,20 +88,20 @@ async function* read<Event>(
     yield await ending;
   } finally {
     stop.abort();
-    // Nobody reads: what still comes is not kept, and nobody waits for room.
+    // The reader has left: discard further events, and release a producer that waits for room.
     events.close();
     await ending;
   }
 }
 
-/** @param start makes the events; resolves with the last one, never rejects, and ends soon after `stop` aborts */
+/** @param start produces the events; resolves with the last one, never rejects, and ends soon after `stop` aborts */
 export function createEventStream<Event>(
   start: (events: EventQueue<Event>, stop: AbortSignal) => Promise<Event>,
 ): EventStream<Event> {
   const stop = new AbortController();
   const items = read(start, stop);
   const leave = (): Promise<IteratorResult<Event, void>> => {
-    // Also when an item is being waited for: a generator takes `return` only when it stands at a `yield`.
+    // Aborting also covers a pending `next`: a generator handles `return` only while it is suspended at a `yield`.
     stop.abort();
     return items.return();
   };

@@ -1,5 +1,5 @@
-// One turn of a model, read as it speaks. Its events are hostile: parsed, bounded, and whatever becomes of the stream, what was said of it
-// is one assistant message in which each call has an id of its own.
+// Reads one turn of a model. Its events are untrusted: they are parsed and bounded, and even if the stream breaks off, the result is one
+// assistant message in which each call has a unique id.
 
 import { randomUUID } from "node:crypto";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -16,12 +16,12 @@ import type {
   ModelUsage,
 } from "./model.ts";
 
-/** What is told of a turn while it is read. */
+/** Receives the parts of a turn while it is read. */
 export interface TurnListener {
   readonly onText?: (text: string) => void;
-  /** A complete call, once for each; its id is taken by no other call of the conversation. */
+  /** Receives each complete call once. Its id is unique in the conversation. */
   readonly onCall?: (call: ModelToolCall) => void;
-  /** Waited for between two events, where it is given something to wait for. */
+  /** Called between two events; the reader waits for the promise that it returns. */
   readonly room?: () => Promise<void> | undefined;
 }
 
@@ -29,19 +29,19 @@ export interface ModelTurn {
   readonly message: AssistantMessage;
   readonly reason: FinishReason;
   readonly usage?: ModelUsage;
-  /** Why the model's stream did not come to its end; what had come is in the message. */
+  /** Why the model's stream broke off. The message contains what was received before. */
   readonly error?: ToolError;
 }
 
-/** Calls of one turn; whoever makes more is not thinking. Providers allow 128 tools. */
+/** Calls of one turn. Providers allow 128 tools. */
 const MAX_CALLS = 128;
-/** Text and arguments of one turn, in UTF-16 units: far beyond any model's output. */
-const MAX_UNITS = 16 * 1024 * 1024;
+/** Text and arguments of one turn, in UTF-16 code units: far beyond any model's output. */
+const MAX_TURN_LENGTH = 16 * 1024 * 1024;
 const MAX_PARTS = 4_096;
-/** As the router has it for a call's id and a tool's name. */
-const MAX_ID_UNITS = 1_024;
-const MAX_NAME_UNITS = 128;
-/** What may come after `finish` and is not waited for: an HTTP response that is read to its end leaves a connection that can be used again. */
+/** The router's limits for call ids and tool names. */
+const MAX_ID_LENGTH = 1_024;
+const MAX_NAME_LENGTH = 128;
+/** Events that are read after `finish`, without waiting: an HTTP response that is read to its end leaves a reusable connection. */
 const MAX_REST_EVENTS = 64;
 
 const FINISH_REASONS: ReadonlySet<unknown> = new Set<FinishReason>([
@@ -56,7 +56,7 @@ type Fields = { readonly [field: string]: unknown };
 const toFields = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {});
 const toText = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** What JSON there is of it; a model function may hand over anything. */
+/** Returns the JSON of a value, or "" if it has none: a model function may pass anything. */
 function stringify(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";
@@ -65,20 +65,20 @@ function stringify(value: unknown): string {
   }
 }
 
-/** A call's fields, each read once. What is missing of them becomes its `problem`. */
+/** Reads a call, each field once. An invalid call has a `problem`. */
 function readCall(value: unknown): ModelToolCall {
   const { id, toolName, argumentsText, arguments: args, problem, kind, itemId } = toFields(value);
-  const hasName = typeof toolName === "string" && toolName !== "" && toolName.length <= MAX_NAME_UNITS;
-  const unnamed = `Expected a tool's name of 1 to ${MAX_NAME_UNITS} characters in this call`;
+  const hasName = typeof toolName === "string" && toolName !== "" && toolName.length <= MAX_NAME_LENGTH;
+  const unnamed = `Expected a tool name of 1 to ${MAX_NAME_LENGTH} characters in this call`;
   const found = toText(problem) || (hasName ? "" : unnamed);
   return {
-    id: toText(id).slice(0, MAX_ID_UNITS),
-    toolName: hasName ? toolName : toText(toolName).slice(0, MAX_NAME_UNITS) || "unknown",
+    id: toText(id).slice(0, MAX_ID_LENGTH),
+    toolName: hasName ? toolName : toText(toolName).slice(0, MAX_NAME_LENGTH) || "unknown",
     argumentsText: typeof argumentsText === "string" ? argumentsText : stringify(args),
     ...(args === undefined ? {} : { arguments: args }),
     ...(found === "" ? {} : { problem: found }),
     kind: kind === "custom" ? "custom" : "function",
-    ...(typeof itemId === "string" ? { itemId: itemId.slice(0, MAX_ID_UNITS) } : {}),
+    ...(typeof itemId === "string" ? { itemId: itemId.slice(0, MAX_ID_LENGTH) } : {}),
   };
 }
 
@@ -89,9 +89,9 @@ function readUsage(value: unknown): ModelUsage | undefined {
   return isCount(inputTokens) && isCount(outputTokens) ? { inputTokens, outputTokens } : undefined;
 }
 
-/** A call as the model named it, and as it stands in the conversation. */
-interface Known {
-  readonly said: ModelToolCall;
+/** A call as the model reported it, and as it is in the conversation. */
+interface KnownCall {
+  readonly reported: ModelToolCall;
   readonly call: ModelToolCall;
   isPlaced: boolean;
 }
@@ -99,33 +99,33 @@ interface Known {
 const isSame = (a: ModelToolCall, b: ModelToolCall): boolean =>
   a.id === b.id && a.toolName === b.toolName && a.argumentsText === b.argumentsText;
 
-/** The conversation's calls have ids of their own: some models count from `call_0` in each turn, or say one twice. */
-function takeId(id: string, taken: Set<string>): string {
-  let own = id;
-  for (let count = 2; own === "" || taken.has(own); count += 1) {
-    own = id === "" || count > MAX_CALLS ? `call_${randomUUID()}` : `${id.slice(0, MAX_ID_UNITS - 8)}_${count}`;
+/** Returns a unique id: some models count from `call_0` in each turn, or use an id twice. */
+function claimId(id: string, callIds: Set<string>): string {
+  let uniqueId = id;
+  for (let count = 2; uniqueId === "" || callIds.has(uniqueId); count += 1) {
+    uniqueId = id === "" || count > MAX_CALLS ? `call_${randomUUID()}` : `${id.slice(0, MAX_ID_LENGTH - 8)}_${count}`;
   }
-  taken.add(own);
-  return own;
+  callIds.add(uniqueId);
+  return uniqueId;
 }
 
 class TurnReader {
   readonly #listener: TurnListener;
-  readonly #taken: Set<string>;
-  readonly #known: Known[] = [];
+  readonly #callIds: Set<string>;
+  readonly #known: KnownCall[] = [];
   #parts: AssistantPart[] = [];
-  #units = 0;
+  #length = 0;
   #dropped = 0;
   #reason: FinishReason = "other";
   #usage: ModelUsage | undefined;
   isFinished = false;
 
-  constructor(listener: TurnListener, taken: Set<string>) {
+  constructor(listener: TurnListener, callIds: Set<string>) {
     this.#listener = listener;
-    this.#taken = taken;
+    this.#callIds = callIds;
   }
 
-  /** @throws {ToolError} INTERNAL past {@link MAX_UNITS} */
+  /** @throws {ToolError} INTERNAL past {@link MAX_TURN_LENGTH} */
   take(event: unknown): void {
     const { type, text, call, message, reason, usage } = toFields(event);
     if (type === "text-delta" && typeof text === "string" && text !== "") this.#takeText(text);
@@ -138,10 +138,10 @@ class TurnReader {
     }
   }
 
-  #count(units: number): void {
-    this.#units += units;
-    if (this.#units > MAX_UNITS) {
-      throw new ToolError("INTERNAL", `The model's turn: expected at most ${MAX_UNITS} characters`);
+  #count(length: number): void {
+    this.#length += length;
+    if (this.#length > MAX_TURN_LENGTH) {
+      throw new ToolError("INTERNAL", `Expected at most ${MAX_TURN_LENGTH} characters in one turn of the model`);
     }
   }
 
@@ -153,15 +153,15 @@ class TurnReader {
     this.#listener.onText?.(text);
   }
 
-  /** Undefined for one that was said before, and for one too many. */
-  #takeCall(said: ModelToolCall): Known | undefined {
-    if (this.#known.some((known) => isSame(known.said, said))) return undefined;
+  /** Returns undefined for a repeated call, and for a call beyond the limit. */
+  #takeCall(reported: ModelToolCall): KnownCall | undefined {
+    if (this.#known.some((known) => isSame(known.reported, reported))) return undefined;
     if (this.#known.length >= MAX_CALLS) {
       this.#dropped += 1;
       return undefined;
     }
-    this.#count(said.argumentsText.length);
-    const known = { said, call: { ...said, id: takeId(said.id, this.#taken) }, isPlaced: false };
+    this.#count(reported.argumentsText.length);
+    const known = { reported, call: { ...reported, id: claimId(reported.id, this.#callIds) }, isPlaced: false };
     this.#known.push(known);
     this.#parts.push({ type: "tool-call", call: known.call });
     this.#listener.onCall?.(known.call);
@@ -169,42 +169,44 @@ class TurnReader {
   }
 
   /**
-   * The message at the end says in what order things stood, and what of the provider's own was among them. The calls in it are those
-   * that were run: what it leaves out is added, what it has besides is a call like any other.
+   * Takes the order of the parts, and the provider's own items, from the final message. Calls that it leaves out are kept, because
+   * they have run; calls that appear only in it are run like any other.
    */
   #takeMessage(content: unknown): void {
     const streamed = this.#parts;
-    const whole: AssistantPart[] = [];
+    const final: AssistantPart[] = [];
     for (const part of Array.isArray(content) ? content.slice(0, MAX_PARTS) : []) {
       const { type, text, call, provider, item } = toFields(part);
-      if (type === "text" && typeof text === "string") whole.push({ type: "text", text });
-      else if (type === "provider" && typeof provider === "string") whole.push({ type: "provider", provider, item });
+      if (type === "text" && typeof text === "string") final.push({ type: "text", text });
+      else if (type === "provider" && typeof provider === "string") final.push({ type: "provider", provider, item });
       else if (type === "tool-call") {
         const known = this.#place(readCall(call));
-        if (known !== undefined) whole.push({ type: "tool-call", call: known.call });
+        if (known !== undefined) final.push({ type: "tool-call", call: known.call });
       }
     }
-    const hasText = whole.some(({ type }) => type === "text");
-    const lost = streamed.filter(
+    const hasText = final.some(({ type }) => type === "text");
+    const missing = streamed.filter(
       (part) =>
         (part.type === "text" && !hasText) ||
         (part.type === "tool-call" && this.#known.some(({ call, isPlaced }) => call === part.call && !isPlaced)),
     );
-    const lostText = lost.filter(({ type }) => type === "text");
-    this.#parts = [...lostText, ...whole, ...lost.filter(({ type }) => type !== "text")];
+    const missingText = missing.filter(({ type }) => type === "text");
+    this.#parts = [...missingText, ...final, ...missing.filter(({ type }) => type !== "text")];
   }
 
-  #place(said: ModelToolCall): Known | undefined {
-    const exact = this.#known.find((known) => isSame(known.said, said));
+  #place(reported: ModelToolCall): KnownCall | undefined {
+    const exact = this.#known.find((known) => isSame(known.reported, reported));
     const known =
-      exact ?? this.#known.find((each) => !each.isPlaced && each.said.id === said.id) ?? this.#takeCall(said);
+      exact ??
+      this.#known.find((each) => !each.isPlaced && each.reported.id === reported.id) ??
+      this.#takeCall(reported);
     if (known === undefined || known.isPlaced) return undefined;
     known.isPlaced = true;
     return known;
   }
 
   end(error?: ToolError): ModelTurn {
-    const tooMany = new ToolError("INTERNAL", `The model's turn: expected at most ${MAX_CALLS} calls`);
+    const tooMany = new ToolError("INTERNAL", `Expected at most ${MAX_CALLS} calls in one turn of the model`);
     const problem = error ?? (this.#dropped > 0 ? tooMany : undefined);
     return {
       message: { role: "assistant", content: this.#parts },
@@ -215,10 +217,10 @@ class TurnReader {
   }
 }
 
-/** A transport's own words may hold a key or an address: only a status is told, the rest is the operator's (`cause`). */
+/** Converts a transport's error. Its message may contain a key or an address, so only the status is exposed; the rest stays in `cause`. */
 function toModelError(thrown: unknown, signal: AbortSignal): ToolError {
   if (signal.aborted) return new ToolError("CANCELLED", "The run was cancelled");
-  // A proxy is no error, and asking a revoked one what it is throws.
+  // `instanceof` throws on a revoked proxy; Error.isError is false for every proxy.
   if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
   let status: unknown;
   try {
@@ -232,7 +234,7 @@ function toModelError(thrown: unknown, signal: AbortSignal): ToolError {
   return new ToolError("INTERNAL", "The model failed before its turn was over", { cause: thrown });
 }
 
-/** @throws {ToolError} INTERNAL for what cannot be iterated: the promise of an async function, for example, whose rejection is handled */
+/** @throws {ToolError} INTERNAL for a value that is not async iterable, such as a promise, whose rejection is then ignored */
 function iterate(events: unknown): AsyncIterator<unknown> {
   const iterable = events as Partial<AsyncIterable<unknown>> | null | undefined;
   if (typeof iterable?.[Symbol.asyncIterator] === "function") {
@@ -241,7 +243,7 @@ function iterate(events: unknown): AsyncIterator<unknown> {
   ignoreOutcome(() => events);
   throw new ToolError(
     "INTERNAL",
-    `The model: expected a function that returns an async iterable, got ${describeKind(events)}`,
+    `Expected a model function that returns an async iterable, got ${describeKind(events)}`,
   );
 }
 
@@ -250,27 +252,27 @@ async function readRest(iterator: AsyncIterator<unknown>): Promise<void> {
     for (let count = 0; count < MAX_REST_EVENTS; count += 1) if ((await iterator.next()).done === true) return;
     await iterator.return?.();
   } catch {
-    // The turn was over.
+    // The turn has already ended.
   }
 }
 
-function leave(iterator: AsyncIterator<unknown> | undefined): void {
+function closeIterator(iterator: AsyncIterator<unknown> | undefined): void {
   void Promise.resolve()
     .then(() => iterator?.return?.())
     .catch(() => {});
 }
 
 /**
- * Reads one turn to its end, or to where it broke off. Never rejects; ends as soon as `request.signal` aborts, with CANCELLED.
- * @param taken the ids of the conversation's calls; those of this turn are added
+ * Reads one turn until it ends or breaks off. Never rejects. Ends with CANCELLED as soon as `request.signal` aborts.
+ * @param callIds ids of the conversation's calls; the ids of this turn are added
  */
 export async function readTurn(
   model: Model,
   request: ModelRequest,
   listener: TurnListener = {},
-  taken: Set<string> = new Set(),
+  callIds: Set<string> = new Set(),
 ): Promise<ModelTurn> {
-  const reader = new TurnReader(listener, taken);
+  const reader = new TurnReader(listener, callIds);
   const { signal } = request;
   let iterator: AsyncIterator<unknown> | undefined;
   try {
@@ -286,7 +288,7 @@ export async function readTurn(
     void readRest(iterator);
     return reader.end();
   } catch (thrown) {
-    leave(iterator);
+    closeIterator(iterator);
     return reader.end(toModelError(thrown, signal));
   }
 }

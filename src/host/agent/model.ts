@@ -1,27 +1,27 @@
-// What passes between an agent loop and a model, whoever's model it is: messages, the calls a model makes, what it says as it says it.
-// Providers' own words are converted at the edges (../openai/).
+// Provider-independent types between an agent and a model: messages, tool calls and model events. `../openai/` converts OpenAI's formats to
+// and from them.
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 
-/** A call as a model made it: read, not believed. What could not be read of it has a `problem`, and is answered with that. */
+/** A call as the model made it, untrusted. A call that could not be read has a `problem`, which becomes its answer. */
 export interface ModelToolCall {
-  /** The provider's id for the call (`call_id`, `tool_call_id`); its result is correlated by it. */
+  /** The provider's id of the call (`call_id`, `tool_call_id`), which links the result to it. */
   readonly id: string;
-  /** By the registry's name: aliases have been undone. */
+  /** The tool's registered name, with provider aliases resolved. */
   readonly toolName: string;
-  /** As the model wrote them; JSON for a function, free text for a custom tool. */
+  /** The arguments as the model wrote them: JSON for a function, free text for a custom tool. */
   readonly argumentsText: string;
-  /** Parsed; absent where they could not be. */
+  /** The parsed arguments; absent if they could not be parsed. */
   readonly arguments?: unknown;
-  /** Why it cannot be run as it is, in words that the model can mend it by. */
+  /** Why the call cannot run, worded so that the model can correct it. */
   readonly problem?: string;
   readonly kind: "function" | "custom";
-  /** The provider's id of the item in its stream or output, where it has one. */
+  /** The provider's id of the item in its stream or output, if it has one. */
   readonly itemId?: string;
 }
 
-/** A part of what a model said. `provider` is an item of the provider's own (reasoning, a search) that is replayed to it as it came. */
+/** A part of an assistant message. `provider` is a provider-specific item (reasoning, a search) that is sent back unchanged. */
 export type AssistantPart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "tool-call"; readonly call: ModelToolCall }
@@ -31,7 +31,7 @@ export type Message =
   | { readonly role: "system"; readonly content: string }
   | { readonly role: "user"; readonly content: string | readonly ContentPart[] }
   | { readonly role: "assistant"; readonly content: readonly AssistantPart[] }
-  /** The answer to one call. No call of an assistant message is ever without one. */
+  /** The answer to one call. Every call of an assistant message must have one. */
   | { readonly role: "tool"; readonly callId: string; readonly toolName: string; readonly result: ToolResult };
 
 export type AssistantMessage = Extract<Message, { role: "assistant" }>;
@@ -39,11 +39,11 @@ export type AssistantMessage = Extract<Message, { role: "assistant" }>;
 export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly tools: readonly ToolDefinition[];
-  /** `auto` unless stated. */
+  /** @default "auto" */
   readonly toolChoice?: "auto" | "none" | "required" | { readonly toolName: string };
-  /** False where the model must make one call at a time. */
+  /** If false, the model makes at most one call in this turn. */
   readonly parallelToolCalls?: boolean;
-  /** The answer must be JSON by this schema. */
+  /** JSON Schema that the answer must match. */
   readonly responseSchema?: { readonly name: string; readonly schema: { readonly [key: string]: unknown } };
   readonly signal: AbortSignal;
 }
@@ -53,23 +53,23 @@ export interface ModelUsage {
   readonly outputTokens: number;
 }
 
-/** Why a model stopped. */
+/** Why the model ended its turn. */
 export type FinishReason = "stop" | "tool-calls" | "length" | "content-filter" | "other";
 
-/** What a model says, as it says it. A `tool-call` comes as soon as the call is complete; `finish` is the last, exactly once. */
+/** An event of a model's stream. A `tool-call` is sent as soon as the call is complete; `finish` is sent once, as the last event. */
 export type ModelEvent =
   | { readonly type: "text-delta"; readonly text: string }
   | { readonly type: "tool-call"; readonly call: ModelToolCall }
   | {
       readonly type: "finish";
-      /** The whole of it. */
+      /** The complete message of the turn. */
       readonly message: AssistantMessage;
       readonly reason: FinishReason;
       readonly usage?: ModelUsage;
     };
 
 /**
- * One turn of a model. Ends soon after `request.signal` aborts; throws what the transport throws.
- * `openaiResponses` and `openaiChat` of `glovebox/openai` make one from a client; a function of the host's own is one too.
+ * Runs one turn of a model. Ends soon after `request.signal` aborts, and throws the transport's errors.
+ * `openaiResponses` and `openaiChat` of `glovebox/openai` create a model from a client; a host can also pass its own function.
  */
 export type Model = (request: ModelRequest) => AsyncIterable<ModelEvent>;

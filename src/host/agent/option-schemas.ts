@@ -1,5 +1,5 @@
-// Schemas that the options of AgentLoop and of ToolsRouterAgent share. Every field is optional here: an agent and each of its runs may give
-// it, and the two are merged before defaults apply.
+// Zod schemas shared by the options of AgentLoop and ToolsRouterAgent. Every field is optional, because an agent and each of its runs can
+// set it; the two are merged before defaults apply.
 import * as z from "zod";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -37,7 +37,7 @@ export const ResponseSchemaSchema = strictObject({
   schema: z.custom<{ readonly [key: string]: unknown }>(isPlainObject, expected("a JSON Schema as a plain object")),
 });
 
-/** Fields that both agents have. */
+/** Fields that both agents accept. */
 export const sharedFields = {
   model: functionSchema.optional(),
   router: z.custom<object>(isAgentRouter, expected("a ToolRouter or a Glovebox")).optional(),

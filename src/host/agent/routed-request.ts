@@ -1,4 +1,4 @@
-// One request on its way: narrow the tools, let the model choose, run what it chose, let the model answer; each stage with its retries.
+// One request of a ToolsRouterAgent: narrows the tools, lets the model choose one, runs it, and lets the model answer, with retries.
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
@@ -22,13 +22,13 @@ import {
   readCallAsDecision,
   readDecision,
 } from "./routing-decision.ts";
-import { type RoutingAttempt, toAnswerRules, toDecisionSchema, toRoutingMessages } from "./routing-prompt.ts";
+import { type RejectedReply, toAnswerRules, toDecisionSchema, toRoutingMessages } from "./routing-prompt.ts";
 import type { ToolSearch } from "./tool-search.ts";
 import type { ToolsRouterEvent, ToolsRouterOutcome } from "./tools-router-events.ts";
 import type { FallbackStage, ToolsRequest, ToolsRouterSettings } from "./tools-router-options.ts";
 
-/** What a failed tool may be run again after. */
-const IN_VAIN: ReadonlySet<string> = new Set([
+/** Errors after which a failed tool is never run again, because the same call would fail again. */
+const NEVER_RETRIED: ReadonlySet<string> = new Set([
   "PARAM_INVALID",
   "NAME_TAKEN",
   "CANCELLED",
@@ -36,13 +36,13 @@ const IN_VAIN: ReadonlySet<string> = new Set([
   "QUOTA_EXCEEDED",
 ]);
 const MAX_DELAY_MS = 60_000;
-/** Of a reply that cannot be used the model is shown so much again. */
-const MAX_SHOWN_UNITS = 4_000;
-/** Of what a tool yielded, the answer is made from so much, as JSON. */
-const MAX_CHUNK_UNITS = 64 * 1024;
+/** Length of an unusable reply, in UTF-16 code units, that the model is shown again. */
+const MAX_REPLY_LENGTH = 4_000;
+/** Length of a tool's chunks, as JSON in UTF-16 code units, that the answer is made from. */
+const MAX_CHUNKS_LENGTH = 64 * 1024;
 const MAX_NAMED = 50;
 
-/** What the user said last, and before that: what a search is made with. */
+/** Returns the search query: the user's last message, followed by the one before it. */
 function queryOf(messages: readonly Message[]): string {
   const texts = messages.flatMap((message) => {
     if (message.role !== "user") return [];
@@ -57,7 +57,7 @@ function toConversation(request: ToolsRequest): readonly Message[] {
   return mend(parseMessages(request, "request"));
 }
 
-/** What was chosen, or why nothing was. */
+/** The chosen tool, or why none was chosen. */
 type Choice = { readonly tool: OfferedTool; readonly decision: RoutingDecision } | typeof NO_TOOL | ToolError;
 
 export class RoutedRequest {
@@ -66,12 +66,12 @@ export class RoutedRequest {
   readonly #signal: AbortSignal;
   readonly #conversation: readonly Message[];
   readonly #executionId: string;
-  readonly #mistakes: RoutingAttempt[] = [];
+  readonly #rejectedReplies: RejectedReply[] = [];
   readonly #attempts = { routing: 0, tool: 0 };
   #usage: ModelUsage = { inputTokens: 0, outputTokens: 0 };
   #events: EventQueue<ToolsRouterEvent> | undefined;
 
-  /** @throws {ToolError} PARAM_INVALID for a request that is none */
+  /** @throws {ToolError} PARAM_INVALID for an invalid request */
   constructor(request: ToolsRequest, settings: ToolsRouterSettings, search: ToolSearch, signal: AbortSignal) {
     this.#conversation = toConversation(request);
     this.#settings = settings;
@@ -80,13 +80,13 @@ export class RoutedRequest {
     this.#executionId = settings.context.executionId ?? randomUUID();
   }
 
-  /** Always resolves. Once. */
+  /** Runs to the end. Always resolves. Call it once. */
   async finish(events: EventQueue<ToolsRouterEvent> | undefined): Promise<ToolsRouterOutcome> {
     this.#events = events;
     try {
       return await this.#finish();
     } catch (thrown) {
-      if (this.#signal.aborted) return { status: "cancelled", ...this.#base("") };
+      if (this.#signal.aborted) return { status: "cancelled", ...this.#baseOutcome("") };
       const error = toToolError(thrown);
       notifySafely(this.#settings.onError, error);
       return this.#failed(error);
@@ -105,18 +105,18 @@ export class RoutedRequest {
       const { result, chunks } = await this.#runTool(tool, decision);
       this.#signal.throwIfAborted();
       if (result.success) return await this.#answer(tool.definition, decision, result, chunks);
-      // Inputs that are not valid are the model's to mend.
-      const canMend = result.error.code === "PARAM_INVALID" && this.#routingLeft > 0;
-      if (!canMend)
+      // The model can correct invalid inputs.
+      const canCorrect = result.error.code === "PARAM_INVALID" && this.#routingLeft > 0;
+      if (!canCorrect)
         return {
           status: "failed",
           stage: "tool",
           error: result.error,
           decision,
           result,
-          ...this.#base(this.#fallback("tool", result.error)),
+          ...this.#baseOutcome(this.#fallback("tool", result.error)),
         };
-      this.#addMistake(JSON.stringify(decision), createToolFailureMessage(result) ?? "");
+      this.#rejectReply(JSON.stringify(decision), createToolFailureMessage(result) ?? "");
     }
   }
 
@@ -124,7 +124,7 @@ export class RoutedRequest {
     this.#events?.push(event, key);
   }
 
-  #base(text: string): Pick<ToolsRouterOutcome, "text" | "attempts" | "usage"> {
+  #baseOutcome(text: string): Pick<ToolsRouterOutcome, "text" | "attempts" | "usage"> {
     return { text, attempts: { ...this.#attempts }, usage: this.#usage };
   }
 
@@ -134,24 +134,24 @@ export class RoutedRequest {
 
   #failed(thrown: ToolError): ToolsRouterOutcome {
     const error = thrown.toData("the model");
-    return { status: "failed", stage: "routing", error, ...this.#base(this.#fallback("routing", error)) };
+    return { status: "failed", stage: "routing", error, ...this.#baseOutcome(this.#fallback("routing", error)) };
   }
 
   get #routingLeft(): number {
     return 1 + this.#settings.routingRetries - this.#attempts.routing;
   }
 
-  #addMistake(reply: string, problem: string): void {
-    this.#mistakes.push({ reply: reply.slice(0, MAX_SHOWN_UNITS) || "(nothing)", problem });
+  #rejectReply(reply: string, problem: string): void {
+    this.#rejectedReplies.push({ reply: reply.slice(0, MAX_REPLY_LENGTH) || "(nothing)", problem });
   }
 
-  /** The tools that the model is shown; all of them where they are few. */
+  /** Returns the tools that the model is shown: the search results if there are more than `maxTools`. */
   async #narrow(offered: OfferedTools): Promise<readonly ToolDefinition[]> {
     const { maxTools } = this.#settings;
     const all = [...offered.values()].map(({ definition }) => definition);
     if (all.length <= maxTools) return all;
     const found = (await this.#search.indexOf(all)).search(queryOf(this.#conversation), maxTools);
-    // A request in other words than the tools' own finds little: then there is room for some that it did not find.
+    // A request worded unlike the tools finds few of them; tools without a match fill the remaining places.
     const rest = all.filter((definition) => !found.includes(definition)).slice(0, maxTools - found.length);
     const candidates = [...found, ...rest];
     this.#emit({ type: "candidates", total: all.length, toolNames: candidates.map(({ name }) => name) });
@@ -164,7 +164,7 @@ export class RoutedRequest {
     if (delayMs > 0) await pause(delayMs, undefined, { signal: this.#signal });
   }
 
-  async #ask(request: Omit<ModelRequest, "signal">, onText?: (text: string) => void): Promise<ModelTurn> {
+  async #runModel(request: Omit<ModelRequest, "signal">, onText?: (text: string) => void): Promise<ModelTurn> {
     const turn = await readTurn(
       this.#settings.model,
       { ...request, signal: this.#signal },
@@ -180,21 +180,21 @@ export class RoutedRequest {
     return turn;
   }
 
-  /** Asks until there is a decision that names a tool, as often as may be. */
+  /** Requests decisions until one names a tool or no attempts are left. */
   async #choose(offered: OfferedTools, candidates: readonly ToolDefinition[]): Promise<Choice> {
     const { instructions, responseSchema } = this.#settings;
     let failure: ToolError | undefined;
     while (this.#routingLeft > 0) {
-      const problem = failure?.message ?? this.#mistakes.at(-1)?.problem ?? "";
+      const problem = failure?.message ?? this.#rejectedReplies.at(-1)?.problem ?? "";
       if (this.#attempts.routing > 0) await this.#wait("routing", this.#attempts.routing, problem);
       this.#attempts.routing += 1;
-      const turn = await this.#ask({
-        messages: toRoutingMessages(this.#conversation, candidates, this.#mistakes, instructions),
+      const turn = await this.#runModel({
+        messages: toRoutingMessages(this.#conversation, candidates, this.#rejectedReplies, instructions),
         tools: [],
         ...(responseSchema ? { responseSchema: toDecisionSchema(candidates) } : {}),
       });
       failure = turn.error;
-      if (failure !== undefined && isInVain(failure)) break;
+      if (failure !== undefined && isPermanentFailure(failure)) break;
       if (failure !== undefined) continue;
       const reading = this.#read(turn, offered, candidates);
       if ("decision" in reading) {
@@ -203,12 +203,12 @@ export class RoutedRequest {
         const tool = offered.get(decision.tool);
         return tool === undefined ? NO_TOOL : { tool, decision };
       }
-      this.#addMistake(textOf(turn.message), reading.problem);
+      this.#rejectReply(textOf(turn.message), reading.problem);
     }
     return (
       failure ??
-      new ToolError("INTERNAL", "The model made no decision that can be used", {
-        details: { problem: this.#mistakes.at(-1)?.problem ?? "" },
+      new ToolError("INTERNAL", "The model made no usable decision", {
+        details: { problem: this.#rejectedReplies.at(-1)?.problem ?? "" },
       })
     );
   }
@@ -217,14 +217,14 @@ export class RoutedRequest {
     const reading = readReply(turn);
     if (!("decision" in reading)) return reading;
     const { tool } = reading.decision;
-    // A tool that the search has not shown is a tool all the same.
+    // A tool is valid even if the search did not show it.
     if (tool === NO_TOOL || offered.has(tool)) return reading;
     const names = candidates.slice(0, MAX_NAMED).map(({ name }) => name);
     const problem = `There is no tool named ${JSON.stringify(tool.slice(0, 128))}; choose one of: ${[...names, NO_TOOL].join(", ")}`;
     return { problem };
   }
 
-  /** Runs the tool, and again where that can help. */
+  /** Runs the tool, and retries it where that can help. */
   async #runTool({ definition, digest }: OfferedTool, decision: RoutingDecision): Promise<ToolRun> {
     for (let retry = 1; ; retry += 1) {
       this.#attempts.tool += 1;
@@ -233,7 +233,7 @@ export class RoutedRequest {
       this.#emit({ type: "tool-result", result });
       if (result.success || this.#signal.aborted || retry > this.#settings.toolRetries) return run;
       const { error } = result;
-      if (!error.recoverable || IN_VAIN.has(error.code) || !mayRunAgain(definition)) return run;
+      if (!error.recoverable || NEVER_RETRIED.has(error.code) || !mayRunAgain(definition)) return run;
       const retryAfterMs = error.details?.retryAfterMs;
       const atLeastMs = typeof retryAfterMs === "number" ? retryAfterMs : 0;
       await this.#wait("tool", retry, createToolFailureMessage(result) ?? error.message, atLeastMs);
@@ -246,16 +246,17 @@ export class RoutedRequest {
     const call = { id: callId, toolName, arguments: inputs };
     const started = performance.now();
     this.#emit({ type: "tool-start", callId, toolName });
-    const whole: ToolContext = {
+    const callContext: ToolContext = {
       ...{ ...context, executionId: this.#executionId, signal: this.#signal, toolDigest },
       onLog: (entry) => this.#emit({ type: "tool-log", callId, entry }),
       onProgress: (progress) => this.#emit({ type: "tool-progress", callId, progress }, callId),
     };
     const chunks: ToolValue[] = [];
     try {
-      if (this.#events === undefined || !streamTools) return { result: await callRouter.execute(call, whole), chunks };
-      let left = MAX_CHUNK_UNITS;
-      for await (const item of callRouter.stream(call, whole)) {
+      if (this.#events === undefined || !streamTools)
+        return { result: await callRouter.execute(call, callContext), chunks };
+      let left = MAX_CHUNKS_LENGTH;
+      for await (const item of callRouter.stream(call, callContext)) {
         if (item.type === "result") {
           const { type: _type, ...result } = item;
           return { result, chunks };
@@ -275,9 +276,9 @@ export class RoutedRequest {
 
   async #answerWithoutTool(): Promise<ToolsRouterOutcome> {
     const { answer, instructions } = this.#settings;
-    if (!answer) return { status: "none", ...this.#base(this.#fallback("none")) };
+    if (!answer) return { status: "none", ...this.#baseOutcome(this.#fallback("none")) };
     const { text } = await this.#answerText([toAnswerRules(false, instructions), ...this.#conversation], []);
-    return { status: "none", ...this.#base(text || this.#fallback("none")) };
+    return { status: "none", ...this.#baseOutcome(text || this.#fallback("none")) };
   }
 
   async #answer(
@@ -287,12 +288,12 @@ export class RoutedRequest {
     chunks: readonly ToolValue[],
   ): Promise<ToolsRouterOutcome> {
     const { answer, instructions } = this.#settings;
-    if (!answer) return { status: "answered", decision, result, ...this.#base("") };
+    if (!answer) return { status: "answered", decision, result, ...this.#baseOutcome("") };
     const call: ModelToolCall = {
       ...{ id: result.callId, toolName: decision.tool, kind: "function" },
       ...{ arguments: decision.inputs, argumentsText: JSON.stringify(decision.inputs) },
     };
-    // What was yielded is the output of a tool that returned nothing.
+    // The output of a tool that returned nothing is what it yielded.
     const shown = result.output === null && chunks.length > 0 ? { ...result, output: chunks } : result;
     const messages: readonly Message[] = [
       toAnswerRules(true, instructions),
@@ -303,34 +304,34 @@ export class RoutedRequest {
     const { text, error } = await this.#answerText(messages, [definition]);
     const data = error?.toData("the model");
     return {
-      ...{ status: "answered", decision, result, ...this.#base(text || this.#fallback("answer", data)) },
+      ...{ status: "answered", decision, result, ...this.#baseOutcome(text || this.#fallback("answer", data)) },
       ...(data === undefined ? {} : { error: data }),
     };
   }
 
-  /** Words that broke off are no answer. */
+  /** Requests the answer's text. An answer that broke off is discarded. */
   async #answerText(
     messages: readonly Message[],
     tools: readonly ToolDefinition[],
   ): Promise<{ readonly text: string; readonly error: ToolError | undefined }> {
     const request = { messages, tools, ...(tools.length === 0 ? {} : { toolChoice: "none" as const }) };
-    const { message, error } = await this.#ask(request, (text) => this.#emit({ type: "text-delta", text }));
+    const { message, error } = await this.#runModel(request, (text) => this.#emit({ type: "text-delta", text }));
     return { text: error === undefined ? textOf(message) : "", error };
   }
 }
 
 interface ToolRun {
   readonly result: ToolResult;
-  /** What it has yielded, or the beginning of that. */
+  /** The chunks that the tool yielded, possibly truncated. */
   readonly chunks: readonly ToolValue[];
 }
 
-/** A tool may have done something before it failed. */
+/** Returns whether a tool can be repeated: it may have had effects before it failed. */
 const mayRunAgain = ({ annotations }: ToolDefinition): boolean =>
   annotations?.destructiveHint !== true || annotations.idempotentHint === true;
 
-/** A request that a provider refuses for what it is (a wrong key, a model that it does not have) is refused again. */
-function isInVain({ details }: ToolError): boolean {
+/** Returns whether a provider would reject the request again, for example because of a wrong key or an unknown model. */
+function isPermanentFailure({ details }: ToolError): boolean {
   const status = details?.status;
   return typeof status === "number" && status >= 400 && status < 500 && ![408, 409, 425, 429].includes(status);
 }

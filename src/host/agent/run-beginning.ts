@@ -1,4 +1,4 @@
-// The beginning of a run: a conversation, or the state of a paused run with the decisions about its calls.
+// Parses the input of a run: a conversation, or the state of a paused run with the decisions about its calls.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
@@ -10,16 +10,16 @@ import { type ClaimState, claimState } from "./claims.ts";
 import { mend } from "./conversation.ts";
 import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
 
-/** A call of a paused run, and what was decided about it. */
+/** A call of a paused run, and the decision about it. */
 export interface DecidedCall {
   readonly call: ModelToolCall;
-  /** Digest of the tool that the decision is about. */
+  /** Digest of the tool that the decision applies to. */
   readonly toolDigest: string;
-  /** The answer to a call that was denied; undefined for an approved one. */
+  /** The error that answers a denied call; undefined for an approved one. */
   readonly error: ToolError | undefined;
 }
 
-export interface RunBeginning {
+export interface RunStart {
   readonly messages: readonly Message[];
   readonly stepCount: number;
   readonly usage: ModelUsage;
@@ -28,20 +28,23 @@ export interface RunBeginning {
 
 const NO_USAGE: ModelUsage = { inputTokens: 0, outputTokens: 0 };
 
-/** Everything is checked before the claim is taken: a state that is rejected can be resumed later. */
-async function resume(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunBeginning> {
+/** Resumes a paused run. All checks precede the claim, so that a rejected state can still be resumed later. */
+async function resume(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunStart> {
   const { state, decisions, claim } = input;
   if (typeof claim !== "function") {
     throw new ToolError("PARAM_INVALID", `options.claim: Expected a function, got ${describeKind(claim)}`);
   }
-  // parseRunOptions has required a key.
+  // parseRunOptions requires a key.
   const { id, tenantId, messages, stepCount, usage, pending } = await parseAgentState(
     state,
     settings.stateKey as string | Uint8Array,
     signal,
   );
   if (tenantId !== settings.context.tenantId) {
-    throw new ToolError("PARAM_INVALID", "options.state: It belongs to another tenant than options.context.tenantId");
+    throw new ToolError(
+      "PARAM_INVALID",
+      "options.state: This state belongs to a tenant other than options.context.tenantId",
+    );
   }
   const callIds = pending.map(({ call }) => call.id);
   const decided = parseDecisions(decisions, callIds);
@@ -55,8 +58,8 @@ async function resume(settings: RunSettings, input: RunInput, signal: AbortSigna
   };
 }
 
-/** Rejects with PARAM_INVALID for input that is wrong, and with what {@link claimState} rejects with. */
-export async function beginRun(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunBeginning> {
+/** Returns the start of a run. Rejects with PARAM_INVALID for invalid input, and as {@link claimState} does. */
+export async function startRun(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunStart> {
   const hasState = input.state !== undefined;
   if (hasState === (input.messages !== undefined)) {
     const got = hasState ? "both" : "neither";

@@ -1,6 +1,6 @@
-// Words of names, descriptions and requests, made alike on both sides of a search: `sendEmails`, `send_email` and "sent emails" meet.
+// Normalizes the words of names, descriptions and requests to search terms, so that `sendEmails`, `send_email` and "sent emails" match.
 
-/** Words that stand in every request and description. */
+/** Words that occur in nearly every request and description. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   (
     "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my of on or our " +
@@ -9,13 +9,13 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Scripts that are written without spaces between words. */
+/** Scripts written without spaces between words. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}]/u;
 const MARKS = /\p{M}+/gu;
-/** `sendEmail`, `HTTPServer`, `s3Bucket`, `utf8Decode`: where one word ends and the next begins. */
-const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/gu;
+/** Word boundaries in camelCase: `sendEmail`, `HTTPServer`, `s3Bucket`, `utf8Decode`. */
+const CAMEL_CASE_BOUNDARIES = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/gu;
 const BETWEEN_WORDS = /[^\p{L}\p{N}]+/u;
-const MAX_WORD_UNITS = 64;
+const MAX_WORD_LENGTH = 64;
 
 let segmenter: Intl.Segmenter | undefined;
 
@@ -24,20 +24,20 @@ function segment(text: string): readonly string[] {
   return [...segmenter.segment(text)].flatMap(({ segment: word, isWordLike }) => (isWordLike ? [word] : []));
 }
 
-/** A text's words: camelCase, snake_case, kebab-case and dots come apart, and so do words of scripts without spaces. */
+/** Splits a text into words: at camelCase, snake_case, kebab-case and dots, and by segmentation for scripts without spaces. */
 export function toWords(text: string): string[] {
-  const plain = text.normalize("NFKD").replace(MARKS, "").replace(HUMPS, " ");
+  const plain = text.normalize("NFKD").replace(MARKS, "").replace(CAMEL_CASE_BOUNDARIES, " ");
   const words = plain.split(BETWEEN_WORDS).filter((word) => word !== "");
   return words.flatMap((word) => (UNSPACED.test(word) ? segment(word.normalize("NFKC")) : [word]));
 }
 
 /**
- * A word as it is looked for, without the endings of English that requests and descriptions differ in; null for one that says nothing.
- * Crude, and the same on both sides, which is all that counts.
+ * Returns the search term of a word: lower case, without common English endings; null for a stop word. The stemming is crude, which is
+ * sufficient because the index and the query use the same rules.
  */
 export function toTerm(word: string): string | null {
   const lower = word.toLowerCase();
-  if (lower.length > MAX_WORD_UNITS || STOP_WORDS.has(lower)) return null;
+  if (lower.length > MAX_WORD_LENGTH || STOP_WORDS.has(lower)) return null;
   if (lower.length <= 3) return lower;
   const singular = lower
     .replace(/ies$/, "y")
@@ -49,10 +49,10 @@ export function toTerm(word: string): string | null {
   return trimE(/([bdgmnprt])\1$/.test(stem) ? stem.slice(0, -1) : stem);
 }
 
-/** `create`, `creating` and `created` are one. */
+/** Makes `create`, `creating` and `created` the same term. */
 const trimE = (term: string): string => (term.length > 4 && term.endsWith("e") ? term.slice(0, -1) : term);
 
-/** What tools do, as names have it and as people say it: a word of a request stands for the others of its row too. */
+/** Verbs of tool names and of requests. The words of a row are synonyms. */
 const ACTIONS = [
   "create add make new insert open register",
   "get fetch retrieve read show view look see check",
@@ -81,6 +81,6 @@ const SYNONYMS: ReadonlyMap<string, readonly string[]> = (() => {
   return synonyms;
 })();
 
-/** Terms that mean the same as this one where it names what is to be done; itself is not among them. */
+/** Returns the synonyms of a term, without the term itself. */
 export const synonymsOf = (term: string): readonly string[] =>
   (SYNONYMS.get(term) ?? []).filter((other) => other !== term);

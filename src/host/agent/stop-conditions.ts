@@ -1,4 +1,4 @@
-// Stop conditions: functions of a run's steps that end it, and functions that combine them.
+// Stop conditions: functions of a run's steps that end the run, and functions that combine them.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
@@ -9,7 +9,7 @@ import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 import type { AssistantMessage, FinishReason, Message, ModelUsage } from "./model.ts";
 import { functionSchema, ToolNameSchema } from "./option-schemas.ts";
 
-/** One turn of the model, and the results of the calls that it made, in their order. */
+/** One turn of the model, and the results of its calls in the order of the calls. */
 export interface AgentStep {
   readonly message: AssistantMessage;
   readonly results: readonly ToolResult[];
@@ -18,24 +18,24 @@ export interface AgentStep {
 }
 
 export interface StopState {
-  /** Those of this run; of a resumed one since it was resumed. */
+  /** Steps of this run; for a resumed run, the steps since it was resumed. */
   readonly steps: readonly AgentStep[];
-  /** Of the whole conversation's run, with what was before a pause. */
+  /** Number of steps including those before a pause. */
   readonly stepCount: number;
   readonly messages: readonly Message[];
-  /** Of all steps. */
+  /** Total of all steps. */
   readonly usage: ModelUsage;
 }
 
 /**
- * Called after each step in which the model made calls, when all of them have been answered. `true` ends the run, `false` lets it go on. The
- * run fails if a condition throws, returns anything else, or takes longer than 30 s: a limit that cannot be checked counts as reached.
+ * Called after each step in which the model made calls, when all of them have an answer. `true` ends the run; `false` continues it. The run
+ * fails if a condition throws, returns anything else, or takes longer than 30 s: a limit that cannot be checked counts as reached.
  */
 export type StopCondition = (state: StopState) => boolean | Promise<boolean>;
 
 /**
- * Returns the answer of a condition. Rejects with INTERNAL if it fails or does not answer true or false, and with the signal's reason as soon
- * as it aborts.
+ * Returns the answer of a condition. Rejects with INTERNAL if the condition fails or returns anything other than a boolean, and with the
+ * signal's reason as soon as the signal aborts.
  */
 export async function checkCondition(
   condition: StopCondition,
@@ -45,11 +45,11 @@ export async function checkCondition(
   const outcome = await runCallback(() => condition(state), { timeoutMs: GUARD_TIMEOUT_MS, signal });
   signal?.throwIfAborted();
   if ("answer" in outcome && typeof outcome.answer === "boolean") return outcome.answer;
-  const problem = "answer" in outcome ? `returned ${describeKind(outcome.answer)}` : outcome.failed;
+  const issue = "answer" in outcome ? `returned ${describeKind(outcome.answer)}` : outcome.failed;
   const cause = "answer" in outcome ? undefined : outcome.cause;
-  // What a nested condition reports says more.
+  // The error of a nested condition is more specific.
   if (Error.isError(cause) && cause instanceof ToolError) throw cause;
-  throw new ToolError("INTERNAL", `A stop condition ${problem}; it must return true or false`, { cause });
+  throw new ToolError("INTERNAL", `A stop condition ${issue}; it must return true or false`, { cause });
 }
 
 const lastResults = ({ steps }: StopState): readonly ToolResult[] => steps.at(-1)?.results ?? [];
@@ -67,7 +67,7 @@ export function whenCalled(toolName: string): StopCondition {
 }
 
 /**
- * Stops after a step in which this tool succeeded: for a tool that takes a conversation's final answer.
+ * Stops after a step in which this tool succeeded. Useful for a tool that receives the final answer of a conversation.
  * @throws {ToolError} PARAM_INVALID for a value that is not a tool name
  */
 export function whenSucceeded(toolName: string): StopCondition {
@@ -76,7 +76,7 @@ export function whenSucceeded(toolName: string): StopCondition {
 }
 
 /**
- * Stops after `count` steps in a row in each of which calls were made and all of them failed.
+ * Stops after `count` consecutive steps in which the model made calls and all of them failed.
  * @param count 1 or more
  * @throws {ToolError} PARAM_INVALID for another count
  */
@@ -88,7 +88,7 @@ export function afterFailedSteps(count: number): StopCondition {
 }
 
 /**
- * Stops when the model has written at least `count` tokens in all, as far as it reports them.
+ * Stops when the model has written at least `count` tokens in total, as far as it reports them.
  * @param count 1 or more
  * @throws {ToolError} PARAM_INVALID for another count
  */
@@ -98,7 +98,7 @@ export function afterOutputTokens(count: number): StopCondition {
 }
 
 /**
- * Stops when one of the conditions is true; the later ones are not called then.
+ * Stops when one of the conditions is true. Later conditions are then not called.
  * @throws {ToolError} PARAM_INVALID without conditions, and for a value that is not a function
  */
 export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
@@ -110,7 +110,7 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
 }
 
 /**
- * Stops when all of the conditions are true; after the first that is false, none is called.
+ * Stops when all of the conditions are true. Conditions after the first false one are not called.
  * @throws {ToolError} PARAM_INVALID without conditions, and for a value that is not a function
  */
 export function allOf(...conditions: readonly StopCondition[]): StopCondition {

@@ -1,10 +1,10 @@
-// Which of many tools a request may be about: BM25 over names, titles, descriptions and parameters, so that a model is shown a few and not
-// a thousand. Descriptions are their authors': how much of one counts is bounded.
+// Search over tools: ranks them with BM25 over names, titles, descriptions and parameters, so that a model is shown only a few of many.
+// Tool authors write the descriptions, so the amount of text that counts is limited.
 import MiniSearch from "minisearch";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { synonymsOf, toTerm, toWords } from "./search-terms.ts";
 
-/** What of a tool is looked at. */
+/** The indexed text of a tool. */
 interface ToolDocument {
   readonly id: number;
   readonly name: string;
@@ -13,29 +13,31 @@ interface ToolDocument {
   readonly parameters: string;
 }
 
-/** A name says most, and says it shortest. */
+/** A name is the shortest and most specific text, so it weighs most. */
 const BOOSTS = { name: 4, title: 3, description: 2, parameters: 1 } as const;
-/** Of each field of a tool so much counts: one that repeats itself at length is not the better for it. */
-const MAX_TEXT_UNITS = 1_000;
-/** Of all descriptions together, and of all parameters: 1,000 tools have 300 characters each. A text of words that are all different makes an
- * index a hundred times its size [m]. */
-const MAX_ALL_UNITS = 300_000;
-const MIN_TEXT_UNITS = 100;
-/** Words of a request: one that is longer has said what it wants before. */
+/** Indexed length of each field of a tool: repeating a word in a long description must not improve its rank. */
+const MAX_TEXT_LENGTH = 1_000;
+/**
+ * Indexed length of all descriptions together, and of all parameters: 1,000 tools have 300 characters each. A text of distinct words makes
+ * an index a hundred times its size (measured).
+ */
+const MAX_TOTAL_LENGTH = 300_000;
+const MIN_TEXT_LENGTH = 100;
+/** Number of words of a request that are searched. */
 const MAX_QUERY_WORDS = 32;
-const MAX_QUERY_UNITS = 8_000;
-/** Words that stand in no tool, and are taken for slips: each costs a walk through the index. */
-const MAX_SLIPS = 4;
+const MAX_QUERY_LENGTH = 8_000;
+/** Number of unknown words that are matched fuzzily as typing errors: each costs a walk through the index. */
+const MAX_FUZZY_TERMS = 4;
 const MAX_SCHEMA_NODES = 200;
 
-/** Names, titles and descriptions of the parameters, and the words that may be chosen from. */
-function textOfSchema(schema: JsonSchema, units: number): string {
+/** Returns the names, titles, descriptions and enum values of the parameters. */
+function textOfSchema(schema: JsonSchema, maxLength: number): string {
   const texts: string[] = [];
   const open: unknown[] = [schema];
   let length = 0;
   const add = (value: unknown): void => {
-    if (typeof value !== "string" || length > units) return;
-    texts.push(value.slice(0, units - length));
+    if (typeof value !== "string" || length > maxLength) return;
+    texts.push(value.slice(0, maxLength - length));
     length += value.length + 1;
   };
   for (let index = 0; index < open.length && index < MAX_SCHEMA_NODES; index += 1) {
@@ -68,33 +70,33 @@ function toDocument(
   id: number,
   { length }: readonly ToolDefinition[],
 ): ToolDocument {
-  const units = Math.max(MIN_TEXT_UNITS, Math.min(MAX_TEXT_UNITS, Math.floor(MAX_ALL_UNITS / length)));
+  const maxLength = Math.max(MIN_TEXT_LENGTH, Math.min(MAX_TEXT_LENGTH, Math.floor(MAX_TOTAL_LENGTH / length)));
   return {
     ...{ id, name },
     title: annotations?.title ?? "",
-    description: description.slice(0, units),
-    parameters: textOfSchema(inputSchema, units),
+    description: description.slice(0, maxLength),
+    parameters: textOfSchema(inputSchema, maxLength),
   };
 }
 
-/** Letters that may differ: two of a longer word, as where they have changed places. Of a short one it is another word. */
+/** Returns the edit distance of a fuzzy match: 2 for longer words, so that swapped letters match; none for short words. */
 function fuzzyOf(term: string): number | false {
   if (term.length < 4) return false;
   return term.length < 7 ? 1 : 2;
 }
 const isPrefix = (term: string): boolean => term.length >= 4;
-/** A word that is there counts more than one that only means the same, or looks like it. */
+/** An exact match counts more than a synonym, a prefix or a fuzzy match. */
 const WEIGHTS = { synonym: 0.5, prefix: 0.4, fuzzy: 0.25 } as const;
-/** Tools that are taken in at once, without another turn of the event loop: 1,000 take a tenth of a second. */
-const CHUNK = 10;
+/** Tools that are indexed in one turn of the event loop: 1,000 tools take a tenth of a second. */
+const BATCH_SIZE = 10;
 
-/** An index of some tools. It does not change. */
+/** A search index of a set of tools. Immutable. */
 export class ToolIndex {
   readonly #definitions: readonly ToolDefinition[];
   readonly #index: MiniSearch<ToolDocument>;
-  /** All terms in it. */
+  /** All indexed terms. */
   readonly #known = new Set<string>();
-  /** Resolves when all tools are in it. */
+  /** Resolves when all tools are indexed. */
   readonly ready: Promise<void>;
 
   constructor(definitions: readonly ToolDefinition[]) {
@@ -107,38 +109,38 @@ export class ToolIndex {
         if (term !== null) this.#known.add(term);
         return term;
       },
-      // Nothing is ever taken out of it.
+      // Documents are never removed.
       autoVacuum: false,
     });
-    this.ready = this.#index.addAllAsync(definitions.map(toDocument), { chunkSize: CHUNK });
+    this.ready = this.#index.addAllAsync(definitions.map(toDocument), { chunkSize: BATCH_SIZE });
   }
 
   get termCount(): number {
     return this.#known.size;
   }
 
-  /** Whether it is about these very definitions, in this order. */
-  isOf(definitions: readonly ToolDefinition[]): boolean {
+  /** Returns whether the index was built from these definition objects, in this order. */
+  isBuiltFrom(definitions: readonly ToolDefinition[]): boolean {
     const own = this.#definitions;
     return own.length === definitions.length && own.every((definition, index) => definition === definitions[index]);
   }
 
-  /** The best first, at most `limit` (1 or more) of them; those that have no word of the request are not among them. */
+  /** Returns at most `limit` (1 or more) matching tools, best first. Tools that share no word with the request are left out. */
   search(request: string, limit: number): readonly ToolDefinition[] {
-    const words = toWords(request.slice(0, MAX_QUERY_UNITS)).map(toTerm);
-    const said = new Set(words.filter((term) => term !== null).slice(0, MAX_QUERY_WORDS));
-    const terms = new Set([...said, ...[...said].flatMap(synonymsOf)]);
-    // What is there is meant.
-    const slips = new Set([...said].filter((term) => !this.#known.has(term)).slice(0, MAX_SLIPS));
+    const words = toWords(request.slice(0, MAX_QUERY_LENGTH)).map(toTerm);
+    const requested = new Set(words.filter((term) => term !== null).slice(0, MAX_QUERY_WORDS));
+    const terms = new Set([...requested, ...[...requested].flatMap(synonymsOf)]);
+    // A word that occurs in the index is not a typing error.
+    const fuzzyTerms = new Set([...requested].filter((term) => !this.#known.has(term)).slice(0, MAX_FUZZY_TERMS));
     const found = this.#index.search([...terms].join(" "), {
-      // They are terms already.
+      // The query consists of terms already.
       tokenize: (text) => text.split(" "),
       processTerm: (term) => term,
       boost: BOOSTS,
-      boostTerm: (term) => (said.has(term) ? 1 : WEIGHTS.synonym),
-      // What only means the same is looked for as it is.
-      prefix: (term) => said.has(term) && isPrefix(term),
-      fuzzy: (term) => slips.has(term) && fuzzyOf(term),
+      boostTerm: (term) => (requested.has(term) ? 1 : WEIGHTS.synonym),
+      // Synonyms are matched exactly.
+      prefix: (term) => requested.has(term) && isPrefix(term),
+      fuzzy: (term) => fuzzyTerms.has(term) && fuzzyOf(term),
       weights: WEIGHTS,
       combineWith: "OR",
     });
@@ -146,17 +148,17 @@ export class ToolIndex {
   }
 }
 
-/** Tool sets that are kept an index of, for tenants that are busy; and the terms of all of them, a kilobyte each. */
+/** Indexes that are cached, so that busy tenants share them; and the total of their terms, about 1 KB each. */
 const MAX_INDEXES = 32;
 const MAX_TERMS = 250_000;
 
-/** Indexes of tool sets, each kept until its set changes and others have been asked for since. */
+/** Caches search indexes of tool sets. An index is dropped when its set changes or others were used more recently. */
 export class ToolSearch {
   #indexes: ToolIndex[] = [];
 
-  /** The index of these definitions: the one made before, unless one of them is another object than then. */
+  /** Returns the index of these definitions, reusing the cached one if all definition objects are the same. */
   async indexOf(definitions: readonly ToolDefinition[]): Promise<ToolIndex> {
-    const index = this.#indexes.find((each) => each.isOf(definitions)) ?? new ToolIndex([...definitions]);
+    const index = this.#indexes.find((each) => each.isBuiltFrom(definitions)) ?? new ToolIndex([...definitions]);
     const newestFirst = [index, ...this.#indexes.filter((each) => each !== index)].slice(0, MAX_INDEXES);
     let terms = 0;
     this.#indexes = newestFirst.filter((each) => {

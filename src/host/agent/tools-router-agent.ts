@@ -1,4 +1,4 @@
-// ToolsRouterAgent: a request in, one tool chosen by a model and run, an answer out. Always one outcome.
+// ToolsRouterAgent: handles a request by letting a model choose one tool, running it, and returning exactly one outcome.
 
 import { type ToolErrorData, toToolError } from "../../sandbox/contract/errors.ts";
 import { deferFailure } from "../util/defer-failure.ts";
@@ -15,16 +15,15 @@ import {
 } from "./tools-router-options.ts";
 
 /**
- * Answers requests with one tool each: the model chooses it and its inputs, they are checked, it runs, the model puts the result into
- * words. For tasks that take several tools there is `AgentLoop`. Reusable, and worth reusing: it keeps the index of the tools that it
- * searches.
+ * Answers each request with one tool: the model chooses the tool and its inputs, the router checks and runs the call, and the model words
+ * the answer. For tasks that take several tools, use `AgentLoop`. Reuse an agent across requests: it keeps the search index of its tools.
  */
 export class ToolsRouterAgent {
   readonly #defaults: ToolsRouterOptions;
   readonly #search = new ToolSearch();
 
   /**
-   * @param options defaults of all requests
+   * @param options defaults for all requests
    * @throws {ToolError} PARAM_INVALID for an unknown option or a wrong value, naming its path
    */
   constructor(options: ToolsRouterOptions = {}) {
@@ -32,16 +31,17 @@ export class ToolsRouterAgent {
   }
 
   /**
-   * Handles one request. Resolves with its outcome, whatever model and tool do.
-   * Rejects with a ToolError, PARAM_INVALID, for options that are wrong.
+   * Handles one request. Resolves with its outcome, even if the model or the tool fails.
+   * Rejects with a ToolError (PARAM_INVALID) for invalid options.
    */
   async run(request: ToolsRequest, overrides: ToolsRouterOptions = {}): Promise<ToolsRouterOutcome> {
     return await deferFailure(() => this.#open(request, overrides, undefined).finish(undefined), hasFailed);
   }
 
   /**
-   * The same, told as it goes: the decision, the tool's output, the answer's text; the outcome last. It begins when the first event is
-   * asked for; a slow reader slows model and tool down. Never rejects: what `run` rejects with is an outcome (`failed`) here.
+   * Handles one request and yields events as it runs: the decision, the tool's output, the text of the answer, and the outcome last. The
+   * request starts when the first event is read. A slow reader slows down the model and the tool. The stream never rejects: an error that
+   * `run` rejects with becomes an outcome with the status `failed`.
    */
   stream(request: ToolsRequest, overrides: ToolsRouterOptions = {}): ToolsRouterStream {
     return createEventStream<ToolsRouterEvent>((events, stop) =>
@@ -49,7 +49,7 @@ export class ToolsRouterAgent {
         try {
           return { type: "outcome", ...(await this.#open(request, overrides, stop).finish(events)) };
         } catch (thrown) {
-          return { type: "outcome", ...refused(toToolError(thrown).toData("the agent")) };
+          return { type: "outcome", ...failedToStart(toToolError(thrown).toData("the agent")) };
         }
       }, hasFailed),
     );
@@ -65,7 +65,7 @@ export class ToolsRouterAgent {
 const hasFailed = ({ status }: Pick<ToolsRouterOutcome, "status">): boolean =>
   status === "failed" || status === "cancelled";
 
-const refused = (error: ToolErrorData): ToolsRouterOutcome => ({
+const failedToStart = (error: ToolErrorData): ToolsRouterOutcome => ({
   ...{ status: "failed", stage: "routing", error, text: fallbackText(undefined, "routing", error) },
   ...{ attempts: { routing: 0, tool: 0 }, usage: { inputTokens: 0, outputTokens: 0 } },
 });

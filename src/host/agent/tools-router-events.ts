@@ -1,4 +1,4 @@
-// What a routed request tells as it goes, and how it ended.
+// Events and outcomes of a ToolsRouterAgent request.
 import type { ToolErrorData } from "../../sandbox/contract/errors.ts";
 import type { Progress } from "../../sandbox/protocol/messages.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
@@ -9,22 +9,22 @@ import type { ModelUsage } from "./model.ts";
 import type { RoutingDecision } from "./routing-decision.ts";
 
 interface OutcomeBase {
-  /** For the user: the model's answer, or the fallback; it says nothing of how things work inside. */
+  /** Text for the user: the model's answer, or the fallback. It discloses no internals. */
   readonly text: string;
-  /** How often the model was asked to choose, and the tool was run. */
+  /** How often the model chose a tool, and how often a tool was run. */
   readonly attempts: { readonly routing: number; readonly tool: number };
-  /** Of all that the model was asked, as far as it has told. */
+  /** Total of all model requests, as far as the model reports it. */
   readonly usage: ModelUsage;
 }
 
-/** How a request ended. Errors are for developers; `text` is what a user may see. */
+/** How a request ended. Errors are for developers; show only `text` to a user. */
 export type ToolsRouterOutcome =
   | (OutcomeBase & {
       readonly status: "answered";
       readonly decision: RoutingDecision;
-      /** Its output is `null` for a tool that streamed and returned nothing: what it yielded was told as events. */
+      /** The `output` is `null` for a tool that streamed and returned nothing; its chunks were sent as events. */
       readonly result: Extract<ToolResult, { success: true }>;
-      /** Why the model did not put it into words. */
+      /** Why the model did not word the answer. */
       readonly error?: ToolErrorData;
     })
   /** No tool fits. */
@@ -40,14 +40,14 @@ export type ToolsRouterOutcome =
   | (OutcomeBase & { readonly status: "cancelled" });
 
 export type ToolsRouterEvent =
-  /** A search has chosen the tools that the model is shown; the best first. */
+  /** A search picked the tools that the model is shown, best match first. */
   | { readonly type: "candidates"; readonly total: number; readonly toolNames: readonly string[] }
   | { readonly type: "decision"; readonly decision: RoutingDecision; readonly attempt: number }
-  /** What came of the stage so far is void, and it is begun again after `delayMs`. */
+  /** The current stage failed. Discard its events; it starts again after `delayMs`. */
   | {
       readonly type: "retry";
       readonly stage: "routing" | "tool";
-      /** Of the retry, from 1. */
+      /** Number of the retry, from 1. */
       readonly attempt: number;
       readonly delayMs: number;
       /** For developers. */
@@ -56,13 +56,13 @@ export type ToolsRouterEvent =
   | { readonly type: "tool-start"; readonly callId: string; readonly toolName: string }
   | { readonly type: "tool-progress"; readonly callId: string; readonly progress: Progress }
   | { readonly type: "tool-log"; readonly callId: string; readonly entry: LogEntry }
-  /** What the tool has yielded. */
+  /** A value that the tool yielded. */
   | { readonly type: "tool-chunk"; readonly callId: string; readonly value: ToolValue }
   | { readonly type: "tool-result"; readonly result: ToolResult }
-  /** Of the answer. */
+  /** A piece of the answer's text. */
   | { readonly type: "text-delta"; readonly text: string }
-  /** The last one. */
+  /** Always the last event. */
   | ({ readonly type: "outcome" } & ToolsRouterOutcome);
 
-/** Never rejects; its last item is the outcome. To leave it early cancels the request, and waits until nothing of it runs. */
+/** Never rejects; its last item is the outcome. Leaving the iteration early cancels the request and waits until it has stopped. */
 export type ToolsRouterStream = EventStream<ToolsRouterEvent>;

@@ -1,4 +1,4 @@
-// Options of ToolsRouterAgent: parsed strictly when an agent is made and for each request, merged, and completed with the defaults.
+// Options of ToolsRouterAgent: parsed strictly for the agent and for each request, merged, and completed with the defaults.
 import * as z from "zod";
 import type { ToolError, ToolErrorData } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -12,54 +12,56 @@ import type { Message, Model } from "./model.ts";
 import type { ToolFilter } from "./offered-tools.ts";
 import { expected, functionSchema, SignalSchema, sharedFields } from "./option-schemas.ts";
 
-/** What a user wants: text, or a conversation that ends in what the user has said last. */
+/** A user's request: text, or a conversation whose last message is the user's. */
 export type ToolsRequest = string | readonly Message[];
 
-/** Where a request ended without its tool's result; `none`: no tool fits. */
+/** The stage at which a request ended without an answer by the model. `none` means that no tool fits. */
 export type FallbackStage = "routing" | "tool" | "answer" | "none";
 
-/** What the user is told where there is no answer of the model's. `error` is the operator's to read, not the user's. */
+/** The text for the user when the model gives no answer. `error` is for the operator; do not show it to the user. */
 export type Fallback = string | ((stage: FallbackStage, error: ToolErrorData | undefined) => string);
 
 /**
- * Options of an agent; each request may replace them. In a request, a field that is undefined means "not given": the agent's own stays in
- * force. Unknown fields and wrong types are rejected with PARAM_INVALID, when the agent is made and for each request.
+ * Options of an agent. Each request can override them. In a request, an undefined field keeps the agent's value. Unknown fields and wrong
+ * types are rejected with PARAM_INVALID, both in the constructor and for each request.
  */
 export interface ToolsRouterOptions {
   readonly model?: Model | undefined;
   readonly router?: AgentRouter | undefined;
-  /** A request's context is merged into the agent's, field by field. A request that names another tenant than its agent is rejected. */
+  /** Merged field by field with the agent's context. A request that names a tenant other than the agent's is rejected. */
   readonly context?: AgentContext | undefined;
   /**
-   * What is done with inputs that the tool would not take as they are: keys that its schema does not name are pruned unless stated
-   * otherwise, and the result's `amendments` tell of each. Before what is stated for the tool or the router.
+   * How to handle inputs that do not match the tool's schema. Takes precedence over the settings of the tool and of the router. The
+   * result's `amendments` list each change.
+   * @default { unknownKeys: "prune" }
    */
   readonly arguments?: ArgumentOptions | undefined;
-  /** Which tools there are to choose from; all of the tenant's unless stated. */
+  /** Tools to choose from. @default all tools of the tenant */
   readonly tools?: ToolFilter | undefined;
-  /** Tools that the model is shown, 1 to 200; where there are more, the best of a search by the request. 20 unless stated. */
+  /** Number of tools that the model is shown, 1 to 200. If there are more, a search picks the best matches. @default 20 */
   readonly maxTools?: number | undefined;
-  /** Told to the model beside the rules, when it chooses and when it answers. */
+  /** Instructions for the model, added to the agent's own for both the choice and the answer. */
   readonly instructions?: string | undefined;
-  /** How often the model may choose again, after a reply that cannot be used or inputs that are not valid: 0 to 10; 2 unless stated. */
+  /** How often the model may choose again after an unusable reply or invalid inputs, 0 to 10. @default 2 */
   readonly routingRetries?: number | undefined;
   /**
-   * How often a tool that failed is run again, where trying again can help: 0 to 10; 1 unless stated. Never one whose annotations say
-   * `destructiveHint: true` and not `idempotentHint: true`.
+   * How often a failed tool is run again if a retry can help, 0 to 10. A tool with `destructiveHint: true` and without
+   * `idempotentHint: true` is never run again.
+   * @default 1
    */
   readonly toolRetries?: number | undefined;
-  /** Before the n-th retry it waits n times as long, in ms, 0 to 60,000; 700 unless stated. */
+  /** Delay in ms before a retry, multiplied by the number of the retry, 0 to 60,000. @default 700 */
   readonly backoffMs?: number | undefined;
-  /** Whether `stream` tells what a tool yields as it comes; true unless stated. */
+  /** Whether `stream` yields the chunks of a streaming tool. @default true */
   readonly streamTools?: boolean | undefined;
-  /** Whether the model puts the result into words; true unless stated. Else `text` is empty, or the fallback. */
+  /** Whether the model words the answer. If false, `text` is empty or the fallback. @default true */
   readonly answer?: boolean | undefined;
-  /** Whether the provider is told the form of a decision as a JSON Schema; true unless stated. False for those that refuse one. */
+  /** Whether the request for a decision carries a JSON Schema. Set it to false for providers that reject one. @default true */
   readonly responseSchema?: boolean | undefined;
   readonly fallback?: Fallback | undefined;
-  /** Told of what went wrong besides tools, with its cause: for the operator's log. */
+  /** Receives errors of the model and of host functions, with their cause, for the operator's log. */
   readonly onError?: ((error: ToolError) => void) | undefined;
-  /** Ends the request: the model is left, and a tool that runs is killed. */
+  /** Cancels the request: the model's stream is closed and a running tool is killed. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -78,7 +80,7 @@ const OptionsSchema = strictObject({
   signal: SignalSchema.optional(),
 });
 
-/** A request's options, with nothing left to decide. */
+/** The options of one request, merged and with all defaults set. */
 export interface ToolsRouterSettings extends ToolsRouterOptions {
   readonly model: Model;
   readonly callRouter: CallRouter;
@@ -92,14 +94,14 @@ export interface ToolsRouterSettings extends ToolsRouterOptions {
   readonly responseSchema: boolean;
 }
 
-/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+/** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
 export function parseToolsRouterOptions(options: unknown): ToolsRouterOptions {
   const parsed = parseOptions(OptionsSchema, options, "options") as ToolsRouterOptions;
   if (parsed.context !== undefined) checkValues(parsed.context, "options.");
   return parsed;
 }
 
-/** Merges the options of one request into the agent's. @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+/** Merges the options of one request into the agent's. @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
 export function toSettings(own: ToolsRouterOptions, given: unknown): ToolsRouterSettings {
   const run = parseToolsRouterOptions(given);
   const merged = mergeDefined(own, run);

@@ -1,4 +1,4 @@
-// glovebox doctor: which layers hold on this machine, each shown by what it refuses; and what becomes of four bad tools.
+// glovebox doctor: checks which hardening layers hold on this machine by trying what each should prevent, and runs four hostile tools.
 import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import type { Probe, ProbeReport } from "../../sandbox/worker/probe.ts";
 import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
@@ -10,9 +10,9 @@ import { collectEvidence, type DoctorEvidence } from "./evidence.ts";
 export interface LayerFinding {
   readonly layer: Layer;
   readonly state: LayerState | "broken";
-  /** What was tried and what came of it; how to get the layer where it is missing. */
+  /** What was tried and with which result; for a missing layer, how to get it. */
   readonly evidence: string;
-  /** What the layer takes from a process that has been taken over. */
+  /** What the layer denies to a compromised process. */
   readonly stops: string;
 }
 
@@ -25,7 +25,7 @@ export interface ToolFinding {
 export interface Diagnosis {
   readonly layers: readonly LayerFinding[];
   readonly tools: readonly ToolFinding[];
-  /** Every layer that was said to hold does, and every bad tool was stopped. */
+  /** Whether every active layer holds and every hostile tool was stopped. */
   readonly ok: boolean;
 }
 
@@ -34,23 +34,26 @@ interface Finding {
   readonly evidence: string;
 }
 
-/** All of these were tried, and refused. */
-function refused(report: ProbeReport, probes: readonly Probe[], how = ""): Finding {
+/** Returns whether all of these actions were tried and denied. */
+function checkDenied(report: ProbeReport, probes: readonly Probe[], how = ""): Finding {
   const outcomes = probes.map((probe) => `${probe.replaceAll("-", " ")}: ${report[probe]?.evidence ?? "not tried"}`);
-  return { holds: probes.every((probe) => report[probe]?.refused === true), evidence: `${how}${outcomes.join(", ")}` };
+  return {
+    holds: probes.every((probe) => report[probe]?.refused === true),
+    evidence: `${how}${outcomes.join(", ")}`,
+  };
 }
 
 const WITHOUT_NODE = "with Node's permission model left out, ";
 
-/** How each layer is shown to hold. */
+/** The check of each layer. */
 const CHECKS: { readonly [Name in Layer]: (evidence: DoctorEvidence) => Finding } = {
   "permission-model": ({ inside }) =>
-    refused(inside, ["read-file", "write-file", "connect", "start-program", "start-thread"]),
-  "no-native-modules": ({ inside }) => refused(inside, ["load-ffi", "load-sqlite"]),
+    checkDenied(inside, ["read-file", "write-file", "connect", "start-program", "start-thread"]),
+  "no-native-modules": ({ inside }) => checkDenied(inside, ["load-ffi", "load-sqlite"]),
   "v8-flags": ({ v8Flags }) => ({ holds: v8Flags.length > 0, evidence: `started with ${v8Flags.join(" ")}` }),
   "empty-environment": ({ inside }) => {
     const names = inside["read-environment"]?.evidence ?? "";
-    // PWD is bubblewrap's own doing: the folder of Glovebox's own files, which a worker knows anyway.
+    // bubblewrap sets PWD to the folder of Glovebox's own files, which a worker process knows anyway.
     const holds = names.split(" ").every((name) => ["LIBC", "TZ", "PWD"].includes(name));
     return { holds, evidence: `all there is: ${names}` };
   },
@@ -62,7 +65,7 @@ const CHECKS: { readonly [Name in Layer]: (evidence: DoctorEvidence) => Finding 
     return { holds, evidence: limits.join(", ") };
   },
   user: ({ inside, insideWithoutNode }) => {
-    const { holds, evidence } = refused(insideWithoutNode, ["become-root", "signal-host"]);
+    const { holds, evidence } = checkDenied(insideWithoutNode, ["become-root", "signal-host"]);
     return { holds, evidence: `${inside["who-am-i"]?.evidence}; ${evidence}` };
   },
   "no-new-privileges": ({ outside }) => {
@@ -74,16 +77,16 @@ const CHECKS: { readonly [Name in Layer]: (evidence: DoctorEvidence) => Finding 
     evidence: `a host was killed while its worker was stopped: the worker ${diedWithHost ? "died too" : "lived on"}`,
   }),
   namespaces: ({ outside, insideWithoutNode }) => {
-    const { holds, evidence } = refused(insideWithoutNode, ["connect", "signal-host"], WITHOUT_NODE);
+    const { holds, evidence } = checkDenied(insideWithoutNode, ["connect", "signal-host"], WITHOUT_NODE);
     return { holds, evidence: `${evidence}; its own: ${outside.ownNamespaces.join(", ")}` };
   },
   "lean-root": ({ insideWithoutNode }) => {
-    const { holds, evidence } = refused(insideWithoutNode, ["read-file", "start-program"], WITHOUT_NODE);
+    const { holds, evidence } = checkDenied(insideWithoutNode, ["read-file", "start-program"], WITHOUT_NODE);
     return { holds, evidence: `${evidence}; its whole root: ${insideWithoutNode["list-root"]?.evidence}` };
   },
   seccomp: ({ outside, insideWithoutNode }) => {
     const mode = outside.status.get("Seccomp");
-    const { holds, evidence } = refused(insideWithoutNode, ["connect"], WITHOUT_NODE);
+    const { holds, evidence } = checkDenied(insideWithoutNode, ["connect"], WITHOUT_NODE);
     return { holds: holds && mode === "2", evidence: `the kernel says Seccomp: ${mode ?? "nothing"}; ${evidence}` };
   },
 };
@@ -96,15 +99,15 @@ function toLayerFinding(layer: Layer, state: LayerState, evidence: DoctorEvidenc
   return { layer, state: finding.holds ? "holds" : "broken", stops, evidence: finding.evidence };
 }
 
-interface BadTool {
+interface HostileTool {
   readonly attack: string;
   readonly source: string;
   readonly codes: readonly string[];
-  /** Wall time; a second unless stated. */
+  /** Wall time limit in ms. @default 1,000 */
   readonly timeoutMs?: number;
 }
 
-const BAD_TOOLS: readonly BadTool[] = [
+const HOSTILE_TOOLS: readonly HostileTool[] = [
   { attack: "an endless loop", source: "export default () => { for (;;); }", codes: ["TOOL_TIMEOUT"] },
   {
     attack: "a builtin that nothing interrupts",
@@ -126,7 +129,10 @@ const BAD_TOOLS: readonly BadTool[] = [
 ];
 const TIMEOUT_MS = 1_000;
 
-async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOUT_MS }: BadTool): Promise<ToolFinding> {
+async function runHostileTool(
+  box: Glovebox,
+  { attack, source, codes, timeoutMs = TIMEOUT_MS }: HostileTool,
+): Promise<ToolFinding> {
   const { name } = await box.addTool({ source }, { scope: "global" });
   const began = performance.now();
   const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: `bad: ${attack}`, timeoutMs });
@@ -138,40 +144,40 @@ async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOU
   return { attack, ok: codes.includes(code) && good.success, evidence };
 }
 
-async function tryBadTools(signal: AbortSignal): Promise<readonly ToolFinding[]> {
+async function runHostileTools(signal: AbortSignal): Promise<readonly ToolFinding[]> {
   const limits = { memoryMiB: 64, timeoutMs: 10_000, cpuMs: 10_000 };
   await using box = await createGlovebox({ cache: false, shutdown: false, tenancy: "multi", limits });
   signal.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
   await box.addTool({ name: "good", source: "export default () => 1" }, { scope: "global" });
   const findings: ToolFinding[] = [];
-  for (const tool of BAD_TOOLS) {
+  for (const tool of HOSTILE_TOOLS) {
     signal.throwIfAborted();
-    findings.push(await strike(box, tool));
+    findings.push(await runHostileTool(box, tool));
   }
   return findings;
 }
 
 /**
- * Examines this machine, in some 5 seconds.
+ * Examines this machine. Takes about 5 seconds.
  * @param options.signal ends the examination early
- * @throws {ToolError} INTERNAL when no process can be started at all; the signal's reason after an abort
+ * @throws {ToolError} INTERNAL if no worker process can be started; the signal's reason after an abort
  */
 export async function diagnose(options: { readonly signal?: AbortSignal } = {}): Promise<Diagnosis> {
   const { signal = new AbortController().signal } = options;
   const { probePath } = await loadSandboxArtifacts();
-  const { report } = await holdingLayers();
+  const { report } = await findActiveLayers();
   signal.throwIfAborted();
   const without = LAYER_NAMES.filter((layer) => report[layer] === "missing");
   const hardening = { require: [], without, jitless: false };
   using launcher = await Launcher.create({ script: probePath, hardening, isolatesPerProcess: 1 });
   const evidence = await collectEvidence(launcher, { probePath, without, signal });
   const layers = LAYER_NAMES.map((layer) => toLayerFinding(layer, report[layer], evidence));
-  const tools = await tryBadTools(signal);
+  const tools = await runHostileTools(signal);
   return { layers, tools, ok: layers.every(({ state }) => state !== "broken") && tools.every(({ ok }) => ok) };
 }
 
-/** A box finds out by starting a real worker. */
-async function holdingLayers(): Promise<{ readonly report: Glovebox["hardening"] }> {
+/** Returns the active layers, which a Glovebox determines by starting a worker process. */
+async function findActiveLayers(): Promise<{ readonly report: Glovebox["hardening"] }> {
   await using box = await createGlovebox({ cache: false, shutdown: false, workers: { spares: 0 } });
   return { report: box.hardening };
 }

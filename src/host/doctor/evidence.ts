@@ -1,4 +1,4 @@
-// What a process in a worker's place really cannot do: seen from inside (the probe tries) and from outside (the kernel tells).
+// Collects what a process in place of a worker cannot do: a probe reports from the inside, /proc from the outside.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
@@ -12,32 +12,32 @@ import type { Launcher } from "../workers/hardening/launcher.ts";
 import type { Layer } from "../workers/hardening/layers.ts";
 import { innermostProcess } from "../workers/health/process-meter.ts";
 
-/** How the kernel describes a process. */
+/** The kernel's view of a process. */
 export interface OutsideView {
   /** Fields of /proc/PID/status. */
   readonly status: ReadonlyMap<string, string>;
-  /** Soft limits of /proc/PID/limits, by the kernel's name for them. */
+  /** Soft limits of /proc/PID/limits, by the kernel's names. */
   readonly limits: ReadonlyMap<string, string>;
-  /** Namespaces that are not the host's own. */
+  /** Namespaces that differ from the host's. */
   readonly ownNamespaces: readonly string[];
 }
 
 export interface DoctorEvidence {
   readonly inside: ProbeReport;
-  /** The same with Node's permission model left out, as if it had been broken: what the operating system refuses by itself. */
+  /** The same without Node's permission model, as if it had been bypassed: what the operating system alone denies. */
   readonly insideWithoutNode: ProbeReport;
   readonly outside: OutsideView;
-  /** Whether a process that had been stopped by a signal died with its host. */
+  /** Whether a process stopped by SIGSTOP died together with its host. */
   readonly diedWithHost: boolean;
   readonly v8Flags: readonly string[];
 }
 
 const PROBE_MS = 20_000;
-const MAX_REPORT_UNITS = 64 * 1024;
+const MAX_REPORT_LENGTH = 64 * 1024;
 const NAMESPACES = ["ipc", "mnt", "net", "pid", "user", "uts"];
 const DEATH_MS = 2_000;
 
-function readOr(path: string): string {
+function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
@@ -53,9 +53,9 @@ function namespaceOf(pid: number | "self", name: string): string {
   }
 }
 
-function viewFromOutside(pid: number): OutsideView {
-  const status = readOr(`/proc/${pid}/status`).split("\n");
-  const limits = readOr(`/proc/${pid}/limits`).split("\n").slice(1);
+function readOutsideView(pid: number): OutsideView {
+  const status = readOrEmpty(`/proc/${pid}/status`).split("\n");
+  const limits = readOrEmpty(`/proc/${pid}/limits`).split("\n").slice(1);
   return {
     status: new Map(status.map((line) => [line.split(":")[0] ?? "", line.split(":")[1]?.trim() ?? ""])),
     limits: new Map(limits.map((line) => [line.slice(0, 26).trim(), line.slice(26, 47).trim()])),
@@ -63,27 +63,27 @@ function viewFromOutside(pid: number): OutsideView {
   };
 }
 
-interface Probed {
+interface ProbeResult {
   readonly report: ProbeReport;
   readonly outside: OutsideView;
 }
 
-/** What an examination needs besides its launcher. */
+/** Options of an examination. */
 export interface EvidenceOptions {
   readonly probePath: string;
   /** Layers that this machine does not have. */
   readonly without: readonly Layer[];
-  /** Ends the examination: its processes are killed. */
+  /** Ends the examination and kills its processes. */
   readonly signal: AbortSignal;
 }
 
-/** @throws {Error} when the probe does not answer with a report; the signal's reason after an abort */
+/** @throws {Error} if the probe sends no valid report; the signal's reason after an abort */
 async function runProbe(
   launcher: Launcher,
   { probePath: script, signal }: EvidenceOptions,
   targets: ProbeTargets,
   permission: boolean,
-): Promise<Probed> {
+): Promise<ProbeResult> {
   signal.throwIfAborted();
   const connected = Promise.withResolvers<Socket | undefined>();
   const ended = Promise.withResolvers<void>();
@@ -105,14 +105,14 @@ async function runProbe(
     let text = "";
     for await (const chunk of ((await connected.promise) ?? []) as AsyncIterable<Buffer>) {
       text += chunk.toString();
-      if (text.includes("\n") || text.length > MAX_REPORT_UNITS) break;
+      if (text.includes("\n") || text.length > MAX_REPORT_LENGTH) break;
     }
     if (text === "") {
       await ended.promise;
       signal.throwIfAborted();
-      throw new Error(`The probe said nothing: ${launched.ending?.diagnostics}`);
+      throw new Error(`The probe sent no report: ${launched.ending?.diagnostics}`);
     }
-    const outside = viewFromOutside(innermostProcess(launched.connection?.pid ?? 0));
+    const outside = readOutsideView(innermostProcess(launched.connection?.pid ?? 0));
     return { report: ProbeReportSchema.parse(JSON.parse(text)), outside };
   } finally {
     clearTimeout(timer);
@@ -121,9 +121,9 @@ async function runProbe(
   }
 }
 
-/** A zombie is dead: it only waits to be counted. */
+/** Returns whether a process is alive. A zombie has died and only waits to be reaped. */
 function isAlive(pid: number): boolean {
-  const stat = readOr(`/proc/${pid}/stat`);
+  const stat = readOrEmpty(`/proc/${pid}/stat`);
   return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
 }
 
@@ -131,13 +131,13 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It is gone already.
+    // The process has already ended.
   }
 }
 
 const ORPHAN = fileURLToPath(new URL(`./orphan${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 
-/** A host of its own is started, and killed while its worker is stopped by a signal. */
+/** Starts a separate host and kills it while its worker process is stopped. Returns whether the worker process dies too. */
 async function diesWithHost(
   { without, signal }: EvidenceOptions,
   targets: ProbeTargets,
@@ -163,7 +163,7 @@ async function diesWithHost(
   return false;
 }
 
-/** Puts up something to be read, written, connected to and signalled, and lets a probe fail at it. */
+/** Provides a file, a port and a process as targets, and runs the probe, whose attempts to reach them should fail. */
 export async function collectEvidence(launcher: Launcher, options: EvidenceOptions): Promise<DoctorEvidence> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-doctor-"));
   const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");

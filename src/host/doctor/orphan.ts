@@ -1,5 +1,5 @@
-// A host that is about to die: starts a worker's process, by itself or through a spawner, stops it by a signal, tells its number and
-// waits for its own end. Run by the doctor, to see whether the process outlives it.
+// The host process that the doctor kills: starts a worker process, directly or through a spawner, stops it by SIGSTOP, prints its PID, and
+// waits to be killed. The doctor then checks whether the worker process outlives it.
 import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { Launcher } from "../workers/hardening/launcher.ts";
 import { innermostProcess } from "../workers/health/process-meter.ts";

@@ -1,12 +1,12 @@
-// What a client has asked for that outlives one isolate: domains switched on, breakpoints, settings. Each call has an isolate of its own,
-// and the next one is told what the last one was.
+// State that a DevTools client sets and expects to persist: enabled domains, breakpoints, settings. Each call has its own isolate, so the
+// state is sent again to every new isolate.
 import type { DevToolsMessage } from "./devtools-message.ts";
 
-/** More than a person sets. */
+/** Limit of stored entries, far more than a person sets. */
 const MAX_ENTRIES = 1_000;
-/** Of one request's parameters as JSON. A larger one is passed on, but the next isolate is not told of it. */
+/** Longest parameters of a stored request, as JSON. A larger request is passed on, but not stored for the next isolate. */
 const MAX_PARAMS_LENGTH = 64 * 1024;
-/** Of those the last one counts. */
+/** Requests of which only the last one counts. */
 const SETTINGS: ReadonlySet<string> = new Set([
   "Debugger.setAsyncCallStackDepth",
   "Debugger.setBlackboxPatterns",
@@ -28,18 +28,18 @@ export interface InspectorCommand {
 }
 
 export class ClientState {
-  /** In the order in which they came: a domain is switched on before its breakpoints are set. */
+  /** Requests in order of arrival: a domain must be enabled before its breakpoints are set. */
   readonly #commands = new Map<string, InspectorCommand>();
-  /** Of a request that sets a breakpoint, by the request's id: the breakpoint's own is in the answer. */
-  readonly #setting = new Map<number, string>();
+  /** Keys of open requests that set a breakpoint, by request id. The response contains the breakpoint's id. */
+  readonly #pendingBreakpoints = new Map<number, string>();
   readonly #breakpoints = new Map<string, string>();
 
-  /** All that a new isolate is to be told. */
+  /** The requests to send to a new isolate. */
   get commands(): readonly InspectorCommand[] {
     return [...this.#commands.values()];
   }
 
-  sent({ id, method, params }: DevToolsMessage): void {
+  onRequest({ id, method, params }: DevToolsMessage): void {
     if (method === undefined) return;
     const paramsJson = JSON.stringify(params) ?? "";
     if (paramsJson.length > MAX_PARAMS_LENGTH) return;
@@ -50,17 +50,17 @@ export class ClientState {
     else if (BREAKPOINTS.has(method)) {
       const key = `${method} ${paramsJson}`;
       this.#keep(key, { method, params });
-      if (id !== undefined && this.#setting.size < MAX_ENTRIES) this.#setting.set(id, key);
+      if (id !== undefined && this.#pendingBreakpoints.size < MAX_ENTRIES) this.#pendingBreakpoints.set(id, key);
     }
   }
 
-  answered({ id, result }: DevToolsMessage): void {
-    const key = id === undefined ? undefined : this.#setting.get(id);
+  onResponse({ id, result }: DevToolsMessage): void {
+    const key = id === undefined ? undefined : this.#pendingBreakpoints.get(id);
     if (id === undefined || key === undefined) return;
-    this.#setting.delete(id);
+    this.#pendingBreakpoints.delete(id);
     const breakpointId = result?.breakpointId;
     if (typeof breakpointId === "string") this.#breakpoints.set(breakpointId, key);
-    // It was refused, and would be again.
+    // The request failed, and would fail again.
     else this.#commands.delete(key);
   }
 

@@ -1,8 +1,8 @@
-// Messages of the DevTools protocol, as far as they are read on their way: untrusted text from a client or a worker process.
+// Parses the fields of DevTools protocol messages that the host reads: untrusted text from a client or a worker process.
 import * as z from "zod";
 import { depthOf } from "../json/parse-json.ts";
 
-/** V8's own parser of this protocol accepts no more. Deeper values would overflow the stack when they are serialized again. */
+/** The limit of V8's own parser for this protocol. Deeper values would overflow the stack when they are serialized again. */
 const MAX_DEPTH = 300;
 
 const MessageSchema = z.looseObject({
@@ -13,7 +13,7 @@ const MessageSchema = z.looseObject({
 });
 export type DevToolsMessage = z.infer<typeof MessageSchema>;
 
-/** Returns undefined for text that is no message of the protocol. Never throws. */
+/** Returns undefined for text that is not a protocol message. Never throws. */
 export function parseMessage(text: string): DevToolsMessage | undefined {
   try {
     if (depthOf(text, MAX_DEPTH) > MAX_DEPTH) return undefined;

@@ -1,4 +1,4 @@
-// Between one DevTools client and the isolates of one call after the other: to the client they are one target that is loaded anew.
+// Connects a DevTools client to the isolates of successive calls. The client sees a single target that is reloaded for each call.
 import { firstOwnLine } from "../../bundler/compile/source-map.ts";
 import { PRELUDE_SCRIPT_NAME, TOOL_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
 import type { LogEntry } from "../observability/call-log.ts";
@@ -7,25 +7,25 @@ import { ClientState, type InspectorCommand } from "./client-state.ts";
 import { type DevToolsMessage, parseMessage } from "./devtools-message.ts";
 import { OpenRequests } from "./open-requests.ts";
 
-/** Where what an isolate says goes to. */
+/** Receives messages for the DevTools client. */
 export interface InspectorClient {
   send(text: string): void;
 }
 
-/** Requests of our own have ids from here on: a client counts from one. */
-const FIRST_OWN_ID = 0x4000_0000;
-/** The prelude and its chunks are nobody's to step into: a pause there could hold the worker itself. */
-const OWN_SCRIPTS = `^${PRELUDE_SCRIPT_NAME.replaceAll(".", "\\.")}`;
-/** As isolated-vm names it. */
+/** First id of the hub's own requests. Clients count from one. */
+const FIRST_HUB_ID = 0x4000_0000;
+/** Scripts of the guest platform, which must not be debugged: a pause in them could block the worker process. */
+const PLATFORM_SCRIPTS = `^${PRELUDE_SCRIPT_NAME.replaceAll(".", "\\.")}`;
+/** The name that isolated-vm gives to a tool's context. */
 const TOOL_CONTEXT = "<isolated-vm>";
-/** The protocol's code for an error of the server. */
+/** The protocol's code for a server error. */
 const SERVER_ERROR = -32_000;
 const NO_ISOLATE = { code: SERVER_ERROR, message: "The isolate has ended" };
 const NOT_ACCEPTED = { code: SERVER_ERROR, message: "Too many open requests, or one with this id is open" };
 const CONSOLE_TYPES = { debug: "debug", info: "log", warn: "warning", error: "error" } as const;
 
 export interface InspectorHubOptions {
-  /** Each call waits for a client, and stops at the first line of the tool. */
+  /** Each call waits for a client, and pauses at the first line of the tool. */
   readonly breakAtStart: boolean;
 }
 
@@ -34,14 +34,14 @@ export class InspectorHub implements Inspector {
   #client: InspectorClient | undefined;
   #state = new ClientState();
   #isolate: InspectedIsolate | undefined;
-  #hasGone = false;
-  /** The client has said that nothing need wait for it any longer. */
+  #hasStarted = false;
+  /** Whether the client has sent `Runtime.runIfWaitingForDebugger`. */
   #isClientReady = false;
   #sourceMap = "";
-  /** Messages of the client for the next isolate; each is an open request. */
-  #waiting: string[] = [];
+  /** Messages of the client for the next isolate. Each is an open request. */
+  #queue: string[] = [];
   readonly #open = new OpenRequests();
-  #lastOwnId = FIRST_OWN_ID;
+  #lastHubId = FIRST_HUB_ID;
   #contextId = 1;
   #startBreakpoint: { readonly requestId: number; breakpointId?: string } | undefined;
 
@@ -53,15 +53,15 @@ export class InspectorHub implements Inspector {
     return this.#client !== undefined;
   }
 
-  /** Of the bundle that the next calls run. */
+  /** Sets the source map of the bundle that the next calls run. */
   setSourceMap(sourceMapJson: string): void {
     this.#sourceMap = sourceMapJson;
   }
 
-  /** A line of the tool's log, for the client's console. */
+  /** Sends an entry of the tool's log to the client's console. */
   log({ level, message, data }: LogEntry): void {
     const values = data === undefined ? [message] : [message, JSON.stringify(data)];
-    this.#tellClient("Runtime.consoleAPICalled", {
+    this.#notifyClient("Runtime.consoleAPICalled", {
       type: CONSOLE_TYPES[level],
       args: values.map((value) => ({ type: "string", value })),
       executionContextId: this.#contextId,
@@ -75,43 +75,43 @@ export class InspectorHub implements Inspector {
     this.#isClientReady = false;
   }
 
-  /** What it has set is forgotten, and what stands at a breakpoint of its goes on. */
+  /** Removes a client and its settings. A tool that is paused at a breakpoint continues. */
   detach(client: InspectorClient): void {
     if (this.#client !== client) return;
     this.#client = undefined;
-    this.#waiting = [];
+    this.#queue = [];
     this.#open.clear();
-    this.#ask({ method: "Debugger.disable" });
-    this.#ask({ method: "Runtime.disable" });
-    if (this.#hasGone) this.#isolate?.hold(false);
+    this.#sendRequest({ method: "Debugger.disable" });
+    this.#sendRequest({ method: "Runtime.disable" });
+    if (this.#hasStarted) this.#isolate?.hold(false);
   }
 
-  /** Takes a message of the client. Text that is no request of the protocol is dropped; a request past the bounds is answered with an error. */
+  /** Processes a message of the client. Text that is not a request is dropped; a request beyond the limits is answered with an error. */
   receive(text: string): void {
     const message = parseMessage(text);
-    if (message?.id === undefined || message.id < 0 || message.id >= FIRST_OWN_ID) return;
+    if (message?.id === undefined || message.id < 0 || message.id >= FIRST_HUB_ID) return;
     if (!this.#open.add(message.id, text.length)) {
       this.#client?.send(JSON.stringify({ id: message.id, error: NOT_ACCEPTED }));
       return;
     }
     if (message.method === "Runtime.runIfWaitingForDebugger") this.#isClientReady = true;
     if (this.#isolate === undefined) {
-      this.#waiting.push(text);
+      this.#queue.push(text);
       return;
     }
-    this.#pass(message, text);
-    this.#goWhenReady();
+    this.#forward(message, text);
+    this.#startWhenReady();
   }
 
-  #pass(message: DevToolsMessage, text: string): void {
-    this.#state.sent(message);
+  #forward(message: DevToolsMessage, text: string): void {
+    this.#state.onRequest(message);
     const { method, params = {} } = message;
-    if (method === "Debugger.setBlackboxPatterns") this.#sendWith(message, withOwnScripts(params));
+    if (method === "Debugger.setBlackboxPatterns") this.#sendWith(message, withPlatformScripts(params));
     else if (method === "Runtime.evaluate" && params.contextId === undefined && params.uniqueContextId === undefined) {
-      // Without a context the one there is, is meant.
+      // A request without a context refers to the tool's context.
       this.#sendWith(message, { ...params, contextId: this.#contextId });
     } else this.#isolate?.send(text);
-    if (method === "Debugger.enable") this.#hideOwnScripts();
+    if (method === "Debugger.enable") this.#hidePlatformScripts();
   }
 
   #sendWith(message: DevToolsMessage, params: object): void {
@@ -120,38 +120,38 @@ export class InspectorHub implements Inspector {
 
   onOpened(isolate: InspectedIsolate): void {
     this.#isolate = isolate;
-    this.#hasGone = false;
+    this.#hasStarted = false;
     this.#startBreakpoint = undefined;
     isolate.hold(true);
     if (this.#client !== undefined) {
       if (this.#state.commands.length > 0) this.#reload();
-      for (const text of this.#waiting.splice(0)) {
+      for (const text of this.#queue.splice(0)) {
         const message = parseMessage(text);
-        if (message !== undefined) this.#pass(message, text);
+        if (message !== undefined) this.#forward(message, text);
       }
     }
-    this.#goWhenReady();
+    this.#startWhenReady();
   }
 
-  /** To the client the target was loaded anew; to the new one all is said that the old one was told. */
+  /** Reports a reload to the client, and sends the client's state to the new isolate. */
   #reload(): void {
-    this.#tellClient("Runtime.executionContextsCleared", {});
+    this.#notifyClient("Runtime.executionContextsCleared", {});
     for (const { method, params } of this.#state.commands) {
       const isPatterns = method === "Debugger.setBlackboxPatterns";
-      this.#ask({ method, params: isPatterns ? withOwnScripts(params) : params });
-      if (method === "Debugger.enable") this.#hideOwnScripts();
+      this.#sendRequest({ method, params: isPatterns ? withPlatformScripts(params) : params });
+      if (method === "Debugger.enable") this.#hidePlatformScripts();
     }
   }
 
-  #hideOwnScripts(): void {
+  #hidePlatformScripts(): void {
     const known = this.#state.commands.find(({ method }) => method === "Debugger.setBlackboxPatterns");
-    this.#ask({ method: "Debugger.setBlackboxPatterns", params: withOwnScripts(known?.params) });
+    this.#sendRequest({ method: "Debugger.setBlackboxPatterns", params: withPlatformScripts(known?.params) });
   }
 
-  #goWhenReady(): void {
+  #startWhenReady(): void {
     const { breakAtStart } = this.#options;
-    if (this.#isolate === undefined || this.#hasGone || (breakAtStart && !this.#isClientReady)) return;
-    this.#hasGone = true;
+    if (this.#isolate === undefined || this.#hasStarted || (breakAtStart && !this.#isClientReady)) return;
+    this.#hasStarted = true;
     if (breakAtStart) this.#breakAtStart();
     this.#isolate.hold(false);
     this.#isolate.go();
@@ -161,68 +161,71 @@ export class InspectorHub implements Inspector {
     const lineNumber = firstOwnLine(this.#sourceMap);
     if (lineNumber === undefined) return;
     const params = { url: TOOL_SCRIPT_NAME, lineNumber, columnNumber: 0 };
-    this.#startBreakpoint = { requestId: this.#ask({ method: "Debugger.setBreakpointByUrl", params }) };
+    this.#startBreakpoint = { requestId: this.#sendRequest({ method: "Debugger.setBreakpointByUrl", params }) };
   }
 
-  /** A request of our own; its answer is not for the client. */
-  #ask({ method, params = {} }: InspectorCommand): number {
-    this.#lastOwnId = this.#lastOwnId >= 0x7fff_fff0 ? FIRST_OWN_ID : this.#lastOwnId + 1;
-    this.#isolate?.send(JSON.stringify({ id: this.#lastOwnId, method, params }));
-    return this.#lastOwnId;
+  /** Sends a request of the hub, whose response is not passed to the client. */
+  #sendRequest({ method, params = {} }: InspectorCommand): number {
+    this.#lastHubId = this.#lastHubId >= 0x7fff_fff0 ? FIRST_HUB_ID : this.#lastHubId + 1;
+    this.#isolate?.send(JSON.stringify({ id: this.#lastHubId, method, params }));
+    return this.#lastHubId;
   }
 
   onMessage(isolate: InspectedIsolate, text: string): void {
     if (isolate !== this.#isolate) return;
     const message = parseMessage(text);
     if (message === undefined) return;
-    if (message.id !== undefined) this.#answered(message, text);
-    else this.#notified(message, text);
+    if (message.id !== undefined) this.#onResponse(message, text);
+    else this.#onNotification(message, text);
   }
 
-  #answered(message: DevToolsMessage, text: string): void {
+  #onResponse(message: DevToolsMessage, text: string): void {
     const { id = 0, result } = message;
-    if (id >= FIRST_OWN_ID) {
+    if (id >= FIRST_HUB_ID) {
       const breakpointId = result?.breakpointId;
       if (this.#startBreakpoint?.requestId === id && typeof breakpointId === "string") {
         this.#startBreakpoint.breakpointId = breakpointId;
       }
       return;
     }
-    this.#state.answered(message);
+    this.#state.onResponse(message);
     if (this.#open.delete(id)) this.#client?.send(text);
   }
 
-  #notified(message: DevToolsMessage, text: string): void {
+  #onNotification(message: DevToolsMessage, text: string): void {
     const { method, params = {} } = message;
     if (method === "Debugger.paused") {
       this.#isolate?.hold(true);
       this.#removeStartBreakpoint();
     } else if (method === "Debugger.resumed") this.#isolate?.hold(false);
     else if (method === "Runtime.executionContextCreated") {
-      this.#contextCreated(params.context);
+      this.#onContextCreated(params.context);
       return;
     } else if (method === "Debugger.scriptParsed" || method === "Debugger.scriptFailedToParse") {
-      // Dynamic code names itself and its map as it likes: DevTools would request whatever address stands there.
+      // Dynamic code can set its own name and source map URL, and DevTools would request that URL.
       const isTool = params.url === TOOL_SCRIPT_NAME && params.hasSourceURL !== true;
-      this.#tellClient(method, { ...params, sourceMapURL: isTool ? toSourceMapUrl(this.#sourceMap) : "" });
+      this.#notifyClient(method, { ...params, sourceMapURL: isTool ? toSourceMapUrl(this.#sourceMap) : "" });
       return;
     }
     this.#client?.send(text);
   }
 
-  /** isolated-vm has a context of its own beside the tool's, of which nobody need hear. */
-  #contextCreated(context: unknown): void {
+  /** Reports the tool's context to the client. isolated-vm's own context is hidden. */
+  #onContextCreated(context: unknown): void {
     const { id, name } = (context ?? {}) as { readonly id?: unknown; readonly name?: unknown };
     if (typeof id !== "number" || name !== TOOL_CONTEXT) return;
     this.#contextId = id;
     const auxData = { isDefault: true };
-    this.#tellClient("Runtime.executionContextCreated", { context: { ...(context as object), name: "tool", auxData } });
+    this.#notifyClient("Runtime.executionContextCreated", {
+      context: { ...(context as object), name: "tool", auxData },
+    });
   }
 
   #removeStartBreakpoint(): void {
     const breakpointId = this.#startBreakpoint?.breakpointId;
     this.#startBreakpoint = undefined;
-    if (breakpointId !== undefined) this.#ask({ method: "Debugger.removeBreakpoint", params: { breakpointId } });
+    if (breakpointId !== undefined)
+      this.#sendRequest({ method: "Debugger.removeBreakpoint", params: { breakpointId } });
   }
 
   onClosed(isolate: InspectedIsolate): void {
@@ -232,17 +235,17 @@ export class InspectorHub implements Inspector {
     this.#open.clear();
   }
 
-  #tellClient(method: string, params: object): void {
+  #notifyClient(method: string, params: object): void {
     this.#client?.send(JSON.stringify({ method, params }));
   }
 }
 
-function withOwnScripts(params: DevToolsMessage["params"]): { readonly patterns: readonly unknown[] } {
+function withPlatformScripts(params: DevToolsMessage["params"]): { readonly patterns: readonly unknown[] } {
   const patterns = Array.isArray(params?.patterns) ? params.patterns : [];
-  return { ...params, patterns: [...patterns, OWN_SCRIPTS] };
+  return { ...params, patterns: [...patterns, PLATFORM_SCRIPTS] };
 }
 
-/** The map itself, so that nothing need be served: with the author's sources in it, and packages marked as not theirs. */
+/** Returns the source map as a data URL, so that no file has to be served. It includes the sources, and an ignore list of packages. */
 function toSourceMapUrl(sourceMapJson: string): string {
   const map = JSON.parse(sourceMapJson) as { readonly sourcesContent?: readonly (string | null)[] };
   const ignoreList = (map.sourcesContent ?? []).flatMap((text, index) => (text === null ? [index] : []));

@@ -1,4 +1,4 @@
-// The server for DevTools: HTTP and one WebSocket on loopback, at a path that cannot be guessed. A client of it may run code in the tool's
+// The server for DevTools: HTTP and one WebSocket on loopback, at a path that cannot be guessed. A client can run code in the tool's
 // isolate, and nowhere else.
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -9,26 +9,26 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import type { InspectorClient, InspectorHub } from "./inspector-hub.ts";
 
 const LOOPBACK = "127.0.0.1";
-/** Of one message from a client: an expression, a breakpoint, a script that was edited. */
+/** Largest message of a client: an expression, a breakpoint, an edited script. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
-/** What a client does not read is not kept for it. */
+/** Data that may wait for a client to read it; beyond that, the client is disconnected. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 const PROTOCOL = "1.3";
-/** A browser needs a few. */
+/** Connections at a time. A browser needs a few. */
 const MAX_CONNECTIONS = 32;
 /** Time in ms that a client may take to send a request. */
 const REQUEST_MS = 10_000;
 
 export interface InspectorServerOptions {
-  /** 0 for any that is free. */
+  /** Port to listen on. 0 picks a free port. */
   readonly port: number;
-  /** What the client's list of targets calls it. */
+  /** Title in the client's list of targets. */
   readonly title: string;
 }
 
 /**
- * Only a name that no name server has a say in: otherwise a web page could have its own name point here (DNS rebinding), and would be let
- * in by its browser.
+ * Returns whether a Host header names this machine by a name that DNS cannot resolve elsewhere. Otherwise a web page could point its own
+ * name to this address (DNS rebinding) and be admitted by the browser.
  */
 export function isLocalHost(host: string | undefined): boolean {
   if (host === undefined) return false;
@@ -37,8 +37,7 @@ export function isLocalHost(host: string | undefined): boolean {
 }
 
 /**
- * Only the browser's own DevTools send an origin that is accepted; editors and scripts send none. Every other origin is a page, a file or
- * an extension.
+ * Accepts the origin of the browser's own DevTools. Editors and scripts send no origin. Any other origin is a page, a file or an extension.
  */
 const isAllowedOrigin = (origin: string | undefined): boolean =>
   origin === undefined || /^(chrome-)?devtools:\/\/devtools$/.test(origin);
@@ -59,19 +58,19 @@ export class InspectorServer implements AsyncDisposable {
     const timeouts = { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS };
     this.#server = createServer(timeouts, (request, response) => this.#answer(request, response));
     this.#server.maxConnections = MAX_CONNECTIONS;
-    // A connection that the system could not accept is no reason to end.
+    // A connection that the operating system could not accept must not end the process.
     this.#server.on("error", () => {});
     this.#server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on("error", () => {});
-      const refusal = this.#refusal(request);
-      const answer = `HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
-      // Destroyed from this side: a client that keeps its end open would hold up the close of the server.
-      if (refusal !== undefined) socket.end(answer, () => socket.destroy());
+      const rejection = this.#rejectionOf(request);
+      const answer = `HTTP/1.1 ${rejection}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+      // Destroys the socket, because a client that keeps its end open would delay closing the server.
+      if (rejection !== undefined) socket.end(answer, () => socket.destroy());
       else this.#sockets.handleUpgrade(request, socket, head, (client) => this.#serve(client));
     });
   }
 
-  /** @throws {Error} of Node's, with its code, when the port cannot be had */
+  /** @throws {Error} of Node.js, with its code, if the port is not available */
   static async open(hub: InspectorHub, options: InspectorServerOptions): Promise<InspectorServer> {
     const server = new InspectorServer(hub, options);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -81,7 +80,7 @@ export class InspectorServer implements AsyncDisposable {
     return server;
   }
 
-  /** Where a client connects to. */
+  /** The address that a client connects to. */
   get url(): string {
     return `ws://${this.#host}/${this.#id}`;
   }
@@ -90,7 +89,7 @@ export class InspectorServer implements AsyncDisposable {
     return `${LOOPBACK}:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  #refusal(request: IncomingMessage): string | undefined {
+  #rejectionOf(request: IncomingMessage): string | undefined {
     if (!isAllowed(request)) return "403 Forbidden";
     if (request.url !== `/${this.#id}`) return "404 Not Found";
     return this.#hub.hasClient ? "409 Conflict" : undefined;
@@ -104,14 +103,14 @@ export class InspectorServer implements AsyncDisposable {
       },
     };
     socket.on("message", (data, isBinary) => {
-      // Whatever a message does here, it ends at most its own connection.
+      // An error in a message ends only the connection that sent it.
       if (!isBinary)
         ignoreOutcome(
           () => this.#hub.receive(data.toString()),
           () => socket.terminate(),
         );
     });
-    // `close` follows.
+    // A `close` event follows.
     socket.on("error", () => {});
     socket.on("close", () => this.#hub.detach(client));
     this.#hub.attach(client);

@@ -1,8 +1,8 @@
-// The requests of a DevTools client that have no answer yet. What a client sends while a tool is stopped at a breakpoint, or before there
-// is an isolate, is kept for later: their number and size are bounded, so that no client can fill the host's memory.
+// Requests of a DevTools client that have no response yet. Requests are queued while a tool is paused or no isolate exists, so their number
+// and total size are limited: a client must not fill the host's memory.
 
 const MAX_REQUESTS = 1_000;
-/** All of them together, in UTF-16 units. */
+/** Total length of all open requests, in UTF-16 code units. */
 const MAX_TOTAL_LENGTH = 32 * 1024 * 1024;
 
 export class OpenRequests {
@@ -13,7 +13,7 @@ export class OpenRequests {
     return [...this.#lengths.keys()];
   }
 
-  /** Returns false if there are too many, or one with this id is open: such a request must not be passed on. */
+  /** Returns false if there are too many requests or one with this id is open. Such a request must not be passed on. */
   add(id: number, length: number): boolean {
     if (this.#lengths.has(id) || this.#lengths.size >= MAX_REQUESTS) return false;
     if (this.#totalLength + length > MAX_TOTAL_LENGTH) return false;

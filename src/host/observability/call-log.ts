@@ -1,4 +1,4 @@
-// The log of one call: what the tool wrote, capped; passed on as it comes if somebody listens.
+// The log of one call: collects the tool's log entries within limits and passes each entry to a listener.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/messages.ts";
@@ -6,9 +6,9 @@ import { notifySafely } from "../util/host-callback.ts";
 import type { Redactor } from "./redaction/redactor.ts";
 
 /**
- * One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message; `place` is where a
- * line of console comes from (`tool.ts:12:5`), for a call with `logPlaces`; `callId` is there for a line of a call that is nested in the
- * listener's own, and is that call's.
+ * An entry of a tool's log. `time` is in ms since 1970. `data` is the value passed to `ctx.log` next to the message. `place` is the source
+ * location of a console call (`tool.ts:12:5`), set for a call with `logPlaces`. `callId` is set if the entry belongs to a call that is
+ * nested in the listener's own.
  */
 export interface LogEntry {
   readonly level: LogLevel;
@@ -21,7 +21,7 @@ export interface LogEntry {
 
 export type LogListener = (entry: LogEntry) => void;
 
-/** A trusted host function writes here too, and a type is all that keeps it to JSON. */
+/** Serializes data. Trusted host functions write to the log too, and only their types ensure that the data is JSON. */
 function toDataText(data: unknown): string | undefined {
   try {
     return JSON.stringify(data);
@@ -30,7 +30,7 @@ function toDataText(data: unknown): string | undefined {
   }
 }
 
-/** Where a value stood as a number, all of it becomes a text. */
+/** Redacts JSON text. If a redacted number makes the JSON invalid, the whole data becomes a string. */
 function redactData(text: string | undefined, redactor: Redactor): string | undefined {
   if (text === undefined) return undefined;
   const redacted = redactor.text(text);
@@ -55,7 +55,7 @@ export class CallLog {
   readonly entries: LogEntry[] = [];
   readonly #listener: LogListener | undefined;
   readonly #limits: Pick<Limits, "logBytes" | "logLines">;
-  /** Of what a capability has concealed, if any has. */
+  /** Replaces the values that capabilities registered as secrets, if any. */
   redactor: Redactor | undefined;
   #bytes = 0;
   #dropped = 0;
@@ -65,17 +65,17 @@ export class CallLog {
     this.#listener = listener;
   }
 
-  /** Lines left out because of the caps. */
+  /** Number of entries dropped because of the limits. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Never throws; a line past a cap is counted and left out. `data` is copied, and left out where it has no JSON. */
+  /** Adds an entry. Never throws. An entry beyond the limits is counted and dropped. `data` is copied, or dropped if it has no JSON. */
   add(level: LogLevel, time: number, message: string, { data, place }: LogExtras = {}): void {
     const { redactor } = this;
-    const shown = redactor === undefined ? message : redactor.text(message);
+    const redactedMessage = redactor === undefined ? message : redactor.text(message);
     const text = redactor === undefined ? toDataText(data) : redactData(toDataText(data), redactor);
-    const bytes = shown.length + (text?.length ?? 0) + (place?.length ?? 0);
+    const bytes = redactedMessage.length + (text?.length ?? 0) + (place?.length ?? 0);
     if (this.entries.length >= this.#limits.logLines || this.#bytes + bytes > this.#limits.logBytes) {
       this.#dropped += 1;
       return;
@@ -84,7 +84,7 @@ export class CallLog {
     const entry: LogEntry = {
       level,
       time,
-      message: shown,
+      message: redactedMessage,
       ...(text === undefined ? {} : { data: JSON.parse(text) as JsonValue }),
       ...(place === undefined ? {} : { place }),
     };
@@ -92,13 +92,13 @@ export class CallLog {
     notifySafely(this.#listener, entry);
   }
 
-  /** A line of a call that is nested in this one: its result has it and its limits have capped it; whoever listens here hears of it. */
+  /** Passes an entry of a nested call to the listener. It is stored in the nested call's result and counts against that call's limits. */
   forward(entry: LogEntry, callId: string): void {
     if (this.#listener === undefined) return;
-    notifySafely(this.#listener, this.#redacted({ ...entry, callId: entry.callId ?? callId }));
+    notifySafely(this.#listener, this.#redact({ ...entry, callId: entry.callId ?? callId }));
   }
 
-  #redacted(entry: LogEntry): LogEntry {
+  #redact(entry: LogEntry): LogEntry {
     const { redactor } = this;
     if (redactor === undefined) return entry;
     const data = redactData(toDataText(entry.data), redactor);

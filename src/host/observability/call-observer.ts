@@ -1,5 +1,5 @@
-// What looks at calls from outside: hooks, telemetry, the operator's log. Made for a call only where there is any of them, so that
-// the others pay nothing.
+// Connects a call to its observers: hooks, telemetry and the operator's log. Created only if one of them is configured, so that other calls
+// have no overhead.
 import { setMaxListeners } from "node:events";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
@@ -22,11 +22,11 @@ import {
 import type { HostLog } from "./operator-log.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
 
-/** For what was amended in a call that has no time left. */
-const LAST_GRACE_MS = 50;
+/** Time in ms for the `result` hooks of a call that has no time left. */
+const RESULT_HOOKS_MS = 50;
 
-/** A provider of the host's own that throws costs no call. */
-function quietly<Value>(run: () => Value): Value | undefined {
+/** Runs code of a telemetry provider. An exception must not fail the call. */
+function tryRun<Value>(run: () => Value): Value | undefined {
   try {
     return run();
   } catch {
@@ -40,17 +40,17 @@ export interface ObserverSources {
   readonly log?: HostLog | undefined;
 }
 
-/** What is known of a call when it begins. */
+/** What is known about a call when it starts. */
 export interface CallStart {
   readonly callId: string;
   readonly toolName: string;
-  /** By performance.now(). */
+  /** Start time by performance.now(). */
   readonly started: number;
   readonly context?: (ToolContext & { readonly tenantId: string }) | undefined;
   readonly isNested?: boolean;
 }
 
-/** One for each call. */
+/** Observes one call. */
 export class CallObserver {
   readonly #hooks: Hooks | undefined;
   readonly #log: HostLog | undefined;
@@ -75,7 +75,7 @@ export class CallObserver {
       ...(stepId === undefined ? {} : { stepId }),
     });
     this.#started = started;
-    this.#span = quietly(() => telemetry?.begin(this.call, started, context, isNested));
+    this.#span = tryRun(() => telemetry?.begin(this.call, started, context, isNested));
     this.#wait = { until: started + (context?.timeoutMs ?? Number.POSITIVE_INFINITY), signal: context?.signal };
   }
 
@@ -83,13 +83,13 @@ export class CallObserver {
     return this.#hooks?.has(name) === true;
   }
 
-  #begin(name: HookStage): void {
-    this.#end("ok");
+  #beginStage(name: HookStage): void {
+    this.#endStage("ok");
     this.#stage = { name, began: performance.now() };
     this.#hooks?.observe({ call: this.call, stage: name, phase: "begin" });
   }
 
-  #end(code: "ok" | ErrorCode): void {
+  #endStage(code: "ok" | ErrorCode): void {
     const stage = this.#stage;
     if (stage === undefined) return;
     this.#stage = undefined;
@@ -97,19 +97,19 @@ export class CallObserver {
     this.#hooks?.observe({ call: this.call, stage: stage.name, phase: "end", durationMs, code });
   }
 
-  /** The tool is known from here on, and how long the call may take. */
+  /** Reports the tool of the call and the time limit for hooks. */
   found(definition: ToolDefinition, source: string, tenant: TenantPolicy, wait: HookWait): void {
     this.#definition = definition;
     this.#tenant = tenant;
     this.#wait = wait;
-    quietly(() => this.#span?.found(definition, source, tenant));
+    tryRun(() => this.#span?.found(definition, source, tenant));
   }
 
   beginValidate(): void {
-    this.#begin("validate");
+    this.#beginStage("validate");
   }
 
-  /** @throws {ToolError} a hook's refusal, what `copy` refuses, or what has ended the call meanwhile */
+  /** @throws {ToolError} a hook's rejection, an error of `copy`, or the reason why the call has ended */
   async validate(args: ToolValue, copy: (args: unknown) => ToolValue | Promise<ToolValue>): Promise<ToolValue> {
     const definition = this.#definition as ToolDefinition;
     const event = { call: this.call, definition, arguments: args };
@@ -121,45 +121,45 @@ export class CallObserver {
     return amended === undefined ? args : amended.arguments;
   }
 
-  /** @throws {ToolError} a hook's refusal, or what has ended the call meanwhile */
+  /** @throws {ToolError} a hook's rejection, or the reason why the call has ended */
   async prepare({ inputText, deadlineAt, clock, signal }: PreparedCall): Promise<void> {
     this.#wait = { until: deadlineAt, clock, signal };
-    // Each request that waits for a hook listens, and a call may have hundreds.
+    // Each request that waits for a hook adds a listener, and a call may have hundreds of requests.
     if (this.asks("capability") || this.asks("capabilityResult")) setMaxListeners(0, signal);
-    this.#begin("prepare");
-    quietly(() => this.#span?.validated(inputText));
+    this.#beginStage("prepare");
+    tryRun(() => this.#span?.validated(inputText));
     const definition = this.#definition as ToolDefinition;
-    if (this.asks("prepare")) await this.#ask("prepare", { call: this.call, definition });
+    if (this.asks("prepare")) await this.#callHooks("prepare", { call: this.call, definition });
     signal.throwIfAborted();
   }
 
-  /** @throws {ToolError} as `prepare` */
+  /** @throws {ToolError} as `prepare` does */
   async execute({ limits, deadlineAt, signal }: PreparedCall): Promise<void> {
-    this.#begin("execute");
+    this.#beginStage("execute");
     const definition = this.#definition as ToolDefinition;
-    if (this.asks("execute")) await this.#ask("execute", { call: this.call, definition, limits, deadlineAt });
+    if (this.asks("execute")) await this.#callHooks("execute", { call: this.call, definition, limits, deadlineAt });
     signal.throwIfAborted();
     this.#span?.executing();
   }
 
-  /** What the execution came to, unless a hook has refused that. */
+  /** Returns the execution, or an error if a hook rejected it. */
   async normalize(execution: Execution): Promise<Execution> {
     const { usage } = execution;
     const code = "error" in execution ? execution.error.code : "ok";
-    quietly(() => this.#span?.executed(execution));
-    this.#end(code);
-    this.#begin("normalize");
+    tryRun(() => this.#span?.executed(execution));
+    this.#endStage(code);
+    this.#beginStage("normalize");
     if (!this.asks("normalize")) return execution;
     const definition = this.#definition as ToolDefinition;
     try {
-      await this.#ask("normalize", { call: this.call, definition, usage, code });
+      await this.#callHooks("normalize", { call: this.call, definition, usage, code });
       return execution;
     } catch (thrown) {
       return { usage, error: toToolError(thrown) };
     }
   }
 
-  async #ask<Name extends "prepare" | "execute" | "normalize">(
+  async #callHooks<Name extends "prepare" | "execute" | "normalize">(
     name: Name,
     event: Parameters<typeof Hooks.prototype.ask<Name>>[1],
   ): Promise<void> {
@@ -167,8 +167,8 @@ export class CallObserver {
   }
 
   /**
-   * The result as hooks leave it. Never rejects.
-   * @param remake makes a result of an output or an error that a hook has put in, as the tool's own would be
+   * Returns the result, as amended by hooks. Never rejects.
+   * @param remake converts a hook's output or error to a result, like the tool's own
    * @param tracked ends the wait for hooks when the host ends the call
    */
   async result(
@@ -176,11 +176,11 @@ export class CallObserver {
     remake: (given: { readonly output: unknown } | { readonly error: ToolError }) => Promise<ToolResult>,
     tracked?: TrackedCall,
   ): Promise<ToolResult> {
-    this.#end(result.success ? "ok" : result.error.code);
+    this.#endStage(result.success ? "ok" : result.error.code);
     if (!this.asks("result")) return result;
     try {
-      const until = performance.now() + Math.max(leftMsOf(this.#wait), LAST_GRACE_MS);
-      // Hooks are shown the result of a call that the host has ended, as of any other.
+      const until = performance.now() + Math.max(leftMsOf(this.#wait), RESULT_HOOKS_MS);
+      // Hooks still receive the result of a call that the host has cancelled.
       const signal = tracked?.cancelled === undefined ? tracked?.signal : undefined;
       const amended = await this.#hooks?.ask(
         "result",
@@ -201,24 +201,24 @@ export class CallObserver {
     }
   }
 
-  /** The last that is heard of the call. */
+  /** Reports the end of the call. */
   ended(result: ToolResult, error: ToolError | undefined): void {
-    this.#end(result.success ? "ok" : result.error.code);
-    quietly(() => this.#span?.ended(result, this.#started));
+    this.#endStage(result.success ? "ok" : result.error.code);
+    tryRun(() => this.#span?.ended(result, this.#started));
     this.#log?.ended(this.call, result, error, this.#tenant);
     this.#hooks?.observe({ call: this.call, stage: "result", phase: "end", result });
   }
 
-  /** What a host function runs within, and finds in its context. */
+  /** The span that host functions run within. */
   get span(): CallSpan | undefined {
     return this.#span;
   }
 
   /**
-   * Asks the hooks for one input of a capability: the tool's own, and each request that the host makes of it in its turn, such as the
-   * target of a redirect.
-   * @returns the input as the hooks amended it, or the given one; in an object, so that a promise in its place is not waited for
-   * @throws {ToolError} a hook's rejection, or what has ended the call meanwhile
+   * Calls the hooks for one input of a capability: the tool's own, and each request that the host derives from it, such as the target of a
+   * redirect.
+   * @returns the input, possibly amended; wrapped in an object, so that a promise as an input is not awaited
+   * @throws {ToolError} a hook's rejection, or the reason why the call has ended
    */
   async askCapability(capability: string, input: unknown): Promise<{ readonly input: unknown }> {
     const event = { call: this.call, capability, input };
@@ -230,7 +230,7 @@ export class CallObserver {
     return asked ?? event;
   }
 
-  /** Runs one capability call; hooks amend its input before it is validated, and its output before that is. */
+  /** Runs one capability call. Hooks amend the input and the output before each is validated. */
   async capability(
     capability: string,
     input: unknown,
@@ -245,7 +245,7 @@ export class CallObserver {
     let span: CapabilitySpan | undefined;
     try {
       const given = this.asks("capability") ? (await this.askCapability(capability, input)).input : input;
-      span = quietly(() => this.#span?.capability(capability, context));
+      span = tryRun(() => this.#span?.capability(capability, context));
       const amend = async (output: unknown): Promise<unknown> => {
         if (!this.asks("capabilityResult")) return output;
         const event = { call, capability, output };
@@ -262,7 +262,7 @@ export class CallObserver {
       code = Error.isError(thrown) && thrown instanceof ToolError ? thrown.code : "TOOL_FAILED";
       throw thrown;
     } finally {
-      quietly(() => span?.ended(code));
+      tryRun(() => span?.ended(code));
       this.#hooks?.observe({
         ...{ call, stage: "capability", phase: "end", capability, code },
         durationMs: performance.now() - began,

@@ -1,4 +1,4 @@
-// Pino's options as a host passes them. Pino ignores a key that it does not know, and many values of a wrong type: both are rejected here.
+// Schema of pino's options. Pino ignores unknown keys and many values of a wrong type; this schema rejects both.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 
@@ -8,7 +8,7 @@ const fields = z.looseObject({}).optional();
 const count = z.number().optional();
 const callback = z.custom((value) => typeof value === "function", "Expected a function").optional();
 
-/** The keys of `LoggerOptions` in pino 9 and 10. What is inside of nested objects is pino's to check. */
+/** The keys of `LoggerOptions` in pino 9 and 10. Pino checks the contents of nested objects. */
 export const LoggerOptionsSchema = strictObject({
   name: text,
   level: text,

@@ -1,5 +1,5 @@
-// The operator's log, by pino: a line for each call that failed, each hook that did, each circuit that opens or closes. Ids and
-// codes; messages are redacted.
+// The operator's log, written with pino: one line for each failed call, each failed hook, and each circuit that changes its state. Lines
+// contain ids and codes; messages are redacted.
 import type pinoTypes from "pino";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
@@ -22,11 +22,11 @@ const WHERE = "options.logger";
 const METHODS = ["info", "warn", "error"] as const;
 
 /**
- * Creates the operator's log. Pino is loaded only here.
- * @throws {ToolError} PARAM_INVALID, naming the path, for options that pino does not know or accept, and for a logger whose `child()` fails
+ * Creates the operator's log. Pino is loaded only by this function.
+ * @throws {ToolError} PARAM_INVALID, naming the path, for options that pino does not support, and for a logger whose `child()` fails
  */
 export async function createHostLog(option: LoggerOption): Promise<HostLog> {
-  if (isLogger(option)) return new HostLog(childOf(option));
+  if (isLogger(option)) return new HostLog(createChild(option));
   const options = option === true ? {} : typeof option === "string" ? { level: option } : option;
   if (isComplete(options)) {
     const got = (options as object) === console ? "console" : "a logger without child()";
@@ -50,7 +50,7 @@ function isLogger(option: LoggerOption): option is Logger {
 }
 
 /** @throws {ToolError} PARAM_INVALID */
-function childOf(logger: Logger): LogMethods {
+function createChild(logger: Logger): LogMethods {
   let child: unknown;
   try {
     child = logger.child({ component: "glovebox" });
@@ -58,7 +58,7 @@ function childOf(logger: Logger): LogMethods {
   } catch (cause) {
     throw invalid("child() of the logger threw", cause);
   }
-  // A promise that rejects would end the process.
+  // An unhandled rejection would end the process.
   ignoreOutcome(() => child);
   throw invalid(
     `Expected child() to return a logger with ${METHODS.join(", ")}, got ${describeKind(child)}`,
@@ -74,8 +74,8 @@ const isComplete = (child: unknown): child is LogMethods =>
 const invalid = (message: string, cause: unknown): ToolError =>
   new ToolError("PARAM_INVALID", `${WHERE}: ${message}`, { cause });
 
-/** What is said of a failure that is the host's own business. */
-interface ErrorFacts {
+/** Internal details of a failure. */
+interface ErrorDetail {
   readonly code?: string;
   readonly message: unknown;
   readonly cause?: unknown;
@@ -89,12 +89,12 @@ export class HostLog {
     this.#pino = pino;
   }
 
-  /** One line for a call that failed; none for one that did not. */
+  /** Writes one line for a failed call. Successful calls are not logged. */
   ended(call: HookCall, result: ToolResult, error: ToolError | undefined, tenant?: TenantPolicy): void {
     if (result.success) return;
     const { code, message } = result.error;
     const { durationMs, usage } = result;
-    const isOurs = code === "INTERNAL" || code === "SANDBOX_CRASHED";
+    const isHostFault = code === "INTERNAL" || code === "SANDBOX_CRASHED";
     const line = {
       event: code === "SANDBOX_CRASHED" ? "crash" : "call.failed",
       ...call,
@@ -105,10 +105,10 @@ export class HostLog {
       ...{ egressBytesOut: usage.egressBytesOut, egressBytesIn: usage.egressBytesIn },
       error: this.#error({ message, cause: error?.cause }, tenant),
     };
-    this.#write(isOurs ? "error" : "warn", line, `${call.toolName} failed: ${code}`);
+    this.#write(isHostFault ? "error" : "warn", line, `${call.toolName} failed: ${code}`);
   }
 
-  /** Reports a part of the host that is missing, without which it goes on. */
+  /** Logs the failure of an optional part of the host, which continues without it. */
   warned(event: string, error: ToolError): void {
     const { code, message, cause } = error;
     this.#write("warn", { event, code, error: this.#error({ message, cause }) }, message);
@@ -116,15 +116,15 @@ export class HostLog {
 
   hookFailed({ hook, stage, reason, call, cause }: HookFailure): void {
     const line = { event: "hook.failed", ...call, hook, stage, reason, error: this.#error({ message: reason, cause }) };
-    this.#write("warn", line, `The hook ${hook} ${reason} at ${stage}`);
+    this.#write("warn", line, `Hook "${hook}" ${reason} at stage "${stage}"`);
   }
 
-  /** What is probably a mistake in a tool that was added. */
+  /** Logs a probable mistake in a tool. */
   toolWarned(toolName: string, message: string): void {
     this.#write("warn", { event: "tool.warning", toolName }, `${toolName}: ${message}`);
   }
 
-  /** A source that is left alone, is tried again, or is there again. */
+  /** Logs a source's circuit that opens, closes, or allows a trial call. */
   circuitChanged({ sourceId, tenantId, from, state, failures, code }: CircuitChange): void {
     const line = {
       event: "circuit",
@@ -135,14 +135,14 @@ export class HostLog {
       failures,
       ...(code === undefined ? {} : { code }),
     };
-    this.#write(state === "open" ? "warn" : "info", line, `The circuit of ${sourceId} is ${state}`);
+    this.#write(state === "open" ? "warn" : "info", line, `The circuit of "${sourceId}" is ${state}`);
   }
 
-  #error({ message, cause }: ErrorFacts, tenant?: TenantPolicy): unknown {
+  #error({ message, cause }: ErrorDetail, tenant?: TenantPolicy): unknown {
     return this.#redactors.of(tenant).value({ message, ...(cause === undefined ? {} : { cause }) });
   }
 
-  /** A logger that throws or rejects loses its line, and does not fail the call. */
+  /** Writes a line. A logger that throws or rejects loses the line, but does not fail the call. */
   #write(level: (typeof METHODS)[number], line: object, message: string): void {
     ignoreOutcome(() => this.#pino[level](line, message));
   }

@@ -1,4 +1,4 @@
-// Answers of either API, whole or as a stream, as what a model said.
+// Reads answers of both OpenAI APIs, whole or as a stream.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -13,8 +13,8 @@ import { isRecord } from "./wire.ts";
 
 export interface ReadOptions {
   /**
-   * Returns an id for a call that its provider gave none: 1 to 256 characters, another one each time. A call gets a random id where the
-   * function throws or returns anything else.
+   * Returns an id for a call that has none: 1 to 256 characters, different each time. If the function throws or returns anything else, the
+   * call gets a random id.
    */
   readonly createId?: (() => string) | undefined;
 }
@@ -29,7 +29,7 @@ const StreamOptionsSchema = strictObject({
 
 export interface Answer {
   readonly message: AssistantMessage;
-  /** Those in the message. Each needs an output, also one with a `problem`. */
+  /** The calls of the message. Each needs an answer, even one with a `problem`. */
   readonly calls: readonly ModelToolCall[];
   readonly reason: FinishReason;
   readonly usage?: ModelUsage;
@@ -42,14 +42,14 @@ const createAnswer = (api: OpenAIApi, tools: OpenAITools | undefined, { createId
 
 /**
  * Reads a whole response of either API.
- * @param tools what the request was made with: names are undone by it
- * @throws {ModelResponseError} where the response is a failed one, or larger than any answer
- * @throws {ToolError} PARAM_INVALID for tools or options that are wrong, or a promise for a response
+ * @param tools tools of the request, which map aliases back to names
+ * @throws {ModelResponseError} for a failed response, or one beyond the limits
+ * @throws {ToolError} PARAM_INVALID for invalid tools or options, or if the response is a promise
  */
 export function readAnswer(response: unknown, tools?: OpenAITools, options: ReadOptions = {}): Answer {
   if (isThenable(response)) {
     ignoreOutcome(() => response);
-    throw new ToolError("PARAM_INVALID", "response: Expected a response, got a promise; await it");
+    throw new ToolError("PARAM_INVALID", "response: Expected a response, got a promise. Await it first");
   }
   checkOpenAITools(tools, "tools");
   parseOptions(ReadOptionsSchema, options, "options");
@@ -61,14 +61,14 @@ export function readAnswer(response: unknown, tools?: OpenAITools, options: Read
     const { type: _, ...read } = event;
     return { ...read, calls: read.message.content.flatMap((part) => (part.type === "tool-call" ? [part.call] : [])) };
   }
-  throw new Error("An answer has an end");
+  throw new Error("The answer has no finish event");
 }
 
 /**
- * Reads a stream of either API; a call is given as soon as it is complete, the last event is `finish`. A stream that ends too soon has its
- * end too: what was not complete is a call with a `problem` then.
- * @throws what the stream throws, or {ModelResponseError} where the answer failed
- * @throws {ToolError} PARAM_INVALID, at once, for options that are wrong, or a stream that cannot be iterated
+ * Reads a stream of either API. A call is yielded as soon as it is complete; the last event is `finish`. If the stream ends early,
+ * incomplete calls have a `problem`.
+ * @throws the stream's errors, or {ModelResponseError} if the answer failed
+ * @throws {ToolError} PARAM_INVALID, synchronously, for invalid options or a stream that is not async iterable
  */
 export function readAnswerStream(
   stream: AsyncIterable<unknown>,
@@ -91,7 +91,7 @@ async function* readEvents(
   for await (const event of stream) {
     if (isFinished) continue;
     yield* answer.push(event);
-    // The usage of a chat comes behind its end.
+    // Chat Completions sends the usage after the finish reason.
     if (api === "chat" || !answer.isOver) continue;
     isFinished = true;
     yield* answer.finish();

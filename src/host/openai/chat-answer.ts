@@ -1,5 +1,5 @@
-// An answer of Chat Completions, whole or in chunks, as OpenAI and those who imitate it send them: calls by index, by id, by neither; one
-// in many chunks or several in one.
+// Reads an answer of Chat Completions, whole or in chunks, from OpenAI or a compatible server. Calls arrive by index, by id or by neither;
+// a call may span several chunks, and a chunk may contain several calls.
 import type {
   AssistantMessage,
   AssistantPart,
@@ -21,10 +21,10 @@ import {
   toModelResponseError,
 } from "./wire.ts";
 
-/** Who an item is replayed to. */
+/** The provider of items that are replayed to Chat Completions. */
 export const CHAT_PROVIDER = "openai-chat";
 
-/** What a model thought, in the words of those who tell it; one of them where several say the same. */
+/** Fields in which servers send reasoning. Some servers send the same text in both. */
 const REASONING_FIELDS = ["reasoning_content", "reasoning"] as const;
 
 const REASONS: { readonly [reason: string]: FinishReason } = {
@@ -35,7 +35,7 @@ const REASONS: { readonly [reason: string]: FinishReason } = {
   content_filter: "content-filter",
 };
 
-class Slot {
+class CallInProgress {
   readonly index: number | undefined;
   id: string | undefined;
   name = "";
@@ -63,7 +63,7 @@ class Slot {
     return joined;
   }
 
-  /** Whether nothing can be added that leaves it JSON. */
+  /** Whether the arguments are complete: anything appended would make them invalid JSON. */
   get isWhole(): boolean {
     return this.kind === "function" && /\}\s*$/.test(this.#parts.at(-1) ?? "") && isObjectText(this.written);
   }
@@ -71,7 +71,7 @@ class Slot {
 
 export class ChatAnswer {
   readonly #reader: CallReader;
-  readonly #slots: Slot[] = [];
+  readonly #calls: CallInProgress[] = [];
   #text = "";
   #reasoning: { [field: string]: string } = {};
   readonly #details: unknown[] = [];
@@ -84,17 +84,17 @@ export class ChatAnswer {
     this.#reader = reader;
   }
 
-  /** Whether the answer has said that it is over. */
+  /** Whether the end of the answer was received. */
   get isOver(): boolean {
     return this.#finish !== undefined;
   }
 
-  /** A whole completion: its first choice. @throws {ModelResponseError} where it is an error */
+  /** Reads the first choice of a whole completion. @throws {ModelResponseError} if it is an error */
   readWhole(completion: unknown): void {
     for (const _ of this.push(completion));
   }
 
-  /** A chunk, or a whole completion. @throws {ModelResponseError} where it is an error */
+  /** Processes a chunk, or a whole completion. @throws {ModelResponseError} if it is an error */
   *push(given: unknown): Generator<ModelEvent> {
     const chunk = record(given);
     if (isRecord(chunk.error)) throw toModelResponseError(chunk.error);
@@ -104,29 +104,29 @@ export class ChatAnswer {
     const choices = list(chunk.choices).map(record);
     const choice = choices.find((each) => each.index === 0 || each.index === undefined);
     if (choice === undefined) return;
-    const said = isRecord(choice.delta) ? choice.delta : record(choice.message);
-    yield* this.#addText(said.content);
-    if (text(said.refusal)) {
+    const delta = isRecord(choice.delta) ? choice.delta : record(choice.message);
+    yield* this.#addText(delta.content);
+    if (text(delta.refusal)) {
       this.#refused = true;
-      yield* this.#addText(said.refusal);
+      yield* this.#addText(delta.refusal);
     }
-    this.#addReasoning(said);
-    for (const call of list(said.tool_calls)) if (isRecord(call)) yield* this.#addCall(call);
-    // What was there before tool_calls.
-    if (isRecord(said.function_call)) yield* this.#addCall({ index: 0, function: said.function_call });
+    this.#addReasoning(delta);
+    for (const call of list(delta.tool_calls)) if (isRecord(call)) yield* this.#addCall(call);
+    // The predecessor of tool_calls.
+    if (isRecord(delta.function_call)) yield* this.#addCall({ index: 0, function: delta.function_call });
     this.#finish ??= text(choice.finish_reason) || undefined;
   }
 
-  /** Calls that were not known to be complete before, then the end. To be asked once, when nothing more comes. */
+  /** Yields the remaining calls and the `finish` event. Call it once, after the last chunk. */
   *finish(): Generator<ModelEvent> {
-    for (const slot of this.#slots) yield* this.#settle(slot);
+    for (const slot of this.#calls) yield* this.#settle(slot);
     const message = this.#message();
     const usage = this.#usage === undefined ? {} : { usage: this.#usage };
     yield { type: "finish", message, reason: this.#reason(message), ...usage };
   }
 
   *#addText(content: unknown): Generator<ModelEvent> {
-    // Mistral sends parts, of which some are thoughts.
+    // Mistral sends an array of parts, some of which are reasoning.
     const delta = Array.isArray(content)
       ? content
           .map(record)
@@ -139,14 +139,14 @@ export class ChatAnswer {
     yield { type: "text-delta", text: delta };
   }
 
-  #addReasoning(said: Json): void {
+  #addReasoning(message: Json): void {
     for (const field of REASONING_FIELDS) {
-      const delta = text(said[field]);
+      const delta = text(message[field]);
       if (delta === undefined || delta === "") continue;
       this.#spend(delta.length);
       this.#reasoning[field] = (this.#reasoning[field] ?? "") + delta;
     }
-    for (const detail of list(said.reasoning_details)) {
+    for (const detail of list(message.reasoning_details)) {
       const size = sizeOfItem(detail);
       if (size === undefined || this.#details.length >= ANSWER_LIMITS.items) continue;
       this.#spend(size);
@@ -156,14 +156,14 @@ export class ChatAnswer {
 
   *#addCall(call: Json): Generator<ModelEvent> {
     const kind = isRecord(call.custom) ? "custom" : "function";
-    const own = record(call[kind]);
-    const name = text(own.name) ?? "";
-    const given = argumentsTextOf(kind === "custom" ? own.input : own.arguments);
+    const fields = record(call[kind]);
+    const name = text(fields.name) ?? "";
+    const given = argumentsTextOf(kind === "custom" ? fields.input : fields.arguments);
     const id = text(call.id) || undefined;
     const slot = this.#slotOf(index(call.index), id, name, given);
     if (slot === undefined) return;
-    // Another call goes on, so one that can have no more is complete. `{}` may be a beginning (see #textOf).
-    for (const other of this.#slots) {
+    // Another call has started, so a call with complete arguments has ended. `{}` may be a placeholder (see #callsOf).
+    for (const other of this.#calls) {
       if (other !== slot && other.name !== "" && other.isWhole && other.written.trim() !== "{}")
         yield* this.#settle(other);
     }
@@ -171,31 +171,31 @@ export class ChatAnswer {
     slot.id ??= id;
     slot.kind = kind;
     if (name !== slot.name) slot.name = (slot.name + name).slice(0, ANSWER_LIMITS.nameChars + 1);
-    // Google's: a call without it is refused when it is replayed.
+    // Google rejects a replayed call without its extra_content.
     if (isRecord(call.extra_content) && sizeOfItem(call.extra_content) !== undefined) slot.extra = call.extra_content;
-    // Some send the whole once more at its end.
+    // Some servers repeat the complete arguments at the end.
     if (given !== "" && slot.isWhole && slot.written === given) return;
     this.#spend(given.length);
     slot.add(given);
   }
 
-  #slotOf(at: number | undefined, id: string | undefined, name: string, given: string): Slot | undefined {
-    const named = id === undefined ? [] : this.#slots.filter((slot) => slot.id === id);
+  #slotOf(at: number | undefined, id: string | undefined, name: string, given: string): CallInProgress | undefined {
+    const named = id === undefined ? [] : this.#calls.filter((slot) => slot.id === id);
     const byId = named.findLast((slot) => slot.index === at) ?? named.at(-1);
-    const same = at === undefined ? this.#slots.at(-1) : this.#slots.findLast((slot) => slot.index === at);
+    const same = at === undefined ? this.#calls.at(-1) : this.#calls.findLast((slot) => slot.index === at);
     const known = byId ?? same;
-    // Some give all calls one id, each its own index: there another name is another call's.
+    // Some servers give all calls the same id but their own index; there, a different name means a different call.
     const isElsewhere = at !== undefined && byId?.index !== undefined && byId.index !== at;
     const isRenamed = isElsewhere && name !== "" && byId.name !== "" && name !== byId.name;
     const isById = byId !== undefined && !isElsewhere;
     if (known !== undefined && !isRenamed && !isAnother(known, id, name, given, isById)) return known;
-    if (this.#slots.length > ANSWER_LIMITS.calls + 1) return undefined;
-    const slot = new Slot(at);
-    this.#slots.push(slot);
+    if (this.#calls.length > ANSWER_LIMITS.calls + 1) return undefined;
+    const slot = new CallInProgress(at);
+    this.#calls.push(slot);
     return slot;
   }
 
-  *#settle(slot: Slot): Generator<ModelEvent> {
+  *#settle(slot: CallInProgress): Generator<ModelEvent> {
     if (slot.parts !== undefined) return;
     const calls = this.#callsOf(slot);
     slot.parts = calls.map((call) => ({ type: "tool-call", call }));
@@ -206,13 +206,13 @@ export class ChatAnswer {
     for (const call of calls) yield { type: "tool-call", call };
   }
 
-  #callsOf(slot: Slot): readonly ModelToolCall[] {
+  #callsOf(slot: CallInProgress): readonly ModelToolCall[] {
     const { id, name, kind } = slot;
-    // A stand-in that some send first, before the arguments.
+    // Some servers send a placeholder object before the arguments.
     const argumentsText = slot.written.replace(/^\{\}(?=\s*\{)/, "");
     const isRead = kind === "custom" || argumentsText.trim() === "" || isObjectText(argumentsText);
     const isCut = this.#finish === undefined || this.#finish === "length";
-    // Text that is whole is whole, however the answer ended; of the rest the end says whether more was to come.
+    // Complete arguments are valid however the answer ended; incomplete ones are an error only if the answer was cut off.
     const cut = isCut && !(isRead && kind === "function" && argumentsText.trim() !== "") ? CUT_OFF : undefined;
     const problem = slot.isTooLong ? ARGUMENTS_TOO_LONG : cut;
     return this.#reader.read({ id, name: name || undefined, kind, argumentsText, problem });
@@ -229,14 +229,14 @@ export class ChatAnswer {
     const parts: AssistantPart[] = [];
     if (Object.keys(item).length > 1) parts.push({ type: "provider", provider: CHAT_PROVIDER, item });
     if (this.#text !== "") parts.push({ type: "text", text: this.#text });
-    const indices = this.#slots.map((slot) => slot.index);
+    const indices = this.#calls.map((slot) => slot.index);
     const isOrdered = !indices.includes(undefined) && new Set(indices).size === indices.length;
-    const slots = isOrdered ? this.#slots.toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0)) : this.#slots;
-    return { role: "assistant", content: [...parts, ...slots.flatMap((slot) => slot.parts ?? [])] };
+    const calls = isOrdered ? this.#calls.toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0)) : this.#calls;
+    return { role: "assistant", content: [...parts, ...calls.flatMap((slot) => slot.parts ?? [])] };
   }
 
   #reason({ content }: AssistantMessage): FinishReason {
-    // Some say "stop" after calls.
+    // Some servers report "stop" after calls.
     if (content.some(({ type }) => type === "tool-call")) return "tool-calls";
     if (this.#refused) return "content-filter";
     return REASONS[this.#finish ?? ""] ?? "other";
@@ -245,19 +245,25 @@ export class ChatAnswer {
   #spend(chars: number): void {
     this.#chars += chars + 16;
     if (this.#chars > ANSWER_LIMITS.totalChars) {
-      throw toModelResponseError({ message: `It is longer than ${ANSWER_LIMITS.totalChars} characters` });
+      throw toModelResponseError({ message: `It exceeds ${ANSWER_LIMITS.totalChars} characters` });
     }
   }
 }
 
-/** Whether a piece begins another call than the one that its index or its place speaks for. */
-function isAnother(slot: Slot, id: string | undefined, name: string, given: string, isById: boolean): boolean {
+/** Returns whether a piece starts a new call instead of continuing the call of its index or position. */
+function isAnother(
+  slot: CallInProgress,
+  id: string | undefined,
+  name: string,
+  given: string,
+  isById: boolean,
+): boolean {
   if (isById) return false;
   if (id !== undefined && slot.id !== undefined && id !== slot.id) {
-    // Some give each piece of a call another id: such a piece has the call's index and no name.
+    // Some servers give each piece of a call a different id; such a piece has the call's index and no name.
     return slot.index === undefined || name !== "" || (given !== "" && slot.isWhole);
   }
-  // Without an id: a call that is whole and named takes no other name, nor other arguments.
+  // Without an id, a complete and named call is continued only by a repetition of its name or arguments.
   if (name === "" || slot.name === "" || !slot.isWhole) return false;
   return name !== slot.name || (given !== "" && given !== slot.written);
 }

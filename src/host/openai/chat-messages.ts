@@ -1,4 +1,4 @@
-// A conversation as messages of Chat Completions.
+// Converts a conversation to Chat Completions messages.
 import type { Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { CHAT_PROVIDER } from "./chat-answer.ts";
@@ -15,7 +15,7 @@ import { ToolNames } from "./tool-names.ts";
 import { checkOpenAITools, type OpenAITools } from "./tools.ts";
 import { isRecord, type Json } from "./wire.ts";
 
-/** A message; the package's own type takes it. */
+/** A message, assignable to the type of OpenAI's package. */
 export type ChatMessage = { readonly role: string; readonly [field: string]: unknown };
 
 function toContent(part: OutputPart): Json {
@@ -30,9 +30,9 @@ function toContent(part: OutputPart): Json {
 }
 
 /**
- * The answer to a call: a `tool` message, which has only text. Images and files are told of; in a user's message they would be a user's
- * word.
- * @throws {ToolError} PARAM_INVALID for a call without an id, or limits that are wrong
+ * Converts the answer to a call to a `tool` message, which contains only text. Images and files are replaced by a note: in a user message,
+ * they would carry a user's authority.
+ * @throws {ToolError} PARAM_INVALID for a call without an id, or invalid limits
  */
 export function toToolMessage(
   call: Pick<ModelToolCall, "id">,
@@ -52,7 +52,7 @@ function toCall(call: ModelToolCall, names: ToolNames): Json {
 
 type AssistantTurn = Extract<HistoryTurn, { role: "assistant" }>;
 
-/** What a provider adds to a call stands right behind it. */
+/** Converts the calls of a turn. A provider's additions to a call are stored in the part after it. */
 function toCalls({ content }: AssistantTurn, names: ToolNames): readonly Json[] {
   return content.flatMap((part, at) => {
     if (part.type !== "tool-call") return [];
@@ -63,7 +63,7 @@ function toCalls({ content }: AssistantTurn, names: ToolNames): readonly Json[] 
   });
 }
 
-/** Thoughts go back while the model works on one request, and no longer: so those who take them ask for it. */
+/** Returns the reasoning to replay: providers accept it only until the next user message. */
 function toReasoning({ content, isPast }: AssistantTurn): Json {
   for (const part of content) {
     if (isPast || part.type !== "provider" || part.provider !== CHAT_PROVIDER || !isRecord(part.item)) continue;
@@ -77,12 +77,12 @@ function toReasoning({ content, isPast }: AssistantTurn): Json {
 }
 
 function toAssistantMessages(turn: AssistantTurn, names: ToolNames, limits?: OutputLimits): readonly ChatMessage[] {
-  const said = turn.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const content = turn.content.map((part) => (part.type === "text" ? part.text : "")).join("");
   const calls = toCalls(turn, names);
-  if (said === "" && calls.length === 0) return [];
+  if (content === "" && calls.length === 0) return [];
   const message: ChatMessage = {
     role: "assistant",
-    content: said === "" ? null : said,
+    content: content === "" ? null : content,
     ...toReasoning(turn),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
@@ -90,8 +90,9 @@ function toAssistantMessages(turn: AssistantTurn, names: ToolNames, limits?: Out
 }
 
 /**
- * @param tools those of the request, whose aliases the calls have
- * @throws {ToolError} PARAM_INVALID for messages, tools or limits that are wrong, naming the path
+ * Converts a conversation to Chat Completions messages.
+ * @param tools tools of the request, whose aliases are used for the calls
+ * @throws {ToolError} PARAM_INVALID for invalid messages, tools or limits, naming the path
  */
 export function toChatMessages(
   messages: readonly Message[],

@@ -1,12 +1,12 @@
-// A conversation as it may be sent: every call has one answer, right after the message that made it, and no answer stands alone.
+// Normalizes a conversation for sending: every call has one answer, directly after its message, and every answer has a call.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 
-/** What a call without a result is answered with: it was stopped, or its answer was lost. */
-export const NO_RESULT = "This call was stopped before it had a result; call again if it is still wanted";
+/** The output of a call without a result: the call was cancelled, or its answer was lost. */
+export const NO_RESULT = "This call was stopped before it had a result; repeat it if it is still needed";
 
 export type HistoryTurn =
   | Exclude<Message, { role: "assistant" } | { role: "tool" }>
@@ -14,11 +14,11 @@ export type HistoryTurn =
       readonly role: "assistant";
       readonly content: readonly AssistantPart[];
       readonly answers: readonly { readonly call: ModelToolCall; readonly result: ToolResult | undefined }[];
-      /** Whether a user has spoken since. */
+      /** Whether a user message follows. */
       readonly isPast: boolean;
     };
 
-/** @throws {ToolError} PARAM_INVALID for anything but a call with an id: an output that names none answers no call */
+/** @throws {ToolError} PARAM_INVALID unless the value is a call with an id: an output without an id answers no call */
 export function checkCall(call: unknown): void {
   if (isPlainObject(call) && typeof call.id === "string") return;
   throw new ToolError("PARAM_INVALID", `call: Expected a call with an id, got ${describeKind(call)}`);
@@ -26,7 +26,7 @@ export function checkCall(call: unknown): void {
 
 const ROLES: readonly unknown[] = ["system", "user", "assistant", "tool"];
 
-/** @throws {ToolError} PARAM_INVALID for anything but an array of messages, naming the path */
+/** @throws {ToolError} PARAM_INVALID unless the value is an array of messages, naming the path */
 function checkMessages(messages: unknown): void {
   if (!Array.isArray(messages)) {
     throw new ToolError("PARAM_INVALID", `messages: Expected an array of messages, got ${describeKind(messages)}`);
@@ -41,14 +41,14 @@ function checkMessages(messages: unknown): void {
       throw new ToolError("PARAM_INVALID", `${what}.role: Expected system, user, assistant or tool`);
     const isText = typeof content === "string" && role !== "assistant";
     if (role !== "tool" && !isText && !Array.isArray(content)) {
-      throw new ToolError("PARAM_INVALID", `${what}.content: Expected a text or parts, got ${describeKind(content)}`);
+      throw new ToolError("PARAM_INVALID", `${what}.content: Expected text or parts, got ${describeKind(content)}`);
     }
   }
 }
 
 /**
- * Answers are looked for behind their message; each is taken once.
- * @throws {ToolError} PARAM_INVALID for anything but an array of messages, naming the path
+ * Returns the turns of a conversation. The answer to a call is searched after its message; each answer is used once.
+ * @throws {ToolError} PARAM_INVALID unless the value is an array of messages, naming the path
  */
 export function toTurns(messages: readonly Message[]): readonly HistoryTurn[] {
   checkMessages(messages);
@@ -81,7 +81,7 @@ function hasOrAdd(seen: Set<string>, id: string): boolean {
   return false;
 }
 
-/** Arguments that every server takes: some read them, and refuse a whole conversation in which some are no JSON. */
+/** Returns valid JSON arguments: some servers parse them and reject the whole conversation if they are invalid. */
 export function replayedArguments({ argumentsText, arguments: args }: ModelToolCall): string {
   const text = argumentsText.trim();
   if (text === "") return "{}";

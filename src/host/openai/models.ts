@@ -1,4 +1,4 @@
-// Models made of an OpenAI client: one turn is one request, with the whole conversation in it.
+// Creates models from an OpenAI client. Each turn is one request that contains the whole conversation.
 import type OpenAI from "openai";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -24,19 +24,22 @@ type ToolOptions<Api extends OpenAIApi> = Omit<ToOpenAIToolsOptions<Api>, "api">
 
 export interface OpenAIModelOptions<Api extends OpenAIApi = OpenAIApi> {
   readonly model: string;
-  /** False asks for whole answers. True unless stated. */
+  /** Whether to request a stream instead of a whole answer. @default true */
   readonly stream?: boolean | undefined;
   readonly tools?: ToolOptions<Api> | undefined;
-  /** How much of results and of users' parts is sent. */
+  /** Limits of the tool results and user content that are sent. */
   readonly output?: OutputLimits | undefined;
-  /** More of the request's body (`temperature`, `reasoning`, `max_output_tokens`): goes before what is made here; undefined leaves a field out. */
+  /**
+   * Further fields of the request (`temperature`, `reasoning`, `max_output_tokens`). The model, the conversation, the tools and the
+   * response format take precedence over them. An undefined field removes a default such as `store`.
+   */
   readonly body?: { readonly [field: string]: unknown } | undefined;
 }
 
 export interface OpenAIResponsesOptions extends OpenAIModelOptions<"responses"> {
   /**
-   * Whether reasoning is requested in encrypted form, and replayed. Models without reasoning reject the request. Default: true, except for
-   * models whose name begins with gpt-3, gpt-4 or chatgpt.
+   * Whether reasoning is requested in encrypted form, and replayed. Models without reasoning reject such a request.
+   * @default true, except for models whose name begins with gpt-3, gpt-4 or chatgpt
    */
   readonly encryptedReasoning?: boolean | undefined;
 }
@@ -51,7 +54,7 @@ const modelShape = {
 const ChatOptionsSchema = strictObject(modelShape);
 const ResponsesOptionsSchema = strictObject({ ...modelShape, encryptedReasoning: z.boolean().optional() });
 
-/** @throws {ToolError} PARAM_INVALID for anything but a client with this method */
+/** @throws {ToolError} PARAM_INVALID unless the client has this method */
 function checkClient(client: unknown, ...path: readonly string[]): void {
   let part = client;
   for (const key of path) {
@@ -64,7 +67,7 @@ function checkClient(client: unknown, ...path: readonly string[]): void {
   );
 }
 
-const THINKS_NOT = /^(gpt-3|gpt-4|chatgpt)/;
+const MODELS_WITHOUT_REASONING = /^(gpt-3|gpt-4|chatgpt)/;
 
 interface Format {
   readonly name: string;
@@ -72,7 +75,7 @@ interface Format {
   readonly strict: boolean;
 }
 
-/** Strict only as it stands: what reads the answer does not know of nulls for what is optional. */
+/** Returns the response format. It is strict only if that adds no nullable properties, because the caller of the schema expects none. */
 function toFormat({ responseSchema }: ModelRequest): Format | undefined {
   if (responseSchema === undefined) return undefined;
   const { name, schema } = responseSchema;
@@ -99,7 +102,7 @@ function toToolFields(
   };
 }
 
-/** What came of a request, read as a stream or as a whole. */
+/** Reads the answer to a request, as a stream or as a whole. */
 async function* readEvents(
   answer: unknown,
   api: OpenAIApi,
@@ -108,7 +111,7 @@ async function* readEvents(
 ): AsyncGenerator<ModelEvent, void> {
   if (typeof answer === "object" && answer !== null && Symbol.asyncIterator in answer) {
     for await (const event of readAnswerStream(answer as AsyncIterable<unknown>, { api, tools })) {
-      // The package ends a stream without a word when its signal aborts: what was read is no whole answer then.
+      // The package ends a stream silently when its signal aborts; the answer is incomplete in that case.
       if (event.type === "finish") signal.throwIfAborted();
       yield event;
     }
@@ -123,15 +126,15 @@ async function* readEvents(
 }
 
 /**
- * A model over the Responses API, stateless: `store: false`, and thoughts are replayed as the provider encrypted them. Throws what the
- * client throws, `ModelResponseError` for an answer that failed, and the signal's reason once that aborts.
- * @throws {ToolError} PARAM_INVALID for a client without `responses.create`, or an option that is wrong, naming its path
+ * Creates a model for the Responses API. Requests are stateless (`store: false`); reasoning is replayed in its encrypted form.
+ * The model throws the client's errors, `ModelResponseError` for a failed answer, and the signal's reason after an abort.
+ * @throws {ToolError} PARAM_INVALID for a client without `responses.create`, or an invalid option, naming its path
  */
 export function openaiResponses(client: Pick<OpenAI, "responses">, options: OpenAIResponsesOptions): Model {
   checkClient(client, "responses", "create");
   const parsed = parseOptions(ResponsesOptionsSchema, options, "options");
   const { model, stream, tools: toolOptions, output, body } = parsed;
-  const { encryptedReasoning = !THINKS_NOT.test(model) } = parsed;
+  const { encryptedReasoning = !MODELS_WITHOUT_REASONING.test(model) } = parsed;
   return async function* (request) {
     const { signal } = request;
     const tools = toOpenAITools(request.tools, { ...toolOptions, api: "responses" });
@@ -154,7 +157,7 @@ export function openaiResponses(client: Pick<OpenAI, "responses">, options: Open
   };
 }
 
-/** A model over Chat Completions, OpenAI's or of a server that imitates it (`baseURL`). Throws as {@link openaiResponses} does. */
+/** Creates a model for Chat Completions, of OpenAI or a compatible server (`baseURL`). Throws like {@link openaiResponses}. */
 export function openaiChat(client: Pick<OpenAI, "chat">, options: OpenAIModelOptions<"chat">): Model {
   checkClient(client, "chat", "completions", "create");
   const { model, stream, tools: toolOptions, output, body } = parseOptions(ChatOptionsSchema, options, "options");

@@ -1,4 +1,4 @@
-// Results back: what a model is shown of a ToolResult, in the parts that OpenAI's outputs may have. Bounded, whatever a tool has made.
+// Converts a ToolResult to the content parts that a model is shown. The size is limited.
 import * as z from "zod";
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -8,9 +8,9 @@ import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 
 export interface OutputLimits {
-  /** Characters of text in one output, 0 to 10,485,760, which is the API's own limit. Default: 262,144. */
+  /** Characters of text in one output, 0 to 10,485,760 (the API's limit). @default 262,144 */
   readonly textChars?: number | undefined;
-  /** Bytes of images and files in one output, 0 to 50,000,000, which is the API's own limit of a request. Default: 16 MiB. */
+  /** Bytes of images and files in one output, 0 to 50,000,000 (the API's limit of a request). @default 16 MiB */
   readonly mediaBytes?: number | undefined;
 }
 
@@ -32,18 +32,18 @@ type ParsedLimits = z.output<typeof OutputLimitsSchema>;
 export function parseOutputLimits(limits: unknown = {}): ParsedLimits {
   return parseOptions(OutputLimitsSchema, limits, "limits");
 }
-/** What vision models take ("Images and vision", "Image input requirements"). */
+/** Image types that vision models accept ("Images and vision", "Image input requirements"). */
 const IMAGE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
-/** What is taken as a file ("File inputs"); the rest is told of. */
+/** File types that are sent as files ("File inputs"). Other types are replaced by a note. */
 const FILE_TYPES: ReadonlySet<string> = new Set(["application/pdf"]);
 
-/** One part of an output, as both APIs name them in a user's message and the Responses API in an output. */
+/** A part of an output, for user messages of both APIs and for outputs of the Responses API. */
 export type OutputPart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "image"; readonly url: string }
   | { readonly type: "file"; readonly data: string; readonly filename: string };
 
-/** Cut where it is too long, saying so; never in the middle of a surrogate pair. */
+/** Truncates a text that is too long and adds a note. Never splits a surrogate pair. */
 function cutText(text: string, chars: number): string {
   if (text.length <= chars) return text;
   const note = `… [cut: the first ${chars} of ${text.length} characters]`;
@@ -53,16 +53,16 @@ function cutText(text: string, chars: number): string {
 const toDataUrl = (data: Uint8Array, mimeType: string): string =>
   `data:${mimeType};base64,${Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64")}`;
 
-const unshown = (what: string, size: number, why = ""): OutputPart => ({
+const toNote = (what: string, size: number, why = ""): OutputPart => ({
   type: "text",
   text: `[${what}, ${size} bytes: not shown${why}]`,
 });
 
-/** What was written of a type or an address, in a note of ours. */
-const named = (text: string): string => text.slice(0, 200).replaceAll(/[\p{Cc}\]]/gu, " ");
+/** Sanitizes a MIME type from a tool for use in a note. */
+const sanitize = (text: string): string => text.slice(0, 200).replaceAll(/[\p{Cc}\]]/gu, " ");
 
-/** Spends one output's bounds, part by part. */
-class Parts {
+/** Collects the parts of one output within its limits. */
+class OutputBuilder {
   readonly #made: OutputPart[] = [];
   #chars: number;
   #bytes: number;
@@ -80,8 +80,8 @@ class Parts {
 
   media(data: Uint8Array, mimeType: string, filename: string): void {
     const isImage = IMAGE_TYPES.has(mimeType);
-    if (!isImage && !FILE_TYPES.has(mimeType)) this.#note(unshown(named(mimeType), data.byteLength));
-    else if (data.byteLength > this.#bytes) this.#note(unshown(named(mimeType), data.byteLength, ", it is too large"));
+    if (!isImage && !FILE_TYPES.has(mimeType)) this.#note(toNote(sanitize(mimeType), data.byteLength));
+    else if (data.byteLength > this.#bytes) this.#note(toNote(sanitize(mimeType), data.byteLength, ", too large"));
     else {
       this.#bytes -= data.byteLength;
       const url = toDataUrl(data, mimeType);
@@ -101,7 +101,7 @@ class Parts {
 const isForModel = ({ annotations }: ContentPart): boolean =>
   annotations?.audience === undefined || annotations.audience.includes("assistant");
 
-function addContent(parts: Parts, part: ContentPart): void {
+function addContent(parts: OutputBuilder, part: ContentPart): void {
   switch (part.type) {
     case "text":
       parts.text(part.text);
@@ -128,23 +128,23 @@ function fileName(uri: string): string {
   return name.slice(-100) || "file";
 }
 
-/** A user's message in parts. */
+/** Converts the content of a user message. */
 export function toUserParts(content: readonly ContentPart[], limits?: OutputLimits): readonly OutputPart[] {
-  const parts = new Parts(parseOutputLimits(limits));
+  const parts = new OutputBuilder(parseOutputLimits(limits));
   for (const part of content) addContent(parts, part);
   return parts.parts;
 }
 
-/** Text as it is, anything else as JSON, bytes in base64; then its content. A failure is one sentence. */
+/** Converts a result: text unchanged, other values as JSON with base64 for bytes, then the content parts. A failure is one sentence. */
 export function toOutputParts(result: ToolResult, limits?: OutputLimits): readonly OutputPart[] {
-  const parts = new Parts(parseOutputLimits(limits));
+  const parts = new OutputBuilder(parseOutputLimits(limits));
   if (result.success !== true) {
     parts.text(createToolFailureMessage(result) ?? "");
     return parts.parts;
   }
   const { output, content = [] } = result;
   const shown = content.filter(isForModel);
-  // A tool that has only content to show says null beside it.
+  // A tool that returns only content has null as its output.
   if (output !== null || shown.length === 0) {
     parts.text(typeof output === "string" ? output : (JSON.stringify(toJson(output)) ?? "null"));
   }
@@ -152,7 +152,7 @@ export function toOutputParts(result: ToolResult, limits?: OutputLimits): readon
   return parts.parts;
 }
 
-/** For where only text is taken. */
+/** Joins the parts to text, for messages that contain only text. */
 export function toTextOnly(parts: readonly OutputPart[]): string {
   return parts
     .map((part) => {

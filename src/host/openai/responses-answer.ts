@@ -1,5 +1,5 @@
-// An answer of the Responses API, whole or as its events come: text, calls, and items to be replayed. Events may be missing, doubled, out
-// of order or forged; a call is complete when its item is, or when the answer ends and nothing says that it was cut off.
+// Reads an answer of the Responses API, whole or as events: text, calls, and items to be replayed. Events may be missing, repeated, out of
+// order or forged. A call is complete when its item is complete, or when the answer ends without a sign that it was cut off.
 import type {
   AssistantMessage,
   AssistantPart,
@@ -21,7 +21,7 @@ import {
   toModelResponseError,
 } from "./wire.ts";
 
-/** Who an item is replayed to. */
+/** The provider of items that are replayed to the Responses API. */
 export const RESPONSES_PROVIDER = "openai-responses";
 
 type ItemKind = "function" | "custom" | "message" | "other";
@@ -38,8 +38,8 @@ interface Piece {
   readonly delta: string;
 }
 
-/** An item as far as it is known. */
-class Slot {
+/** An output item, as far as it has been received. */
+class ItemSlot {
   kind: ItemKind | undefined;
   readonly ids = new Set<string>();
   outputIndex: number | undefined;
@@ -48,19 +48,19 @@ class Slot {
   namespace: string | undefined;
   pieces: Piece[] = [];
   pieceChars = 0;
-  /** The whole text, as a `.done` event or the item itself has it. */
+  /** The complete text, from a `.done` event or from the item itself. */
   whole: string | undefined;
-  /** Whether the item has been said to be incomplete. */
+  /** Whether the item was reported as incomplete. */
   isIncomplete = false;
   isDone = false;
   isTooLong = false;
   item: Json | undefined;
-  /** What it became; set once. */
+  /** The parts of the message that the item became; set once. */
   parts: AssistantPart[] | undefined;
-  /** Text of it that has been passed on. */
+  /** Text of the item that has been yielded. */
   shown = "";
 
-  /** Its text, from the pieces in the order of their numbers where the whole was never said. */
+  /** The item's text. If the complete text was never sent, the pieces are joined, sorted by their numbers if all have one. */
   get written(): string {
     if (this.whole !== undefined && (this.whole !== "" || this.pieces.length === 0)) return this.whole;
     const numbered = this.pieces.every(({ number }) => number !== undefined);
@@ -80,8 +80,8 @@ const WHOLES: ReadonlyMap<string, readonly [ItemKind, field: string]> = new Map(
   ["response.custom_tool_call_input.done", ["custom", "input"]],
 ]);
 
-/** The same call told elsewhere: some servers give two calls one id, so it is not enough where the places differ. */
-function isCall(slot: Slot, item: Json, outputIndex: number | undefined): boolean {
+/** Returns whether an item repeats a known call. Some servers reuse an id, so items at different indexes must match completely. */
+function isCall(slot: ItemSlot, item: Json, outputIndex: number | undefined): boolean {
   if (slot.callId !== item.call_id) return false;
   const mayBeThere = outputIndex === undefined || slot.outputIndex === undefined || slot.outputIndex === outputIndex;
   const given = argumentsTextOf(slot.kind === "custom" ? item.input : item.arguments);
@@ -90,10 +90,10 @@ function isCall(slot: Slot, item: Json, outputIndex: number | undefined): boolea
 
 export class ResponsesAnswer {
   readonly #reader: CallReader;
-  readonly #slots: Slot[] = [];
-  readonly #byId = new Map<string, Slot>();
-  readonly #byIndex = new Map<number, Slot>();
-  /** Numbers are believed once two differ: some servers give each event the same one. */
+  readonly #slots: ItemSlot[] = [];
+  readonly #byId = new Map<string, ItemSlot>();
+  readonly #byIndex = new Map<number, ItemSlot>();
+  /** Sequence numbers are trusted once two differ: some servers give every event the same number. */
   #firstNumber: number | undefined;
   #isNumbered = false;
   readonly #seen = new Map<number, string>();
@@ -106,17 +106,17 @@ export class ResponsesAnswer {
     this.#reader = reader;
   }
 
-  /** Whether the answer has said that it is over. */
+  /** Whether the end of the answer was received. */
   get isOver(): boolean {
     return this.#end !== undefined;
   }
 
-  /** A whole response. @throws {ModelResponseError} where it is a failed one */
+  /** Reads a whole response. @throws {ModelResponseError} if it failed */
   readWhole(response: unknown): void {
     for (const _ of this.#close(response, text(record(response).status) ?? "completed"));
   }
 
-  /** What an event makes known. Unknown ones are nothing. @throws {ModelResponseError} where the answer failed */
+  /** Processes an event; unknown events are ignored. @throws {ModelResponseError} if the answer failed */
   *push(event: unknown): Generator<ModelEvent> {
     if (!isRecord(event) || this.#isRepeated(event)) return;
     const type = text(event.type) ?? "";
@@ -130,7 +130,7 @@ export class ResponsesAnswer {
     else if (type === "error") throw toModelResponseError(isRecord(event.error) ? event.error : event);
   }
 
-  /** Calls that were not known to be complete before, then the end. To be asked once, when nothing more comes. */
+  /** Yields the remaining calls and the `finish` event. Call it once, after the last event. */
   *finish(): Generator<ModelEvent> {
     for (const slot of this.#slots) yield* this.#settle(slot);
     const message = this.#message();
@@ -138,7 +138,7 @@ export class ResponsesAnswer {
     yield { type: "finish", message, reason: this.#reason(message), ...usage };
   }
 
-  /** The same event a second time, by its number; the text stands for the rest, since numbers alone are not trusted. */
+  /** Returns whether an event was received before: its number and its text are equal, because numbers alone are not trusted. */
   #isRepeated(event: Json): boolean {
     const number = index(event.sequence_number);
     if (number === undefined) return false;
@@ -151,14 +151,14 @@ export class ResponsesAnswer {
     return false;
   }
 
-  /** By the item's id, else by its place; another call at the same place is another item. */
-  #slotOf(event: Json, item: Json = {}): Slot | undefined {
+  /** Returns the slot of an item by its id, otherwise by its output index. Another call at the same index gets its own slot. */
+  #slotOf(event: Json, item: Json = {}): ItemSlot | undefined {
     const id = text(item.id) ?? text(event.item_id);
     const outputIndex = index(event.output_index);
     const callId = text(item.call_id);
     const known = id === undefined ? undefined : this.#byId.get(id);
     const placed = outputIndex === undefined ? undefined : this.#byIndex.get(outputIndex);
-    const isSame = (slot: Slot): boolean =>
+    const isSame = (slot: ItemSlot): boolean =>
       (callId === undefined || slot.callId === undefined || slot.callId === callId) &&
       (item.type === undefined || slot.kind === undefined || slot.kind === kindOf(text(item.type)));
     let slot = [known, placed].find((each) => each !== undefined && isSame(each));
@@ -168,7 +168,7 @@ export class ResponsesAnswer {
     }
     if (slot === undefined) {
       if (this.#slots.length >= ANSWER_LIMITS.items) return undefined;
-      slot = new Slot();
+      slot = new ItemSlot();
       this.#slots.push(slot);
     }
     if (id !== undefined && !this.#byId.has(id)) {
@@ -211,7 +211,7 @@ export class ResponsesAnswer {
     slot.name ??= text(event.name);
   }
 
-  #setText(slot: Slot, given: unknown): void {
+  #setText(slot: ItemSlot, given: unknown): void {
     const whole = argumentsTextOf(given);
     if (whole.length > ANSWER_LIMITS.argumentChars) slot.isTooLong = true;
     else if (whole !== "" || slot.pieces.length === 0) {
@@ -220,8 +220,8 @@ export class ResponsesAnswer {
     }
   }
 
-  /** Takes over what the item says of itself. */
-  #openItem(event: Json, isDone: boolean): Slot | undefined {
+  /** Copies the fields of an item to its slot. */
+  #openItem(event: Json, isDone: boolean): ItemSlot | undefined {
     const item = record(event.item);
     const slot = this.#slotOf(event, item);
     if (slot === undefined || slot.isDone) return undefined;
@@ -232,14 +232,14 @@ export class ResponsesAnswer {
     slot.isIncomplete ||= item.status === "incomplete";
     const given = slot.kind === "custom" ? item.input : item.arguments;
     const isCall = slot.kind === "function" || slot.kind === "custom";
-    // What an item has when it begins is told again in deltas, or later; by itself it is told once.
+    // Arguments of an item that has just started are repeated in deltas or later events; a complete item has them once.
     if (isCall && (isDone || (given !== "" && slot.pieces.length === 0)) && given !== undefined)
       this.#setText(slot, given);
     if (isDone || slot.item === undefined) this.#keep(slot, item);
     return slot;
   }
 
-  #keep(slot: Slot, item: Json): void {
+  #keep(slot: ItemSlot, item: Json): void {
     if (slot.kind !== "message" && slot.kind !== "other") return;
     const size = sizeOfItem(item);
     if (size === undefined) return;
@@ -254,7 +254,7 @@ export class ResponsesAnswer {
     yield* this.#settle(slot);
   }
 
-  /** The end, which repeats all items: those that were told already are as they were. */
+  /** Processes the end of the answer, which repeats all items. Items that were already yielded are not changed. */
   *#close(response: unknown, status: string): Generator<ModelEvent> {
     const whole = record(response);
     if (status === "failed") throw toModelResponseError(whole.error);
@@ -272,8 +272,8 @@ export class ResponsesAnswer {
     }
   }
 
-  /** What an item became, told once. Until the answer is over, only of what is complete. */
-  *#settle(slot: Slot): Generator<ModelEvent> {
+  /** Yields the parts of an item, once. Until the answer ends, it is called only for complete items. */
+  *#settle(slot: ItemSlot): Generator<ModelEvent> {
     if (slot.parts !== undefined) return;
     if (slot.kind === "function" || slot.kind === "custom") {
       const calls = this.#callsOf(slot, slot.kind);
@@ -282,7 +282,7 @@ export class ResponsesAnswer {
     } else if (slot.kind === "message") {
       const whole = this.#textOf(slot);
       slot.parts = whole === "" ? [] : [{ type: "text", text: whole }];
-      // A server that told only the whole of it, or lost some of its end.
+      // The server sent only the complete text, or the last deltas were lost.
       if (whole.startsWith(slot.shown) && whole.length > slot.shown.length) {
         yield { type: "text-delta", text: whole.slice(slot.shown.length) };
       }
@@ -290,18 +290,18 @@ export class ResponsesAnswer {
     else slot.parts = [{ type: "provider", provider: RESPONSES_PROVIDER, item: slot.item }];
   }
 
-  #callsOf(slot: Slot, kind: "function" | "custom"): readonly ModelToolCall[] {
+  #callsOf(slot: ItemSlot, kind: "function" | "custom"): readonly ModelToolCall[] {
     const argumentsText = slot.written;
     const [itemId] = slot.ids;
     const { callId: id = itemId, name, namespace } = slot;
-    // Told in full, the arguments are complete without their item's end; and nothing can be added to a whole object.
+    // Complete arguments do not need the end of their item, and nothing can be appended to a complete object.
     const isWhole =
       slot.isDone || slot.whole !== undefined || this.#end?.status === "completed" || isObjectText(argumentsText);
     const problem = slot.isTooLong ? ARGUMENTS_TOO_LONG : slot.isIncomplete || !isWhole ? CUT_OFF : undefined;
     return this.#reader.read({ id, itemId, namespace, name, kind, argumentsText, problem });
   }
 
-  #textOf(slot: Slot): string {
+  #textOf(slot: ItemSlot): string {
     const parts = list(slot.item?.content).map(record);
     const refusals = parts.filter(({ type }) => type === "refusal");
     if (refusals.length > 0) this.#refused = true;
@@ -309,7 +309,7 @@ export class ResponsesAnswer {
     return said === "" ? slot.written : said;
   }
 
-  /** In the order of the output, where places are told and differ; else as they came. */
+  /** Returns the message, in the order of the output indexes if all are known and different; otherwise in order of arrival. */
   #message(): AssistantMessage {
     const places = this.#slots.map(({ outputIndex }) => outputIndex);
     const isOrdered = !places.includes(undefined) && new Set(places).size === places.length;
@@ -333,7 +333,7 @@ export class ResponsesAnswer {
   #spend(chars: number): void {
     this.#chars += chars + 16;
     if (this.#chars > ANSWER_LIMITS.totalChars) {
-      throw toModelResponseError({ message: `It is longer than ${ANSWER_LIMITS.totalChars} characters` });
+      throw toModelResponseError({ message: `It exceeds ${ANSWER_LIMITS.totalChars} characters` });
     }
   }
 }

@@ -1,4 +1,4 @@
-// A conversation as the Responses API's input, to be sent whole: nothing is kept on the provider's side.
+// Converts a conversation to the input of a Responses API request. The whole conversation is sent, because the provider stores nothing.
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { checkCall, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
@@ -8,7 +8,7 @@ import { ToolNames } from "./tool-names.ts";
 import { checkOpenAITools, type OpenAITools } from "./tools.ts";
 import { isRecord, type Json, list, text } from "./wire.ts";
 
-/** An item of `input`; the package's own type takes it. */
+/** An item of `input`, assignable to the type of OpenAI's package. */
 export type ResponsesInputItem = { readonly type?: string; readonly [field: string]: unknown };
 
 type InputContent =
@@ -27,15 +27,15 @@ function toContent(part: OutputPart): InputContent {
   }
 }
 
-/** Plain text, where there is nothing else: every server takes that. */
+/** Returns plain text if there is nothing else, because every server accepts it. */
 function toOutput(parts: readonly OutputPart[]): string | InputContent[] {
   const [only] = parts;
   return parts.length === 1 && only?.type === "text" ? only.text : parts.map(toContent);
 }
 
 /**
- * The answer to a call: `function_call_output` or `custom_tool_call_output`. Without a result it says that there is none.
- * @throws {ToolError} PARAM_INVALID for a call without an id, or limits that are wrong
+ * Converts the answer to a call to a `function_call_output` or `custom_tool_call_output`. Without a result, the output says so.
+ * @throws {ToolError} PARAM_INVALID for a call without an id, or invalid limits
  */
 export function toCallOutput(
   call: Pick<ModelToolCall, "id" | "kind">,
@@ -56,7 +56,7 @@ function toCallItem(call: ModelToolCall, names: ToolNames): ResponsesInputItem {
   return { type: "function_call", call_id: call.id, ...place, arguments: replayedArguments(call) };
 }
 
-/** Items that were to be answered by whoever has a terminal or a screen: with no answer to them a request is refused. */
+/** Returns whether a provider item needs no further answer, or has one. A provider rejects a request with an unanswered item. */
 const isAnswered = (item: Json, items: readonly Json[]): boolean => {
   if (item.type === "mcp_approval_request") return false;
   const callId = text(item.call_id);
@@ -64,7 +64,7 @@ const isAnswered = (item: Json, items: readonly Json[]): boolean => {
   return items.filter((other) => other.call_id === callId).length > 1;
 };
 
-/** A thought is replayed by what it encrypts, or by its open text; by its id alone the provider would not find it. */
+/** Returns whether an item can be replayed: reasoning needs its encrypted or open text, because the provider does not store it by id. */
 const canReplay = (item: Json): boolean =>
   item.type !== "reasoning" || (text(item.encrypted_content) ?? "") !== "" || list(item.content).length > 0;
 
@@ -77,7 +77,7 @@ function toAssistantItems(
   turn: Extract<HistoryTurn, { role: "assistant" }>,
   names: ToolNames,
 ): readonly ResponsesInputItem[] {
-  const own = turn.content.flatMap((part): Json[] => {
+  const providerItems = turn.content.flatMap((part): Json[] => {
     const item = toProviderItem(part);
     return item === undefined ? [] : [item];
   });
@@ -85,16 +85,17 @@ function toAssistantItems(
     if (part.type === "text") return [{ role: "assistant", content: part.text }];
     if (part.type === "tool-call") return [toCallItem(part.call, names)];
     const item = toProviderItem(part);
-    return item !== undefined && canReplay(item) && isAnswered(item, own) ? [item] : [];
+    return item !== undefined && canReplay(item) && isAnswered(item, providerItems) ? [item] : [];
   });
-  // A thought without what came of it is refused: its answer was cut off.
+  // The provider rejects reasoning without the output that follows it; that answer was cut off.
   while (items.at(-1)?.type === "reasoning") items.pop();
   return items;
 }
 
 /**
- * @param tools those of the request, whose aliases the calls have
- * @throws {ToolError} PARAM_INVALID for messages, tools or limits that are wrong, naming the path
+ * Converts a conversation to the Responses API's `input`.
+ * @param tools tools of the request, whose aliases are used for the calls
+ * @throws {ToolError} PARAM_INVALID for invalid messages, tools or limits, naming the path
  */
 export function toResponsesInput(
   messages: readonly Message[],

@@ -1,19 +1,19 @@
-// Names as OpenAI's wire takes them, and back. An alias follows from the name alone, so it is the same in each request.
+// Maps tool names to names that OpenAI's API accepts, and back. An alias depends on the name alone, so it is the same in each request.
 import { createHash } from "node:crypto";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 
-/** OpenAI's rule for a function's name. */
+/** OpenAI's rule for function names. */
 const WIRE_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const MAX_WIRE_CHARS = 64;
-/** Of the name's SHA-256, in hexadecimal; more where somebody has a tool of the very name that this gives. */
+/** Hexadecimal digits of the name's SHA-256 in an alias; more if a tool already has the resulting name. */
 const HASH_CHARS = 8;
-/** What models put before a name that they were given without it. */
+/** A prefix that models add to a name that was sent without it. */
 const PREFIX = /^functions?[.:/]/;
 
 export const withoutPrefix = (wireName: string): string => wireName.replace(PREFIX, "");
 
-/** The name, if it can be sent as it is; else what it can be of it, and a hash. */
+/** Returns the name if it is valid on the wire; otherwise an alias of its valid characters and a hash. */
 export function toWireName(toolName: string, isTaken: (alias: string) => boolean = () => false): string {
   if (WIRE_NAME.test(toolName)) return toolName;
   const hash = createHash("sha256").update(toolName).digest("hex");
@@ -24,7 +24,7 @@ export function toWireName(toolName: string, isTaken: (alias: string) => boolean
   }
 }
 
-/** A text is iterable, too: its letters would be taken for names. */
+/** Rejects a string in particular: it is iterable, and its characters would be taken for names. */
 function checkNames(names: unknown, what: string): readonly string[] {
   const isList = typeof names === "object" && names !== null && Symbol.iterator in names;
   const all = isList ? [...(names as Iterable<unknown>)] : undefined;
@@ -32,7 +32,7 @@ function checkNames(names: unknown, what: string): readonly string[] {
   throw new ToolError("PARAM_INVALID", `${what}: Expected an iterable of strings, got ${describeKind(names)}`);
 }
 
-/** Where a tool stands on the wire. */
+/** The name of a tool on the wire. */
 export interface WirePlace {
   readonly namespace?: string;
   readonly name: string;
@@ -40,7 +40,7 @@ export interface WirePlace {
 
 const keyOf = (name: string, namespace?: string): string => `${namespace ?? ""}\n${name}`;
 
-/** The names of one list of tools; those that are called `namespace.name` for one of `namespaces` stand in it. */
+/** The names of a list of tools. A tool named `namespace.name` for one of `namespaces` is placed in that namespace. */
 export class ToolNames {
   readonly #places = new Map<string, WirePlace>();
   readonly #toolNames = new Map<string, string>();
@@ -50,7 +50,7 @@ export class ToolNames {
   constructor(toolNames: Iterable<string>, namespaces: readonly string[] = []) {
     this.#namespaces = checkNames(namespaces, "namespaces");
     const all = new Set(checkNames(toolNames, "toolNames"));
-    // Who has a name that can be sent keeps it.
+    // A valid name is never changed.
     const isTaken = (name: string, namespace?: string): boolean =>
       all.has(namespace === undefined ? name : `${namespace}.${name}`) || this.#toolNames.has(keyOf(name, namespace));
     for (const toolName of all) {
@@ -61,15 +61,15 @@ export class ToolNames {
     }
   }
 
-  /** For a tool that is not among them too: an old message may speak of it. */
+  /** Returns the wire name of a tool. Also supports unknown tools, which old messages may contain. */
   placeOf(toolName: string): WirePlace {
     return this.#places.get(toolName) ?? { name: toWireName(toolName, (alias) => this.#toolNames.has(keyOf(alias))) };
   }
 
-  /** The tool that a model means; a name that means none is given back as it is. */
+  /** Returns the tool that a model's name refers to; an unknown name is returned unchanged. */
   toToolName(wireName: string, namespace?: string): string {
     for (const name of new Set([wireName, withoutPrefix(wireName)])) {
-      // A model that has read of a tool in a prompt uses the name that stands there.
+      // A model that read about a tool in a prompt uses the name from the prompt.
       const qualified = namespace === undefined ? name : `${namespace}.${name}`;
       const known =
         this.#toolNames.get(keyOf(name, namespace)) ??
@@ -86,7 +86,7 @@ export class ToolNames {
     return this.#places.has(toolName);
   }
 
-  /** A name without its namespace is the tool's, where one has it. */
+  /** Returns the tool of a name without its namespace, if it is unique. */
   #onlyOneNamed(name: string): string | undefined {
     const found = this.#namespaces.flatMap((namespace) => this.#toolNames.get(keyOf(name, namespace)) ?? []);
     return found.length === 1 ? found[0] : undefined;

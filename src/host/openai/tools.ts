@@ -1,4 +1,4 @@
-// Tools out: definitions as OpenAI's two APIs take them, and what is needed to read the calls that come back.
+// Converts tool definitions to the tools of OpenAI's two APIs, with the data needed to read the calls that come back.
 import * as z from "zod";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -48,65 +48,65 @@ export type ChatTool =
 
 export interface ToOpenAIToolsOptions<Api extends OpenAIApi = OpenAIApi> {
   readonly api: Api;
-  /** `auto` unless stated: strict where the schema allows it. False for servers that do not know the word. */
+  /** `"auto"`: strict if the schema allows it. `false`: for servers without strict mode. @default "auto" */
   readonly strict?: "auto" | false | undefined;
-  /** Names of tools whose whole input is one text, which the model then writes freely, without JSON around it (code, a query). */
+  /** Names of tools with one text input, which the model writes as free text instead of JSON (code, a query). @default [] */
   readonly custom?: readonly string[] | undefined;
-  /** Responses only: tools named `crm.…` go into the namespace `crm`, with this description. */
+  /** Responses only: namespaces and their descriptions. A tool named `crm.…` goes into the namespace `crm`. @default {} */
   readonly namespaces?: { readonly [namespace: string]: string } | undefined;
-  /** Responses only: the model finds tools by a search on the provider's side, and sees only names until then. */
+  /** Responses only: the provider searches the tools for the model, which otherwise sees only their names. @default false */
   readonly toolSearch?: boolean | undefined;
 }
 
-const toolShape = {
+const toolFields = {
   strict: z.union([z.literal("auto"), z.literal(false)], 'Expected "auto" or false').default("auto"),
   custom: z.array(z.string()).default([]),
   namespaces: z.record(z.string().min(1), z.string()).default({}),
   toolSearch: z.boolean().default(false),
 };
-/** Without the API, which a model knows by itself. */
-export const OpenAIToolOptionsSchema = strictObject(toolShape);
-const ToOpenAIToolsOptionsSchema = strictObject({ api: z.enum(["responses", "chat"]), ...toolShape });
+/** Tool options without `api`, which each model sets itself. */
+export const OpenAIToolOptionsSchema = strictObject(toolFields);
+const ToOpenAIToolsOptionsSchema = strictObject({ api: z.enum(["responses", "chat"]), ...toolFields });
 
-/** How a tool was made one of OpenAI's. */
+/** How a definition was converted to an OpenAI tool. */
 export interface OpenAIToolNote {
   readonly toolName: string;
-  /** Its name on the wire. */
+  /** The tool's name on the wire. */
   readonly alias: string;
   readonly strict: boolean;
-  /** Why it cannot be strict. */
+  /** Why the tool is not strict. */
   readonly reason?: string;
 }
 
-/** What reading a call needs to know of its tool. */
+/** The data needed to read a call of a tool. */
 export interface ToolReading {
   readonly definition: ToolDefinition;
-  /** The one text property of a tool that is sent as a custom one, or that could be. */
+  /** The only property of a tool with one text input, which can be sent as a custom tool. */
   readonly textProperty: string | undefined;
-  /** Whether the input stands under `input`, since the wire takes no such schema at its root. */
+  /** Whether the input is wrapped in an `input` property, because the API does not accept its schema at the root. */
   readonly isWrapped: boolean;
-  /** Takes out each `null` that stands for an optional property; undefined where there can be none. */
+  /** Removes each `null` that represents a missing optional property; undefined if there are none. */
   readonly withoutNulls: ((value: unknown) => unknown) | undefined;
 }
 
 export interface OpenAITools<Api extends OpenAIApi = OpenAIApi> {
   readonly api: Api;
-  /** For the request's `tools`. */
+  /** The `tools` of the request. */
   readonly tools: Api extends "chat" ? ChatTool[] : ResponsesTool[];
   readonly notes: readonly OpenAIToolNote[];
   readonly names: ToolNames;
   readingOf(toolName: string): ToolReading | undefined;
 }
 
-/** Under which the input of a wrapped tool stands. */
+/** The property that contains the input of a wrapped tool. */
 const WRAPPER = "input";
-/** What the wire refuses at the root of any function's parameters. */
-const ROOT_REFUSED = ["anyOf", "oneOf", "allOf", "enum", "const", "not", "$ref"] as const;
+/** Keywords that the API rejects at the root of a function's parameters. */
+const UNSUPPORTED_AT_ROOT = ["anyOf", "oneOf", "allOf", "enum", "const", "not", "$ref"] as const;
 
 const isPlainRoot = (schema: JsonSchema): boolean =>
-  (schema.type === undefined || schema.type === "object") && !ROOT_REFUSED.some((keyword) => keyword in schema);
+  (schema.type === undefined || schema.type === "object") && !UNSUPPORTED_AT_ROOT.some((keyword) => keyword in schema);
 
-/** References to the root or into it, when that has moved. */
+/** Updates references to the root or into it after the root has moved into the wrapper. */
 function moveReferences(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(moveReferences);
   if (!isObject(value)) return value;
@@ -130,8 +130,8 @@ function wrap(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** The name of the one property that a tool takes, if it is a text. */
-function textPropertyOf({ type, properties, required }: JsonSchema): string | undefined {
+/** Returns the name of a tool's only property if it is a required string. */
+function findTextProperty({ type, properties, required }: JsonSchema): string | undefined {
   if (type !== "object" || !isObject(properties)) return undefined;
   const names = Object.keys(properties);
   const [name] = names;
@@ -148,11 +148,11 @@ interface Converted {
   readonly reading: ToolReading;
 }
 
-/** Definitions are registered once and sent with each request. */
-const kept = new WeakMap<ToolDefinition, Converted>();
+/** Conversions by definition: a definition is registered once and sent with each request. */
+const conversions = new WeakMap<ToolDefinition, Converted>();
 
 function convert(definition: ToolDefinition): Converted {
-  const known = kept.get(definition);
+  const known = conversions.get(definition);
   if (known !== undefined) return known;
   const { inputSchema } = definition;
   const isWrapped = !isPlainRoot(inputSchema);
@@ -160,18 +160,18 @@ function convert(definition: ToolDefinition): Converted {
   const strict = toStrictSchema(sent);
   const reading = {
     definition,
-    textProperty: textPropertyOf(inputSchema),
+    textProperty: findTextProperty(inputSchema),
     isWrapped,
     withoutNulls: strict.strict && strict.hasNullables ? createWithoutNulls(inputSchema) : undefined,
   };
   const converted = strict.strict
     ? { parameters: strict.schema, strict: true, reason: undefined, reading }
     : { parameters: withProperties(sent), strict: false, reason: strict.reason, reading };
-  kept.set(definition, converted);
+  conversions.set(definition, converted);
   return converted;
 }
 
-/** Some servers take no object without `properties`. */
+/** Adds `properties`, because some servers reject an object schema without them. */
 const withProperties = (schema: JsonSchema): JsonSchema =>
   schema.properties === undefined ? { ...schema, properties: {} } : schema;
 
@@ -184,9 +184,9 @@ function createWithoutNulls(schema: JsonSchema): (value: unknown) => unknown {
 }
 
 /**
- * Definitions as tools of OpenAI's API: strict where the schema allows it, under names that its rule takes.
- * @throws {ToolError} PARAM_INVALID for a definition or an option that is wrong, naming its path; for a tool in `custom` that does not take
- *   one text; and for an option that the API does not have
+ * Converts definitions to tools of an OpenAI API: strict if the schema allows it, with valid names.
+ * @throws {ToolError} PARAM_INVALID for an invalid definition or option, naming its path; for a tool in `custom` whose input is not one
+ * text; and for an option that the API does not support
  */
 export function toOpenAITools<Api extends OpenAIApi>(
   definitions: readonly ToolDefinition[],
@@ -197,7 +197,7 @@ export function toOpenAITools<Api extends OpenAIApi>(
   const { strict, custom, namespaces, toolSearch } = parsed;
   const api = parsed.api as Api;
   if (api === "chat" && (toolSearch || Object.keys(namespaces).length > 0)) {
-    throw new ToolError("PARAM_INVALID", "options: Chat Completions has neither namespaces nor tool search");
+    throw new ToolError("PARAM_INVALID", "options: Chat Completions supports neither namespaces nor tool search");
   }
   const names = new ToolNames(
     definitions.map(({ name }) => name),
@@ -215,11 +215,11 @@ export function toOpenAITools<Api extends OpenAIApi>(
     if (isCustom && converted.reading.textProperty === undefined) {
       throw new ToolError(
         "PARAM_INVALID",
-        `options.custom: expected tools that take one required text, got ${JSON.stringify(toolName)}`,
+        `options.custom: Expected tools whose only input is a required string, got ${JSON.stringify(toolName)}`,
       );
     }
     const isStrict = strict === "auto" && converted.strict && !isCustom;
-    const parameters = (isStrict || !converted.strict ? converted.parameters : unstrict(definition)) as {
+    const parameters = (isStrict || !converted.strict ? converted.parameters : toLooseSchema(definition)) as {
       [key: string]: unknown;
     };
     readings.set(toolName, isStrict ? converted.reading : { ...converted.reading, withoutNulls: undefined });
@@ -249,21 +249,24 @@ export function toOpenAITools<Api extends OpenAIApi>(
   };
 }
 
-/** @throws {ToolError} PARAM_INVALID for anything but undefined and what {@link toOpenAITools} returned */
+/** @throws {ToolError} PARAM_INVALID unless the value is undefined or was returned by {@link toOpenAITools} */
 export function checkOpenAITools(tools: unknown, what: string): void {
   if (tools === undefined) return;
   if (isPlainObject(tools) && tools.names instanceof ToolNames && typeof tools.readingOf === "function") return;
-  throw new ToolError("PARAM_INVALID", `${what}: Expected what toOpenAITools() returns, got ${describeKind(tools)}`);
+  throw new ToolError(
+    "PARAM_INVALID",
+    `${what}: Expected a value returned by toOpenAITools(), got ${describeKind(tools)}`,
+  );
 }
 
 function reasonOf(isStrict: boolean, isCustom: boolean, reason: string | undefined): { readonly reason?: string } {
   if (isStrict) return {};
   if (isCustom) return { reason: "A custom tool has no schema" };
-  return { reason: reason ?? "Strict mode was not asked for" };
+  return { reason: reason ?? "Strict mode is turned off" };
 }
 
-/** As the wire takes it without being strict. */
-function unstrict({ inputSchema }: ToolDefinition): JsonSchema {
+/** Returns the schema for a tool that is not strict. */
+function toLooseSchema({ inputSchema }: ToolDefinition): JsonSchema {
   return withProperties(isPlainRoot(inputSchema) ? { ...inputSchema, type: "object" } : wrap(inputSchema));
 }
 

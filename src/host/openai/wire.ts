@@ -1,33 +1,33 @@
-// Reading what a provider sends, which is anything at all: each field by a guard, each size bounded.
+// Reads untrusted data of a provider: every field through a type guard, every size limited.
 export type Json = { readonly [key: string]: unknown };
 
 export const isRecord = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A record, whatever is there. */
+/** Returns the value if it is a record, otherwise an empty record. */
 export const record = (value: unknown): Json => (isRecord(value) ? value : {});
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 export const index = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
-/** What one answer of a model may have. */
+/** Limits of one answer of a model. */
 export const ANSWER_LIMITS = {
-  /** Calls; the first one past them is kept as a call that was not run. */
+  /** Number of calls. The first call beyond the limit is kept and answered with an error. */
   calls: 128,
-  /** Of one call's arguments, in UTF-16 units. */
+  /** Length of one call's arguments, in UTF-16 code units. */
   argumentChars: 1024 * 1024,
-  /** Of all that is kept of an answer. */
+  /** Total length of the data kept of an answer, in UTF-16 code units. */
   totalChars: 16 * 1024 * 1024,
   nameChars: 1_024,
   items: 1_024,
-  /** Of an item that is replayed as it came. */
+  /** Length of a provider item that is replayed unchanged. */
   itemChars: 4 * 1024 * 1024,
   itemDepth: 64,
   itemValues: 100_000,
 } as const;
 
-/** The units of JSON that a value is about; undefined for one that is too large or too deep to be kept. */
+/** Returns the approximate length of a value as JSON; undefined if the value is too large or too deep to be kept. */
 export function sizeOfItem(value: unknown): number | undefined {
   const { itemChars, itemDepth, itemValues } = ANSWER_LIMITS;
   let chars = 0;
@@ -49,10 +49,10 @@ export function sizeOfItem(value: unknown): number | undefined {
   return chars;
 }
 
-/** What a model failed to say: its answer ended with an error. */
+/** The error of a model's answer that failed. */
 export class ModelResponseError extends Error {
   override readonly name = "ModelResponseError";
-  /** The provider's own code, where it gave one. */
+  /** The provider's error code, if it sent one. */
   readonly code: string | undefined;
 
   constructor(message: string, code?: string) {
@@ -61,9 +61,9 @@ export class ModelResponseError extends Error {
   }
 }
 
-/** From `response.failed` or an `error` event. */
+/** Converts the error of `response.failed` or of an `error` event. */
 export function toModelResponseError(given: unknown): ModelResponseError {
   const { message, code, type } = record(given);
-  const said = text(message)?.slice(0, 1_000) ?? "no reason given";
-  return new ModelResponseError(`The model's answer failed: ${said}`, (text(code) ?? text(type))?.slice(0, 100));
+  const reason = text(message)?.slice(0, 1_000) ?? "no reason given";
+  return new ModelResponseError(`The model's answer failed: ${reason}`, (text(code) ?? text(type))?.slice(0, 100));
 }

@@ -1,4 +1,5 @@
-// "glovebox/testing": a tool in its author's own tests, run for real in the sandbox. Needs no test runner; knows vitest where it is there.
+// "glovebox/testing": runs a tool in the sandbox from its author's tests. Works with any test runner; with vitest, tools are closed
+// automatically.
 /// <reference types="node" preserve="true" />
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
@@ -15,23 +16,23 @@ import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
 import { checkString, TenantIdSchema, type TenantScope } from "../routing/tenant-scope.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 
-/** Room for a slow, busy machine: what a tool's author states for it counts all the same. */
+/** Time limit in ms that suits a slow or busy machine. Limits in the tool's own definition still apply. */
 const TIMEOUT_MS = 20_000;
 
 export interface OpenToolOptions {
-  /** The tenant that it is added for and called by; the host then has `tenancy: "multi"`. Default: the one tenant of a host of its own. */
+  /** Tenant that the tool is added for and called by; the host then has `tenancy: "multi"`. @default the only tenant of a new host */
   readonly tenantId?: string | undefined;
-  /** Stubs of what a host would grant, also of the own `fetch`, `kv`, `secrets` and `tools`: each is granted. */
+  /** Stubs of capabilities, including the built-in `fetch`, `kv`, `secrets` and `tools`. Each of them is granted to the tool. */
   readonly capabilities?: readonly Capability[] | undefined;
   /** Further capabilities and engine features to grant, by name. */
   readonly grant?: readonly string[] | undefined;
-  /** Fields that the host supplies or overrides in the definition. */
+  /** Definition fields that the host supplies or overrides. */
   readonly definition?: DefinitionOverrides | undefined;
-  /** Further options of the host: `limits`, `egress`, `secrets` … */
+  /** Further options of the host: `limits`, `egress`, `secrets` and others. */
   readonly host?: Omit<GloveboxOptions, "capabilities"> | undefined;
 }
 
-/** Only what is used here: the rest is checked where a tool is added, and where the Glovebox is created. */
+/** Checks only what this file uses; adding the tool and creating the Glovebox check the rest. */
 const OpenToolOptionsSchema = strictObject({
   tenantId: TenantIdSchema.optional(),
   capabilities: z.array(z.custom<Capability>(isCapability, CAPABILITY_RULE)).default([]),
@@ -40,16 +41,16 @@ const OpenToolOptionsSchema = strictObject({
   host: z.custom<Omit<GloveboxOptions, "capabilities">>(isPlainObject, "Expected a plain object").default({}),
 });
 
-/** A tool in a Glovebox of its own. With vitest it is disposed of after the file's tests, else by `await using`. */
+/** A tool in its own Glovebox. With vitest it is disposed of after the tests of the file; otherwise use `await using`. */
 export interface OpenedTool extends AsyncDisposable {
   readonly definition: ToolDefinition;
-  /** Its own: for tools that it is to call, and for what else a host does. */
+  /** The tool's Glovebox, for example to add tools that it calls. */
   readonly box: Glovebox;
-  /** One call; always resolves. */
+  /** Calls the tool. Always resolves. */
   call(input?: unknown, context?: ToolContext): Promise<ToolResult>;
-  /** The output of a call that must succeed. `Output` is what the test goes on to check. @throws {Error} with the failure's text */
+  /** Returns the output of a call that must succeed. `Output` is not checked. @throws {Error} with the text of the failure */
   output<Output = unknown>(input?: unknown, context?: ToolContext): Promise<Output>;
-  /** `CODE: message, details and stack` of a call that must fail. @throws {Error} when it succeeds */
+  /** Returns `CODE: message`, details and stack of a call that must fail. @throws {Error} if it succeeds */
   failure(input?: unknown, context?: ToolContext): Promise<string>;
 }
 
@@ -59,21 +60,21 @@ async function closeAll(): Promise<void> {
   await Promise.all([...openTools].map((tool) => tool[Symbol.asyncDispose]()));
 }
 
-/** In a test file of vitest's this is run while its tests are declared: then all that is open is closed when they are over. */
+/** Registers the cleanup with vitest, which evaluates a test file while it collects the file's tests. */
 async function closeAfterTests(): Promise<void> {
   try {
     const { afterAll } = await import("vitest");
     afterAll(closeAll);
   } catch {
-    // Another runner, or none.
+    // Another test runner, or none.
   }
 }
 await closeAfterTests();
 
 /**
- * Bundles a tool and runs it in the sandbox, as a host would.
- * @param path a file or a folder: `import.meta.dirname`, or a URL
- * @throws {ToolError} as `addTool` and `createGlovebox` do; PARAM_INVALID for an option that is unknown or of the wrong type
+ * Bundles a tool and runs it in the sandbox, as a host does.
+ * @param path a file or a folder, as a path (`import.meta.dirname`) or a URL
+ * @throws {ToolError} as `addTool` and `createGlovebox` do; PARAM_INVALID for an unknown option or one of the wrong type
  * @example
  * ```typescript
  * import { expect, test } from "vitest";
@@ -90,7 +91,7 @@ export async function openTool(path: string | URL, options: OpenToolOptions = {}
   const { tenantId, capabilities, grant, definition: overrides, host } = parsed;
   if (!(path instanceof URL)) checkString(path, "path");
   const tenancy = tenantId === undefined ? {} : { tenancy: "multi" as const };
-  const whose = tenantId === undefined ? {} : { tenantId };
+  const scope = tenantId === undefined ? {} : { tenantId };
   const box = await createGlovebox(toHostOptions(mergeDefined(tenancy, host), capabilities));
   try {
     const definition = await box.addTool(
@@ -98,39 +99,36 @@ export async function openTool(path: string | URL, options: OpenToolOptions = {}
         path: path instanceof URL ? fileURLToPath(path) : path,
         ...(overrides === undefined ? {} : { definition: overrides }),
       },
-      { ...whose, grant: [...grant, ...capabilities.map(({ name }) => name)] },
+      { ...scope, grant: [...grant, ...capabilities.map(({ name }) => name)] },
     );
-    return openedTool(box, definition, whose);
+    return createOpenedTool(box, definition, scope);
   } catch (thrown) {
     await box.close();
     throw thrown;
   }
 }
 
-/** @throws {ToolError} PARAM_INVALID for what {@link createGlovebox} would not see */
+/** @throws {ToolError} PARAM_INVALID for options that {@link createGlovebox} would not reject */
 function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[]): GloveboxOptions {
   if ("capabilities" in host) {
-    throw new ToolError(
-      "PARAM_INVALID",
-      "options.host.capabilities: Unknown option. State options.capabilities instead",
-    );
+    throw new ToolError("PARAM_INVALID", "options.host.capabilities: Unknown option. Use options.capabilities instead");
   }
   const { limits = {} } = host;
   const defaults = { timeoutMs: TIMEOUT_MS, cpuMs: TIMEOUT_MS };
   return {
     ...mergeDefined({ store: "memory", shutdown: false } as const, host),
-    // A value that is no plain object is left to the check of the options.
+    // createGlovebox() rejects a value that is not a plain object.
     limits: isPlainObject(limits) ? mergeDefined(defaults, limits as PartialLimits) : limits,
     capabilities,
   };
 }
 
-function openedTool(box: Glovebox, definition: ToolDefinition, whose: TenantScope): OpenedTool {
+function createOpenedTool(box: Glovebox, definition: ToolDefinition, scope: TenantScope): OpenedTool {
   let calls = 0;
   const call: OpenedTool["call"] = (input = {}, context = {}) => {
     calls += 1;
-    // Spread into another object, a promise for a context would have no fields.
-    const given = isPlainObject(context) ? mergeDefined(whose, context as ToolContext) : context;
+    // Spreading a promise into another object would silently drop it.
+    const given = isPlainObject(context) ? mergeDefined(scope, context as ToolContext) : context;
     return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
   };
   const tool: OpenedTool = {
@@ -158,32 +156,32 @@ function openedTool(box: Glovebox, definition: ToolDefinition, whose: TenantScop
 
 function describeFailure({ code, message, details, stack }: Extract<ToolResult, { success: false }>["error"]): string {
   const lines = [`${code}: ${message}${details === undefined ? "" : ` ${JSON.stringify(details)}`}`];
-  // Its first line is the message again.
+  // The first line of a stack repeats the message.
   if (stack !== undefined) lines.push(...stack.split("\n").slice(1));
   return lines.join("\n");
 }
 
-/** A stand-in for a capability that a host would grant: takes anything, and remembers what it was asked. */
+/** A stub of a capability that a host would grant. It accepts any input and records it. */
 export interface StubbedCapability extends Capability {
-  /** Inputs, in the order in which they came. */
+  /** Inputs in order of arrival. */
   readonly inputs: readonly unknown[];
 }
 
 /**
- * The tool sees it as it sees the capability of that name. Of our own, `answer` is given, and gives:
+ * Creates a stub. The tool sees it like the capability of that name. For the built-in capabilities, `answer` receives and returns:
  *
- * | name | input | answer; without one |
+ * | name | input | return value; default |
  * |---|---|---|
- * | `fetch` | `{ method, url, headers, body }`, names of headers in lower case, the body as text | a `Response`, or JSON that becomes the body of one; 404 |
- * | `kv` | `{ op: "get" or "delete", key }`, `{ op: "set", key, value, … }`, `{ op: "list", prefix, … }` | what `ctx.kv.getEntry`, `delete`, `set`, `list` give; `getEntry`'s may leave `version` out; nothing is there, all can be set |
- * | `secrets` | the secret's name | the placeholder; `placeholder-of-NAME` |
+ * | `fetch` | `{ method, url, headers, body }`, header names in lower case, the body as text | a `Response`, or JSON for the body of one; 404 |
+ * | `kv` | `{ op: "get" or "delete", key }`, `{ op: "set", key, value, … }`, `{ op: "list", prefix, … }` | the result of `ctx.kv.getEntry` (`version` is optional), `delete`, `set` or `list`; an empty store that accepts every `set` |
+ * | `secrets` | the name of the secret | the placeholder; `placeholder-of-NAME` |
  * | `tools` | `{ name, input }` | the tool's output; null |
  *
- * @param answer of any other capability it is given the input; what it returns must be JSON, what it throws the tool gets as an error
+ * @param answer for any other capability, receives the input and returns JSON; the tool receives an exception as an error
  * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or an answer that is not a function
  * @example
  * ```typescript
- * const api = stubCapability("fetch", ({ url }) => Response.json({ asked: url }));
+ * const api = stubCapability("fetch", ({ url }) => Response.json({ url }));
  * await using tool = await openTool(import.meta.dirname, { capabilities: [api] });
  * ```
  */
@@ -211,9 +209,9 @@ interface SchemaNode {
 }
 
 /**
- * Paths of all properties in a JSON Schema that have no description: a model would have to guess what they are.
- * @param path of the schema itself, before all paths. Default: none
- * @throws {ToolError} PARAM_INVALID for anything but a plain object, or a path that is not a string
+ * Returns the paths of all properties in a JSON Schema that have no description, so that a model would have to guess their meaning.
+ * @param path prefix of all paths. Default: none
+ * @throws {ToolError} PARAM_INVALID unless the schema is a plain object and the path a string
  */
 export function undescribed(schema: unknown, path = ""): string[] {
   if (!isPlainObject(schema)) {

@@ -1,11 +1,11 @@
-// Every public asynchronous method fails through here: a call that is rejected at once would otherwise resolve in a microtask, and a host
-// that retries in a loop (`while (!done) await glovebox.execute(…)`) would never let one of its timers, sockets or signals through.
+// Delays failures of public asynchronous methods to a later turn of the event loop. Otherwise a host that retries in a loop
+// (`while (!done) await glovebox.execute(…)`) would run in microtasks only and block its own timers, sockets and signals.
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /**
- * Runs an asynchronous method. A value comes as soon as it is there; a failure comes in a later turn of the event loop.
- * @param begin may throw: that is a rejection
- * @param isFailure tells which values are failures. Default: none, only rejections are
+ * Runs an asynchronous method. A success resolves immediately; a failure settles in a later turn of the event loop.
+ * @param begin an exception counts as a rejection
+ * @param isFailure returns whether a value is a failure. Default: only rejections are failures
  */
 export async function deferFailure<Value>(
   begin: () => Value | Promise<Value>,

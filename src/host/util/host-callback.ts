@@ -1,31 +1,31 @@
-// The one way to call a function that the host passed in: listeners, guards, policies, stores. What such a function throws, rejects or
-// never returns must not end the process, hold up a call for longer than its bound, or count as permission.
+// Calls functions that the host passed in: listeners, guards, policies, stores. All such calls go through this file, so that a callback
+// that throws, rejects or never returns cannot end the process, delay a call beyond its timeout, or count as permission.
 
-/** How a callback ended that did not give an answer. */
+/** How a callback failed. */
 export type CallbackFailure = {
   readonly failed: "threw" | "timed out" | "aborted";
-  /** What it threw or rejected with; the signal's reason after an abort; undefined after a timeout. */
+  /** The exception or rejection; the signal's reason after an abort; undefined after a timeout. */
   readonly cause: unknown;
 };
 
-/** The answer of a callback, not yet checked, or how it failed. */
+/** The unchecked answer of a callback, or how it failed. */
 export type CallbackOutcome = { readonly answer: unknown } | CallbackFailure;
 
-/** How long a callback may take. */
+/** Bounds of the wait for a callback. */
 export interface CallbackBounds {
-  /** In ms, from the call on. */
+  /** Longest wait in ms. */
   readonly timeoutMs: number;
   /** Ends the wait early. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Tells whether a value is a promise of any realm, or anything else that `await` would wait for. Throws what reading `then` throws. */
+/** Returns whether a value is a promise of any realm, or any other object that `await` would wait for. Throws if reading `then` throws. */
 export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") &&
   value !== null &&
   typeof (value as { readonly then?: unknown }).then === "function";
 
-/** Calls a listener and ignores how it ends: a returned promise is not waited for, and its rejection is handled. */
+/** Calls a listener and ignores its outcome: a returned promise is not awaited, and its rejection is handled. */
 export function notifySafely<Args extends readonly unknown[]>(
   listener: ((...args: Args) => unknown) | undefined,
   ...args: Args
@@ -34,8 +34,8 @@ export function notifySafely<Args extends readonly unknown[]>(
 }
 
 /**
- * Runs code of the host and ignores how it ends, as {@link notifySafely} does: a method of the host's logger, for example.
- * @param onFailure receives what the code threw or rejected with, and is called just as safely
+ * Runs code of the host, such as a method of its logger, and ignores its outcome, as {@link notifySafely} does.
+ * @param onFailure receives the exception or rejection; its own outcome is ignored in the same way
  */
 export function ignoreOutcome(run: () => unknown, onFailure?: (cause: unknown) => unknown): void {
   const fail = (cause: unknown): void => {
@@ -43,7 +43,7 @@ export function ignoreOutcome(run: () => unknown, onFailure?: (cause: unknown) =
   };
   try {
     const returned = run();
-    // A promise of another realm is no instance of Promise, and its rejection ends the process all the same.
+    // A promise of another realm is not an instance of Promise, but its unhandled rejection also ends the process.
     if (isThenable(returned)) Promise.resolve(returned).then(undefined, fail);
   } catch (cause) {
     fail(cause);
@@ -52,7 +52,7 @@ export function ignoreOutcome(run: () => unknown, onFailure?: (cause: unknown) =
 
 /**
  * Calls a function of the host and waits for its answer within bounds. Never throws and never rejects: the caller decides what a failure
- * means, and for a guard or a policy it means "denied". An answer that is no promise is returned at once and costs no timer.
+ * means, which is "denied" for a guard or a policy. A synchronous answer is returned immediately and costs no timer.
  */
 export function runCallback(run: () => unknown, bounds: CallbackBounds): CallbackOutcome | Promise<CallbackOutcome> {
   try {
@@ -72,7 +72,7 @@ async function waitForAnswer(
   const timer = setTimeout(() => end({ failed: "timed out", cause: undefined }), Math.max(0, timeoutMs));
   signal?.addEventListener("abort", onAbort, { once: true });
   if (signal?.aborted === true) onAbort();
-  // Its outcome is handled here even if it comes after the end of the wait.
+  // Handles the rejection even if it occurs after the end of the wait.
   const settled = Promise.resolve(returned).then(
     (answer): CallbackOutcome => ({ answer }),
     (cause: unknown): CallbackOutcome => ({ failed: "threw", cause }),

@@ -1,5 +1,5 @@
-// Options that are stated at two levels: for all calls and for one. A field that is undefined was not given, so it replaces nothing: a
-// guard that is configured for all runs stays in force when one run passes `needsApproval: undefined`.
+// Merges options of two levels: those for all calls and those for one. An undefined field counts as not given and replaces nothing, so a
+// guard that is configured for all runs stays active when one run passes `needsApproval: undefined`.
 
 type Defined<T> = { readonly [Key in keyof T]: Exclude<T[Key], undefined> };
 
@@ -8,7 +8,7 @@ export function definedFields<T extends object>(fields: T): Partial<Defined<T>> 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Defined<T>>;
 }
 
-/** Returns `defaults` with the fields of `given` that are not undefined in their place. */
+/** Returns `defaults`, overridden by the fields of `given` that are not undefined. */
 export function mergeDefined<Defaults extends object, Given extends object>(
   defaults: Defaults,
   given: Given | undefined,

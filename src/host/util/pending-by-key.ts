@@ -1,9 +1,9 @@
-// Promises that have not settled, by key: what a tenant's deletion has to wait for.
+// Tracks pending promises by key. The deletion of a tenant waits for the tenant's promises.
 
 export class PendingByKey {
   readonly #pending = new Map<string, Set<Promise<unknown>>>();
 
-  /** Returns the promise, and holds it until it has settled. */
+  /** Returns the promise and tracks it until it settles. */
   track<Value>(key: string, promise: Promise<Value>): Promise<Value> {
     const all = this.#pending.get(key) ?? new Set();
     this.#pending.set(key, all.add(promise));
@@ -15,7 +15,7 @@ export class PendingByKey {
     return promise;
   }
 
-  /** Resolves when all promises of a key that are pending now have settled. Those that are added meanwhile are not waited for. */
+  /** Resolves when all promises that are pending for a key now have settled. Promises added later are not awaited. */
   async settled(key: string): Promise<void> {
     await Promise.allSettled([...(this.#pending.get(key) ?? [])]);
   }

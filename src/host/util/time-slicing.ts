@@ -1,33 +1,33 @@
-// Turns of the event loop for work that is too long for one. The loop is the process's, so all such work shares one queue, and there
-// is one slice of it in each turn.
+// Time-sliced execution of long synchronous work on the host's event loop. All such work shares one queue, which runs one slice in each
+// turn of the event loop.
 
-/** What one turn may take: a call comes back to the host half a dozen times, and each time waits for one turn. */
+/** Duration of a slice in ms. Each call waits for about six turns of the event loop, so longer slices would delay all calls. */
 const SLICE_MS = 2;
 
-/** Whose work it is. */
+/** The CPU account that is charged for a piece of work. */
 export interface CpuAccount {
   readonly account: string;
-  /** Told how much of the host's time each slice took. */
+  /** Receives the host's time in ms that each slice took. */
   charge(ms: number): void;
 }
 
 /**
- * Accounts take turns; of one account, the oldest work is done to its end before the next begins. Ten values half built would all be
- * alive, and V8 copies twice what lives.
+ * Round robin over accounts. Within an account, the oldest work runs to its end before the next starts: ten half-built values would all be
+ * live at the same time, and V8's garbage collector copies live data twice.
  */
 class TimeSliceQueue {
-  /** By account; work of nobody's is a line of its own. The next one is first. */
-  readonly #lines = new Map<unknown, (() => void)[]>();
+  /** Waiting work by account, next account first. Work without an account has a queue of its own. */
+  readonly #queues = new Map<unknown, (() => void)[]>();
   #scheduled = false;
 
-  /** Resolves in a turn of its own, after what else the loop has to do; rejects with the signal's reason, at once. */
-  async next(line: unknown, hasBegun: boolean, signal: AbortSignal | undefined): Promise<void> {
+  /** Resolves in a separate turn of the event loop, after its other work. Rejects with the signal's reason as soon as it aborts. */
+  async next(account: unknown, hasBegun: boolean, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = this.#lines.get(line) ?? [];
+    const waiting = this.#queues.get(account) ?? [];
     if (hasBegun) waiting.unshift(resolve);
     else waiting.push(resolve);
-    this.#lines.set(line, waiting);
+    this.#queues.set(account, waiting);
     this.#schedule();
     const onAbort = (): void => reject(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -35,20 +35,20 @@ class TimeSliceQueue {
       await promise;
     } finally {
       signal?.removeEventListener("abort", onAbort);
-      this.#leave(line, resolve);
+      this.#leave(account, resolve);
     }
   }
 
-  /** Also one whose turn has come, which is then in no line. */
-  #leave(line: unknown, resolve: () => void): void {
-    const waiting = this.#lines.get(line);
+  /** Removes work from its queue, unless its turn has already come. */
+  #leave(account: unknown, resolve: () => void): void {
+    const waiting = this.#queues.get(account);
     const index = waiting?.indexOf(resolve) ?? -1;
     if (index >= 0) waiting?.splice(index, 1);
-    if (waiting?.length === 0) this.#lines.delete(line);
+    if (waiting?.length === 0) this.#queues.delete(account);
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#lines.size === 0) return;
+    if (this.#scheduled || this.#queues.size === 0) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -58,44 +58,44 @@ class TimeSliceQueue {
   }
 
   #run(): void {
-    const [first] = this.#lines;
+    const [first] = this.#queues;
     if (first === undefined) return;
-    const [line, waiting] = first;
-    this.#lines.delete(line);
+    const [account, waiting] = first;
+    this.#queues.delete(account);
     const resolve = waiting.shift();
-    if (waiting.length > 0) this.#lines.set(line, waiting);
+    if (waiting.length > 0) this.#queues.set(account, waiting);
     resolve?.();
   }
 }
 
-const turns = new TimeSliceQueue();
+const timeSliceQueue = new TimeSliceQueue();
 
 /**
- * Calls `step` until it says that all is done, a slice in each turn of the event loop.
- * Rejects with what `step` throws, or with the signal's reason, at once or after the slice that runs.
+ * Calls `step` in slices, one in each turn of the event loop, until it returns true.
+ * Rejects with the exception of `step`, or with the signal's reason: immediately, or after the current slice.
  */
 export async function runTimeSliced(
   step: () => boolean,
   signal: AbortSignal | undefined,
-  payer?: CpuAccount,
+  cpuAccount?: CpuAccount,
 ): Promise<void> {
-  const line = payer?.account ?? Symbol();
+  const account = cpuAccount?.account ?? Symbol();
   for (let isDone = false, hasBegun = false; !isDone; hasBegun = true) {
-    await turns.next(line, hasBegun, signal);
+    await timeSliceQueue.next(account, hasBegun, signal);
     const began = performance.now();
     try {
       do isDone = step();
       while (!isDone && performance.now() < began + SLICE_MS);
     } finally {
-      payer?.charge(performance.now() - began);
+      cpuAccount?.charge(performance.now() - began);
     }
   }
 }
 
-/** To copy a MiB takes under 1 ms; 64 at once took 60 to 100 [m]. */
+/** Bytes copied per step. Copying 1 MiB takes under 1 ms; 64 MiB at once took 60 to 100 ms (measured). */
 const COPY_BYTES = 1024 * 1024;
 
-/** A copy in a buffer of its own, which can be handed to a thread. */
+/** Copies bytes to a separate buffer, which can be transferred to a thread. */
 export async function copyTimeSliced(
   bytes: Uint8Array,
   signal: AbortSignal | undefined,
@@ -112,14 +112,14 @@ export async function copyTimeSliced(
 
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
-/** Well-formed text as UTF-8. */
+/** Encodes well-formed text as UTF-8. */
 export async function encodeInTurns(text: string, signal: AbortSignal | undefined): Promise<Buffer<ArrayBuffer>> {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   let from = 0;
   let at = 0;
   await runTimeSliced(() => {
     let to = Math.min(from + COPY_BYTES, text.length);
-    // Half a pair has no UTF-8.
+    // A chunk must not split a surrogate pair.
     if (to < text.length && isHighSurrogate(text.charCodeAt(to - 1))) to -= 1;
     at += bytes.write(text.slice(from, to), at);
     from = to;

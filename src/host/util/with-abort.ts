@@ -1,6 +1,6 @@
-// Waiting for what goes on whether anybody waits for it or not.
+// Waits for a promise until a signal aborts. The operation behind the promise continues.
 
-/** Its outcome, unless the signal aborts before: then its reason. What it was to come to goes on. */
+/** Returns the outcome of the promise, or rejects with the signal's reason if it aborts first. */
 export async function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
   promise.catch(() => {});
   signal.throwIfAborted();

@@ -184,7 +184,7 @@ describe("a signing key", () => {
     const { state } = (await pausing({ stateKey: KEY })) as Paused;
     const { router } = makeRouter();
     const given = { state, decisions: { c: true }, ...claims(), stateKey: "unsigned" };
-    expect((await failureOf(new AgentLoop({ model: modelOf(), router }).run(given))).message).toContain("sealed");
+    expect((await failureOf(new AgentLoop({ model: modelOf(), router }).run(given))).message).toContain("signed");
   });
 
   test("may be bytes of another realm", async () => {

@@ -339,7 +339,7 @@ describe("in another process", () => {
     const resumed = JSON.parse(stdout) as AgentOutcome;
     expect(resumed).toMatchObject({ status: "finished", text: "Done." });
     expect(resumed.messages[2]).toMatchObject({ role: "tool", callId: "c1", result: { success: true, output: 3 } });
-    await expect(run(process.execPath, args, { env: { HOME: folder } })).rejects.toThrow("resumed before");
+    await expect(run(process.execPath, args, { env: { HOME: folder } })).rejects.toThrow("already resumed");
   });
 });
 

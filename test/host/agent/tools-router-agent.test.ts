@@ -155,7 +155,7 @@ describe("ToolsRouterAgent", () => {
     });
     expect(await agent.run("cake", { answer: false })).toMatchObject({
       status: "none",
-      text: expect.stringMatching(/None of the tools/),
+      text: expect.stringMatching(/None of my tools/),
     });
     expect(requests).toHaveLength(2);
   });
@@ -248,7 +248,7 @@ describe("choosing", () => {
     const { agent } = agentOf(...Array.from({ length: 5 }, () => choose("add", { a: "x" })));
     expect(await agent.run("add")).toMatchObject({
       ...{ status: "failed", stage: "tool", attempts: { routing: 3, tool: 3 } },
-      ...{ error: { code: "PARAM_INVALID" }, text: expect.stringContaining("more exactly") },
+      ...{ error: { code: "PARAM_INVALID" }, text: expect.stringContaining("more precisely") },
     });
   });
 
@@ -329,7 +329,7 @@ describe("a tool that fails", () => {
     const { agent } = agentOf(ADD, cut);
     expect(await agent.run("1 + 2")).toMatchObject({
       ...{ status: "answered", result: { output: 3 }, error: { code: "INTERNAL" } },
-      ...{ text: expect.stringContaining("could not put the result into words") },
+      ...{ text: expect.stringContaining("could not describe the result") },
     });
   });
 });

@@ -139,7 +139,7 @@ describe("readAnswerStream()", () => {
           delta: "x".repeat(65_536),
         };
     }
-    await expect(read(endless(), "responses")).rejects.toThrow(/longer than/);
+    await expect(read(endless(), "responses")).rejects.toThrow(/exceeds/);
   });
 
   test("keeps no item that is nested past reason", async () => {
@@ -339,9 +339,7 @@ describe("An output", () => {
     });
     expect(output).toBe("😀😀😀😀😀… [cut: the first 11 of 200 characters]");
     const large = result("a", { success: true, output: null, content: [{ ...image, data: new Uint8Array(100) }] });
-    expect(toCallOutput(call, large, { mediaBytes: 99 }).output).toBe(
-      "[image/png, 100 bytes: not shown, it is too large]",
-    );
+    expect(toCallOutput(call, large, { mediaBytes: 99 }).output).toBe("[image/png, 100 bytes: not shown, too large]");
   });
 
   test("of a failure tells a model what it may know", () => {

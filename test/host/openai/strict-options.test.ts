@@ -120,7 +120,7 @@ describe("readAnswer() and readAnswerStream()", () => {
       [
         ...bad.map(([options, message]) => [{ api: "responses", ...options }, message] as const),
         [{ api: "x" }, "options.api: "],
-        [{ api: "chat", tools: {} }, "options.tools: Expected what toOpenAITools() returns"],
+        [{ api: "chat", tools: {} }, "options.tools: Expected a value returned by toOpenAITools()"],
       ],
     );
   });
@@ -165,7 +165,11 @@ describe("messages and outputs", () => {
     ],
     ["an unknown role", () => toChatMessages([{ role: "admin", content: "x" }] as never), /^messages\[0\]\.role: /],
     ["invalid content", () => toChatMessages([{ role: "user", content: 5 }] as never), /^messages\[0\]\.content: /],
-    ["definitions for tools", () => toChatMessages([], definitions as never), /^tools: Expected what toOpenAITools/],
+    [
+      "definitions for tools",
+      () => toChatMessages([], definitions as never),
+      /^tools: Expected a value returned by toOpenAITools/,
+    ],
     ["an unknown limit", () => toResponsesInput([], tools, { text: 5 } as never), /^limits\.text: Unknown option/],
     [
       "a promise for limits",

@@ -76,13 +76,13 @@ describe("toOpenAITools()", () => {
       },
       { type: "function", name: "b", description: "b", strict: false, parameters: { type: "object", properties: {} } },
     ]);
-    expect(responses.notes[1]?.reason).toMatch(/keys are not named/);
+    expect(responses.notes[1]?.reason).toMatch(/unnamed properties/);
     const chat = toOpenAITools(definitions, { api: "chat", strict: false });
     expect(chat.tools[0]).toEqual({
       type: "function",
       function: { name: "a", description: "a", strict: false, parameters: one },
     });
-    expect(chat.notes[0]?.reason).toBe("Strict mode was not asked for");
+    expect(chat.notes[0]?.reason).toBe("Strict mode is turned off");
   });
 
   test("wraps what the wire takes at no root, references with it", () => {
@@ -120,7 +120,7 @@ describe("toOpenAITools()", () => {
       },
       { type: "tool_search" },
     ]);
-    expect(() => toOpenAITools([definition("b", {})], { api: "chat", custom: ["b"] })).toThrow(/one required text/);
+    expect(() => toOpenAITools([definition("b", {})], { api: "chat", custom: ["b"] })).toThrow(/required string/);
     expect(() => toOpenAITools([], { api: "chat", toolSearch: true })).toThrow(/Chat Completions/);
   });
 });

@@ -1,5 +1,5 @@
-// Reads what a hook answered. Only `undefined` and a valid amendment let a call go on: every answer that rejects rejects, in whatever form
-// its message and details are, and every other answer is invalid.
+// Parses the return value of a hook. Only `undefined` and a valid amendment let a call continue. A rejection always rejects, whatever the
+// form of its message and details; any other answer is invalid.
 import {
   ERROR_CODES,
   type ErrorCode,
@@ -10,10 +10,10 @@ import {
 import { ignoreOutcome, isThenable } from "../../util/host-callback.ts";
 import { readField, toBoundedText, toJsonDetails } from "./json-details.ts";
 
-/** The code of a rejection that names none, or one that is not in ERROR_CODES. */
+/** Code of a rejection without a code, or with one that is not in ERROR_CODES. */
 const DEFAULT_CODE = "CAPABILITY_DENIED" satisfies ErrorCode;
 
-/** An error as a hook describes it. Without a code it keeps that of the result that it replaces. */
+/** An error as a hook describes it. Without a code it keeps the code of the result that it replaces. */
 export interface HookError {
   readonly code?: ErrorCode | undefined;
   readonly message: string;
@@ -31,15 +31,15 @@ const NOTHING: HookAnswer = { is: "nothing" };
 const INVALID: HookAnswer = { is: "invalid" };
 
 /**
- * Reads each field of an answer once. Never throws.
- * @param amendable the keys of which an amendment of this stage has exactly one
+ * Parses an answer, reading each field once. Never throws.
+ * @param amendable the keys that this stage can amend; an amendment has exactly one of them
  */
 export function readHookAnswer(answer: unknown, amendable: readonly string[], hookName: string): HookAnswer {
   if (answer === undefined) return NOTHING;
   if (typeof answer !== "object" || answer === null) return INVALID;
   try {
     const { refuse, amend } = answer as { readonly refuse?: unknown; readonly amend?: unknown };
-    // `{ refuse: problem ?? null }`: null, false, 0 and "" say neither yes nor no.
+    // With `{ refuse: issue ?? null }`, the values null, false, 0 and "" neither reject nor allow.
     if (refuse) return { is: "rejection", error: toRejection(refuse, hookName) };
     if (refuse !== undefined || hasOtherKeys(answer)) return INVALID;
     return readAmendment(amend, amendable, hookName);
@@ -62,7 +62,7 @@ function readAmendment(amend: unknown, amendable: readonly string[], hookName: s
   const value = (amend as { readonly [key: string]: unknown })[key];
   if (value === undefined) return INVALID;
   if (isThenable(value)) {
-    // The hook did not await it. As JSON it would be {}.
+    // The hook did not await its promise, which would become {} as JSON.
     ignoreOutcome(() => value);
     return INVALID;
   }
@@ -73,7 +73,7 @@ function readAmendment(amend: unknown, amendable: readonly string[], hookName: s
 
 /** Reads an error in any form: a string, an Error, or an object with code, message, details and recoverable. Never throws. */
 function readHookError(given: unknown, defaultMessage: string): HookError {
-  // A promise that rejects would end the process.
+  // An unhandled rejection would end the process.
   ignoreOutcome(() => given);
   const message = typeof given === "string" ? given : readField(given, "message");
   const code = readField(given, "code");
@@ -89,12 +89,12 @@ function readHookError(given: unknown, defaultMessage: string): HookError {
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "string" && Object.hasOwn(ERROR_CODES, code);
 
-/** Returns the ToolError that a hook describes; `defaultCode` is for one without a code. */
+/** Returns the ToolError that a hook describes. `defaultCode` applies if it has no code. */
 export function createHookError({ code, message, details, recoverable }: HookError, defaultCode: ErrorCode): ToolError {
   const error = new ToolError(code ?? defaultCode, message, {
     ...(details === undefined ? {} : { details }),
     ...(recoverable === undefined ? {} : { recoverable }),
   });
-  // A hook that says no more denies that there is such a tool.
+  // Without a reason, a hook's TOOL_UNAVAILABLE reports that the tool does not exist.
   return withReason(error, "not_found");
 }

@@ -1,5 +1,5 @@
-// Functions of the host around each stage of a call: they observe, amend or reject it. A hook that throws, is too slow or gives an invalid
-// answer denies the call, unless the host has set `failClosed: false`; the operator is told in either case.
+// Hooks: functions of the host that observe, amend or reject each stage of a call. A hook that throws, times out or returns an invalid
+// answer denies the call, unless the host sets `failClosed: false`. Either failure is logged.
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
@@ -13,7 +13,7 @@ import type { Clock } from "../../pipeline/clock.ts";
 import { ignoreOutcome, notifySafely, runCallback } from "../../util/host-callback.ts";
 import { createHookError, type HookError, readHookAnswer } from "./hook-answer.ts";
 
-/** Which call it is. */
+/** Identifies a call. */
 export interface HookCall {
   readonly callId: string;
   readonly toolName: string;
@@ -28,8 +28,8 @@ interface StageEvent {
 export interface ValidateEvent extends StageEvent {
   readonly definition: ToolDefinition;
   /**
-   * A copy of the caller's arguments, repaired, pruned and coerced as the host states, and not validated yet. The call continues with
-   * these arguments. Transforms and defaults of a Standard Schema are applied later.
+   * A copy of the caller's arguments after repairs, pruning and coercion as configured, before validation. The call continues with these
+   * arguments. Transforms and defaults of a Standard Schema are applied later.
    */
   readonly arguments: ToolValue;
 }
@@ -39,23 +39,23 @@ export interface PrepareEvent extends StageEvent {
 export interface ExecuteEvent extends StageEvent {
   readonly definition: ToolDefinition;
   readonly limits: Limits;
-  /** By `performance.now()`. */
+  /** Deadline by `performance.now()`. */
   readonly deadlineAt: number;
 }
 export interface NormalizeEvent extends StageEvent {
   readonly definition: ToolDefinition;
   readonly usage: ToolUsage;
-  /** How the tool ended; what it said has not been looked at yet. */
+  /** The outcome of the execution. The output has not been validated yet. */
   readonly code: "ok" | ErrorCode;
 }
 export interface CapabilityEvent extends StageEvent {
   readonly capability: string;
   /**
-   * As the tool sent it, not yet validated. For `fetch`: `{ op: "request", id, method, url, headers, body, redirect }`, where `headers`
-   * are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or "manual". A
-   * WebSocket's handshake is one too, with `mode: "websocket"`, an http or https URL and its protocols in the headers; its messages are
-   * none. The hook is asked again for each redirect before it is followed, with the same fields for its target and with `redirectedFrom`, the
-   * URL that answered with the redirect. An amendment of it is validated and applied, but for `op` and `id`, which must stay.
+   * The input as the tool sent it, not validated. For `fetch`: `{ op: "request", id, method, url, headers, body, redirect }`, where
+   * `headers` are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or
+   * "manual". A WebSocket handshake has this form too, with `mode: "websocket"`, an http or https URL, and its protocols in the headers;
+   * WebSocket messages do not reach hooks. The hook is called again before each redirect is followed, with the same fields for its target
+   * and with `redirectedFrom`, the URL that sent the redirect. An amended input is validated; `op` and `id` must not change.
    */
   readonly input: unknown;
 }
@@ -67,7 +67,7 @@ export interface ResultEvent extends StageEvent {
   readonly result: ToolResult;
 }
 
-/** What `observe` hears: each stage as it begins and ends, each capability call, and the result. */
+/** An event for `observe`: the start and the end of each stage and capability call, and the result. */
 export type ObservedEvent = StageEvent &
   (
     | { readonly stage: HookStage; readonly phase: "begin" }
@@ -89,59 +89,59 @@ export type ObservedEvent = StageEvent &
 export type HookStage = "validate" | "prepare" | "execute" | "normalize";
 
 /**
- * Why a call is rejected. A ToolError is a Refusal. An answer with `refuse` rejects in any form: what does not fit is replaced, cut or left
- * out.
+ * Why a call is rejected. A ToolError is a valid Refusal. An answer with `refuse` always rejects: invalid fields of it are replaced,
+ * truncated or dropped.
  */
 export interface Refusal {
   /** A code of {@link ERROR_CODES}. @default "CAPABILITY_DENIED", also for an unknown code */
   readonly code: ErrorCode;
-  /** For developers. A text of more than 10,000 UTF-16 units is cut. @default names the hook */
+  /** Message for developers. Truncated after 10,000 UTF-16 code units. @default names the hook */
   readonly message: string;
-  /** Plain JSON: up to 1,000 values in 64 KiB, 16 deep; everything else in it is left out. */
+  /** Plain JSON: up to 1,000 values in 64 KiB, 16 levels deep. Anything else is dropped. */
   readonly details?: ErrorDetails | undefined;
-  /** @default as ERROR_CODES states for the code */
+  /** @default the value of ERROR_CODES for the code */
   readonly recoverable?: boolean | undefined;
 }
 
 type Answer<Amended> = undefined | { readonly refuse: Refusal } | { readonly amend: Amended };
-// biome-ignore lint/suspicious/noConfusingVoidType: a function that only looks returns nothing
-type Asked<Event, Amended = never> = (event: Event) => Answer<Amended> | void | Promise<Answer<Amended> | void>;
-/** Replaces a result: an output, which is validated as the tool's own is, or an error, which is read as a {@link Refusal} is. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a hook that only observes returns nothing
+type StageFunction<Event, Amended = never> = (event: Event) => Answer<Amended> | void | Promise<Answer<Amended> | void>;
+/** Replaces a result: an output, which is validated like the tool's own, or an error, which is read like a {@link Refusal}. */
 export type AmendedResult =
   | { readonly output: unknown }
   | { readonly error: Omit<Refusal, "code"> & { readonly code?: ErrorCode } };
 
 /**
- * Each function is called at its stage, in the order of the hooks, with what those before it have amended. It returns nothing, or
- * `{ amend }`, or `{ refuse }`; an answer with both rejects.
+ * Functions that are called at the stages of each call, in the order of the hooks; each receives the amendments of earlier hooks. A
+ * function returns nothing, `{ amend }` or `{ refuse }`; an answer with both rejects.
  *
- * A hook is broken when it throws, does not answer in time, or answers anything else: null, false, an unknown key, an amendment that does
- * not fit its stage. A broken hook denies the call with INTERNAL, unless it is `failClosed: false`. At `validate`, `prepare` and `execute`
- * the tool does not run. At `capability` the tool gets the error in the place of an answer and the capability is not used. At
- * `capabilityResult`, `normalize` and `result` what was done is done, but its outcome is dropped and the error takes its place.
+ * A hook fails if it throws, does not answer in time, or returns anything else: null, false, an unknown key, or an amendment that is not
+ * valid for its stage. A failed hook denies the call with INTERNAL, unless it has `failClosed: false`. At `validate`, `prepare` and
+ * `execute`, the tool does not run. At `capability`, the tool receives the error and the capability is not used. At `capabilityResult`,
+ * `normalize` and `result`, the work is already done, but the error replaces its outcome.
  */
 export interface Hook {
   readonly name: string;
-  /** Whether a broken hook denies the call. False lets calls go on as if the hook were absent. @default true */
+  /** Whether a failure of the hook denies the call. False lets calls continue as if the hook were absent. @default true */
   readonly failClosed?: boolean | undefined;
-  /** Time for one answer in ms, 1 to 30,000, and never more than the call has left. @default 1_000 */
+  /** Time limit for one answer in ms, 1 to 30,000, and never more than the call's remaining time. @default 1_000 */
   readonly timeoutMs?: number | undefined;
-  /** Is not awaited and cannot change or deny the call. */
+  /** Receives events. Is not awaited and cannot change or deny the call. */
   readonly observe?: ((event: ObservedEvent) => unknown) | undefined;
-  readonly validate?: Asked<ValidateEvent, { readonly arguments: unknown }> | undefined;
-  readonly prepare?: Asked<PrepareEvent> | undefined;
-  readonly execute?: Asked<ExecuteEvent> | undefined;
-  readonly normalize?: Asked<NormalizeEvent> | undefined;
-  /** Not for lines of log, nor for further steps of what has begun (parts of a body). */
-  readonly capability?: Asked<CapabilityEvent, { readonly input: unknown }> | undefined;
-  readonly capabilityResult?: Asked<CapabilityResultEvent, { readonly output: unknown }> | undefined;
+  readonly validate?: StageFunction<ValidateEvent, { readonly arguments: unknown }> | undefined;
+  readonly prepare?: StageFunction<PrepareEvent> | undefined;
+  readonly execute?: StageFunction<ExecuteEvent> | undefined;
+  readonly normalize?: StageFunction<NormalizeEvent> | undefined;
+  /** Not called for log entries, nor for further steps of a started operation (parts of a body). */
+  readonly capability?: StageFunction<CapabilityEvent, { readonly input: unknown }> | undefined;
+  readonly capabilityResult?: StageFunction<CapabilityResultEvent, { readonly output: unknown }> | undefined;
   /**
-   * Called last, also for calls that have failed; one whose time is over gives it 50 ms. Chunks of a stream have been delivered by then.
+   * Called last, also for failed calls; if the call's time is over, the hook has 50 ms. The chunks of a stream were already delivered.
    */
-  readonly result?: Asked<ResultEvent, AmendedResult> | undefined;
+  readonly result?: StageFunction<ResultEvent, AmendedResult> | undefined;
 }
 
-interface Asks {
+interface StageEvents {
   readonly validate: ValidateEvent;
   readonly prepare: PrepareEvent;
   readonly execute: ExecuteEvent;
@@ -150,9 +150,9 @@ interface Asks {
   readonly capabilityResult: CapabilityResultEvent;
   readonly result: ResultEvent;
 }
-export type AskName = keyof Asks;
-const ASKS = ["validate", "prepare", "execute", "normalize", "capability", "capabilityResult", "result"] as const;
-/** What may be amended where. */
+export type AskName = keyof StageEvents;
+const STAGES = ["validate", "prepare", "execute", "normalize", "capability", "capabilityResult", "result"] as const;
+/** The keys that each stage can amend. */
 const AMENDABLE: { readonly [Name in AskName]: readonly string[] } = {
   validate: ["arguments"],
   prepare: [],
@@ -173,13 +173,13 @@ export const HooksSchema = z
       failClosed: z.boolean().default(true),
       timeoutMs: z.int().min(1).max(30_000).default(1_000),
       observe: fn,
-      ...(Object.fromEntries(ASKS.map((name) => [name, fn])) as { [Name in AskName]: typeof fn }),
+      ...(Object.fromEntries(STAGES.map((name) => [name, fn])) as { [Name in AskName]: typeof fn }),
     }),
   )
   .max(100);
 type ReadyHook = z.infer<typeof HooksSchema>[number];
 
-/** A hook that threw, was too slow or gave an invalid answer, for the operator's log. */
+/** A failure of a hook, for the operator's log. */
 export interface HookFailure {
   readonly hook: string;
   readonly stage: string;
@@ -190,9 +190,9 @@ export interface HookFailure {
 
 /** How long a stage may wait for its hooks. */
 export interface HookWait {
-  /** By performance.now(); read where there is no clock. */
+  /** Deadline by performance.now(); used if there is no clock. */
   readonly until: number;
-  /** The call's clock, which may be held: then its time goes on after `until`. */
+  /** The call's clock. While it is paused, the remaining time does not shrink. */
   readonly clock?: Pick<Clock, "leftMs"> | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -204,7 +204,7 @@ export class Hooks {
   readonly #observers: readonly ReadyHook[];
   readonly #abandoned = new AbortController();
 
-  /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong: `hooks.0.timeoutMs` */
+  /** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option: `hooks.0.timeoutMs` */
   constructor(hooks: readonly Hook[], report: (failure: HookFailure) => void) {
     this.#hooks = parseOptions(HooksSchema, hooks, "hooks");
     this.#observers = this.#hooks.filter(({ observe }) => observe !== undefined);
@@ -225,34 +225,37 @@ export class Hooks {
   }
 
   /**
-   * Asks each hook that has a function for this stage, one after the other.
-   * @param amend returns the event with an amendment in it; what it throws ends the call
-   * @throws {ToolError} a hook's rejection; INTERNAL for a broken hook that is failClosed; the signal's reason for a call that has ended
+   * Calls each hook that has a function for this stage, in sequence.
+   * @param amend returns the event with an amendment applied; its exception ends the call
+   * @throws {ToolError} a hook's rejection; INTERNAL if a hook with failClosed fails; the signal's reason if the call has ended
    */
   async ask<Name extends AskName>(
     name: Name,
-    event: Asks[Name],
+    event: StageEvents[Name],
     wait: HookWait,
-    amend: (event: Asks[Name], amended: { readonly [key: string]: unknown }) => Asks[Name] | Promise<Asks[Name]>,
-  ): Promise<Asks[Name]> {
+    amend: (
+      event: StageEvents[Name],
+      amended: { readonly [key: string]: unknown },
+    ) => StageEvents[Name] | Promise<StageEvents[Name]>,
+  ): Promise<StageEvents[Name]> {
     let current = event;
     for (const hook of this.#hooks) {
-      const asked = hook[name];
-      if (asked === undefined) continue;
-      // A call that has ended goes no further, whether its guards have answered or not.
+      const stageFunction = hook[name];
+      if (stageFunction === undefined) continue;
+      // A call that has ended must not continue, whether or not its hooks have answered.
       wait.signal?.throwIfAborted();
-      const timeoutMs = Math.max(0, Math.min(hook.timeoutMs, leftMsOf(wait))) + LATER_MS;
-      // A call's own signal aborts when Glovebox is closed; what is asked about its result has none.
+      const timeoutMs = Math.max(0, Math.min(hook.timeoutMs, leftMsOf(wait))) + CLOCK_PRECEDENCE_MS;
+      // A call's own signal aborts when Glovebox is closed; the `result` stage may have no signal.
       const abandoned = this.#abandoned.signal;
       const bounds = {
         timeoutMs,
-        // Read only for an answer that is not there at once.
+        // Read only if the answer is a promise.
         get signal() {
           return wait.signal === undefined ? abandoned : AbortSignal.any([wait.signal, abandoned]);
         },
       };
-      const outcome = runCallback(() => asked(current as never), bounds);
-      // An answer that is there at once costs no turn of the event loop.
+      const outcome = runCallback(() => stageFunction(current as never), bounds);
+      // A synchronous answer costs no turn of the event loop.
       const settled = outcome instanceof Promise ? await outcome : outcome;
       wait.signal?.throwIfAborted();
       if ("failed" in settled) {
@@ -268,7 +271,7 @@ export class Hooks {
     return current;
   }
 
-  /** Waits for none of them any longer: one that has not answered is broken. */
+  /** Stops waiting for hooks. A hook that has not answered counts as failed. */
   abandon(): void {
     this.#abandoned.abort();
   }
@@ -282,13 +285,13 @@ export class Hooks {
   }
 }
 
-/** In ms: when a hook's time and the call's end together, the call's clock rings first and says how the call ended. */
-const LATER_MS = 5;
+/** In ms. If a hook's time limit and the call's deadline coincide, the call's clock fires first and determines the outcome. */
+const CLOCK_PRECEDENCE_MS = 5;
 
-/** Returns the time in ms that a call has left; while its clock is held, that does not shrink. */
+/** Returns the remaining time of a call in ms. It does not shrink while the call's clock is paused. */
 export const leftMsOf = ({ clock, until }: HookWait): number => clock?.leftMs ?? until - performance.now();
 
-/** Returns the error that replaces a result; without a code of its own it keeps the code of the error that it replaces. */
+/** Returns the error that replaces a result. Without its own code, it keeps the code of the error that it replaces. */
 export function amendError(error: ToolErrorData | undefined, amended: HookError): ToolError {
   return createHookError(amended, error?.code ?? "TOOL_FAILED");
 }

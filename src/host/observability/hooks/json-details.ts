@@ -1,19 +1,19 @@
-// The details of a hook's rejection as plain JSON. What JSON cannot hold, and what exceeds the bounds, is left out: a rejection that
-// carries the wrong details still rejects.
+// Converts the details of a hook's rejection to plain JSON. Values that are not JSON or exceed the limits are dropped: a rejection with
+// invalid details still rejects.
 import { types } from "node:util";
 import type { ErrorDetails, JsonValue } from "../../../sandbox/contract/errors.ts";
 import { isPlainObject } from "../../../sandbox/contract/plain-object.ts";
 import { PROTO } from "../../json/proto-key.ts";
 import { ignoreOutcome } from "../../util/host-callback.ts";
 
-/** In UTF-16 units: a longer text is cut. */
+/** Longest text, in UTF-16 code units. A longer text is truncated. */
 export const MAX_TEXT_LENGTH = 10_000;
-/** Of all keys and texts of one rejection, in UTF-16 units. */
+/** Total length of all keys and texts of one rejection, in UTF-16 code units. */
 const MAX_TOTAL_LENGTH = 64 * 1024;
 const MAX_VALUES = 1_000;
 const MAX_DEPTH = 16;
 
-/** Cuts a text to {@link MAX_TEXT_LENGTH} and replaces halves of surrogate pairs. */
+/** Truncates a text to {@link MAX_TEXT_LENGTH} and replaces lone surrogates. */
 export function toBoundedText(text: string): string {
   if (text.length <= MAX_TEXT_LENGTH) return text.toWellFormed();
   const head = text.slice(0, MAX_TEXT_LENGTH - 1).replace(/[\uD800-\uDBFF]$/, "");
@@ -28,13 +28,13 @@ export function toJsonDetails(details: unknown): ErrorDetails | undefined {
 
 class DetailsCopier {
   readonly #path = new Set<object>();
-  #values = MAX_VALUES;
-  #units = MAX_TOTAL_LENGTH;
+  #remainingValues = MAX_VALUES;
+  #remainingLength = MAX_TOTAL_LENGTH;
 
-  /** Returns undefined for what is left out. */
+  /** Returns undefined for a value that is dropped. */
   copy(value: unknown, depth: number): JsonValue | undefined {
-    if (this.#values <= 0) return undefined;
-    this.#values -= 1;
+    if (this.#remainingValues <= 0) return undefined;
+    this.#remainingValues -= 1;
     switch (typeof value) {
       case "boolean":
         return value;
@@ -51,8 +51,8 @@ class DetailsCopier {
 
   #text(text: string): string | undefined {
     const bounded = toBoundedText(text);
-    this.#units -= bounded.length;
-    return this.#units < 0 ? undefined : bounded;
+    this.#remainingLength -= bounded.length;
+    return this.#remainingLength < 0 ? undefined : bounded;
   }
 
   #object(value: object, depth: number): JsonValue | undefined {
@@ -61,21 +61,21 @@ class DetailsCopier {
     try {
       if (Array.isArray(value)) return this.#array(value, depth);
       if (isPlainObject(value)) return this.#fields(value, depth);
-      // A promise among the details would otherwise end the process when it rejects.
+      // An unhandled rejection of a promise among the details would end the process.
       if (types.isPromise(value)) ignoreOutcome(() => value);
       return undefined;
     } catch {
-      // A proxy that throws, or is revoked.
+      // A proxy that throws or is revoked.
       return undefined;
     } finally {
       this.#path.delete(value);
     }
   }
 
-  /** Keeps the index of each element: one that is left out becomes null, as in JSON. */
+  /** Keeps the index of each element: a dropped element becomes null, as in JSON. */
   #array(items: readonly unknown[], depth: number): JsonValue[] {
     const copied: JsonValue[] = [];
-    for (let index = 0; index < items.length && this.#values > 0; index += 1) {
+    for (let index = 0; index < items.length && this.#remainingValues > 0; index += 1) {
       copied.push(this.copy(items[index], depth + 1) ?? null);
     }
     return copied;
@@ -84,9 +84,9 @@ class DetailsCopier {
   #fields(fields: Readonly<Record<string, unknown>>, depth: number): JsonValue {
     const copied: { [key: string]: JsonValue } = {};
     for (const key of Object.keys(fields)) {
-      if (this.#values <= 0) break;
-      this.#units -= key.length;
-      if (key === PROTO || this.#units < 0) continue;
+      if (this.#remainingValues <= 0) break;
+      this.#remainingLength -= key.length;
+      if (key === PROTO || this.#remainingLength < 0) continue;
       const value = this.copy(readField(fields, key), depth + 1);
       if (value !== undefined) copied[key.toWellFormed()] = value;
     }
@@ -94,7 +94,7 @@ class DetailsCopier {
   }
 }
 
-/** Returns undefined for a getter that throws. */
+/** Returns undefined if the getter throws. */
 export function readField(value: unknown, key: string): unknown {
   try {
     return (value as Readonly<Record<string, unknown>>)[key];

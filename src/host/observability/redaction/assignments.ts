@@ -1,23 +1,23 @@
-// Values that a text gives to a name of a secret: `password=…`, `"apiKey": "…"`, `Authorization: …`, `--token …`.
+// Finds values that a text assigns to the name of a secret: `password=…`, `"apiKey": "…"`, `Authorization: …`, `--token …`.
 import type { SecretMatch } from "./shape.ts";
 
-/** A name is looked for so far before its sign. */
-const MAX_BACK_UNITS = 80;
-/** The end of a name, with its closing quote (which may be escaped itself) and spaces. */
+/** Longest distance, in UTF-16 code units, at which a name is searched before its operator. */
+const MAX_LOOKBEHIND_LENGTH = 80;
+/** The end of a name, with its closing quote (which may be escaped) and spaces. */
 const NAME_BEFORE = /([\p{L}\p{N}_.$-]+)(\\{0,8}["'`])?[ \t]{0,2}$/u;
-/** No quote, and a word up to what ends one. */
+/** An unquoted word. */
 const BARE = /[^\s&;,"'`<>(){}[\]\\|]+/y;
 const OPENING = /[ \t]{0,4}(\\{0,8}["'`])/y;
 const SPACES = /[ \t]{0,4}/y;
-/** A header's: the line is the value. */
+/** The value of a header, which is the rest of the line. */
 const LINE = /[^\r\n"']+/y;
 const AUTH_SCHEME = /(?:bearer|basic|token|digest|negotiate|apikey)[ \t]+/iy;
-/** Said of a secret in configuration, in code and in schemas, and none itself. */
-const NOTHING =
+/** Values that occur in configuration, code and schemas, and are not secrets. */
+const NON_SECRET_VALUE =
   /^(?:true|false|null|none|undefined|nil|string|number|boolean|str|int|any|object|unknown|required|optional|\d{1,2})[;,]?$/i;
-const MAX_INDENT_UNITS = 40;
-const LINE_BEGINS = /(?:^|\n|["'])[ \t>{,*-]*$/;
-const LINE_BEGAN = /[\n"'][ \t>{,*-]*$/;
+const MAX_INDENT_LENGTH = 40;
+const LINE_START = /(?:^|\n|["'])[ \t>{,*-]*$/;
+const LINE_START_WITHIN = /[\n"'][ \t>{,*-]*$/;
 const REPLACED = /\[redacted(?::[^\]\s]{1,128})?\]/y;
 
 function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
@@ -25,7 +25,7 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
   return pattern.exec(text);
 }
 
-/** Where a quoted text ends; one that is cut off ends with the text. */
+/** Returns the index where a quoted text ends. A truncated text ends at the end of the whole text. */
 function closing(text: string, from: number, quote: string): number {
   if (quote.length > 1) {
     const end = text.indexOf(quote, from);
@@ -60,10 +60,10 @@ function bareAt(text: string, at: number): Span | undefined {
   return word === null ? undefined : { start, end: start + scheme + word[0].length };
 }
 
-/** In a sentence a colon says little: where a line is a name and one word, or a header's, it gives a value. */
+/** Returns the value after a colon. Prose contains colons too, so the line must be a name with one word, or a header. */
 function lineValueAt(text: string, nameStart: number, name: string, at: number): Span | undefined {
-  const before = text.slice(Math.max(0, nameStart - MAX_INDENT_UNITS), nameStart);
-  if (!(nameStart <= MAX_INDENT_UNITS ? LINE_BEGINS : LINE_BEGAN).test(before)) return undefined;
+  const before = text.slice(Math.max(0, nameStart - MAX_INDENT_LENGTH), nameStart);
+  if (!(nameStart <= MAX_INDENT_LENGTH ? LINE_START : LINE_START_WITHIN).test(before)) return undefined;
   const start = at + (matchAt(SPACES, text, at)?.[0].length ?? 0);
   const line = matchAt(LINE, text, start)?.[0].trimEnd() ?? "";
   const isHeader = /^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-/i.test(name);
@@ -71,18 +71,18 @@ function lineValueAt(text: string, nameStart: number, name: string, at: number):
   return { start, end: start + line.replace(/[,;]$/, "").length };
 }
 
-/** Whether a name is a secret's. */
+/** Returns whether a name denotes a secret. */
 type IsSecret = (name: string) => boolean;
 
-function valueBehind(text: string, sign: number, isSecret: IsSecret): Span | undefined {
-  const before = text.slice(Math.max(0, sign - MAX_BACK_UNITS), sign);
+function valueAfter(text: string, sign: number, isSecret: IsSecret): Span | undefined {
+  const before = text.slice(Math.max(0, sign - MAX_LOOKBEHIND_LENGTH), sign);
   const found = NAME_BEFORE.exec(before);
   const [whole = "", name = "", quote] = found ?? [];
   if (found === null || !isSecret(name)) return undefined;
-  // `token := "…"` gives a value as well.
+  // `token := "…"` is an assignment as well.
   const isSet = text[sign] === "=" || text[sign + 1] === "=";
   const at = sign + (text[sign] === ":" && isSet ? 2 : 1);
-  // `token == other` compares, `token => …` is a function.
+  // `token == other` is a comparison, and `token => …` a function.
   if (isSet && /[=>]/.test(text[at] ?? "")) return undefined;
   const quoted = quotedAt(text, at);
   if (quoted !== undefined) return quoted;
@@ -90,7 +90,7 @@ function valueBehind(text: string, sign: number, isSecret: IsSecret): Span | und
   return lineValueAt(text, sign - whole.length, name, at);
 }
 
-/** `--password hunter2`: what stands behind an option. */
+/** A command line option with a value: `--password hunter2`. */
 const OPTION = /(?<![^\s"'])--?([A-Za-z][A-Za-z0-9_-]{1,40})[ \t]+(?![-[])("[^"]*"|'[^']*'|[^\s"']+)/g;
 
 function* options(text: string, isSecret: IsSecret): Iterable<SecretMatch> {
@@ -104,9 +104,9 @@ function* options(text: string, isSecret: IsSecret): Iterable<SecretMatch> {
 export function* assignments(text: string, isSecret: IsSecret): Iterable<SecretMatch> {
   const signs = /[=:]/g;
   for (let sign = signs.exec(text); sign !== null; sign = signs.exec(text)) {
-    const value = valueBehind(text, sign.index, isSecret);
+    const value = valueAfter(text, sign.index, isSecret);
     if (value === undefined || value.end === value.start) continue;
-    if (!NOTHING.test(text.slice(value.start, value.end))) yield { ...value, label: "value" };
+    if (!NON_SECRET_VALUE.test(text.slice(value.start, value.end))) yield { ...value, label: "value" };
     signs.lastIndex = Math.max(signs.lastIndex, value.end);
   }
   yield* options(text, isSecret);

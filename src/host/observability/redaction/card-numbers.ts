@@ -1,8 +1,8 @@
-// Card numbers in a text: digits of an issuer's beginning and length whose check digit is right (ISO/IEC 7812, Luhn). Sixteen digits
-// alone are an order's number as well.
+// Finds card numbers in a text by issuer prefix, length and check digit (ISO/IEC 7812, Luhn). Sixteen digits alone could also be an order
+// number.
 import type { SecretMatch } from "./shape.ts";
 
-/** First digits from, to, and how many digits such numbers have. From the issuers' published ranges. */
+/** Prefix range and lengths of each issuer, from the issuers' published ranges. */
 const ISSUERS: readonly (readonly [from: string, to: string, lengths: readonly number[]])[] = [
   ["4", "4", [13, 16, 19]], // Visa
   ["51", "55", [16]], // Mastercard
@@ -29,7 +29,7 @@ const ISSUERS: readonly (readonly [from: string, to: string, lengths: readonly n
   ["81", "82", [16]],
   ["9792", "9792", [16]], // Troy
 ];
-/** How cards are printed: in fours, or as American Express and Diners Club do. */
+/** Lengths of printed groups: four digits each, or as American Express and Diners Club print them. */
 const GROUPINGS = new Set(["4,4,4,4", "4,4,4,4,3", "4,6,5", "4,6,4", "4,4,4,1"]);
 
 function passesLuhn(digits: string): boolean {
@@ -51,11 +51,11 @@ export function isCardNumber(digits: string): boolean {
   return isIssued && passesLuhn(digits);
 }
 
-/** Groups of digits with one sign between, which is the same throughout; not within a word or a number with a point. */
+/** Groups of digits with the same separator throughout; not within a word or a decimal number. */
 const GROUPS = /\d+(?:([ \u00a0\u2007\u2009\u202f.\u2010-\u2013-])\d+(?:\1\d+)*)?/g;
 const IN_WORD = /[\p{L}\p{N}_]/u;
 
-function isAlone(text: string, start: number, end: number): boolean {
+function isStandalone(text: string, start: number, end: number): boolean {
   const before = text[start - 1] ?? "";
   if (IN_WORD.test(before) || IN_WORD.test(text[end] ?? "")) return false;
   return !((before === "." || before === ",") && /\d/.test(text[start - 2] ?? ""));
@@ -63,19 +63,19 @@ function isAlone(text: string, start: number, end: number): boolean {
 
 export function* cardNumbers(text: string): Iterable<SecretMatch> {
   for (const match of text.matchAll(GROUPS)) {
-    const [run, sign] = match;
+    const [run, separator] = match;
     if (run.length < 12) continue;
-    if (sign === undefined) {
+    if (separator === undefined) {
       const end = match.index + run.length;
-      if (isCardNumber(run) && isAlone(text, match.index, end)) yield { start: match.index, end, label: "card" };
+      if (isCardNumber(run) && isStandalone(text, match.index, end)) yield { start: match.index, end, label: "card" };
       continue;
     }
-    yield* grouped(text, match.index, run.split(sign));
+    yield* cardNumbersInGroups(text, match.index, run.split(separator));
   }
 }
 
-/** One number may stand behind others: `7 4111 1111 1111 1111`. */
-function* grouped(text: string, from: number, groups: readonly string[]): Iterable<SecretMatch> {
+/** Finds card numbers within groups: other numbers may precede one, as in `7 4111 1111 1111 1111`. */
+function* cardNumbersInGroups(text: string, from: number, groups: readonly string[]): Iterable<SecretMatch> {
   let start = from;
   for (let at = 0; at < groups.length; at += 1) {
     for (const count of [5, 4, 3, 1]) {
@@ -83,7 +83,7 @@ function* grouped(text: string, from: number, groups: readonly string[]): Iterab
       if (taken.length < count) continue;
       const isPrinted = count === 1 || GROUPINGS.has(taken.map(({ length }) => length).join());
       const end = start + taken.reduce((sum, { length }) => sum + length + 1, -1);
-      if (isPrinted && isCardNumber(taken.join("")) && isAlone(text, start, end)) {
+      if (isPrinted && isCardNumber(taken.join("")) && isStandalone(text, start, end)) {
         yield { start, end, label: "card" };
         break;
       }

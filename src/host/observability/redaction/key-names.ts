@@ -1,8 +1,8 @@
-// Is what stands under this name a secret? Names are read as words, in any case style: `apiKey`, `api_key`, `API-KEY` and `apikey` are
-// one, and `monkey` is none of them.
+// Decides whether a name denotes a secret. Names are split into words in any case style: `apiKey`, `api_key`, `API-KEY` and `apikey` are
+// equal, and `monkey` does not match.
 import {
-  MODEST_BEHIND,
   NON_SECRET_PREFIXES,
+  NON_SECRET_SUFFIXES,
   QUANTITY_BEFORE,
   SECRET_ENDINGS,
   SECRET_PHRASES,
@@ -10,20 +10,20 @@ import {
   TOKEN_KINDS,
 } from "./key-words.ts";
 
-/** Longer names are read as far as this. */
-const MAX_NAME_UNITS = 256;
+/** Longer names are read up to this length, in UTF-16 code units. */
+const MAX_NAME_LENGTH = 256;
 
-/** Between small and large letters, before the last large letter of an acronym, around digits and signs. */
+/** A word: ends between lower and upper case, before the last capital of an acronym, and at digits and punctuation. */
 const WORD = /\p{Lu}+(?!\p{Ll})|\p{Lu}?\p{Ll}+|[\p{Lo}\p{Lm}]+/gu;
 
-/** `X-API-Key` is `["x", "api", "key"]`. Digits are no words. */
+/** Splits a name into words: `X-API-Key` becomes `["x", "api", "key"]`. Digits are dropped. */
 export function wordsOf(name: string): string[] {
-  const text = name.slice(0, MAX_NAME_UNITS).normalize("NFKC");
+  const text = name.slice(0, MAX_NAME_LENGTH).normalize("NFKC");
   return (text.match(WORD) ?? []).map((word) => word.toLowerCase());
 }
 
-/** Where words begin that name a secret, and where they end. */
-interface Found {
+/** The range of words that name a secret. */
+interface WordRange {
   readonly from: number;
   readonly to: number;
 }
@@ -36,14 +36,14 @@ function phraseAt(words: readonly string[], at: number): number {
   return longest;
 }
 
-/** Words without a boundary between them: `dbpassword`, `clientsecret`. */
+/** Returns whether a compound word without boundaries names a secret: `dbpassword`, `clientsecret`. */
 const endsInSecret = (word: string): boolean => SECRET_ENDINGS.some((ending) => word.endsWith(ending));
 
 function isSecretWord(words: readonly string[], at: number): boolean {
   const word = words[at] ?? "";
-  // Many tokens are what models count; of some kinds they are secrets.
+  // Models count `tokens`; tokens of some kinds are secrets.
   if (word === "tokens") return TOKEN_KINDS.has(words[at - 1] ?? "");
-  // A name may be `pass` and nothing else, or somebody's.
+  // A name may be `pass` alone, or end with it after an owner: `db_pass`.
   if (word === "pass") return at === words.length - 1 && (words.length === 1 || PASS_OWNERS.has(words[at - 1] ?? ""));
   // `bearerAuth` and `bearerFormat` are words of OpenAPI.
   if (word === "bearer") return at === words.length - 1;
@@ -56,7 +56,7 @@ const PASS_OWNERS = new Set(
   ),
 );
 
-function lastFound(words: readonly string[]): Found | undefined {
+function lastFound(words: readonly string[]): WordRange | undefined {
   for (let at = words.length - 1; at >= 0; at -= 1) {
     const length = phraseAt(words, at);
     if (length > 0) return { from: at, to: at + length };
@@ -65,38 +65,38 @@ function lastFound(words: readonly string[]): Found | undefined {
   return undefined;
 }
 
-/** `maxToken`, `nextPageToken`: a quantity, or a place in a list. */
-const isCounted = (words: readonly string[], { from }: Found): boolean =>
+/** Returns whether the token is a quantity or a position in a list: `maxToken`, `nextPageToken`. */
+const isCounted = (words: readonly string[], { from }: WordRange): boolean =>
   words[from] === "token" && QUANTITY_BEFORE.has(words[from - 1] ?? "");
 
-const known = new Map<string, boolean>();
-/** Names of one program come again and again; those of a hostile one do not. */
-const MAX_KNOWN = 1_000;
+const cache = new Map<string, boolean>();
+/** Cache size. The names of one program repeat; a hostile program's need not. */
+const MAX_CACHE_SIZE = 1_000;
 
 /**
- * Whether a value under this name is a secret. The last words decide: `accessToken` is a token, `tokenCount` a count, `passwordResetUrl`
- * an address.
+ * Returns whether a value under this name is a secret. The last words decide: `accessToken` is a token, `tokenCount` a number, and
+ * `passwordResetUrl` a URL.
  */
 export function isSecretName(name: string): boolean {
-  const before = known.get(name);
+  const before = cache.get(name);
   if (before !== undefined) return before;
   const is = decide(name);
-  if (known.size >= MAX_KNOWN) known.clear();
-  if (name.length <= MAX_NAME_UNITS) known.set(name, is);
+  if (cache.size >= MAX_CACHE_SIZE) cache.clear();
+  if (name.length <= MAX_NAME_LENGTH) cache.set(name, is);
   return is;
 }
 
 function decide(name: string): boolean {
   const words = wordsOf(name);
   const found = lastFound(words);
-  // `APIkey`: where an acronym ends cannot be seen.
+  // `APIkey`: the end of the acronym is not visible.
   if (found === undefined) return endsInSecret(words.join(""));
   const { from, to } = found;
   if (words.slice(0, from).some((word) => NON_SECRET_PREFIXES.has(word)) || isCounted(words, found)) return false;
-  return !words.slice(to).some((word) => MODEST_BEHIND.has(word));
+  return !words.slice(to).some((word) => NON_SECRET_SUFFIXES.has(word));
 }
 
-/** Names of a host's own, read in the same way: `customerCode` is also `customer_code` and `X-Customer-Code`. */
+/** Names that a host configures, split in the same way: `customerCode` also matches `customer_code` and `X-Customer-Code`. */
 export class NameSet {
   readonly #phrases: readonly (readonly string[])[];
 
@@ -104,7 +104,7 @@ export class NameSet {
     this.#phrases = names.map(wordsOf).filter((words) => words.length > 0);
   }
 
-  /** Whether one of them stands in the name as whole words. */
+  /** Returns whether one of the names occurs in this name as whole words. */
   has(name: string): boolean {
     if (this.#phrases.length === 0) return false;
     const words = wordsOf(name);

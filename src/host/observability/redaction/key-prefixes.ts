@@ -1,15 +1,14 @@
-// Keys that their issuers have given a beginning by which they are found, from the issuers' documentation. Those that are public
-// (`pk_live_…`) are not among them.
+// Prefixes by which issuers make their keys recognizable, from the issuers' documentation. Public keys (`pk_live_…`) are not included.
 
 /**
- * Sources of regular expressions. None looks further ahead than its shortest key before it fails, so that a text of nothing but
- * beginnings is read in one go too.
+ * Sources of regular expressions. None looks further ahead than its shortest key before it fails, so that a text of prefixes only is also
+ * read in linear time.
  */
 const KEYS: readonly string[] = [
-  // OpenAI and those who took its form; Anthropic, OpenRouter, Langfuse
+  // OpenAI and providers with the same form; Anthropic, OpenRouter, Langfuse
   "sk-(?:proj|svcacct|admin|None|ant|or|lf|live|test)-[A-Za-z0-9_-]{16,}",
   "sk-[A-Za-z0-9]{20,}",
-  // Stripe, and Clerk and others of its form
+  // Stripe, and Clerk and others with the same form
   "(?:sk|rk)_(?:live|test|prod)_[A-Za-z0-9]{10,}",
   "whsec_[A-Za-z0-9+/=]{16,}",
   // GitHub, GitLab
@@ -21,9 +20,9 @@ const KEYS: readonly string[] = [
   "xapp-[0-9]-[A-Za-z0-9-]{10,}",
   "hooks\\.slack\\.com/(?:services|workflows|triggers)/[A-Za-z0-9_/]{20,}",
   "discord(?:app)?\\.com/api/webhooks/[0-9]{8,25}/[A-Za-z0-9_-]{20,}",
-  // AWS: ids of access keys
+  // AWS: access key ids
   "(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
-  // Google: API keys, access tokens, OAuth clients' secrets
+  // Google: API keys, access tokens, OAuth client secrets
   "AIza[A-Za-z0-9_-]{35}",
   "ya29\\.[A-Za-z0-9_-]{20,}",
   "GOCSPX-[A-Za-z0-9_-]{20,}",
@@ -34,7 +33,7 @@ const KEYS: readonly string[] = [
   "rubygems_[a-f0-9]{48}",
   "cio[A-Za-z0-9]{32}(?![A-Za-z0-9])",
   "dckr_pat_[A-Za-z0-9_-]{20,}",
-  // Models' hosts
+  // Model providers
   "hf_[A-Za-z0-9]{30,}",
   "gsk_[A-Za-z0-9]{40,}",
   "pplx-[A-Za-z0-9]{40,}",
@@ -82,5 +81,5 @@ const KEYS: readonly string[] = [
   "CFPAT-[A-Za-z0-9_-]{40,}",
 ];
 
-/** One key of any of them, which is no part of a longer word. */
+/** Matches a key of any issuer that is not part of a longer word. */
 export const KEY_PREFIXES: RegExp = new RegExp(`(?<![A-Za-z0-9])(?:${KEYS.join("|")})`, "g");

@@ -1,8 +1,8 @@
-// The words by which names are told to be secrets', and those beside them that say that it is something else.
+// Words that identify names of secrets, and neighboring words which show that the name means something else.
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/);
 
-/** A secret by themselves, wherever in a name they stand as a whole word. */
+/** Words that name a secret wherever they occur as a whole word. */
 export const SECRET_WORDS: ReadonlySet<string> = new Set(
   words(`
     password passwords passwd passwds pwd passphrase passphrases passcode passcodes
@@ -14,7 +14,7 @@ export const SECRET_WORDS: ReadonlySet<string> = new Set(
   `),
 );
 
-/** What a word without boundaries may end in: no other word does. */
+/** Endings that name a secret in a word without boundaries. No other word has them. */
 export const SECRET_ENDINGS: readonly string[] = words(
   "password passwd passphrase apikey clientsecret appsecret secretkey privatekey accesstoken refreshtoken authtoken apitoken accesskey sessiontoken csrftoken",
 );
@@ -29,7 +29,7 @@ function groupByFirst(phrases: readonly (readonly string[])[]): ReadonlyMap<stri
   return groups;
 }
 
-/** Several words that only together name a secret, by the first of them. */
+/** Phrases that name a secret, by their first words. */
 export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]> = groupByFirst(
   `
     openai key|anthropic key|stripe key|gemini key|mistral key|cohere key|groq key|deepseek key|openrouter key|huggingface key|hf key
@@ -50,12 +50,12 @@ export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]>
     .map((phrase) => words(phrase)),
 );
 
-/** Tokens that are given to somebody: of other kinds there are many, and they are counted. */
+/** Kinds of tokens that are credentials. Tokens of other kinds are counted units. */
 export const TOKEN_KINDS: ReadonlySet<string> = new Set(
   words("access refresh auth api id session bearer csrf xsrf device push fcm oauth personal security secret private"),
 );
 
-/** Before `token`: a quantity, a place in a list, or a sign of a model's alphabet. */
+/** Words before `token` that denote a quantity, a position in a list, or a special token of a model. */
 export const QUANTITY_BEFORE: ReadonlySet<string> = new Set(
   words(`
     max min num total per prompt completion input output reasoning thinking cached remaining used estimated average avg first last
@@ -63,7 +63,7 @@ export const QUANTITY_BEFORE: ReadonlySet<string> = new Set(
   `),
 );
 
-/** What a name begins with that asks or tells about a secret. */
+/** Words before a secret's name that make it a statement or a question about the secret. */
 export const NON_SECRET_PREFIXES: ReadonlySet<string> = new Set(
   words(`
     is has had needs require requires required should can may allow allows accept accepts enable enables disable disables
@@ -71,8 +71,8 @@ export const NON_SECRET_PREFIXES: ReadonlySet<string> = new Set(
   `),
 );
 
-/** What a name goes on with that is about a secret and no longer the secret. */
-export const MODEST_BEHIND: ReadonlySet<string> = new Set(
+/** Words after a secret's name that make it an attribute of the secret. */
+export const NON_SECRET_SUFFIXES: ReadonlySet<string> = new Set(
   words(`
     count counts counter limit limits quota budget usage used price cost rate ratio per length len size sizes min max
     type types kind name names id ids label title description placeholder prompt url urls uri uris endpoint endpoints server servers

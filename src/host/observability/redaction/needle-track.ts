@@ -1,22 +1,22 @@
-// Looks for all needles of one kind in a stream: in its bytes as they are, or as they are once they are unescaped. The state lasts from
-// chunk to chunk, so that no byte is read twice: a server that sends byte by byte costs no more than one that sends all at once.
+// Searches a stream for all literals of one kind: in its original bytes, or in its unescaped ones. The state is kept across chunks, so that
+// no byte is read twice: a server that sends single bytes costs no more than one that sends everything at once.
 import type { Needle, NeedleSet } from "./needle.ts";
 import { type Step, unescapeAt } from "./unescape.ts";
 
-/** A needle that was found; offsets count from the beginning of the stream. */
+/** A literal that was found. Offsets count from the start of the stream. */
 export interface Match {
   readonly start: number;
   readonly end: number;
   readonly needle: Needle;
 }
 
-export class NeedleTrack {
+export class LiteralMatcher {
   readonly #needles: readonly Needle[];
   readonly #isBeginning: Uint8Array;
   readonly #isRaw: boolean;
-  /** For each needle, the length of the match that the last bytes form. */
+  /** For each literal, the length of the match that ends at the last byte. */
   readonly #found: Uint16Array;
-  /** A ring: where each of the last units begins in the stream. Made when it is needed: as raw bytes, each unit is one byte. */
+  /** Ring buffer of the offsets of the last units. Created when needed: in original bytes, each unit is one byte. */
   #starts: Float64Array | undefined;
   readonly #step: Step = { unit: 0, end: 0 };
   #units = 0;
@@ -32,10 +32,10 @@ export class NeedleTrack {
   }
 
   /**
-   * Reads on and returns the matches that end there, in the order of their ends.
-   * @param text bytes of the stream from offset `base` on
-   * @param until offset up to which to read; an escape may reach beyond it
-   * @param isWhole the stream ends with the text
+   * Continues reading and returns the matches that end in the text, ordered by their ends.
+   * @param text bytes of the stream, starting at offset `base`
+   * @param until offset up to which to read; an escape may extend beyond it
+   * @param isWhole whether the stream ends with the text
    */
   follow(text: Buffer, base: number, until: number, isWhole: boolean): readonly Match[] {
     const matches: Match[] = [];
@@ -77,7 +77,7 @@ export class NeedleTrack {
     return this.#starts === undefined ? end - units : (this.#starts[(this.#units - units) % this.#starts.length] ?? 0);
   }
 
-  /** Offset from which on a needle may have begun that is not complete. A complete one is a match, and its end starts no other. */
+  /** Offset of the earliest incomplete match. Complete matches do not count, because they are reported. */
   get openAt(): number {
     let longest = 0;
     for (let index = 0; index < this.#found.length; index += 1) {
@@ -87,7 +87,7 @@ export class NeedleTrack {
     return longest === 0 ? this.#at : Math.min(this.#at, this.#startOf(longest, this.#at));
   }
 
-  /** Continues at the offset if it has not read as far, since everything before it was passed on. */
+  /** Skips to the offset if reading has not reached it: all bytes before it were passed on. */
   skipTo(offset: number): void {
     if (this.#at >= offset) return;
     this.#at = offset;
@@ -96,6 +96,6 @@ export class NeedleTrack {
   }
 }
 
-/** Room for the longest needle. */
+/** Returns the size of the ring buffer, which fits the longest literal. */
 const ringSize = (needles: readonly Needle[]): number =>
   needles.reduce((longest, { units }) => Math.max(longest, units.length), 0) + 1;

@@ -1,10 +1,10 @@
-// A text to look for in a stream, unit by unit (Knuth, Morris, Pratt): the time is the stream's length whatever is in it.
+// A literal to search for in a stream, unit by unit (Knuth, Morris, Pratt): the time is linear in the stream's length for any content.
 import { ESCAPES, type Step, unescapeAt } from "./unescape.ts";
 
-/** Returns what stands in the place of what was found: text, or its bytes, which are not copied. It may throw. */
+/** Returns the replacement of a match: text, or bytes, which are not copied. It may throw. */
 export type Replace = (found: string) => string | Buffer;
 
-/** Units taken for one another: what each of the first 256 counts as. */
+/** Equivalence of units: maps each of the first 256 to the unit that it is compared as. */
 type Fold = Uint8Array;
 const foldOf = (pairs: Iterable<readonly [string, string]>): Fold => {
   const fold = Uint8Array.from({ length: 256 }, (_, unit) => unit);
@@ -13,8 +13,8 @@ const foldOf = (pairs: Iterable<readonly [string, string]>): Fold => {
 };
 const SAME: Fold = foldOf([]);
 const LOWER_CASE: Fold = foldOf([..."ABCDEF"].map((sign) => [sign, sign.toLowerCase()] as const));
-/** base64url's two signs, and a plus that was read as a space. */
-const BASE64_SIGN: Fold = foldOf([
+/** The two characters of base64url, and a plus that was decoded as a space. */
+const BASE64_CHARACTER: Fold = foldOf([
   ["-", "+"],
   [" ", "+"],
   ["_", "/"],
@@ -23,15 +23,15 @@ const BASE64_SIGN: Fold = foldOf([
 export class Needle {
   readonly units: Uint16Array;
   readonly replace: Replace;
-  /** Looks at a text's bytes as they are; else at what they are when they are unescaped. */
+  /** Whether the literal is compared with the original bytes instead of the unescaped ones. */
   readonly isRaw: boolean;
   readonly #fold: Fold;
-  /** How much is still found when the next unit is not the one that was wanted. */
+  /** For each matched length, the length that still matches if the next unit differs. */
   readonly #fallback: Uint16Array;
 
   constructor(units: ArrayLike<number>, replace: Replace, { isRaw = false, fold = SAME } = {}) {
     this.units = new Uint16Array(units.length);
-    // Not Uint16Array.from(units, fold): it takes ten times as long, and a host may state 64 secrets of 8 KiB.
+    // Uint16Array.from(units, fold) takes ten times as long, and a host may configure 64 secrets of 8 KiB.
     for (let index = 0; index < units.length; index += 1) {
       const unit = units[index] ?? 0;
       this.units[index] = fold[unit] ?? unit;
@@ -52,14 +52,14 @@ export class Needle {
     return this.units[length] === folded ? length + 1 : 0;
   }
 
-  /** How much of it is found, when so much was and this unit comes. */
+  /** Returns the matched length after this unit. */
   next(found: number, unit: number): number {
     const folded = this.#fold[unit] ?? unit;
     if (found === 0) return folded === this.units[0] ? 1 : 0;
     return this.#advance(found === this.units.length ? (this.#fallback[found] ?? 0) : found, folded);
   }
 
-  /** Whether it may begin with this unit. */
+  /** Returns whether the literal starts with this unit. */
   begins(unit: number): boolean {
     return this.units[0] === (this.#fold[unit] ?? unit);
   }
@@ -74,60 +74,60 @@ function unescaped(bytes: Uint8Array): number[] {
     unescapeAt(bytes, at, true, step);
     units.push(step.unit);
   }
-  // Before an escape of something else it would be one run of backslashes with that.
+  // Before another escape sequence, trailing backslashes would be part of the same run of backslashes.
   while (units.length > 1 && units.at(-1) === BACKSLASH) units.pop();
   return units;
 }
 
-/** Beside bytes of something else, signs at both ends hold bits of that: they are left out. */
+/** Returns the base64 characters that depend on these bytes alone; characters at the ends may also encode neighboring bytes. */
 function base64(bytes: Uint8Array, offset: number): Uint8Array {
   const signs = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
   return Buffer.from(signs.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6)));
 }
 
-/** A text as it is, and with any of its characters escaped. */
+/** Creates the literals of a text: as it is, and with any of its characters escaped. */
 export function plainNeedles(text: string, replace: Replace): Needle[] {
   const bytes = Buffer.from(text);
   const units = text
     .replaceAll("+", " ")
     .replaceAll(/\\+/g, "\\")
     .replace(/(?<=.)\\$/s, "");
-  // Escapes that name characters: where they are not ASCII, those are no bytes.
+  // Escapes may name UTF-16 code units, which differ from the bytes for non-ASCII characters.
   const codes = Array.from({ length: units.length }, (_, index) => units.charCodeAt(index));
   const forms = [unescaped(bytes), ...(codes.some((code) => code > 127) ? [codes] : [])];
   return [new Needle(bytes, replace, { isRaw: true }), ...forms.map((form) => new Needle(form, replace))];
 }
 
-/** A text that must not be seen, in all the forms that are looked for. */
-export function secretNeedles(text: string, replace: Replace): Needle[] {
+/** Creates the literals of a secret in all forms that are searched. */
+export function createSecretLiterals(text: string, replace: Replace): Needle[] {
   const bytes = Buffer.from(text);
-  const turned = [...text].reverse().join("");
+  const reversed = [...text].reverse().join("");
   return [
     ...plainNeedles(text, replace),
-    ...plainNeedles(turned, replace),
+    ...plainNeedles(reversed, replace),
     new Needle(Buffer.from(bytes.toString("hex")), replace, { fold: LOWER_CASE }),
-    ...[0, 1, 2].map((offset) => new Needle(base64(bytes, offset), replace, { fold: BASE64_SIGN })),
+    ...[0, 1, 2].map((offset) => new Needle(base64(bytes, offset), replace, { fold: BASE64_CHARACTER })),
   ];
 }
 
-/** Needles that are looked for together. */
+/** Literals that are searched together. */
 export class NeedleSet {
   readonly raw: readonly Needle[];
   readonly unescaped: readonly Needle[];
-  /** By unit: some needle may begin with it, or an escape does. */
+  /** By unit: whether a literal or an escape may start with it. */
   readonly isBeginning = new Uint8Array(256);
 
   constructor(needles: readonly Needle[]) {
     this.raw = needles.filter((needle) => needle.isRaw);
     this.unescaped = needles.filter((needle) => !needle.isRaw);
     for (let unit = 0; unit < 256; unit += 1) {
-      // A plus is read as a space where texts are unescaped.
+      // Unescaping reads a plus as a space.
       const begins = needles.some((needle) => needle.begins(unit) || (unit === 0x2b && needle.begins(0x20)));
       this.isBeginning[unit] = begins || ESCAPES.has(unit) ? 1 : 0;
     }
   }
 
-  /** How many needles there are. */
+  /** Number of literals. */
   get size(): number {
     return this.raw.length + this.unescaped.length;
   }

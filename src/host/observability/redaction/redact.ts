@@ -1,25 +1,25 @@
-// A value as it may be shown: in telemetry, in logs, to a person. Secrets are found by their names, by what they look like, and by what
-// they are known to be; the value itself stays as it is.
+// Copies a value without its secrets, for telemetry, logs and display. Detects secrets by the names of fields, by patterns in values, and
+// by known values. The original value is not changed.
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import { isCardNumber } from "./card-numbers.ts";
 import { isSecretName, NameSet } from "./key-names.ts";
 import { MAX_SECRET_BYTES, Redactor } from "./redactor.ts";
-import { redactShapes } from "./value-shapes.ts";
+import { redactMatches } from "./value-shapes.ts";
 
 export interface RedactOptions {
-  /** Names of secrets besides the usual ones, as whole words in any case style: `["customerCode"]` is also `X-Customer-Code`. */
+  /** Additional names of secrets, as whole words in any case style: `["customerCode"]` also matches `X-Customer-Code`. */
   readonly names?: readonly string[] | undefined;
-  /** Names whose values are shown though they look like a secret's. What the values look like is looked at all the same. */
+  /** Names that are not treated as secrets although they look like one. Patterns in their values are still redacted. */
   readonly allowNames?: readonly string[] | undefined;
-  /** Secrets that are known, by the label that stands in their place; each of 8 to 8,192 bytes. Escaped, in base64 and reversed too. */
+  /** Known secrets by their labels, each of 8 to 8,192 bytes. Escaped, base64 and reversed forms are also redacted. */
   readonly values?: { readonly [label: string]: string } | undefined;
-  /** A longer text is cut, and says how long it was; 64 to 10,000,000 UTF-16 units, 4,096 unless stated. */
+  /** Longest text in UTF-16 code units, 64 to 10,000,000. A longer text is truncated and its length is added. @default 4,096 */
   readonly maxTextUnits?: number | undefined;
-  /** What is nested deeper is left out; 1 to 100, 24 unless stated. */
+  /** Nesting depth, 1 to 100. Deeper values are left out. @default 24 */
   readonly maxDepth?: number | undefined;
-  /** What comes after so many values is left out; 1 to 1,000,000, 10,000 unless stated. */
+  /** Number of values, 1 to 1,000,000. Further values are left out. @default 10,000 */
   readonly maxValues?: number | undefined;
 }
 
@@ -31,29 +31,29 @@ export const RedactOptionsSchema = strictObject({
   maxDepth: z.int().min(1).max(100).default(24),
   maxValues: z.int().min(1).max(1_000_000).default(10_000),
 });
-type Settled = z.infer<typeof RedactOptionsSchema>;
+type ParsedOptions = z.infer<typeof RedactOptionsSchema>;
 
 const REDACTED = "[redacted]";
 const LEFT_OUT = "[left out]";
-/** Names and values in one object: `{ name: "Authorization", value: "…" }`. */
+/** Names of fields that contain the name of a `value` field next to them: `{ name: "Authorization", value: "…" }`. */
 const NAME_FIELDS = ["name", "key", "header", "field"] as const;
-/** Of a JSON Web Key (RFC 7517, 7518): the private part. */
+/** Private members of a JSON Web Key (RFC 7517, 7518). */
 const JWK_SECRETS: ReadonlySet<string> = new Set(["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"]);
-/** JSON in a text in JSON …: so many times. */
+/** Nesting depth of JSON within strings of JSON. */
 const MAX_JSON_DEPTH = 4;
-/** Behind the place where a text is cut so much of it is looked at, so that a secret across that place is found whole. */
-const MARGIN_UNITS = 8_192;
-/** As a known value may be written: six signs for each byte. */
-const KNOWN_MARGIN_UNITS = MAX_SECRET_BYTES * 6;
+/** Text after the truncation point that is also searched, so that a secret across that point is found. */
+const MARGIN_LENGTH = 8_192;
+/** The same margin for known values: an escaped byte takes up to six characters. */
+const KNOWN_MARGIN_LENGTH = MAX_SECRET_BYTES * 6;
 
-/** Compiled once; used for any number of values. Never throws. */
+/** Redacts any number of values. The options are compiled once. Its methods never throw. */
 export class ValueRedactor {
-  readonly #options: Settled;
+  readonly #options: ParsedOptions;
   readonly #names: NameSet;
   readonly #allowed: NameSet;
   readonly #known = new Redactor();
 
-  /** @throws {ToolError} PARAM_INVALID, naming the option that is wrong */
+  /** @throws {ToolError} PARAM_INVALID, naming the invalid option */
   constructor(options: RedactOptions = {}) {
     const parsed = parseOptions(RedactOptionsSchema, options, "options");
     this.#options = parsed;
@@ -62,14 +62,14 @@ export class ValueRedactor {
     for (const [label, value] of Object.entries(parsed.values)) this.#known.conceal(label, value);
   }
 
-  /** A copy without secrets: plain data, with Maps, Sets and dates as they are. Cycles, functions and bytes are named, not shown. */
+  /** Returns a copy without secrets: plain data, Maps, Sets and dates. Cycles, functions and bytes are replaced by a note. */
   value(value: unknown): unknown {
-    return new Walk(this, this.#options).copy(value, 0);
+    return new ValueCopier(this, this.#options).copy(value, 0);
   }
 
-  /** One text, JSON or not. */
+  /** Redacts a text, which may be JSON. */
   text(text: string): string {
-    return new Walk(this, this.#options).text(text, 0);
+    return new ValueCopier(this, this.#options).text(text, 0);
   }
 
   readonly #isSecret = (name: string): boolean => this.isSecret(name);
@@ -79,36 +79,36 @@ export class ValueRedactor {
     return this.#names.has(name) || (isSecretName(name) && !this.#allowed.has(name));
   }
 
-  /** @internal By value and by shape, as far as the text will be shown. */
+  /** @internal Redacts known values and patterns in a text, and truncates it. */
   plain(text: string): string {
     const { maxTextUnits } = this.#options;
     const isCut = text.length > maxTextUnits;
-    const margin = this.#known.isIdle ? MARGIN_UNITS : KNOWN_MARGIN_UNITS;
+    const margin = this.#known.isIdle ? MARGIN_LENGTH : KNOWN_MARGIN_LENGTH;
     const head = isCut ? text.slice(0, maxTextUnits + margin) : text;
-    const redacted = redactShapes(this.#known.isIdle ? head : this.#known.text(head), this.#isSecret);
+    const redacted = redactMatches(this.#known.isIdle ? head : this.#known.text(head), this.#isSecret);
     return isCut || redacted.length > maxTextUnits ? cut(redacted, maxTextUnits, text.length) : redacted;
   }
 }
 
-/** What is left of a longer text, with its length, in no more than `units`. */
-function cut(text: string, units: number, length: number): string {
+/** Truncates a text and adds its original length, in no more than `units`. */
+function cut(text: string, maxLength: number, length: number): string {
   const note = `… [${length} characters]`;
-  let end = Math.max(0, Math.min(text.length, units - note.length));
-  // Not through a pair of surrogates.
+  let end = Math.max(0, Math.min(text.length, maxLength - note.length));
+  // Do not split a surrogate pair.
   if (/[\uD800-\uDBFF]/.test(text[end - 1] ?? "")) end -= 1;
   return text.slice(0, end) + note;
 }
 
 const isJsonLike = (text: string): boolean => /^\s*[[{]/.test(text.slice(0, 64)) && /[\]}]\s*$/.test(text.slice(-64));
 
-/** One value on its way. */
-class Walk {
+/** Copies one value. */
+class ValueCopier {
   readonly #redactor: ValueRedactor;
-  readonly #options: Settled;
+  readonly #options: ParsedOptions;
   readonly #path = new Set<object>();
   #left: number;
 
-  constructor(redactor: ValueRedactor, options: Settled) {
+  constructor(redactor: ValueRedactor, options: ParsedOptions) {
     this.#redactor = redactor;
     this.#options = options;
     this.#left = options.maxValues;
@@ -135,14 +135,14 @@ class Walk {
   }
 
   text(text: string, jsonDepth: number): string {
-    if (jsonDepth < MAX_JSON_DEPTH && text.length <= this.#options.maxTextUnits + MARGIN_UNITS && isJsonLike(text)) {
+    if (jsonDepth < MAX_JSON_DEPTH && text.length <= this.#options.maxTextUnits + MARGIN_LENGTH && isJsonLike(text)) {
       const whole = this.#json(text, jsonDepth);
       if (whole !== undefined) return this.#redactor.plain(whole);
     }
     return this.#redactor.plain(text);
   }
 
-  /** JSON in a text: read, redacted and written again; as it was where there was nothing to redact. Undefined where it is none. */
+  /** Redacts JSON text; unchanged text is returned as it was. Returns undefined if the text is not JSON. */
   #json(text: string, jsonDepth: number): string | undefined {
     try {
       const parsed: unknown = JSON.parse(text);
@@ -161,7 +161,7 @@ class Walk {
     try {
       return this.#copyObject(value, depth + 1, jsonDepth);
     } catch {
-      // A proxy, or what only looks like one of its kind.
+      // A proxy, or an object that imitates a built-in type.
       return "[unreadable]";
     } finally {
       this.#path.delete(value);
@@ -191,7 +191,7 @@ class Walk {
   #array(items: readonly unknown[], depth: number, jsonDepth: number): unknown[] {
     const copied: unknown[] = [];
     const isList = arePairs(items);
-    // One that is sparse has no end that could be waited for.
+    // The loop stops early, because a sparse array can be arbitrarily long.
     for (let at = 0; at < items.length; at += 1) {
       if (this.#left <= 0) {
         copied.push(`[${items.length - at} more left out]`);
@@ -205,10 +205,10 @@ class Walk {
   }
 
   #pairs(entries: readonly (readonly [unknown, unknown])[], depth: number, jsonDepth: number): [unknown, unknown][] {
-    const stated = new Map(entries);
-    const isKey = typeof stated.get("kty") === "string";
-    const named = NAME_FIELDS.map((field) => stated.get(field)).find((name) => typeof name === "string");
-    const isNamed = typeof named === "string" && stated.has("value") && this.#redactor.isSecret(named);
+    const fields = new Map(entries);
+    const isWebKey = typeof fields.get("kty") === "string";
+    const named = NAME_FIELDS.map((field) => fields.get(field)).find((name) => typeof name === "string");
+    const isNamed = typeof named === "string" && fields.has("value") && this.#redactor.isSecret(named);
     const copied: [unknown, unknown][] = [];
     for (const [key, value] of entries) {
       if (this.#left <= 0) {
@@ -217,7 +217,7 @@ class Walk {
       }
       const name = typeof key === "string" ? key : "";
       const isSecret =
-        this.#redactor.isSecret(name) || (isKey && JWK_SECRETS.has(name)) || (isNamed && name === "value");
+        this.#redactor.isSecret(name) || (isWebKey && JWK_SECRETS.has(name)) || (isNamed && name === "value");
       const shown = isSecret && isHidden(value, name) ? REDACTED : this.copy(value, depth, jsonDepth);
       copied.push([typeof key === "string" ? this.#redactor.plain(key) : key, shown]);
     }
@@ -225,10 +225,10 @@ class Walk {
   }
 }
 
-/** A longer list is none of headers. */
+/** Longest list that is treated as pairs; headers have fewer. */
 const MAX_PAIRS = 1_000;
 
-/** Names and values as a list has them: headers, forms, entries. */
+/** Returns whether a list consists of pairs of name and value, such as headers, forms and entries. */
 function arePairs(items: readonly unknown[]): boolean {
   if (items.length === 0 || items.length > MAX_PAIRS) return false;
   try {
@@ -238,13 +238,13 @@ function arePairs(items: readonly unknown[]): boolean {
   }
 }
 
-/** Nothing, yes and no are no secrets; nor is what many tokens are counted by. */
+/** Returns whether a secret's value is hidden. Missing values, booleans and token counts are not secrets. */
 function isHidden(value: unknown, name: string): boolean {
   if (value === undefined || value === null || typeof value === "boolean" || value === "") return false;
   return !(typeof value === "number" && /tokens$/i.test(name));
 }
 
-/** An accessor is asked once; one that throws says nothing. */
+/** Reads the fields of an object. Each getter is called once; one that throws is reported as unreadable. */
 function fieldsOf(value: object): [string, unknown][] {
   return Object.keys(value).map((key) => {
     try {
@@ -268,7 +268,7 @@ function errorFields(error: Error): [string, unknown][] {
   return [...shown];
 }
 
-/** `__proto__` is a name like any other. */
+/** Creates an object; `__proto__` becomes an ordinary property. */
 function toPlain(pairs: readonly (readonly [unknown, unknown])[]): object {
   const plain = {};
   for (const [key, value] of pairs) {
@@ -280,10 +280,10 @@ function toPlain(pairs: readonly (readonly [unknown, unknown])[]): object {
 const DEFAULT = new ValueRedactor();
 
 /**
- * A copy of any value with `[redacted]` in the place of each secret: by the names that values stand under, by what they look like (JWTs,
+ * Returns a copy of any value in which `[redacted]` replaces each secret. Secrets are detected by the names of fields, by patterns (JWTs,
  * bearer and basic credentials, private keys, card numbers, keys of known issuers, passwords in URLs and assignments), and by `values`.
- * JSON in texts is looked into. The value itself is not touched. It finds what shows itself, which is not every secret there is.
- * @throws {ToolError} PARAM_INVALID for options that are wrong; never for a value
+ * Strings that contain JSON are searched too. The original value is not changed. Secrets without a known name, pattern or value remain.
+ * @throws {ToolError} PARAM_INVALID for invalid options; never for a value
  * @example
  * ```ts
  * import { redact } from "glovebox";

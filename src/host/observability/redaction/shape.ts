@@ -1,7 +1,7 @@
-// A place in a text, and what stands there.
+/** A secret found in a text. */
 export interface SecretMatch {
   readonly start: number;
   readonly end: number;
-  /** It is replaced by `[redacted:LABEL]`. */
+  /** The label in the replacement, `[redacted:LABEL]`. */
   readonly label: string;
 }

@@ -1,11 +1,11 @@
-// Replaces needles in bytes that come in chunks. Bytes that may be the beginning of a needle are held back until it is certain.
+// Replaces literals in bytes that arrive in chunks. Bytes that may be the start of a literal are held back until it is certain.
 import { type CpuAccount, runTimeSliced } from "../../util/time-slicing.ts";
 import type { Needle, NeedleSet } from "./needle.ts";
-import { type Match, NeedleTrack } from "./needle-track.ts";
+import { LiteralMatcher, type Match } from "./needle-track.ts";
 
 const EMPTY = Buffer.alloc(0);
 
-/** Comparisons of a byte with a needle in one step: about 0.5 ms. */
+/** Comparisons of a byte with a literal in one step: about 0.5 ms. */
 const STEP_COMPARISONS = 64 * 1024;
 const MIN_STEP_BYTES = 256;
 const MAX_STEP_BYTES = 16 * 1024;
@@ -13,19 +13,19 @@ const MAX_STEP_BYTES = 16 * 1024;
 /** Filters one stream. */
 export class StreamFilter {
   readonly #needles: NeedleSet;
-  readonly #tracks: readonly NeedleTrack[];
+  readonly #matchers: readonly LiteralMatcher[];
   readonly #stepBytes: number;
   /** Bytes that were not passed on yet; `#base` is the offset of the first one. */
   #text: Buffer = EMPTY;
   #base = 0;
-  /** Offset up to which the tracks have read. */
+  /** Offset up to which the matchers have read. */
   #read = 0;
   #pending: readonly Match[] = [];
   #replaced = 0;
 
   constructor(needles: NeedleSet) {
     this.#needles = needles;
-    this.#tracks = [new NeedleTrack(needles, true), new NeedleTrack(needles, false)];
+    this.#matchers = [new LiteralMatcher(needles, true), new LiteralMatcher(needles, false)];
     this.#stepBytes = Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, Math.floor(STEP_COMPARISONS / needles.size)));
   }
 
@@ -34,27 +34,27 @@ export class StreamFilter {
     return this.#replaced;
   }
 
-  /** Whether the filter has no needles, so that all bytes pass. */
+  /** Whether the filter has no literals, so that all bytes pass. */
   get isIdle(): boolean {
     return this.#needles.isEmpty;
   }
 
-  /** Returns how many comparisons of a byte with a needle it takes to filter the bytes. */
+  /** Returns the number of comparisons of a byte with a literal that filtering these bytes takes. */
   costOf(bytes: number): number {
     return bytes * this.#needles.size;
   }
 
-  /** Returns what can be passed on now, which may be empty. Throws what a needle's replacement throws. */
+  /** Filters a chunk. Returns the bytes that can be passed on now, possibly none. Throws the exceptions of a literal's replacement. */
   push(chunk: Uint8Array): Buffer {
     return join(this.steps(chunk));
   }
 
-  /** Returns what was held back, when no more will come. */
+  /** Ends the stream and returns the bytes that were held back. */
   end(): Buffer {
     return join(this.lastSteps());
   }
 
-  /** Does what {@link push} does, in steps of less than a millisecond; the parts that they yield may be empty. */
+  /** Like {@link push}, in steps of less than a millisecond. The parts that they yield may be empty. */
   *steps(chunk: Uint8Array): Generator<Buffer, void> {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     if (this.isIdle) {
@@ -63,16 +63,16 @@ export class StreamFilter {
     }
     this.#text = this.#text.length === 0 ? bytes : Buffer.concat([this.#text, bytes]);
     yield* this.#pass(false);
-    // A copy: the chunk is the caller's, and may be large.
+    // Copied, because the chunk belongs to the caller and may be large.
     this.#text = Buffer.from(this.#text);
   }
 
-  /** Does what {@link end} does, in steps. */
+  /** Like {@link end}, in steps. */
   *lastSteps(): Generator<Buffer, void> {
     if (this.#text.length > 0) yield* this.#pass(true);
   }
 
-  /** Filters a stream that is one chunk, in steps. */
+  /** Filters a stream of one chunk, in steps. */
   *wholeSteps(bytes: Uint8Array): Generator<Buffer, void> {
     yield* this.steps(bytes);
     yield* this.lastSteps();
@@ -82,22 +82,22 @@ export class StreamFilter {
     const end = this.#base + this.#text.length;
     do {
       this.#read = Math.min(this.#read + this.#stepBytes, end);
-      const found = this.#tracks.flatMap((track) => track.follow(this.#text, this.#base, this.#read, isWhole));
+      const found = this.#matchers.flatMap((matcher) => matcher.follow(this.#text, this.#base, this.#read, isWhole));
       yield EMPTY;
       yield* this.#emit(merge([...this.#pending, ...found]), isWhole && this.#read === end);
     } while (this.#read < end);
   }
 
-  /** Passes on all that comes before what may still become a match. */
+  /** Passes on all bytes before the earliest possible match. */
   #emit(matches: readonly Match[], isLast: boolean): readonly Buffer[] {
     const end = this.#base + this.#text.length;
-    const openAt = isLast ? end : Math.min(...this.#tracks.map((track) => track.openAt));
+    const openAt = isLast ? end : Math.min(...this.#matchers.map((matcher) => matcher.openAt));
     const certain = matches.filter(({ start }) => start < openAt);
     this.#pending = matches.slice(certain.length);
     const parts: Buffer[] = [];
     let from = this.#base;
     for (const { start, end: until, needle } of certain) {
-      // A match that overlaps the previous one goes with it.
+      // A match that overlaps the previous one is part of its replacement.
       if (start >= from) parts.push(this.#slice(from, start), this.#replacement(start, until, needle));
       from = Math.max(from, until);
     }
@@ -105,7 +105,7 @@ export class StreamFilter {
     from = Math.max(from, openAt);
     this.#text = this.#text.subarray(from - this.#base);
     this.#base = from;
-    for (const track of this.#tracks) track.skipTo(from);
+    for (const matcher of this.#matchers) matcher.skipTo(from);
     return parts;
   }
 
@@ -120,7 +120,7 @@ export class StreamFilter {
   }
 }
 
-/** Joins overlapping matches to one, with the replacement of the first. */
+/** Merges overlapping matches into one, with the replacement of the first. */
 function merge(matches: readonly Match[]): readonly Match[] {
   if (matches.length < 2) return matches;
   const merged: Match[] = [];
@@ -138,13 +138,13 @@ function join(steps: Iterable<Buffer>): Buffer {
   return parts.length < 2 ? only : Buffer.concat(parts);
 }
 
-/** Who pays for turns of the event loop, and a signal that ends the work early. */
+/** The CPU account that is charged for the work, and a signal that ends it early. */
 export interface Turns {
   readonly signal?: AbortSignal | undefined;
   readonly payer?: CpuAccount | undefined;
 }
 
-/** Runs the steps of a filter over several turns of the event loop, and calls `take` with each part. Rejects with what `take` throws. */
+/** Runs the steps of a filter over several turns of the event loop and passes each part to `take`. Rejects if `take` throws. */
 export async function runSteps(
   steps: Iterator<Buffer, void>,
   take: (part: Buffer) => void,
@@ -161,7 +161,7 @@ export async function runSteps(
 /** Size of the parts that {@link filteredParts} yields, give or take one replacement. */
 const PART_BYTES = 64 * 1024;
 
-/** Runs the steps of a filter over several turns of the event loop, and only as fast as its parts are taken. */
+/** Runs the steps of a filter over several turns of the event loop, at the speed at which its parts are read. */
 export async function* filteredParts(steps: Iterator<Buffer, void>, { signal, payer }: Turns): AsyncGenerator<Buffer> {
   for (let isDone = false; !isDone; ) {
     const parts: Buffer[] = [];
@@ -179,17 +179,17 @@ export async function* filteredParts(steps: Iterator<Buffer, void>, { signal, pa
   }
 }
 
-const AT_ONCE_COMPARISONS = 256 * 1024;
+const IMMEDIATE_COMPARISONS = 256 * 1024;
 
-/** Filters at once what takes a millisecond or two, and more over several turns of the event loop. */
+/** Filters bytes: immediately if it takes a millisecond or two, otherwise over several turns of the event loop. */
 export async function filterBytes(filter: StreamFilter, bytes: Buffer, turns: Turns = {}): Promise<Buffer> {
-  if (filter.costOf(bytes.length) <= AT_ONCE_COMPARISONS) return filter.push(bytes);
+  if (filter.costOf(bytes.length) <= IMMEDIATE_COMPARISONS) return filter.push(bytes);
   const parts: Buffer[] = [];
   await runSteps(filter.steps(bytes), (part) => parts.push(part), turns);
   return Buffer.concat(parts);
 }
 
-/** Filters a whole text at once. */
+/** Filters a whole text synchronously. */
 export function filterText(text: string, needles: NeedleSet): string {
   if (needles.isEmpty) return text;
   const filter = new StreamFilter(needles);
@@ -197,14 +197,14 @@ export function filterText(text: string, needles: NeedleSet): string {
   return filter.replaced === 0 ? text : written.toString();
 }
 
-/** Filters whole texts, each by itself: at once what takes a millisecond or two, and more over several turns of the event loop. */
+/** Filters whole texts separately: immediately if it takes a millisecond or two, otherwise over several turns of the event loop. */
 export async function filterTexts(
   texts: readonly string[],
   needles: NeedleSet,
   turns: Turns,
 ): Promise<readonly string[]> {
-  const units = texts.reduce((sum, { length }) => sum + length, 0);
-  if (units * needles.size <= AT_ONCE_COMPARISONS) return texts.map((text) => filterText(text, needles));
+  const length = texts.reduce((sum, { length }) => sum + length, 0);
+  if (length * needles.size <= IMMEDIATE_COMPARISONS) return texts.map((text) => filterText(text, needles));
   const filtered: string[] = [];
   for (const text of texts) {
     const filter = new StreamFilter(needles);

@@ -1,9 +1,9 @@
-// What an operator is shown of a tenant's calls: redacted by the values of that tenant's own secrets too.
+// Redactors for what an operator sees of a tenant's calls. They also replace the values of the tenant's own secrets.
 import type { TenantPolicy } from "../../tenants/tenant-policies.ts";
 import { type RedactOptions, ValueRedactor } from "./redact.ts";
 import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "./redactor.ts";
 
-/** Secrets that are stated as text are known; those that a function fetches are when they are used, and concealed by their call then. */
+/** Returns whether a secret is configured as text. Values that a function returns are registered by the call that uses them. */
 function isKnown(value: unknown): value is string {
   if (typeof value !== "string") return false;
   const bytes = Buffer.byteLength(value);

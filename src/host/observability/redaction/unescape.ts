@@ -1,13 +1,13 @@
-// One step of undoing what texts are escaped with: percent signs, backslashes, HTML's entities, each also several times over.
-// It need not be right for any one of them: two texts that mean the same must come out the same.
+// Decodes one escape sequence: percent encoding, backslashes or HTML entities, also nested ones. It need not be exact for any of these
+// formats, but two texts with the same meaning must have the same result.
 
-/** A unit and where its source ends. Reused from step to step. */
+/** A decoded unit and the end of its source. Reused from step to step. */
 export interface Step {
   unit: number;
   end: number;
 }
 
-/** Longer runs are taken for several. */
+/** A longer run of escapes is split. */
 const MAX_RUN = 16;
 const MAX_ENTITY = 8;
 const PERCENT = 0x25;
@@ -33,19 +33,19 @@ const ENTITIES = new Map([
   ["apos", "'"],
 ]);
 
-/** Units that may begin an escape. */
+/** Units that may start an escape sequence. */
 export const ESCAPES: ReadonlySet<number> = new Set([PERCENT, BACKSLASH, AMPERSAND]);
 
 /**
- * Reads the unit at `at`. False where the text ends before it can be told.
- * @param isWhole no more text will come
+ * Decodes the unit at `at`. Returns false if the text ends before it is complete.
+ * @param isWhole whether no more text will follow
  */
 export function unescapeAt(text: Uint8Array, at: number, isWhole: boolean, step: Step): boolean {
   const byte = text[at] ?? 0;
   step.unit = byte;
   step.end = at + 1;
   const isRead = readEscape(byte, text, at, isWhole, step);
-  // A form has a plus for a space: which it is cannot be told.
+  // Forms encode a space as a plus, so the two cannot be distinguished.
   if (step.unit === PLUS) step.unit = SPACE;
   return isRead;
 }
@@ -58,8 +58,8 @@ function readEscape(byte: number, text: Uint8Array, at: number, isWhole: boolean
 
 function percent(text: Uint8Array, at: number, isWhole: boolean, step: Step): boolean {
   let digits = at + 1;
-  // An encoded percent sign, with its own digits after it.
-  while (digits - at < MAX_RUN && text[digits] === 0x32 && text[digits + 1] === 0x35 && couldBeHex(text, digits + 2))
+  // Encoded percent signs, followed by the digits of the inner sequence.
+  while (digits - at < MAX_RUN && text[digits] === 0x32 && text[digits + 1] === 0x35 && mayBeHex(text, digits + 2))
     digits += 2;
   if (digits + 2 > text.length) return isWhole;
   const [high, low] = [hexAt(text, digits), hexAt(text, digits + 1)];
@@ -69,8 +69,8 @@ function percent(text: Uint8Array, at: number, isWhole: boolean, step: Step): bo
   return true;
 }
 
-/** Whether two digits stand there, as far as there is text. */
-function couldBeHex(text: Uint8Array, at: number): boolean {
+/** Returns whether two hexadecimal digits follow, as far as there is text. */
+function mayBeHex(text: Uint8Array, at: number): boolean {
   return (at >= text.length || hexAt(text, at) >= 0) && (at + 1 >= text.length || hexAt(text, at + 1) >= 0);
 }
 

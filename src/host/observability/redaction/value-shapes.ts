@@ -1,5 +1,5 @@
-// Secrets in a text that are told by what they look like. Each search reads the text once, or looks back and ahead so far and no
-// further, so its time is the text's length whatever is in it.
+// Finds secrets in a text by their form. Each search reads the text once, or looks back and ahead by a limited amount, so that its time is
+// linear in the text's length for any content.
 import { assignments } from "./assignments.ts";
 import { cardNumbers } from "./card-numbers.ts";
 import { KEY_PREFIXES } from "./key-prefixes.ts";
@@ -8,7 +8,7 @@ import type { SecretMatch } from "./shape.ts";
 const PEM_BEGIN = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 const PEM_END = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
-/** One that is cut off ends with the text. */
+/** Finds PEM private keys. A truncated key extends to the end of the text. */
 function* privateKeys(text: string): Iterable<SecretMatch> {
   PEM_BEGIN.lastIndex = 0;
   for (let begin = PEM_BEGIN.exec(text); begin !== null; begin = PEM_BEGIN.exec(text)) {
@@ -20,13 +20,13 @@ function* privateKeys(text: string): Iterable<SecretMatch> {
   }
 }
 
-/** What is longer is no header. */
-const MAX_HEADER_UNITS = 4_096;
-/** What base64 makes of `{"`. */
+/** Longest header of a web token, in UTF-16 code units. */
+const MAX_HEADER_LENGTH = 4_096;
+/** The base64 form of `{"`. */
 const OBJECT_BEGINS = "eyJ";
 
 function isJoseHeader(part: string): boolean {
-  if (part.length > MAX_HEADER_UNITS) return false;
+  if (part.length > MAX_HEADER_LENGTH) return false;
   try {
     const header: unknown = JSON.parse(Buffer.from(part, "base64url").toString());
     return typeof header === "object" && header !== null && ("alg" in header || "enc" in header || "typ" in header);
@@ -35,7 +35,7 @@ function isJoseHeader(part: string): boolean {
   }
 }
 
-/** Three parts (RFC 7515), five of an encrypted one (RFC 7516), or the two that are left of one that was cut off. */
+/** Finds web tokens: three parts (RFC 7515), five if encrypted (RFC 7516), or two if truncated. */
 function* webTokens(text: string): Iterable<SecretMatch> {
   for (const { 0: run, index } of text.matchAll(/[A-Za-z0-9_.-]+/g)) {
     if (!run.includes(OBJECT_BEGINS)) continue;
@@ -58,14 +58,14 @@ function* webTokens(text: string): Iterable<SecretMatch> {
 }
 
 const SCHEME = /(?<![A-Za-z0-9])(bearer|basic)[ \t]{1,8}([A-Za-z0-9._~+/=:-]+)/gi;
-/** What is said of bearer tokens, and is none. */
-const SPOKEN =
+/** Words that follow "bearer" in prose. */
+const PROSE =
   /^(?:tokens?|auth|authentication|authorization|schemes?|formats?|headers?|credentials?|only|required|bonds?)[.:]?$/i;
 
-/** One that is written in a sentence has a digit, or letters as no word has them. */
-const looksMade = (text: string): boolean => /\d|[a-z][A-Z]/.test(text.slice(0, 200)) || text.length >= 24;
+/** Returns whether a word is a credential and not prose: it has a digit or mixed case, or is long. */
+const looksGenerated = (text: string): boolean => /\d|[a-z][A-Z]/.test(text.slice(0, 200)) || text.length >= 24;
 
-/** `user:password`, as RFC 7617 has it. */
+/** Returns whether the text decodes to `user:password` (RFC 7617). */
 function isBasic(text: string): boolean {
   if (text.length < 4 || text.length > 4_096) return false;
   return /^[^\p{C}:]*:[^\p{C}]*$/u.test(Buffer.from(text, "base64").toString("latin1"));
@@ -76,12 +76,13 @@ function* credentials(text: string): Iterable<SecretMatch> {
     const [whole, scheme = "", given = ""] = match;
     const end = match.index + whole.length;
     const isAll = /^[\r\n]?$/.test(text[match.index - 1] ?? "") && /^[\r\n]?$/.test(text[end] ?? "");
-    const isSecret = scheme.toLowerCase() === "basic" ? isBasic(given) : isAll ? !SPOKEN.test(given) : looksMade(given);
+    const isSecret =
+      scheme.toLowerCase() === "basic" ? isBasic(given) : isAll ? !PROSE.test(given) : looksGenerated(given);
     if (isSecret) yield { start: end - given.length, end, label: scheme.toLowerCase() };
   }
 }
 
-/** The password in `scheme://user:password@host`. An authority ends at the next slash, so none is read twice. */
+/** Finds the password in `scheme://user:password@host`. An authority ends at the next slash, so no part is read twice. */
 function* userInfos(text: string): Iterable<SecretMatch> {
   for (let at = text.indexOf("://"); at >= 0; at = text.indexOf("://", at + 3)) {
     const start = at + 3;
@@ -107,25 +108,25 @@ const SEARCHES: readonly ((text: string, isSecret: (name: string) => boolean) =>
   assignments,
 ];
 
-/** What has been replaced already stays as it is. */
+/** A replacement of an earlier redaction, which is kept. */
 const REPLACED = /^\[redacted(?::[^\]\s]{1,128})?\]$/;
 
-/** Shorter texts hold none of these. */
-const MIN_UNITS = 6;
+/** Shorter texts contain no secret. */
+const MIN_LENGTH = 6;
 
 /**
- * The text with `[redacted:LABEL]` in the place of each secret that shows itself.
- * @param isSecret whether a name that the text gives a value is a secret's
+ * Replaces each detected secret by `[redacted:LABEL]`.
+ * @param isSecret returns whether a name denotes a secret
  */
-export function redactShapes(text: string, isSecret: (name: string) => boolean): string {
-  if (text.length < MIN_UNITS) return text;
-  const shapes = SEARCHES.flatMap((search) => [...search(text, isSecret)]);
-  if (shapes.length === 0) return text;
-  shapes.sort((a, b) => a.start - b.start || b.end - a.end);
+export function redactMatches(text: string, isSecret: (name: string) => boolean): string {
+  if (text.length < MIN_LENGTH) return text;
+  const matches = SEARCHES.flatMap((search) => [...search(text, isSecret)]);
+  if (matches.length === 0) return text;
+  matches.sort((a, b) => a.start - b.start || b.end - a.end);
   let written = "";
   let from = 0;
-  for (const { start, end, label } of shapes) {
-    // What begins within another has gone with it; what goes on behind it goes too.
+  for (const { start, end, label } of matches) {
+    // Overlapping matches are merged into the first one.
     if (end <= from || REPLACED.test(text.slice(start, end))) continue;
     if (start >= from) written += `${text.slice(from, start)}[redacted:${label}]`;
     from = end;

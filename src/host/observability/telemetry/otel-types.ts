@@ -1,10 +1,10 @@
-// The part of OpenTelemetry's API that Glovebox uses, as types of its own: `@opentelemetry/api` is an optional peer, and a program without
+// Declares the part of OpenTelemetry's API that Glovebox uses. `@opentelemetry/api` is an optional peer dependency, and a program without
 // it must compile.
 
 /** Attributes of a span or a measurement. */
 export type SpanAttributes = { readonly [name: string]: string | number | boolean | undefined };
 
-/** An OpenTelemetry context: opaque here. */
+/** An OpenTelemetry context, opaque to Glovebox. */
 export type SpanScope = object;
 
 export interface SpanIdentity {
@@ -25,7 +25,7 @@ export interface TelemetrySpan {
 
 export interface TelemetrySpanOptions {
   readonly kind?: number;
-  /** In ms since 1970. */
+  /** Time in ms since 1970. */
   readonly startTime?: number;
   readonly attributes?: SpanAttributes;
 }
@@ -49,12 +49,12 @@ export interface TelemetryMeter {
   ): TelemetryHistogram;
 }
 
-/** A TracerProvider of OpenTelemetry's API or SDK. */
+/** A TracerProvider of the OpenTelemetry API or SDK. */
 export interface TelemetryTracerProvider {
   getTracer(name: string, version?: string): TelemetryTracer;
 }
 
-/** A MeterProvider of OpenTelemetry's API or SDK. */
+/** A MeterProvider of the OpenTelemetry API or SDK. */
 export interface TelemetryMeterProvider {
   getMeter(name: string, version?: string): TelemetryMeter;
 }

@@ -1,4 +1,4 @@
-// The `telemetry` option of a host.
+// Schema and types of a host's `telemetry` option.
 import * as z from "zod";
 import { describeKind, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { type RedactOptions, RedactOptionsSchema } from "../redaction/redact.ts";
@@ -9,13 +9,13 @@ export interface TelemetryOptions {
   readonly tracerProvider?: TelemetryTracerProvider | undefined;
   /** @default the global MeterProvider */
   readonly meterProvider?: TelemetryMeterProvider | undefined;
-  /** Adds arguments, results and messages of errors to spans, redacted. @default false */
+  /** Adds arguments, results and error messages to spans, redacted. @default false */
   readonly captureContent?: boolean | undefined;
-  /** How content is redacted. The values of the host's and the tenant's `secrets` are known where they are configured as text. */
+  /** How content is redacted. Configured `secrets` of the host and the tenant are redacted too, if their values are text. */
   readonly redact?: RedactOptions | undefined;
   /**
-   * Servers that a tool's `fetch` tells of the trace (`traceparent`, `tracestate`): true for every server that the tool may reach, or rules
-   * as in `egress.allow`. @default false
+   * Servers that receive the trace context (`traceparent`, `tracestate`) with a tool's `fetch`: true for every server that the tool may
+   * reach, or rules as in `egress.allow`. @default false
    */
   readonly propagate?: boolean | readonly string[] | undefined;
 }

@@ -1,4 +1,4 @@
-// OpenTelemetry: a span for each call and one for each of its parts, and how long calls take, by the GenAI semantic conventions
+// OpenTelemetry: creates a span for each call and for its parts, and records durations, following the GenAI semantic conventions
 // (open-telemetry/semantic-conventions-genai, docs/gen-ai: span and metric of `execute_tool`; in development as of 2026).
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError } from "../../../sandbox/contract/errors.ts";
@@ -23,54 +23,58 @@ import type {
 } from "./otel-types.ts";
 import { callNow, runWithin } from "./provider-calls.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry-options.ts";
-import { MAX_STATE_UNITS, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
+import { MAX_STATE_LENGTH, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
 
 const SCOPE = "glovebox";
-/** As the convention has them, in seconds. */
+/** Histogram buckets of the convention, in seconds. */
 const DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
-/** A description may be any length; a text in an attribute is sent with every span. */
-const MAX_DESCRIPTION_UNITS = 1_024;
-/** Larger arguments and results are not read again for their span. */
-const MAX_CONTENT_UNITS = 256 * 1024;
-/** Names that a model has made up are of any number: a metric has one for all. */
+/** Longest tool description in a span, in UTF-16 code units. A description can have any length and is sent with every span. */
+const MAX_DESCRIPTION_LENGTH = 1_024;
+/** Longest arguments and results, in UTF-16 code units, that are redacted and added to a span. */
+const MAX_CONTENT_LENGTH = 256 * 1024;
+/** The metric's name for all unknown tools: models can invent any number of names. */
 const UNKNOWN_TOOL = "_OTHER";
 
-/** By performance.now(), as OpenTelemetry takes it. */
+/** Converts a time of performance.now() to OpenTelemetry's. */
 const toTime = (at: number): number => performance.timeOrigin + at;
 
 const WHERE = "options.telemetry";
 
 /**
  * Creates the telemetry of a host.
- * @throws {ToolError} PARAM_INVALID for an unknown or wrong option, with its path, for a provider that fails, and where
- *   `@opentelemetry/api` is not installed
+ * @throws {ToolError} PARAM_INVALID for an unknown or invalid option, with its path, for a provider that fails, and if `@opentelemetry/api`
+ *   is not installed
  */
 export async function createTelemetry(options: true | TelemetryOptions): Promise<Telemetry> {
   const parsed = options === true ? {} : parseOptions<TelemetryOptions>(TelemetryOptionsSchema, options, WHERE);
   let api: TelemetryApi;
   try {
-    // Its own types are not used: this module's declarations are read by programs without that package.
+    // The package's types are not used, because programs without the package read the declarations of this module.
     api = (await import("@opentelemetry/api")) as unknown as TelemetryApi;
   } catch (cause) {
-    throw new ToolError("PARAM_INVALID", `${WHERE}: expected the package @opentelemetry/api to be installed`, {
+    throw new ToolError("PARAM_INVALID", `${WHERE}: The package @opentelemetry/api is not installed`, {
       cause,
     });
   }
   return new Telemetry(api, parsed);
 }
 
-/** @throws {ToolError} PARAM_INVALID for a provider that throws, or returns something without the method that is needed */
-function createFrom<Made extends object>(provider: string, method: keyof Made & string, create: () => Made): Made {
+/** @throws {ToolError} PARAM_INVALID if the provider throws, or returns an object without the required method */
+function createFrom<Created extends object>(
+  provider: string,
+  method: keyof Created & string,
+  create: () => Created,
+): Created {
   const path = `${WHERE}.${provider}`;
-  let made: Made;
+  let created: Created;
   try {
-    made = callNow(create);
-    if (typeof made[method] === "function") return made;
+    created = callNow(create);
+    if (typeof created[method] === "function") return created;
   } catch (cause) {
     const reason = Error.isError(cause) ? `: ${cause.message.slice(0, 500)}` : "";
     throw new ToolError("PARAM_INVALID", `${path}: The provider failed${reason}`, { cause });
   }
-  throw new ToolError("PARAM_INVALID", `${path}: Expected a provider whose products have ${method}()`);
+  throw new ToolError("PARAM_INVALID", `${path}: Expected a provider that creates objects with ${method}()`);
 }
 
 export class Telemetry {
@@ -99,7 +103,7 @@ export class Telemetry {
     this.#propagates = typeof propagate === "boolean" ? propagate : propagate.map(toRule);
   }
 
-  /** @param started by performance.now() */
+  /** Starts the span of a call. @param started time by performance.now() */
   begin(call: HookCall, started: number, given: TraceContext | undefined, isNested: boolean): CallSpan {
     const parent = this.#parentOf(given, isNested);
     const options = { kind: this.api.SpanKind.INTERNAL, startTime: toTime(started), attributes: toAttributes(call) };
@@ -112,7 +116,7 @@ export class Telemetry {
     const active = api.context.active();
     const parsed = traceparent === undefined ? undefined : parseTraceparent(traceparent);
     if (parsed === undefined) return active;
-    const hasState = tracestate !== undefined && tracestate.length <= MAX_STATE_UNITS;
+    const hasState = tracestate !== undefined && tracestate.length <= MAX_STATE_LENGTH;
     const traceState = hasState ? api.createTraceState(tracestate) : undefined;
     return api.trace.setSpanContext(active, {
       ...parsed,
@@ -140,7 +144,7 @@ function toRule(text: string): EgressRule {
   if (rule !== undefined) return rule;
   throw new ToolError(
     "PARAM_INVALID",
-    `options.telemetry.propagate: expected hosts as in egress.allow, got ${JSON.stringify(text.slice(0, 200))}`,
+    `options.telemetry.propagate: Expected hosts as in egress.allow, got ${JSON.stringify(text.slice(0, 200))}`,
   );
 }
 
@@ -166,8 +170,8 @@ export class CallSpan {
   #toolName: string | undefined;
   #source: string | undefined;
   #executedAt = 0;
-  /** Of the text of its output, before anybody has read it. */
-  #outputUnits = 0;
+  /** Length of the output's text, in UTF-16 code units. */
+  #outputLength = 0;
 
   constructor(telemetry: Telemetry, span: TelemetrySpan, context: SpanScope) {
     this.#telemetry = telemetry;
@@ -176,7 +180,7 @@ export class CallSpan {
     this.traceContext = toTraceContext(callNow(() => span.spanContext()));
   }
 
-  /** The span is the active one meanwhile, where the host has a context manager. */
+  /** Runs code with the span as the active one, if the host has a context manager. */
   within<Value>(run: () => Value): Value {
     return runWithin(this.#telemetry.api.context, this.#context, run);
   }
@@ -187,7 +191,7 @@ export class CallSpan {
     this.#tenant = tenant;
     ignoreOutcome(() =>
       this.#span.setAttributes({
-        "gen_ai.tool.description": description.slice(0, MAX_DESCRIPTION_UNITS),
+        "gen_ai.tool.description": description.slice(0, MAX_DESCRIPTION_LENGTH),
         "glovebox.tool.source": source,
       }),
     );
@@ -197,15 +201,15 @@ export class CallSpan {
     return this.#telemetry.capturesContent && callNow(() => this.#span.isRecording()) === true;
   }
 
-  #shown(text: string | Buffer): string {
-    if (text.length > MAX_CONTENT_UNITS) return `[${text.length} characters]`;
+  #toContent(text: string | Buffer): string {
+    if (text.length > MAX_CONTENT_LENGTH) return `[${text.length} characters]`;
     return this.#telemetry.redactorOf(this.#tenant).text(text.toString());
   }
 
   validated(inputText: string | Buffer): void {
     ignoreOutcome(() => {
       if (!this.#capturesContent) return undefined;
-      return this.#span.setAttribute("gen_ai.tool.call.arguments", this.#shown(inputText));
+      return this.#span.setAttribute("gen_ai.tool.call.arguments", this.#toContent(inputText));
     });
   }
 
@@ -213,10 +217,10 @@ export class CallSpan {
     this.#executedAt = performance.now();
   }
 
-  /** What the call waited for, loaded and ran: told when it is over, by the times that its process has reported, within its own. */
+  /** Adds spans for queueing, start and execution, after the execution, from the times that the worker process reported. */
   executed(execution: Execution): void {
     const { usage } = execution;
-    if ("outputText" in execution) this.#outputUnits = execution.outputText.length;
+    if ("outputText" in execution) this.#outputLength = execution.outputText.length;
     const ended = performance.now();
     const began = this.#executedAt;
     ignoreOutcome(() =>
@@ -232,14 +236,14 @@ export class CallSpan {
     );
     let at = began;
     if (this.#source === "sandbox" || this.#source === "python") {
-      at = this.#part("queue", at, Math.min(ended, at + usage.queueMs));
-      at = this.#part("start", at, Math.min(ended, at + usage.startMs));
+      at = this.#addPartSpan("queue", at, Math.min(ended, at + usage.queueMs));
+      at = this.#addPartSpan("start", at, Math.min(ended, at + usage.startMs));
     }
-    // One that has never been placed has waited until its end.
-    if (at < ended) this.#part("execute", at, ended);
+    // A call that never got a worker process was queued until its end.
+    if (at < ended) this.#addPartSpan("execute", at, ended);
   }
 
-  #part(name: string, from: number, to: number): number {
+  #addPartSpan(name: string, from: number, to: number): number {
     ignoreOutcome(() => {
       const span = callNow(() => this.#telemetry.tracer.startSpan(name, { startTime: toTime(from) }, this.#context));
       return span.end(toTime(to));
@@ -255,11 +259,11 @@ export class CallSpan {
     return new CapabilitySpan(this.#telemetry, span, api.trace.setSpan(this.#context, span), context);
   }
 
-  /** @param started by performance.now() */
+  /** Ends the span. @param started time by performance.now() */
   ended(result: ToolResult, started: number): void {
     const ended = performance.now();
-    // Each by itself: a provider that fails at one of them still gets the others.
-    ignoreOutcome(() => this.#outcome(result));
+    // Separate calls, so that a provider that fails at one of them still receives the others.
+    ignoreOutcome(() => this.#setOutcome(result));
     ignoreOutcome(() => this.#span.end(toTime(ended)));
     const attributes = {
       "gen_ai.tool.name": this.#toolName ?? UNKNOWN_TOOL,
@@ -269,23 +273,23 @@ export class CallSpan {
     this.#telemetry.record((ended - started) / 1_000, attributes, this.#context);
   }
 
-  #outcome(result: ToolResult): unknown {
+  #setOutcome(result: ToolResult): unknown {
     const span = this.#span;
     if (result.success) {
       if (!this.#capturesContent) return undefined;
-      return span.setAttribute("gen_ai.tool.call.result", this.#shownOutput(result));
+      return span.setAttribute("gen_ai.tool.call.result", this.#toOutputContent(result));
     }
     const { code, message, userMessage } = result.error;
     ignoreOutcome(() => span.setAttribute("error.type", code));
-    // A message may quote the arguments.
-    const text = this.#capturesContent ? this.#shown(message) : userMessage;
+    // A message may contain arguments.
+    const text = this.#capturesContent ? this.#toContent(message) : userMessage;
     return span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR, message: text });
   }
 
-  #shownOutput({ output }: Extract<ToolResult, { success: true }>): string {
-    if (this.#outputUnits > MAX_CONTENT_UNITS) return `[${this.#outputUnits} characters]`;
+  #toOutputContent({ output }: Extract<ToolResult, { success: true }>): string {
+    if (this.#outputLength > MAX_CONTENT_LENGTH) return `[${this.#outputLength} characters]`;
     const redactor = this.#telemetry.redactorOf(this.#tenant);
-    // Bytes are named there, not shown.
+    // The redactor replaces bytes by their length.
     return redactor.text(JSON.stringify(redactor.value(output)) ?? "null");
   }
 }
@@ -295,7 +299,7 @@ export class CapabilitySpan {
   readonly #telemetry: Telemetry;
   readonly #span: TelemetrySpan;
   readonly #active: SpanScope;
-  /** What the capability is given: with the trace that it is part of. */
+  /** The context that the capability receives, including the trace context. */
   readonly context: CapabilityContext;
 
   constructor(telemetry: Telemetry, span: TelemetrySpan, active: SpanScope, context: CapabilityContext) {

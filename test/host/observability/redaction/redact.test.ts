@@ -411,7 +411,7 @@ describe("redact() of a value", () => {
   });
 
   test.for<[string, object, RegExp]>([
-    ["a short value", { values: { A: "short" } }, /concealed as A: expected a value of 8/],
+    ["a short value", { values: { A: "short" } }, /The secret "A" cannot be redacted: expected a value of 8/],
     ["a length out of range", { maxTextUnits: 1 }, /maxTextUnits/],
     ["an unknown option", { name: ["x"] }, /^options\.name: Unknown option\. Did you mean "names"\?$/],
   ])("refuses %s", ([, options, message]) => {
