@@ -52,11 +52,11 @@ describe("ctx.elicit", () => {
     expect(outputOf(await run(form, { client: { elicit: async () => ({ action }) } }))).toEqual({ action });
   });
 
-  test.for([[{ size: 10 }], [{}], [null]])("refuses %j, which does not fit the form", async ([content]) => {
+  test.for([[{ size: 10 }], [{}], [null]])("refuses %j, which does not match requestedSchema", async ([content]) => {
     const elicit = async () => ({ action: "accept", content }) as never;
     const result = await run(form, { client: { elicit } });
     expect(codeOf(result)).toBe("TOOL_FAILED");
-    expect(errorOf(result).message).toContain("does not fit the form");
+    expect(errorOf(result).message).toContain("does not match requestedSchema");
     expect(errorOf(result).message).toContain("size");
   });
 

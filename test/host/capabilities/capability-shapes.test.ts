@@ -191,7 +191,7 @@ describe("perCall()", () => {
 
   test("refuses when the call is over", async () => {
     expect(codeOf(await run("note"))).toBe("ok");
-    expect(() => contexts.at(-1)?.perCall(openNotes)).toThrow("The tool's call is over");
+    expect(() => contexts.at(-1)?.perCall(openNotes)).toThrow("The tool call has ended");
   });
 
   const scopeOf = (listener?: (error: unknown) => void): CallScope =>

@@ -130,7 +130,7 @@ describe("SqliteKvStore", () => {
     const thrown = await open(path)
       .get(newSpace(), "k")
       .catch((reason: Error) => reason);
-    expect(String((thrown as Error).cause)).toContain("The kv file has format 7; this Glovebox knows 1");
+    expect(String((thrown as Error).cause)).toContain("The kv file has format 7, but this version supports up to 1");
   });
 
   /** Which of these texts stand in the store's files, its log and its index included. */

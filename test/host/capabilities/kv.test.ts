@@ -148,8 +148,8 @@ describe("ctx.kv", () => {
   test.for<[string, Step, RegExp]>([
     ["an empty key", ["get", ""], /^The input of capability kv: /],
     ["a key that is no text", ["get", 5], /^The input of capability kv: /],
-    ["a lone surrogate as key", ["get", "\ud800"], /well-formed text of at most 1024 bytes/],
-    ["a key of 1,026 bytes", ["set", "é".repeat(513), 1], /well-formed text of at most 1024 bytes/],
+    ["a lone surrogate as key", ["get", "\ud800"], /well-formed string of at most 1024 bytes/],
+    ["a key of 1,026 bytes", ["set", "é".repeat(513), 1], /well-formed string of at most 1024 bytes/],
     ["no time to live", ["set", "k", 1, { ttlMs: 0 }], /ttlMs/],
     ["a page of none", ["list", { limit: 0 }], /limit/],
     ["a page of too many", ["list", { limit: 1_001 }], /limit/],
@@ -235,7 +235,7 @@ describe("quotas of kv", () => {
     );
     const over = {
       code: "QUOTA_EXCEEDED",
-      message: "kv may hold 5 keys for a tenant of keeper; with this entry there would be 6",
+      message: "kv can store 5 keys per tenant for keeper, but this entry needs 6 (limits.kvKeys)",
     };
     expect(await run([["set", "f", 1]], { tenantId })).toEqual([expect.objectContaining(over)]);
     const seen = await run(
@@ -262,12 +262,12 @@ describe("quotas of kv", () => {
     )) as unknown[];
     expect(seen).toMatchObject([{ ok: true }, { ok: true }, { code: "QUOTA_EXCEEDED" }]);
     expect(JSON.stringify(seen[2])).toContain(
-      "kv may hold 3000000 bytes for a tenant of keeper; with this entry there would be 4200009",
+      "kv can store 3000000 bytes per tenant for keeper, but this entry needs 4200009 (limits.kvBytes)",
     );
     const [large] = await run([["set", "d", "x".repeat(1_500_000)]], { tenantId });
     expect(large).toMatchObject({
       code: "QUOTA_EXCEEDED",
-      message: "A value in kv may have 1500000 bytes, got 1500002",
+      message: "A value in kv can have at most 1500000 bytes, got 1500002 (limits.kvValueBytes)",
     });
   });
 

@@ -10,7 +10,7 @@ import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
-  message: expect.stringMatching(new RegExp(`^Refused by the egress rule "${rule}": `)),
+  message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
 });
 
 /** All names are on this machine, as a name server of an attacker may say. */
@@ -124,7 +124,7 @@ describe("options of the egress", () => {
     [
       "allowAddresses",
       egress({ allow: [], allowAddresses: ["10.0.0.0/8"] }),
-      "options.egress.allowAddresses: Removed, because it opened these addresses to every rule. State them on the rule that needs them: allow: [{ to",
+      "options.egress.allowAddresses: Removed, because it allowed these addresses for every rule. Set addresses in the rule that needs them: allow: [{ to",
     ],
     [
       "a tenant's allowAddresses",
@@ -149,7 +149,7 @@ describe("options of the egress", () => {
     [
       "ports for a rule with a port",
       egress({ allow: [{ to: "a.test:8080", ports: [80] }] }),
-      "options.egress.allow.0.ports: Expected no ports for a rule that names its port, as host:port and origins do",
+      "options.egress.allow.0.ports: Expected no ports for a rule that contains its port, as host:port and origins do",
     ],
     ["a promise", egress(Promise.resolve({ allow: [] })), "options.egress: Expected a plain object, got a Promise"],
     [

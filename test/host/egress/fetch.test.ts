@@ -122,8 +122,8 @@ describe("a request", () => {
   });
 
   test.for<[string, RegExp]>([
-    ["GET", /method GET has no body/],
-    ["HEAD", /method HEAD has no body/],
+    ["GET", /method GET must not have a body/],
+    ["HEAD", /method HEAD must not have a body/],
   ])("with the method %s has no body", async ([method, message]) => {
     const server = await serveEcho();
     const refusal = await refusalOf(callTo(server).request(server.origin, { method, body: "x" }));
@@ -186,7 +186,10 @@ describe("a response", () => {
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(bomb));
     const call = callTo(server, { responseBytes: 1_000_000 });
     const refusal = await refusalOf(call.fetch(server.origin, { id: 3 }));
-    expect(refusal).toEqual({ code: "QUOTA_EXCEEDED", message: "A response's body may have 1000000 bytes" });
+    expect(refusal).toEqual({
+      code: "QUOTA_EXCEEDED",
+      message: "The response's body has more than 1000000 bytes (egress.responseBytes)",
+    });
     expect((await refusalOf(call.read(3))).code).toBe("QUOTA_EXCEEDED");
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
@@ -346,7 +349,8 @@ describe("redirects", () => {
     const refusal = await refusalOf(callTo(server, { maxRedirects: 3 }).fetch(`${server.origin}/start`));
     expect(refusal).toEqual({
       code: "CAPABILITY_DENIED",
-      message: 'Refused by the egress rule "redirect": a request may be redirected 3 times',
+      message:
+        'Denied by the egress rule "redirect": the request was redirected more than 3 times (egress.maxRedirects)',
     });
     expect(server.requests).toHaveLength(4);
   });

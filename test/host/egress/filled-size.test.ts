@@ -272,7 +272,7 @@ describe("a request's head with placeholders", () => {
   const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
   const shortly = (rule: string): Refusal => ({
     code: "CAPABILITY_DENIED",
-    message: expect.stringMatching(new RegExp(`^Refused by the egress rule "${rule}": .* more than 65536 bytes`)),
+    message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": .* more than 65536 bytes`)),
   });
 
   test.for<[string, string, (placeholder: string) => Parameters<TestCall["request"]>[1] & { readonly query?: string }]>(
@@ -335,7 +335,10 @@ describe("what a server sends", () => {
       (_request, response) => response.end(value.repeat(MiB / 8)),
     );
     const run = await measured(() => refusalOf(call.fetch(server.origin)));
-    expect(run.value).toEqual({ code: "QUOTA_EXCEEDED", message: "A response's body may have 1048576 bytes" });
+    expect(run.value).toEqual({
+      code: "QUOTA_EXCEEDED",
+      message: "The response's body has more than 1048576 bytes (egress.responseBytes)",
+    });
     await expectBounded(run);
   });
 });

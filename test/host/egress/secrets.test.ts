@@ -162,7 +162,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const { path = "/", ...options } = place(await call.use("API_KEY"));
     expect(await refusalOf(call.request(server.origin + path, options))).toEqual({
       code: "CAPABILITY_DENIED",
-      message: expect.stringMatching(/^Refused by the egress rule "secrets": the secret API_KEY is not bound to http:/),
+      message: expect.stringMatching(/^Denied by the egress rule "secrets": the secret API_KEY is not bound to http:/),
     });
     expect(server.requests).toEqual([]);
   });

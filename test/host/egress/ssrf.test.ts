@@ -5,7 +5,7 @@ import { LOOPBACK, onLoopback, type RequestOptions, refusalOf, serve, TestCall }
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
-  message: expect.stringMatching(new RegExp(`^Refused by the egress rule "${rule}": `)),
+  message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
 });
 
 /** The host is allowed by name: it is the address that is refused. */

@@ -44,39 +44,43 @@ const HEAD = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnecti
 
 describe("a handshake that is none", () => {
   test.for<[string, (request: string) => string, string]>([
-    ["an ordinary answer", () => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "it has the status 200"],
-    ["a rejection", () => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "it has the status 403"],
+    ["an ordinary answer", () => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "status 200"],
+    ["a rejection", () => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "status 403"],
     [
       "a redirect",
       () => "HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n",
-      "it has the status 302, and a WebSocket follows no redirect",
+      "status 302 (WebSockets do not follow redirects)",
     ],
-    ["no accept key", () => `${HEAD}\r\n`, "its Sec-WebSocket-Accept is wrong"],
-    ["a wrong accept key", () => `${HEAD}Sec-WebSocket-Accept: AAAA\r\n\r\n`, "its Sec-WebSocket-Accept is wrong"],
+    ["no accept key", () => `${HEAD}\r\n`, "the Sec-WebSocket-Accept header is wrong"],
+    [
+      "a wrong accept key",
+      () => `${HEAD}Sec-WebSocket-Accept: AAAA\r\n\r\n`,
+      "the Sec-WebSocket-Accept header is wrong",
+    ],
     [
       "the accept key twice",
       (request) => acceptText(request, [/Sec-WebSocket-Accept: .*/.exec(acceptText(request))?.[0] ?? ""]),
-      "its Sec-WebSocket-Accept is wrong",
+      "the Sec-WebSocket-Accept header is wrong",
     ],
     [
       "another protocol to go on in",
       (request) => acceptText(request).replace("Upgrade: websocket", "Upgrade: h2c"),
-      "it upgrades to another protocol",
+      "the Upgrade header is not websocket",
     ],
     [
       "an extension",
       (request) => acceptText(request, ["Sec-WebSocket-Extensions: permessage-deflate"]),
-      "it has extensions, and none was offered",
+      "it uses extensions, but none were offered",
     ],
     [
       "a protocol",
       (request) => acceptText(request, ["Sec-WebSocket-Protocol: chat"]),
-      "it chooses a protocol, and none was offered",
+      "it chooses a protocol, but none were offered",
     ],
   ])("fails the connection: %s", async ([, answer, reason]) => {
     const server = await serveRaw((socket, request) => socket.write(answer(request)));
     expect(await eventsOf(server.url)).toEqual([
-      `error: TOOL_FAILED: The exchange failed: the server's answer is no WebSocket handshake: ${reason}`,
+      `error: TOOL_FAILED: The exchange failed: invalid WebSocket handshake from the server: ${reason}`,
       "close: 1006  false",
     ]);
     await vi.waitFor(() => expect(server.open()).toBe(0));
@@ -115,14 +119,14 @@ describe("a handshake that is none", () => {
   });
 
   test.for<[string, (socket: Socket) => void, RegExp]>([
-    ["that never comes", () => {}, /was not open within 500 ms \(egress\.timeoutMs\)|no response in time/],
+    ["that never comes", () => {}, /did not open within 500 ms \(egress\.timeoutMs\)|no response in time/],
     [
       "that is put off for ever",
       (socket) => {
         const timer = setInterval(() => socket.write("HTTP/1.1 102 Processing\r\n\r\n"), 50);
         socket.on("close", () => clearInterval(timer));
       },
-      /was not open within 500 ms/,
+      /did not open within 500 ms/,
     ],
   ])("fails the connection at its limit: an answer %s", async ([, answer, reason]) => {
     const server = await serveRaw((socket) => answer(socket));
@@ -145,9 +149,14 @@ describe("a frame that breaks the protocol", () => {
     ["a fragmented ping", frame(9, "a", 0), 1_002, "control frame is fragmented"],
     ["a continuation of nothing", frame(0, "a"), 1_002, "has not begun"],
     ["a message within a message", Buffer.concat([frame(1, "a", 0), frame(1, "b")]), 1_002, "before the last one"],
-    ["a length that could be shorter", Buffer.from([0x82, 126, 0, 5, 1, 2, 3, 4, 5]), 1_002, "shortest way"],
-    ["a long length that could be shorter", Buffer.from([0x82, 127, 0, 0, 0, 0, 0, 0, 0, 1, 1]), 1_002, "shortest way"],
-    ["half a close code", frame(8, "a"), 1_002, "half a code"],
+    ["a length that could be shorter", Buffer.from([0x82, 126, 0, 5, 1, 2, 3, 4, 5]), 1_002, "shortest encoding"],
+    [
+      "a long length that could be shorter",
+      Buffer.from([0x82, 127, 0, 0, 0, 0, 0, 0, 0, 1, 1]),
+      1_002,
+      "shortest encoding",
+    ],
+    ["half a close code", frame(8, "a"), 1_002, "incomplete code"],
     ["a close code that is never sent", frame(8, Buffer.from([0x03, 0xed])), 1_002, "invalid code 1005"],
     ["a close code of nobody", frame(8, Buffer.from([0x0b, 0xb7])), 1_002, "invalid code 2999"],
     ["a reason that is not UTF-8", frame(8, Buffer.from([0x03, 0xe8, 0xff])), 1_007, "not UTF-8"],

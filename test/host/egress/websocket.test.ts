@@ -194,11 +194,11 @@ describe("a tool's WebSocket", () => {
       server.url,
     );
     const denied = (name: string, why: string): string =>
-      `error: CAPABILITY_DENIED: Refused by the egress rule "headers": a tool may not set "${name}": ${why}`;
+      `error: CAPABILITY_DENIED: Denied by the egress rule "headers": a tool may not set "${name}": ${why}`;
     expect(output).toEqual([
       ["open", "close: 1005  true"],
-      [denied("sec-websocket-key", "the handshake is the host's"), "close: 1006  false"],
-      [denied("host", "it is the URL's own"), "close: 1006  false"],
+      [denied("sec-websocket-key", "the host performs the handshake"), "close: 1006  false"],
+      [denied("host", "the host sets it from the URL"), "close: 1006  false"],
     ]);
     expect(headers).toEqual([["Bearer 1", undefined, undefined, undefined]]);
   });
@@ -489,7 +489,7 @@ test("a stub of fetch says that it answers no WebSocket", async () => {
   const source = `export default () => new Promise((resolve) => { new WebSocket("wss://example.com").onerror = ({ message }) => resolve(message); });`;
   await box.addTool({ name: "connects", source }, { grant: ["fetch"] });
   const result = await box.execute({ id: "c1", toolName: "connects", arguments: {} });
-  expect(outputOf(result)).toContain("stub of fetch answers requests only");
+  expect(outputOf(result)).toContain("stub of fetch does not support WebSockets");
 });
 
 test("a failure that no listener hears is a line of the log", async () => {
