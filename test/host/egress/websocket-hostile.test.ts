@@ -42,7 +42,7 @@ const u32 = (value: number): number[] => [value >>> 24, (value >>> 16) & 255, (v
 
 const HEAD = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
 
-describe("a handshake that is none", () => {
+describe("an invalid handshake", () => {
   test.for<[string, (request: string) => string, string]>([
     ["an ordinary answer", () => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "status 200"],
     ["a rejection", () => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "status 403"],
@@ -137,7 +137,7 @@ describe("a handshake that is none", () => {
   });
 });
 
-describe("a frame that breaks the protocol", () => {
+describe("a frame that violates the protocol", () => {
   test.for<[string, Buffer, number, string]>([
     ["a masked one", Buffer.from([0x81, 0x81, 1, 2, 3, 4, 0x60]), 1_002, "is masked"],
     ["a compressed one", frame(1, "a", 0xc0), 1_002, "was not negotiated"],
@@ -195,7 +195,7 @@ describe("a frame that breaks the protocol", () => {
     expect(Buffer.from(unmasked).readUInt16BE()).toBe(code);
   });
 
-  test("is none: one that comes byte by byte, with pings between its parts", async () => {
+  test("is not a message that arrives byte by byte, with pings between its parts", async () => {
     const bytes = Buffer.concat([
       frame(1, "caf\u00c3".slice(0, 3), 0),
       frame(9, "p"),
@@ -219,7 +219,7 @@ describe("a frame that breaks the protocol", () => {
     expect(await eventsOf(server.url)).toEqual(["open", "message: café", "close: 1000  true"]);
   });
 
-  test("that follows whole messages and a break does not take them along", async () => {
+  test("that follows complete messages does not discard them", async () => {
     const server = await serveRaw((socket, request) => {
       const messages = Buffer.concat(Array.from({ length: 5 }, (_, index) => frame(1, String(index))));
       socket.write(Buffer.concat([Buffer.from(acceptText(request)), messages]));
@@ -242,14 +242,14 @@ describe("a frame that breaks the protocol", () => {
 });
 
 describe("a server that will not end", () => {
-  test("is given up when it does not answer a close frame", async () => {
+  test("is disconnected when it does not answer a close frame", async () => {
     const server = await serveFrames();
     const body = "return await record(new WebSocket(url), { open: (socket) => socket.close(1_000) });";
     expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("is given up when it closes and leaves its connection open", async () => {
+  test("is disconnected when it closes and leaves its connection open", async () => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       socket.write(frame(8, Buffer.from([0x03, 0xe8])));
@@ -275,7 +275,7 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("is not read while the tool takes nothing", async () => {
+  test("is not read while the tool reads no messages", async () => {
     let sent = 0;
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
@@ -302,7 +302,7 @@ describe("a server that will not end", () => {
     ["empty messages", Buffer.alloc(128 * 1024, frame(1, ""))],
     ["pings", Buffer.alloc(128 * 1024, frame(9, ""))],
     ["empty parts of a message", Buffer.concat([frame(1, "", 0), Buffer.alloc(128 * 1024, frame(0, "", 0))])],
-  ])("does not hold the host's event loop with a flood of %s", async ([, flood]) => {
+  ])("does not block the host's event loop with a flood of %s", async ([, flood]) => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       const more = (): void => {
@@ -324,7 +324,7 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("that reads nothing does not take all that a tool sends", async () => {
+  test("that reads nothing stops the tool from sending more", async () => {
     const accepted: Socket[] = [];
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
@@ -349,7 +349,7 @@ describe("a server that will not end", () => {
 });
 
 describe("a server that reads nothing", () => {
-  test("does not keep a tool from closing, though much waits to be sent", { timeout: 60_000 }, async () => {
+  test("does not keep a tool from closing, although much data waits to be sent", { timeout: 60_000 }, async () => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       socket.pause();
@@ -361,7 +361,7 @@ describe("a server that reads nothing", () => {
     expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
   });
 
-  test("has one pong on its way, however many pings it sends", { timeout: 60_000 }, async () => {
+  test("receives one pong at a time, however many pings it sends", { timeout: 60_000 }, async () => {
     const warnings: string[] = [];
     const onWarning = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`);
     process.on("warning", onWarning);
@@ -463,7 +463,7 @@ describe("a tool that attacks", () => {
     }
   });
 
-  test("is served no connection after its call", async () => {
+  test("gets no connection after its call", async () => {
     const accepted: Socket[] = [];
     const server = createServer((socket) => {
       accepted.push(socket);
