@@ -1,8 +1,8 @@
-// Reports of a call that is over, made by its successor: nobody hears them.
+// A later call reports progress of a call that has ended. No caller receives the report.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
-testPlay("progress of a call that is over", {
+testPlay("progress of a call that has ended", {
   isolation: "tool",
   source: `let kept;
 export default async (_, ctx) => { kept?.progress({ progress: 99 }); ctx.progress({ progress: 1 }); kept = ctx; return 1; };`,
