@@ -116,7 +116,7 @@ class Neighbours {
   }
 
   /** Both tenants make calls until `attack` ends, and every one of their calls must succeed. */
-  async beside<Result>(attack: Promise<Result>): Promise<Result> {
+  async whileWorking<Result>(attack: Promise<Result>): Promise<Result> {
     let isOver = false;
     const over = attack.finally(() => {
       isOver = true;
@@ -228,7 +228,7 @@ async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<
   return { result, tookMs: performance.now() - called - callLag.withheldMs, dueMs: timeoutMs + LATE_MS };
 }
 
-interface Beside {
+interface AttackSetting {
   readonly box: Glovebox;
   readonly neighbours: Neighbours;
   /** The attacking tenant. */
@@ -236,15 +236,15 @@ interface Beside {
   readonly memoryMiB: number;
 }
 
-async function besideOthers<Result>(
-  { box, neighbours, tenantId, memoryMiB }: Beside,
+async function whileOthersWork<Result>(
+  { box, neighbours, tenantId, memoryMiB }: AttackSetting,
   attack: () => Promise<Result>,
 ): Promise<Result> {
   // The process has started, so that the measured time is only that of the attack.
   await atLast(() => neighbours.callCold(tenantId));
   using memory = new MemoryWatch(() => box.workerPids, memoryMiB);
   using lag = new LagMeter();
-  const result = await neighbours.beside(attack());
+  const result = await neighbours.whileWorking(attack());
   await lag.expectPrompt();
   await Promise.all([neighbours.callCold(), neighbours.callWarm()]);
   await expectIdle(() => box.workerPids, DEATH_MS);
@@ -253,24 +253,24 @@ async function besideOthers<Result>(
 }
 
 /** Runs an attack as the tenant `evil` while other tenants work, and asserts that the host stays responsive during and after it. */
-export async function besideNeighbours<Result>(
+export async function whileNeighboursWork<Result>(
   box: Glovebox,
   limits: PartialLimits,
   attack: () => Promise<Result>,
 ): Promise<Result> {
   const neighbours = await Neighbours.settle(box);
-  const beside = { box, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
-  return await besideOthers(beside, attack);
+  const setting = { box, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  return await whileOthersWork(setting, attack);
 }
 
 async function testIn(arena: Arena, attack: Attack): Promise<void> {
   const { limits = {}, codes, check } = attack;
   const { box, neighbours } = arena;
   const tenantId = arena.newTenant();
-  const beside = { box, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  const setting = { box, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
   const before = new Set(box.workerPids);
   try {
-    const { result, tookMs, dueMs } = await besideOthers(beside, () => {
+    const { result, tookMs, dueMs } = await whileOthersWork(setting, () => {
       arena.limit(tenantId, limits);
       return strike(box, tenantId, attack);
     });

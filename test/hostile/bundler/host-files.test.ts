@@ -67,7 +67,7 @@ function expectNothingOf(outcome: Outcome, scene: Scene, own: string): void {
   expect(quoted).not.toContain(scene.root);
 }
 
-describe.concurrent("the bundler rejects, () => {
+describe.concurrent("the bundler rejects", () => {
   test.for([
     ["an absolute import", 'import x from "%OUT%/secret.js"; export default x'],
     ["an absolute import as text", 'import x from "%OUT%/secret.txt" with { type: "text" }; export default x'],

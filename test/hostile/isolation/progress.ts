@@ -7,13 +7,13 @@ testPlay("progress of a call that has ended", {
   source: `let kept;
 export default async (_, ctx) => { kept?.progress({ progress: 99 }); ctx.progress({ progress: 1 }); kept = ctx; return 1; };`,
   play: async ({ call }) => {
-    const heard: number[][] = [];
+    const received: number[][] = [];
     for (let n = 0; n < 2; n += 1) {
       const own: number[] = [];
-      heard.push(own);
+      received.push(own);
       await call({}, { onProgress: ({ progress }) => void own.push(progress) });
     }
-    return heard;
+    return received;
   },
-  judge: (heard) => expect(heard).toEqual([[1], [1]]),
+  judge: (received) => expect(received).toEqual([[1], [1]]),
 });

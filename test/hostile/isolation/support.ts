@@ -9,7 +9,7 @@ import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import type { Isolation } from "../../../src/sandbox/protocol/messages.ts";
 import { outputOf } from "../../support/host-zone.ts";
 import { promptly } from "../bar.ts";
-import { besideNeighbours, openBox } from "../support.ts";
+import { openBox, whileNeighboursWork } from "../support.ts";
 
 export interface Stage {
   readonly box: Glovebox;
@@ -40,7 +40,7 @@ async function perform<Value>(options: Play<Value>): Promise<void> {
   const { source, isolation, placement, limits = {}, capabilities = [], play, judge } = options;
   await using box = await openBox({ limits, placement, capabilities });
   const grant = capabilities.map((capability) => capability.name);
-  const value = await besideNeighbours(box, limits, async () => {
+  const value = await whileNeighboursWork(box, limits, async () => {
     await box.addTool({ name: "attack", source }, { scope: "global", grant, isolation });
     const run: Stage["run"] = (args = {}, context = {}) =>
       box.execute(
