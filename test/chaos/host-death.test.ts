@@ -1,4 +1,4 @@
-// The host dies by SIGKILL under load: nothing that it started lives on, whether it was busy, idle, building or stopped.
+// The host dies by SIGKILL under load. No process that it started survives, whether busy, idle, building or stopped.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

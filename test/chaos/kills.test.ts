@@ -1,4 +1,4 @@
-// Workers die at random under load: every call gets one result, its own, and no effect happens twice that may not.
+// Workers die at random under load: every call gets exactly one result, its own, and no effect happens twice that must not.
 // GLOVEBOX_CHAOS_CALLS=100000 npx vitest run test/chaos/kills.test.ts makes as many calls as it says, however long they take;
 // GLOVEBOX_ATTACKS=all makes 5,000.
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { killOne, openChaos, runLoad, TENANTS, torment } from "../support/chaos.
 const wanted = Number(process.env.GLOVEBOX_CHAOS_CALLS);
 const CALLS = wanted > 0 ? wanted : STRIKES_ALL ? 5_000 : 800;
 const PATIENCE_MS = 300_000 + CALLS * 100;
-/** By calls, not by time: a slow machine has as many kills, and as many calls between them. */
+/** Counts calls instead of time, so that a slow machine has as many kills, and as many calls between them. */
 const KILL_EVERY_CALLS = 20;
 /** A kill that finds no worker, or one that has just died, does not count. */
 const LEAST_KILLS = CALLS / KILL_EVERY_CALLS / 2;

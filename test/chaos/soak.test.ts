@@ -1,5 +1,5 @@
-// The soak itself: it runs, loses nothing, leaves nothing, and says how each figure drifts. It runs for ten seconds, which say nothing of a
-// drift; GLOVEBOX_ATTACKS=all makes it a minute, whose figures may not drift.
+// Runs the soak benchmark: it loses nothing, leaves nothing behind, and reports the drift of each figure. Ten seconds are too short for a
+// drift; with GLOVEBOX_ATTACKS=all it runs for a minute, and the figures must not drift.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -58,10 +58,10 @@ test("benchmarks/soak.ts loses no call, leaves no process, and tells the slope o
   if (!STRIKES_ALL) return;
   for (const figure of LEAKS) expect([figure, slopes[figure]?.verdict], stdout).not.toEqual([figure, "DRIFTS"]);
   for (const figure of ["activeResources", "openFiles", "descendants"] as const) {
-    const besides = ({ hours, workers, ...point }: Reading) => ({
+    const withoutWorkers = ({ hours, workers, ...point }: Reading) => ({
       hours,
       value: point[figure] - workers * OF_EACH_WORKER[figure],
     });
-    expect([figure, judge(slopeOf(warm.map(besides)), FIGURES[figure])], stdout).not.toEqual([figure, "DRIFTS"]);
+    expect([figure, judge(slopeOf(warm.map(withoutWorkers)), FIGURES[figure])], stdout).not.toEqual([figure, "DRIFTS"]);
   }
 });

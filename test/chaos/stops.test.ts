@@ -1,4 +1,4 @@
-// Workers freeze at random under load: no call hangs past its deadline, and none is lost. GLOVEBOX_ATTACKS=all makes more calls.
+// Workers freeze at random under load: no call runs past its deadline, and none is lost. GLOVEBOX_ATTACKS=all makes more calls.
 import { expect, test } from "vitest";
 import { STRIKES_ALL } from "../support/attack-sample.ts";
 import { openChaos, runLoad, stopAll, stopBriefly, torment } from "../support/chaos.ts";

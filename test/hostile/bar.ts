@@ -1,12 +1,12 @@
-// The bar that every attack is held to: an answer in time, a host that stays prompt, worker memory that stays bounded.
+// Assertions that every attack must pass: an answer in time, a responsive host, and bounded memory of the worker processes.
 import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, vi } from "vitest";
 import { isAlive, isBeingKilled, residentMiB, threadMs, withDescendants } from "../support/processes.ts";
 
-/** A call ends this long after its deadline at the latest. */
+/** Longest time in ms that a call may take after its deadline. */
 export const LATE_MS = 500;
-/** Nobody else in the host's process may wait longer than this for the event loop. */
+/** Longest time in ms that other work in the host's process may wait for the event loop. */
 export const MAX_LAG_MS = 100;
 
 const TURN_MS = 5;
@@ -124,7 +124,7 @@ const SAMPLE_MS = 10;
  * same thread, so that both wait alike where the thread waits for a processor.
  */
 const KILL_LOOKS = 30;
-/** From then on the kernel needs a processor for it. */
+/** Time in ms that the kernel may need to end a killed process. */
 export const DEATH_MS = 30_000;
 /** V8's limit is a guideline: twice of it, and 150 MiB for the process itself. */
 const boundOf = (memoryMiB: number): number => 2 * memoryMiB + 150;

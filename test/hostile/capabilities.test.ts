@@ -1,4 +1,4 @@
-// Attacks through what a tool is granted, one a file in capabilities/.
+// Attacks through granted capabilities. Each file of capabilities/ contains one attack.
 import { registerAttacks } from "./support.ts";
 
 await registerAttacks(new URL("capabilities/", import.meta.url));

@@ -1,4 +1,4 @@
-// Attacks on time, one a file in cpu/.
+// Attacks on time. Each file of cpu/ contains one attack.
 import { registerAttacks } from "./support.ts";
 
 await registerAttacks(new URL("cpu/", import.meta.url), 8);

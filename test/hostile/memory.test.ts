@@ -1,4 +1,4 @@
-// Attacks on memory, one a file in memory/.
+// Attacks on memory. Each file of memory/ contains one attack.
 import { registerAttacks } from "./support.ts";
 
 await registerAttacks(new URL("memory/", import.meta.url), 8);

@@ -1,4 +1,4 @@
-// A worker process that is taken over, one attack a file in protocol/.
+// Attacks by a compromised worker process. Each file of protocol/ contains one attack.
 import { registerAttacks } from "./support.ts";
 
 await registerAttacks(new URL("protocol/", import.meta.url), 8);

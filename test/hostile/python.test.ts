@@ -1,4 +1,4 @@
-// Attacks in Python, in the tables of python/: each by its own code, with the host alive, its neighbours served, its memory bounded.
+// Attacks in Python, in the tables of python/. Each must end with its expected code, a responsive host and bounded memory.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
@@ -13,7 +13,7 @@ import { PythonArena, type PythonAttack, type Refusal } from "./python/support.t
 
 /** Of what is done before tests, on a machine that others keep busy. */
 const PATIENCE_MS = 400_000;
-/** An attack needs an interpreter of its own, which takes a second to start: a run takes one of so many. */
+/** An attack needs its own interpreter, which takes a second to start, so a run takes a sample of this size. */
 const SHARE = 8;
 
 let arena: PythonArena;

@@ -1,5 +1,5 @@
-// One attack, from registration to aftermath: the expected code in time, the host alive and prompt, memory bounded, other tenants
-// served, nothing left running.
+// Runs one attack from registration to aftermath: the expected code in time, the host responsive, memory bounded, other tenants
+// served, no process left.
 import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,45 +20,45 @@ import { expectIdle, isAlive } from "../support/processes.ts";
 import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "./bar.ts";
 
 const TIMEOUT_MS = 300;
-/** Of an attack that comes to its end by itself: how long that takes is the machine's business. */
+/** Timeout in ms of an attack that ends by itself. It is generous because the duration depends on the machine. */
 const ENDING_TIMEOUT_MS = 30_000;
 const LIMITS = { timeoutMs: 30_000, memoryMiB: 64 };
-/** An attacker's own limit can be lower, no higher. */
+/** The limit of the attacker can be lower, but not higher. */
 const MAX_LIMITS = { timeoutMs: 30_000, memoryMiB: 256 };
 
 export interface Attack {
-  /** The whole tool. */
+  /** The source of the whole tool. */
   readonly source: string;
-  /** Codes that are right; `ok` is one where an attack may come to nothing. */
+  /** Accepted error codes. `ok` means that the attack may have no effect. */
   readonly codes: readonly (ErrorCode | "ok")[];
-  /** Wall time of the attacking call; unless stated TIMEOUT_MS where its end is expected to be one of `codes`. */
+  /** Wall time of the attacking call. Default: TIMEOUT_MS where a timeout is one of `codes`. */
   readonly timeoutMs?: number;
-  /** `call` unless stated. */
+  /** @default "call" */
   readonly isolation?: Isolation;
-  /** Of the attacker, in all that it does: of its tool's top level too. */
+  /** Limits of the attacker, which also apply to the top level of its tool. */
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
-  /** Engine features, and capabilities of Glovebox's own, that the attacking tool has. */
+  /** Engine features and built-in capabilities that the attacking tool has. */
   readonly features?: readonly (EngineFeature | "kv" | "tools")[];
-  /** In memory unless stated. */
+  /** Default: in memory. */
   readonly store?: GloveboxOptions["store"];
   /** Further tools of the attacker, by name, with the same grants. */
   readonly others?: { readonly [name: string]: string };
-  /** What else must hold of the result. */
+  /** Checks the result further. */
   readonly check?: (result: ToolResult) => void;
 }
 
-/** Every file has the same neighbours: they are built and learned once. */
+/** All attacks of a file share their neighbours, which are built once. */
 const CACHE = { directory: join(tmpdir(), "glovebox-hostile-cache") };
-/** Each of two tenants makes this many calls at least beside the attack, and goes on as long as that does. */
+/** Lowest number of calls that each of two tenants makes during the attack. They continue until the attack ends. */
 const NEIGHBOUR_CALLS = 3;
 const NEIGHBOUR_PAUSE_MS = 50;
 const SETTLING_TRIES = 5;
 const CLEARING = { timeout: DEATH_MS, interval: 5 };
-/** Where the top level is the attack, esbuild's process comes before it. */
+/** Where the top level is the attack, esbuild's process starts first. */
 const BUILD_MS = 5_000;
 
-/** What attacks are run in: low limits, so that each ends soon. */
+/** Limits of the attacks. They are low, so that each attack ends soon. */
 export function openBox(
   options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "store" | "tenants">,
 ): Promise<Glovebox> {
@@ -84,7 +84,7 @@ async function atLast(call: () => Promise<void>): Promise<void> {
   await call();
 }
 
-/** Other tenants at work: one has a new isolate for each call, one a warm isolate, which counts its calls. */
+/** Two other tenants at work: one has a new isolate for each call, the other a warm isolate, which counts its calls. */
 class Neighbours {
   readonly #box: Glovebox;
   #warmCalls = 0;
@@ -115,8 +115,8 @@ class Neighbours {
     expect(outputOf(result)).toBeLessThanOrEqual(this.#warmCalls);
   }
 
-  /** Both go on calling for as long as `attack` takes, and every one of their calls succeeds. */
-  async beside<Result>(attack: Promise<Result>): Promise<Result> {
+  /** Both tenants make calls until `attack` ends, and every one of their calls must succeed. */
+  async whileWorking<Result>(attack: Promise<Result>): Promise<Result> {
     let isOver = false;
     const over = attack.finally(() => {
       isOver = true;
@@ -132,7 +132,7 @@ class Neighbours {
   }
 }
 
-/** A box with neighbours in it. Each attack there is by a tenant of its own, in a process of its own. */
+/** A Glovebox instance with neighbours. Each attack runs as a separate tenant in a separate process. */
 class Arena implements AsyncDisposable {
   readonly box: Glovebox;
   readonly neighbours: Neighbours;
@@ -158,7 +158,7 @@ class Arena implements AsyncDisposable {
     }
   }
 
-  /** A tenant that nobody has limited yet. */
+  /** A tenant that has no limits yet. */
   newTenant(): string {
     this.#attacks += 1;
     return `evil ${this.#attacks}`;
@@ -228,23 +228,23 @@ async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<
   return { result, tookMs: performance.now() - called - callLag.withheldMs, dueMs: timeoutMs + LATE_MS };
 }
 
-interface Beside {
+interface AttackSetting {
   readonly box: Glovebox;
   readonly neighbours: Neighbours;
-  /** Who attacks. */
+  /** The attacking tenant. */
   readonly tenantId: string;
   readonly memoryMiB: number;
 }
 
-async function besideOthers<Result>(
-  { box, neighbours, tenantId, memoryMiB }: Beside,
+async function whileOthersWork<Result>(
+  { box, neighbours, tenantId, memoryMiB }: AttackSetting,
   attack: () => Promise<Result>,
 ): Promise<Result> {
-  // Its process is up: all of the attack's time is the attack's.
+  // The process has started, so that the measured time is only that of the attack.
   await atLast(() => neighbours.callCold(tenantId));
   using memory = new MemoryWatch(() => box.workerPids, memoryMiB);
   using lag = new LagMeter();
-  const result = await neighbours.beside(attack());
+  const result = await neighbours.whileWorking(attack());
   await lag.expectPrompt();
   await Promise.all([neighbours.callCold(), neighbours.callWarm()]);
   await expectIdle(() => box.workerPids, DEATH_MS);
@@ -252,25 +252,25 @@ async function besideOthers<Result>(
   return result;
 }
 
-/** Runs an attack by the tenant `evil` while others work, and holds the host to the bar: meanwhile, and afterwards. */
-export async function besideNeighbours<Result>(
+/** Runs an attack as the tenant `evil` while other tenants work, and asserts that the host stays responsive during and after it. */
+export async function whileNeighboursWork<Result>(
   box: Glovebox,
   limits: PartialLimits,
   attack: () => Promise<Result>,
 ): Promise<Result> {
   const neighbours = await Neighbours.settle(box);
-  const beside = { box, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
-  return await besideOthers(beside, attack);
+  const setting = { box, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  return await whileOthersWork(setting, attack);
 }
 
 async function testIn(arena: Arena, attack: Attack): Promise<void> {
   const { limits = {}, codes, check } = attack;
   const { box, neighbours } = arena;
   const tenantId = arena.newTenant();
-  const beside = { box, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  const setting = { box, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
   const before = new Set(box.workerPids);
   try {
-    const { result, tookMs, dueMs } = await besideOthers(beside, () => {
+    const { result, tookMs, dueMs } = await whileOthersWork(setting, () => {
       arena.limit(tenantId, limits);
       return strike(box, tenantId, attack);
     });
@@ -288,7 +288,7 @@ async function testIn(arena: Arena, attack: Attack): Promise<void> {
 
 /** Registers one test. */
 export function testAttack(name: string, attack: Attack): void {
-  test(`${name}: ${attack.codes.join(" or ")}, and the host is none the worse`, async () => {
+  test(`${name}: ${attack.codes.join(" or ")}, and the host is not affected`, async () => {
     await promptly(async () => {
       if (attack.capabilities === undefined && attack.store === undefined) {
         await testIn(await sharedArena(), attack);
@@ -301,7 +301,7 @@ export function testAttack(name: string, attack: Attack): void {
   afterAll(closeSharedArena);
 }
 
-/** Registers attacks of a folder, one a file, so that they share what they are made on: a sample of them, or with GLOVEBOX_ATTACKS=all all. */
+/** Registers the attacks of a folder, one per file, so that they share a Glovebox instance. Runs a sample, or all with GLOVEBOX_ATTACKS=all. */
 export async function registerAttacks(folder: URL, share?: number): Promise<void> {
   const names = readdirSync(folder).filter((name) => /^(?!support\.).*(?<!\.test)\.ts$/.test(name));
   for (const name of sampleAttacks(names.sort(), 0, share)) await import(/* @vite-ignore */ new URL(name, folder).href);

@@ -1,4 +1,4 @@
-// A process of its own that resumes a paused run: `node agent-resume-script.ts STATE_FILE CLAIMS_FOLDER APPROVED`; prints the outcome.
+// A separate process that resumes a paused run: `node agent-resume-script.ts STATE_FILE CLAIMS_FOLDER APPROVED`. Prints the outcome.
 import { readFile } from "node:fs/promises";
 import { AgentLoop, createFileClaims } from "../../src/host/agent/index.ts";
 import { ToolRouter } from "../../src/host/routing/tool-router.ts";

@@ -1,5 +1,5 @@
-// Which attacks one run of the tests strikes with. Each takes a second or more, so that a run takes every fourth of a table;
-// GLOVEBOX_ATTACKS=all takes all of them.
+// Selects the attacks of one test run. Each takes a second or more, so a run takes every fourth of a table.
+// GLOVEBOX_ATTACKS=all selects all of them.
 
 const SHARE = 4;
 /** Whether this run takes all attacks, and makes as much load as they are worth. */

@@ -8,7 +8,7 @@ import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 export interface OpenBroker {
   /** The envelope that the tool gets, parsed. */
   readonly ask: (name: string, input?: unknown) => Promise<unknown>;
-  /** What the operator was told of failed handlers. */
+  /** Failures of handlers that were reported to the operator. */
   readonly reported: readonly unknown[];
   /** Ends the call. */
   readonly end: () => void;

@@ -1,5 +1,5 @@
-// A host of its own, to be killed under load: calls of several tenants that never end, others that come and go, and builds all the time.
-// Writes one line when all of it is under way. Run by test/chaos/host-death.test.ts.
+// A separate host process, to be killed under load: calls of several tenants that never end, short calls, and continuous builds.
+// Prints one line when all of them have started. Run by test/chaos/host-death.test.ts.
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, spares: 1 } });

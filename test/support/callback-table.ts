@@ -1,5 +1,5 @@
-// A conformance table for the functions that a host passes to Glovebox: each is called in every way that can go wrong, and must end as its
-// row says. A row has a control: with a callback that answers as it should the same scenario ends "ok", so that no row can pass by accident.
+// A conformance table for the functions that a host passes to Glovebox. Each is called in every way that can fail, and must end as its
+// row says. Each row has a control: with a correct callback the same scenario ends "ok", so that no row passes by accident.
 import { expect, test } from "vitest";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "./failing-callbacks.ts";
 

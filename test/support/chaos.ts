@@ -1,4 +1,4 @@
-// What the chaos tests share: many tenants with tools that say whose call they answer, a load of calls, and a ledger of what each did.
+// Shared parts of the chaos tests: many tenants with tools that identify the call they answer, a load of calls, and a record of each call.
 import { setTimeout as pause } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
@@ -39,7 +39,7 @@ const TOOLS: readonly ChaosTool[] = [
 
 export const TENANTS: readonly string[] = Array.from({ length: 20 }, (_, n) => `tenant-${n}`);
 
-/** One call as it was made, and what came of it. */
+/** One call and its outcome. */
 interface CallRecord {
   readonly tool: ChaosTool;
   readonly tenantId: string;
@@ -49,7 +49,7 @@ interface CallRecord {
   effects: number;
 }
 
-/** Where a wrong thing is written down: an empty list is a passed test. */
+/** Collects violations. An empty list is a passed test. */
 export class Ledger {
   readonly #calls = new Map<string, CallRecord>();
   #settled = 0;
@@ -74,7 +74,7 @@ export class Ledger {
 
   mark(callId: string, tenantId: string, payload: unknown): void {
     const record = this.#calls.get(callId);
-    if (record === undefined) this.wrong.push(`An effect of a call that nobody made: ${callId}`);
+    if (record === undefined) this.wrong.push(`An effect of a call that was never made: ${callId}`);
     else if (record.tenantId !== tenantId || record.payload !== payload) {
       this.wrong.push(`An effect of ${callId} with another call's data`);
     } else record.effects += 1;
@@ -121,7 +121,7 @@ export interface Load {
   /** Calls of each tenant that are under way at one time. */
   readonly inFlight: number;
   readonly timeoutMs: number;
-  /** A call that has no result so long after its deadline is wrong. */
+  /** A call without a result this long after its deadline, in ms, is a violation. */
   readonly lateMs?: number;
 }
 
@@ -207,7 +207,7 @@ export async function torment(
   return count;
 }
 
-/** One process of the tree: a worker can die with its wrapper left, and the wrapper with its worker left. */
+/** One process of the tree. A worker may die and leave its wrapper, and a wrapper may die and leave its worker. */
 export const killOne = (pids: readonly number[]): boolean => signal(pick(pids) ?? -1, "SIGKILL");
 export const stopAll = (pids: readonly number[]): boolean => pids.map((pid) => signal(pid, "SIGSTOP")).includes(true);
 /** Stopped, and running again a moment later. */

@@ -1,5 +1,5 @@
 // Reports what a compiler with the classic API (TypeScript 5 and 6) finds in a consumer's files and in the declarations of Glovebox, with
-// `skipLibCheck: false`. Declarations of other packages are read, but not checked: that takes most of the time, and another test does it.
+// `skipLibCheck: false`. Declarations of other packages are read, but not checked: another test does that, and it takes most of the time.
 // Run: node check-declarations.ts TYPESCRIPT_FOLDER TSCONFIG
 import { createRequire } from "node:module";
 import { dirname, sep } from "node:path";

@@ -1,5 +1,5 @@
-// The command line without a process of its own: `main.ts` below the check of Node's version, with streams that are collected. Its working
-// directory and its home are those of this process; a test file calls `enterFolder` first, and needs a process to itself for that.
+// The command line without a separate process: `main.ts` after the check of Node's version, with collected output. Its working
+// directory and home are those of this process, so a test file calls `enterFolder` first and must run in its own process.
 import { EventEmitter } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ export interface CliEnd {
 interface CliSurroundings {
   readonly stdin?: string | Buffer | undefined;
   readonly env?: NodeJS.ProcessEnv | undefined;
-  /** Where the output goes instead of being collected. */
+  /** Destination of the output. Default: it is collected. */
   readonly stdout?: Writable | undefined;
   readonly stderr?: Writable | undefined;
 }

@@ -1,4 +1,4 @@
-// The process as a command of the command line sees it, without a process: what is printed is collected.
+// The I/O of a command of the command line, without a process. Output is collected.
 import { Writable } from "node:stream";
 import { CliOutput } from "../../src/cli/terminal/output.ts";
 import type { Io } from "../../src/cli/terminal/process-io.ts";

@@ -1,5 +1,5 @@
-// Programs that use the packed package: one without any optional peer, one with all of them. Each has its own copy of the package, which
-// finds the packages that it depends on and no others.
+// Programs that use the packed package: one without optional peers, one with all of them. Each has its own copy of the package, which
+// resolves only the packages that it depends on.
 import { execFile } from "node:child_process";
 import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// A host that runs out of file descriptors and gets them back. Prints the code of a call in each state. Run by worker-places.test.ts.
+// A host that runs out of file descriptors and regains them. Prints the code of a call in each state. Run by worker-places.test.ts.
 import { closeSync, openSync } from "node:fs";
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 

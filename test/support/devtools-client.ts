@@ -1,4 +1,4 @@
-// A debugger as the DevTools are one: speaks their protocol over a WebSocket, and maps places by the source maps that it is told of.
+// A debugger like the DevTools: speaks their protocol over a WebSocket, and maps locations by the source maps that it receives.
 import { generatedPositionFor, LEAST_UPPER_BOUND, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import { WebSocket } from "ws";
 
@@ -92,7 +92,7 @@ export class DevToolsClient implements AsyncDisposable {
     return (await this.event("Debugger.paused")) as unknown as Paused;
   }
 
-  /** Where the innermost frame stands, in the author's source. */
+  /** Returns the source location of the innermost frame. */
   placeOf({ callFrames }: Paused): string {
     const location = callFrames[0]?.location;
     if (this.script === undefined || location === undefined) return "nowhere";

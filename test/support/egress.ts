@@ -1,4 +1,4 @@
-// A call's fetch and secrets without a sandbox: the capabilities as the broker has them, against servers on this machine.
+// A call's fetch and secrets without a sandbox: the capabilities as the broker calls them, against servers on this machine.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -69,7 +69,7 @@ export interface RequestOptions {
   readonly redirect?: "follow" | "error" | "manual";
 }
 
-/** One call of a tool; over when the test is. */
+/** Starts one call of a tool, which ends with the test. */
 export class TestCall implements Disposable {
   readonly scope: CallScope;
   readonly redactor = new Redactor();
@@ -136,10 +136,10 @@ export class TestCall implements Disposable {
   }
 }
 
-/** What a promise is refused with; fails when it is not. */
+/** Returns the error that a promise rejects with. Fails if the promise fulfills. */
 export async function refusalOf(promise: Promise<unknown>): Promise<Refusal> {
   const thrown: unknown = await promise.then(
-    (value) => new Error(`Expected a refusal, got ${JSON.stringify(value)}`),
+    (value) => new Error(`Expected a rejection, got ${JSON.stringify(value)}`),
     (reason: unknown) => reason,
   );
   const { code, message } = thrown as Refusal;

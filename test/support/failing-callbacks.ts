@@ -1,4 +1,4 @@
-// The ways in which a function of the host's can fail, for tests that pass functions to Glovebox.
+// The ways in which a host callback can fail, for tests that pass functions to Glovebox.
 import { runInNewContext } from "node:vm";
 
 export const CALLBACK_ERROR_MESSAGE = "from the host";

@@ -1,4 +1,4 @@
-// The host's side of the `fetch` capability's contract, for a guest alone: answers from a table, and remembers what it was asked.
+// The host's side of the `fetch` capability, for a guest alone: answers from a table, and records the requests.
 import type { CapabilityEnvelope } from "../../src/sandbox/protocol/guest-messages.ts";
 import type { Answer } from "./guest.ts";
 
@@ -68,7 +68,7 @@ export class FetchHost {
     }
   };
 
-  /** What was asked, in short: `request`, `read` … */
+  /** The requests in short form: `request`, `read` … */
   ops(): string[] {
     return this.messages.map(({ op }) => op);
   }

@@ -1,4 +1,4 @@
-// A tool in a real isolate without the processes around it: for what the guest gets, and what it may try.
+// Runs a tool in a real isolate without the surrounding processes, for tests of what the guest receives and may attempt.
 import { afterAll, expect } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { readBeside, withBytes } from "../../src/host/contract/tool-value.ts";
@@ -44,7 +44,7 @@ afterAll(() => {
   expect([...openTools].map((tool) => tool.code.slice(0, 200))).toEqual([]);
 });
 
-/** What answers a capability call; an envelope, or undefined for an answer that never comes. */
+/** Answers a capability call with an envelope, or with undefined for an answer that never arrives. */
 export type Answer = (input: unknown) => CapabilityEnvelope | undefined | Promise<CapabilityEnvelope | undefined>;
 
 export interface GuestSettings {
@@ -88,7 +88,7 @@ function outputOf({ text, bytes }: GuestEnd): unknown {
   return JSON.parse(JSON.stringify(withBytes(parsed, new AbortController().signal)));
 }
 
-/** One loaded tool; any number of calls, one after the other. */
+/** One loaded tool, which runs any number of calls one after the other. */
 export class GuestTool implements AsyncDisposable {
   readonly code: string;
   readonly isolate: ToolIsolate;

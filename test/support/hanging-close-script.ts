@@ -1,4 +1,4 @@
-// A host that closes its Glovebox while one part of it hangs. For each mode in turn it prints "begun" when the part hangs and "closed" when
+// A host that closes its Glovebox while one part of it hangs. For each mode it prints "begun" when the part hangs and "closed" when
 // close() has resolved. Then it does nothing: the process must end by itself. Run by close.test.ts.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeSync } from "node:fs";

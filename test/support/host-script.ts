@@ -1,4 +1,4 @@
-// A host of its own, to be killed: starts calls that never end by themselves, and writes its workers' process ids to stdout.
+// A separate host process, to be killed: starts calls that never end by themselves, and prints the process ids of its workers.
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, spares: 1 } });

@@ -1,4 +1,4 @@
-// What the tests of the host zone share: a Glovebox that keeps nothing but its cache on disk, and checks that hold for every result.
+// Shared parts of the host tests: a Glovebox that keeps only its cache on disk, and checks that apply to every result.
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -8,9 +8,9 @@ import { createGlovebox, type Glovebox } from "../../src/host/glovebox/glovebox.
 import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/contract/errors.ts";
 import { DYNAMIC_CODE } from "./dynamic-code.ts";
 
-/** Of a command line that has run Python before. */
+/** The cache of a command line that has run Python before. */
 export const PYTHON_HOME = join(tmpdir(), "glovebox-python-home");
-/** Where a box with Python in it finds the interpreter's snapshot: to make one takes 7 s of CPU time. */
+/** Folder of the Python interpreter's snapshot. Creating one takes 7 s of CPU time. */
 export const PYTHON_CACHE = { directory: join(PYTHON_HOME, ".cache", "glovebox") } as const;
 
 /** All tests of a run share this folder: a tool that one of them has built costs the others nothing. Set by test/global-setup.ts. */
@@ -29,7 +29,7 @@ export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> 
   });
 }
 
-/** What a promise rejects with; fails when that is no ToolError. */
+/** Returns the error that a promise rejects with. Fails if it is not a ToolError. */
 export async function failureOf(promise: Promise<unknown>): Promise<ToolError> {
   const thrown = await promise.then(
     () => new Error("Expected a rejection, got a value"),
@@ -39,7 +39,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<ToolError> {
   throw thrown;
 }
 
-/** Of a tool whose output is plain JSON; bytes in it stay what they are. */
+/** Returns the output of a tool as plain JSON. Bytes in it are unchanged. */
 export function outputOf(result: ToolResult): JsonValue {
   if (result.success) return result.output as JsonValue;
   throw new Error(`Expected an output, got ${result.error.code}: ${result.error.message}`);

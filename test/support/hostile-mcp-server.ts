@@ -1,4 +1,4 @@
-// An upstream MCP server that means harm, over stdin and stdout, without an SDK: what it does is its first argument.
+// A hostile upstream MCP server over stdin and stdout, without an SDK. Its first argument selects the attack.
 import { spawn } from "node:child_process";
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -184,7 +184,7 @@ if (mode === "exit") {
   process.exit(3);
 }
 createInterface({ input: process.stdin }).on("line", (line) => receive(JSON.parse(line)));
-// One that stays, whatever it is asked.
+// A server that stays alive, regardless of the request.
 if (mode === "stays") {
   process.on("SIGTERM", () => {});
   setInterval(() => {}, 1_000);

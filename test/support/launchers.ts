@@ -1,4 +1,4 @@
-// Launchers as tests of the worker zone use them: with all layers that hold here, and processes of one isolate.
+// Launchers for the tests of workers: with all layers that this machine supports, and processes of one isolate.
 import { Launcher } from "../../src/host/workers/hardening/launcher.ts";
 import { ProcessStarter } from "../../src/host/workers/spawn/process-starter.ts";
 

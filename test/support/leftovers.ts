@@ -1,4 +1,4 @@
-// What a test file must not leave behind: child processes, and timers that keep the process alive.
+// Detects what a test file must not leave behind: child processes, and timers that keep the process alive.
 import { readFileSync } from "node:fs";
 import { childrenOf } from "./processes.ts";
 

@@ -1,5 +1,5 @@
-// How long the event loop was held while something ran. On a shared machine the wall clock counts what other processes did too; so
-// where it says that a turn was long, the CPU time of this thread in its longest turn decides.
+// Measures how long the event loop was blocked during an operation. On a shared machine the wall clock also counts other processes, so
+// where it shows a long turn, the CPU time of this thread in its longest turn decides.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 

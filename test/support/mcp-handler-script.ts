@@ -1,4 +1,4 @@
-// A process that serves MCP handlers whose host callbacks fail or give wrong answers: the script of a test. It writes its port to stdout.
+// A process that serves MCP handlers whose host callbacks fail or give wrong answers. Run by a test. It prints its port.
 // A path names a callback and the number of its failure: /onError/0. The paths
 // /ran, /answered and /memory answer how many calls have run, how many requests were answered, and how many bytes are in use.
 import type { AddressInfo } from "node:net";
@@ -81,7 +81,7 @@ const server = serve(
       if (name === "answered") return Response.json(answered);
       if (name === "status") return Response.json({ status: index }, { status: Number(index) });
       const handler = handlerAt(name, Number(index));
-      // Of a server that serves no prompts, and whose sessions end.
+      // A server without prompts, whose sessions end.
       if (request.method === "PATCH") {
         handler.promptsChanged();
         handler.toolsChanged({ scope: "all" });

@@ -1,4 +1,4 @@
-// The test's upstream server over HTTP, in this process, and one that answers each request as the test says.
+// The upstream test server over HTTP, in this process, and a server that answers each request as the test specifies.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -20,7 +20,7 @@ export interface ToolHttpServer extends HttpServer {
 
 const urlOf = (address: AddressInfo | string | null): string => `http://127.0.0.1:${(address as AddressInfo).port}/mcp`;
 
-/** On any free port unless stated. Ends with its connections. */
+/** Listens on a port. Default: any free port. Closing it ends its connections. */
 export async function startToolServer(port = 0): Promise<ToolHttpServer> {
   const events: ToolEvents = { aborted: [], metas: [] };
   const headers: Headers[] = [];

@@ -1,4 +1,4 @@
-// A process that serves MCP over its stdin and stdout with host callbacks that fail: the script of a test. Arguments: the callback
+// A process that serves MCP over stdin and stdout with failing host callbacks. Run by a test. Arguments: the callback
 // (`onError` or `register`) and the number of its failure.
 import { serveMcpStdio } from "../../src/host/mcp/server/index.ts";
 import { FAILING_CALLBACKS } from "./failing-callbacks.ts";

@@ -1,4 +1,4 @@
-// An upstream MCP server of our own, as its authors would write one: for both eras, over whatever it is served by.
+// An upstream MCP server as its authors would write it: for both protocol eras and any transport.
 import { acceptedContent, inputRequired, McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
 import * as z from "zod";
 
@@ -7,13 +7,13 @@ const text = (said: string): { content: { type: "text"; text: string }[] } => ({
 });
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** What the process that serves them has seen of its calls: for tests in the same process. */
+/** Calls that the serving process has received, for tests in the same process. */
 export interface ToolEvents {
   readonly aborted: string[];
   readonly metas: unknown[];
 }
 
-/** The tools are the same for each: `events` is told of calls, where that is the same process. */
+/** Registers the same tools on each server. `events` receives the calls if it is in the same process. */
 export function createToolServer(events: ToolEvents = { aborted: [], metas: [] }): McpServerFactory {
   return ({ era }) => {
     const server = new McpServer(

@@ -1,4 +1,4 @@
-// An authorization server as far as a resource server sees it: metadata and keys over real HTTP, tokens signed with real keys.
+// An authorization server as a resource server sees it: metadata and keys over real HTTP, tokens signed with real keys.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from "jose";
@@ -39,11 +39,11 @@ export async function makeKey(kid: string, alg: string): Promise<SigningKey> {
 
 export class OAuthIssuer implements AsyncDisposable {
   readonly #server: Server;
-  /** What its JWK set holds. */
+  /** The keys of its JWK set. */
   keys: SigningKey[];
-  /** What it answers instead, by path. */
+  /** Answers that replace the default ones, by path. */
   readonly answers = new Map<string, { readonly status: number; readonly body: string; readonly location?: string }>();
-  /** Paths that it was asked for. */
+  /** Requested paths. */
   readonly asked: string[] = [];
 
   private constructor(server: Server, keys: SigningKey[]) {

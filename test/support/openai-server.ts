@@ -1,5 +1,5 @@
-// A local server that speaks OpenAI's wire (POST /v1/responses and /v1/chat/completions, streaming or not), turn by turn as a test has
-// scripted it, and records what it is asked. Clients are real ones, over a real socket.
+// A local server that implements OpenAI's API (POST /v1/responses and /v1/chat/completions, streaming or not). It answers as a test has
+// scripted it and records the requests. Clients are real ones, over a real socket.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
@@ -20,7 +20,7 @@ export interface RecordedRequest {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Json & { readonly stream?: boolean };
-  /** By performance.now(), when all of it was there. */
+  /** Time by performance.now() at which the whole request had arrived. */
   readonly at: number;
   /** Resolves when the client has gone away before the answer was whole, or the answer is whole. */
   readonly ended: Promise<"whole" | "aborted">;
@@ -38,17 +38,17 @@ export interface Turn extends SaidOptions {
   readonly delayMs?: number;
   /** Asked before each event of a stream; what it returns is awaited. */
   readonly beforeEvent?: (event: Json | string, index: number) => unknown;
-  /** After so many events the socket is cut. */
+  /** Number of events after which the server closes the socket. */
   readonly cutAfterEvents?: number;
-  /** After so many bytes of the body, too. */
+  /** Number of body bytes after which the server closes the socket. */
   readonly cutAfterBytes?: number;
-  /** The stream's bytes in pieces of so many, one write each, a turn of the event loop between them. */
+  /** Size in bytes of the pieces of the stream: one write each, with a turn of the event loop between them. */
   readonly chunkBytes?: number;
   /** False: no `data: [DONE]` (Chat Completions). */
   readonly sendsDone?: boolean;
 }
 
-/** What a test says for one request: a turn, what is said in one, or a function of the request that gives either. */
+/** The answer to one request: a turn, its content, or a function of the request that returns either. */
 export type Script = Turn | readonly Said[] | ((request: RecordedRequest) => Turn | readonly Said[] | Promise<Turn>);
 
 export interface OpenAIServer extends AsyncDisposable {
@@ -57,7 +57,7 @@ export interface OpenAIServer extends AsyncDisposable {
   readonly requests: readonly RecordedRequest[];
   /** Adds turns to the end of the script, one for each request to come. A request past its end is answered with a 500. */
   script(...turns: readonly Script[]): void;
-  /** Turns that nobody has asked for yet. */
+  /** Turns that no request has used yet. */
   readonly left: number;
 }
 
@@ -116,7 +116,7 @@ async function sendStream(response: ServerResponse, turn: Turn, request: Recorde
       if (turn.chunkBytes !== undefined) await tick();
     }
     if (left <= 0) {
-      // What was written must be with the client before the socket is not there any more.
+      // The client must receive the written bytes before the socket closes.
       await new Promise<void>((resolve) => response.write("", () => resolve()));
       await tick();
       response.destroy();

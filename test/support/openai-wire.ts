@@ -1,6 +1,6 @@
-// What a model says, in the two forms of OpenAI's wire: whole responses and events of a stream, as their reference documents them.
+// The output of a model in both forms of OpenAI's API: whole responses and stream events, as their reference documents them.
 
-/** One thing that a model says. A tool call's `arguments` are text as the model writes it; anything else is made JSON. */
+/** One output item of a model. A tool call's `arguments` are text as the model writes it; other values are serialized to JSON. */
 export type Said =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "refusal"; readonly text: string }
@@ -36,7 +36,7 @@ function cut(text: string, units: number): string[] {
   return parts;
 }
 
-/** The item of a Responses output; `begun` as it stands in `response.output_item.added`. */
+/** Returns the item of a Responses output; `begun` is the item in `response.output_item.added`. */
 function toItem(said: Said, index: number, begun: boolean): Json {
   const status = begun ? "in_progress" : "completed";
   switch (said.type) {

@@ -1,4 +1,4 @@
-// A fuzz test for what callers pass as options: whatever the wrong value, and however deep it stands, it is rejected with its path.
+// A fuzz test for options: any wrong value, at any depth, must be rejected with its path.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ToolError } from "../../src/sandbox/contract/errors.ts";
@@ -39,7 +39,7 @@ export interface OptionTable {
 export interface PublicEntry {
   /** As a host writes it: `new ToolRouter(options)`. */
   readonly name: string;
-  /** What errors call the object: `options`; empty where they begin with the key. */
+  /** The name of the object in errors: `options`, or empty where errors begin with the key. */
   readonly where: string;
   readonly options: OptionTable;
   /** The fewest options with which the call is right. */
@@ -66,7 +66,7 @@ const anyValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.constant(null).map(() => Promise.resolve({})),
 );
 
-/** What is no plain object, though most of it has no keys of its own to reject. */
+/** Values that are not plain objects. Most of them have no own keys to reject. */
 const noPlainObject: fc.Arbitrary<unknown> = fc.oneof(
   fc.string(),
   fc.integer(),
@@ -81,7 +81,7 @@ const noPlainObject: fc.Arbitrary<unknown> = fc.oneof(
   fc.constant(null).map(() => () => ({})),
 );
 
-/** Paths to each object of options, and to each option that is no such object. */
+/** Paths to each options object, and to each option that is not one. */
 function pathsOf(table: OptionTable): { readonly objects: readonly string[][]; readonly leaves: readonly string[][] } {
   const objects: string[][] = [[]];
   const leaves: string[][] = [];
@@ -176,7 +176,7 @@ export function fuzzOptions(entries: readonly PublicEntry[]): void {
     },
   );
 
-  test.for(rows)("%s rejects what is no plain object with its path", async ([, entry]) => {
+  test.for(rows)("%s rejects a value that is not a plain object, with its path", async ([, entry]) => {
     const place = fc.tuple(fc.constantFrom(...pathsOf(entry.options).objects), noPlainObject);
     const property = fc.asyncProperty(place, async ([path, value]) => {
       await expectRejected(entry, withValue(validOf(entry), path, value), path);

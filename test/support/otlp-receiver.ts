@@ -1,4 +1,4 @@
-// An OTLP receiver that somebody else has written: autotel-mcp's, over HTTP on loopback, with a store that can be asked.
+// A third-party OTLP receiver: that of autotel-mcp, over HTTP on loopback, with a store that can be queried.
 import { createServer } from "node:net";
 import { createBackend, loadConfig, type MetricSeries, type SpanRecord } from "autotel-mcp";
 
@@ -6,7 +6,7 @@ export interface OtlpReceiver extends AsyncDisposable {
   readonly url: string;
   /** All spans of one trace, by their names; of two with one name the later. */
   spans(traceId: string): Promise<ReadonlyMap<string, SpanRecord>>;
-  /** What series of a metric have come. */
+  /** Returns the received series of a metric. */
   metric(name: string): Promise<readonly MetricSeries[]>;
 }
 

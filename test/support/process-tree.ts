@@ -1,5 +1,5 @@
-// The process tree beneath a process, as /proc tells it. A worker may run under a wrapper (bwrap, unshare): descendants count, not children.
-// No test framework in here: benchmarks use it too.
+// Reads the process tree below a process from /proc. A worker may run under a wrapper (bwrap, unshare), so descendants count, not children.
+// Imports no test framework, because benchmarks use it too.
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Bytes of a page of memory: /proc counts resident memory in pages. */

@@ -1,4 +1,4 @@
-// The process table, as /proc tells it: who lives, whose child it is, what it burns.
+// Reads the process table from /proc: processes, their parents and their CPU usage.
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, vi } from "vitest";
@@ -90,7 +90,7 @@ const WATCH_MS = 120;
 /** A core that is busy for WATCH_MS burns 12 ticks; an idle process now and then one. */
 const IDLE_TICKS = 4;
 
-/** Whoever these processes are by then: they burn no CPU any more. */
+/** Asserts that these processes use no more CPU time. */
 export async function expectIdle(pidsOf: () => readonly number[], withinMs = 30_000): Promise<void> {
   await vi.waitFor(
     async () => {

@@ -1,4 +1,4 @@
-// A worker process that runs Python, spoken to over its socket as the host speaks to it: without the pool and the fleet around it.
+// A worker process that runs Python, over its socket and with the host's protocol, without the process pool.
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
@@ -22,7 +22,7 @@ import type { Deterministic } from "../../src/sandbox/worker/seeded-bytes.ts";
 
 const NOTHING = new Uint8Array(0);
 
-/** What a first process has made for the others of this test run. */
+/** Artifacts that the first process has created for the others of this test run. */
 export interface PythonMade {
   readonly snapshot: Uint8Array;
   readonly codeCache: Uint8Array;
@@ -50,9 +50,9 @@ export interface PythonResult {
   readonly usage: EndedMessage["usage"];
   /** Resolves when nothing of it runs any more. */
   readonly released: Promise<void>;
-  /** Of an output. */
+  /** Limits of an output. */
   readonly value: unknown;
-  /** Of anything else that has text. */
+  /** Limits of other texts. */
   readonly error: GuestError | undefined;
   readonly bytes: Uint8Array | undefined;
   /** `level: text`, in the order in which they came. */

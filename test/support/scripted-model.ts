@@ -1,4 +1,4 @@
-// A Model that speaks from a script, turn by turn, and records what it was asked: the seam itself is what loops are tested against here.
+// A Model that answers from a script, turn by turn, and records its requests. Loops are tested against this interface.
 import type {
   AssistantPart,
   FinishReason,

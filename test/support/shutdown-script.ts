@@ -1,4 +1,4 @@
-// A host with calls in it that is told to end. Prints its workers' numbers, then each result, as lines of JSON. Run by shutdown.test.ts.
+// A host that is shut down while calls run. Prints the ids of its workers, then each result, as lines of JSON. Run by shutdown.test.ts.
 import { writeSync } from "node:fs";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
@@ -35,7 +35,7 @@ if (mode === "listener") process.on("SIGTERM", () => say({ id: "heard" }));
 const calls = [tell("soon", "gate"), tell("never", "never"), tell("loop", "loop")];
 await call("first", "once");
 say({ pids: box.workerPids });
-// Calls go on coming: the first that is refused is told.
+// Calls keep arriving. The first rejected call is printed.
 let isDraining = false;
 const late = setInterval(async () => {
   const code = await call("late", "once");

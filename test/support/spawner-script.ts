@@ -1,5 +1,5 @@
-// A host whose spawner dies while there are no file descriptors. Prints `alive` when it has gone on, `replaced` when there are some again
-// and so is the spawner. Run by starter.test.ts.
+// A host whose spawner dies while no file descriptors are free. Prints `alive` when it has continued, and `replaced` when descriptors
+// are free again and the spawner has been replaced. Run by starter.test.ts.
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import { childrenOf } from "../../src/host/workers/health/process-meter.ts";
@@ -23,7 +23,7 @@ const spawners = childrenOf(process.pid);
 exhaust();
 for (const spawner of spawners) process.kill(spawner, "SIGKILL");
 const until = performance.now() + 500;
-// What the dead one had is taken at once.
+// The descriptors of the dead spawner are taken at once.
 while (performance.now() < until) {
   exhaust();
   await turn();

@@ -1,4 +1,4 @@
-// Values in the place of an options object, for tests that every public function rejects it.
+// Values that are not options objects, for tests that every public function rejects them.
 import { expect } from "vitest";
 import { inOtherRealm } from "./failing-callbacks.ts";
 

@@ -1,5 +1,5 @@
-// A catalog of 1,000 tools as integrations have them, and a request for each in a user's words: other verbs, other nouns, plurals, and now
-// and then a slip of the finger. Made from tables, the same each time.
+// A catalog of 1,000 tools as integrations have them, and a request for each in a user's words: other verbs, other nouns, plurals, and
+// occasional typing errors. It is generated from tables and is always the same.
 import type { JsonSchema, ToolDefinition } from "../../src/sandbox/contract/definition.ts";
 
 /** How a service's tools are named. */

@@ -1,4 +1,4 @@
-// A tool as the host describes it to a worker, for tests that care about something else.
+// A tool as the host describes it to a worker, for tests with another subject.
 import type { WorkerToolProfile } from "../../src/host/workers/worker-process.ts";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 

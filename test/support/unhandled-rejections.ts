@@ -1,4 +1,4 @@
-// Rejections that no code handles: outside of tests each of them ends the process.
+// Detects unhandled rejections. Outside of tests each of them ends the process.
 import { setImmediate as turn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 

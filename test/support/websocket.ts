@@ -1,4 +1,4 @@
-// Servers on loopback that speak WebSocket: the package `ws` for those that keep the protocol, and raw sockets for those that do not; and a
+// WebSocket servers on loopback: the package `ws` for correct servers, raw sockets for servers that violate the protocol, and a
 // tool that uses them.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -52,7 +52,7 @@ export const echo = (socket: WebSocket): void => {
   socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
 };
 
-/** What an honest server answers to the request. */
+/** The answer of a correct server to the request. */
 export function acceptText(request: string, more: readonly string[] = []): string {
   const key = /sec-websocket-key: (.*)\r\n/i.exec(request)?.[1] ?? "";
   const accept = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");

@@ -1,4 +1,4 @@
-// A wheel as a packager makes it, of texts, without compression.
+// Builds an uncompressed Python wheel from texts.
 import { crc32 } from "node:zlib";
 
 function headerOf(signature: number, name: Buffer, data: Buffer): Buffer {

@@ -1,4 +1,4 @@
-// What an author's editor knows: execute's input and output follow from the schemas. Checked by the compiler (npm run types).
+// The types that an author's editor shows: execute's input and output follow from the schemas. Checked by the compiler (npm run types).
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import {
@@ -27,7 +27,7 @@ test("defineTool() types execute by zod schemas, defaults and transforms include
   expectTypeOf<{ sum: string }>().not.toExtend<ReturnType<typeof tool.execute>>();
 });
 
-test("defineTool() refuses an output that does not fit its schema", () => {
+test("defineTool() rejects an output that does not fit its schema", () => {
   defineTool({
     description: "Adds",
     outputSchema: z.object({ sum: z.number() }),
@@ -78,7 +78,7 @@ test("FromJsonSchema says what it can and unknown for the rest", () => {
   expectTypeOf<FromJsonSchema<{ not: { type: "string" } }>>().toEqualTypeOf<unknown>();
 });
 
-test("ctx has what a tool asks for, and may have what it does not", () => {
+test("ctx has the capabilities that a tool requests, and may have others", () => {
   defineTool({
     description: "Counts",
     capabilities: { kv: true, tools: ["add"], lookUp: true, fetch: ["api.example.com"], secrets: ["KEY"] },
@@ -97,7 +97,7 @@ test("ctx has what a tool asks for, and may have what it does not", () => {
     },
   });
   defineTool({
-    description: "Asks for nothing",
+    description: "Requests nothing",
     execute: (_input, ctx) => {
       expectTypeOf(ctx.kv).toEqualTypeOf<ToolKv | undefined>();
     },
@@ -132,7 +132,7 @@ test("defineTool() takes generators: what they yield is known, and what they ret
   });
 });
 
-test("defineTool() takes content beside an output that fits the schema", () => {
+test("defineTool() accepts content in addition to an output that fits the schema", () => {
   defineTool({ description: "Says", execute: () => content([text("hi")]) });
   defineTool({
     description: "Says",

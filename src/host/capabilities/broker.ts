@@ -1,4 +1,4 @@
-// Answers the capability requests of one call: is it granted, is there allowance left, does the input fit, what came of it.
+// Answers the capability requests of one call: checks the grant, the quota and the input, runs the handler, and returns an envelope.
 import { ERROR_CODES, type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityEnvelope } from "../../sandbox/protocol/guest-messages.ts";
@@ -11,11 +11,14 @@ import type { CpuAccount } from "../util/time-slicing.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
-/** An answer may be as large as this though the tool's own output may not: a part of a body, say. */
+/** Bytes that every answer may have, even where `limits.outputBytes` is lower: a part of a response body has up to 256 KiB. */
 const MIN_ANSWER_BYTES = 1024 * 1024;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
-/** Gives the tool a ToolError's code and message; of a message for the operator, and of any other value, only that there was a failure. */
+/**
+ * Converts a thrown value to an envelope for the tool. The tool receives the code and message of a ToolError. For errors that are meant for
+ * the operator, and for all other values, the message only says that the capability failed.
+ */
 function toEnvelope(thrown: unknown, name: string): Extract<CapabilityEnvelope, { ok: false }> {
   const message = `The capability "${name}" failed`;
   if (!isToolError(thrown)) return { ok: false, code: "TOOL_FAILED", message };
@@ -31,58 +34,59 @@ function toEnvelope(thrown: unknown, name: string): Extract<CapabilityEnvelope, 
 
 const isForOperator = ({ code }: ToolError): boolean => ERROR_CODES[code].audience === "operator";
 
-interface Refusal {
+interface ReportedFailure {
   readonly message: string;
   readonly trace: readonly JsonValue[] | undefined;
 }
 
-/** A handler may throw anything; a revoked proxy throws when it is asked what it is. */
+/** A handler may throw anything. `instanceof` would throw for a revoked proxy, so `Error.isError` is checked first. */
 const isToolError = (thrown: unknown): thrown is ToolError => Error.isError(thrown) && thrown instanceof ToolError;
 
 export interface BrokerOptions {
   readonly granted: ReadonlyMap<string, Capability>;
   readonly limits: Limits;
   readonly context: CapabilityContext;
-  /** Whose host time it is that reading a large input takes. */
+  /** CPU account that is charged for parsing a large input on the host. */
   readonly payer?: CpuAccount;
-  /** Who looks at the call from outside. */
+  /** Observer of the call: hooks and telemetry. */
   readonly watch?: RunningCallObserver | undefined;
-  /** Hears what the tool may not: failures of a handler that are not ToolErrors. */
+  /** Receives errors that are hidden from the tool: those meant for the operator, and thrown values that are not ToolErrors. */
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
 
-/** One call's side of the bridge, on the host. Counts what the guest and the worker have counted before: neither is believed. */
+/** The host's side of one call's bridge. Counts requests again, since the counts of the guest and of the worker are not trusted. */
 export class CapabilityBroker {
   readonly #options: BrokerOptions;
-  /** By code, the last failure that this call was really answered with: what a guest may claim as the cause of its own. */
-  readonly #refusals = new Map<string, Refusal>();
+  /** The last failure sent to this call, by code. Only these codes can be the cause of the guest's own failure. */
+  readonly #failures = new Map<string, ReportedFailure>();
   #calls = 0;
   #pending = 0;
-  /** Of these, the ones that wait for a server to say something by itself. */
+  /** Pending requests that wait for a WebSocket server to send a message. */
   #listening = 0;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
   }
 
-  /** Requests that wait for their answers; left out are lines of the log, and WebSockets that wait for messages: they are at nothing. */
+  /** Number of requests that wait for their answers, without log lines and without WebSockets that wait for messages. */
   get pending(): number {
     return this.#pending - this.#listening;
   }
 
+  /** Tells whether a request of this call has failed with the code. */
   wasRefusedWith(code: string): boolean {
-    return this.#refusals.has(code);
+    return this.#failures.has(code);
   }
 
-  /** The calls that led to a failure, outermost first, if it was one of another tool. */
+  /** Returns the names of the nested tools that led to a failure, outermost first; undefined if no nested tool caused it. */
   traceOf(code: string, message: string): readonly JsonValue[] | undefined {
-    const refusal = this.#refusals.get(code);
-    return refusal?.message === message ? refusal.trace : undefined;
+    const failure = this.#failures.get(code);
+    return failure?.message === message ? failure.trace : undefined;
   }
 
-  /** The envelope for one request, as JSON text. Never rejects. */
+  /** Returns the envelope for one request, as JSON text. Never rejects. */
   async answer(name: string, inputText: string): Promise<string> {
-    // Lines of the log have an allowance of their own, which CallLog keeps.
+    // Log lines have their own quota, which CallLog enforces.
     const counts = name !== "log";
     if (counts) this.#pending += 1;
     try {
@@ -90,7 +94,7 @@ export class CapabilityBroker {
     } catch (thrown) {
       const envelope = toEnvelope(thrown, name);
       const trace = isToolError(thrown) ? thrown.details?.trace : undefined;
-      this.#refusals.set(envelope.code, { message: envelope.message, trace: Array.isArray(trace) ? trace : undefined });
+      this.#failures.set(envelope.code, { message: envelope.message, trace: Array.isArray(trace) ? trace : undefined });
       const isHidden = !isToolError(thrown) || isForOperator(thrown);
       if (isHidden) notifySafely((error) => this.#options.onHandlerError?.(error, name), thrown);
       return JSON.stringify(envelope);
@@ -109,7 +113,7 @@ export class CapabilityBroker {
     if (uncounted.length === 0) this.#count(name);
     const bounds = { bytes: limits.inputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
     const what = `The input of capability ${name}`;
-    // Without an `await` where nothing is awaited, a line of log is in its place before the next message is read.
+    // Small inputs are parsed without `await`, so that a log line is stored before the next message is read.
     const raw = isSmallJson(inputText)
       ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
       : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, payer);
@@ -119,7 +123,9 @@ export class CapabilityBroker {
     if (isFurther && name === "fetch" && op === "receive") return await this.#listen(capability, raw);
     if (watch === undefined || name === "log" || isFurther)
       return await this.#call(capability, raw, context, undefined);
-    return await watch.capability(name, raw, context, (input, own, amend) => this.#call(capability, input, own, amend));
+    return await watch.capability(name, raw, context, (input, own, modify) =>
+      this.#call(capability, input, own, modify),
+    );
   }
 
   async #listen(capability: Capability, raw: unknown): Promise<string> {
@@ -135,24 +141,24 @@ export class CapabilityBroker {
     capability: Capability,
     raw: unknown,
     context: CapabilityContext,
-    amend: ((output: unknown) => Promise<unknown>) | undefined,
+    modify: ((output: unknown) => Promise<unknown>) | undefined,
   ): Promise<string> {
     const { name } = capability;
     const { limits } = this.#options;
     const checked = this.#bounded(capability.checkInput(raw, context.signal));
     const input = checked instanceof Promise ? await checked : checked;
-    if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
-    // The call may have ended while its guards and schemas took their time.
+    if ("issue" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.issue}`);
+    // The call may have ended while hooks and schemas ran.
     context.signal.throwIfAborted();
-    const answered = await this.#bounded(capability.handler(input.value as never, context));
-    const returned = amend === undefined ? answered : await amend(answered ?? null);
+    const answer = await this.#bounded(capability.handler(input.value as never, context));
+    const returned = modify === undefined ? answer : await modify(answer ?? null);
     const output = await this.#bounded(capability.checkOutput(returned ?? null, context.signal));
-    if ("problem" in output) {
+    if ("issue" in output) {
       throw new ToolError(
         "OUTPUT_INVALID",
         `Capability "${name}" returned a value that does not match its output schema`,
         {
-          cause: output.problem,
+          cause: output.issue,
         },
       );
     }
@@ -162,7 +168,7 @@ export class CapabilityBroker {
     });
   }
 
-  /** Waits for functions of the host no longer than the call takes: one that never settles leaves nothing behind. */
+  /** Waits for a function of the host until the call ends, so that a promise that never settles does not keep the request alive. */
   #bounded<Value>(value: Value | PromiseLike<Value>): Value | Promise<Value> {
     return isThenable(value) ? untilAborted(Promise.resolve(value), this.#options.context.signal) : value;
   }
@@ -178,18 +184,18 @@ export class CapabilityBroker {
   }
 }
 
-/** Which of a capability's inputs it is, where those have an `op`. */
+/** Returns the `op` of a capability's input; empty if the input has none. */
 function opOf(input: JsonValue): string {
   if (typeof input !== "object" || input === null || !("op" in input)) return "";
   return typeof input.op === "string" ? input.op : "";
 }
 
-/** Stops at the limit: a handler of the host's may answer with what it did not count. */
+/** Converts a handler's answer to JSON text. Stops at the limit, since a handler may return a value of any size. */
 function toText(value: unknown, most: ValueLimits, tooLarge: (limit: keyof ValueLimits) => ToolError): string {
   try {
     return toBoundedJson(value, most) ?? "null";
   } catch (thrown) {
-    // One that nests so deep may hold itself, and then its handler has failed.
+    // A value that exceeds the depth may contain itself. That is a fault of the handler, not a large answer.
     if (isValueTooLarge(thrown) && !thrown.isDeep) throw tooLarge(thrown.limit);
     throw thrown;
   }

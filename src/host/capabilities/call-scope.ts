@@ -1,4 +1,5 @@
-// What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
+// The state that the capabilities of one call share: the call's context, a signal that aborts at its end, and values that are kept until
+// then.
 import { setMaxListeners } from "node:events";
 import { types } from "node:util";
 import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
@@ -11,26 +12,26 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 import type { CapabilityContext } from "./capability.ts";
 
-/** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
-const CALL_IS_OVER = Object.freeze(new ToolError("CANCELLED", "The tool's call is over"));
+/** Abort reason for capabilities that still run when their call ends. One instance for all calls, since creating an error is slow. */
+const CALL_ENDED = Object.freeze(new ToolError("CANCELLED", "The tool call has ended"));
 
-/** Prefers the async disposer: a value with both takes time to end. */
+/** Disposes a value. Prefers the async disposer of a value that has both. */
 async function dispose(kept: unknown): Promise<void> {
   const held = (await kept) as object | null | undefined;
   if (typeof held !== "object" || held === null) return;
   if (Symbol.asyncDispose in held) await (held as AsyncDisposable)[Symbol.asyncDispose]();
-  // A disposer that is async in spite of its name may reject.
+  // A function under `Symbol.dispose` may still return a promise that rejects.
   else if (Symbol.dispose in held) await ((held as Disposable)[Symbol.dispose]() as unknown);
 }
 
-/** The calls behind contexts: for capabilities of our own, which may know more than a host's need to. */
+/** The call of each context. Built-in capabilities use more of a call than the public context contains. */
 const calls = new WeakMap<CapabilityContext, PreparedCall>();
 
 type TraceOf = (url: URL) => TraceContext | undefined;
-/** What a request of a capability call tells its server of the trace that it is part of. */
+/** Returns the trace context that a request to each URL carries, by the context of its capability call. */
 const traces = new WeakMap<CapabilityContext, TraceOf>();
 
-/** The same context within a trace; `traceOf` tells which servers hear of that. */
+/** Returns a copy of the context within a span. `traceOf` returns the trace headers for a URL, if its server may receive them. */
 export function scopedContext(context: CapabilityContext, trace: TraceContext, traceOf: TraceOf): CapabilityContext {
   const scoped = { ...context, ...trace };
   const call = calls.get(context);
@@ -39,24 +40,24 @@ export function scopedContext(context: CapabilityContext, trace: TraceContext, t
   return scoped;
 }
 
-/** Undefined where the host says nothing of it, or there is none. */
+/** Returns the trace context to send to the URL; undefined without telemetry, or if the server may not receive it. */
 export const traceOf = (context: CapabilityContext, url: URL): TraceContext | undefined => traces.get(context)?.(url);
 
-/** @throws {ToolError} INTERNAL for a context that the sandbox has not made */
+/** Returns the call of a context. @throws {ToolError} INTERNAL for a context that belongs to no tool call */
 export function callOf(context: CapabilityContext): PreparedCall {
   const call = calls.get(context);
-  if (call === undefined) throw new ToolError("INTERNAL", "This capability can be used by a tool's call only");
+  if (call === undefined) throw new ToolError("INTERNAL", "This capability can only be used in a tool call");
   return call;
 }
 
-/** Who looks at the call of a context from outside; undefined where nobody does. */
+/** Returns the observer of a context's call, if there is one. */
 export const watchOf = (context: CapabilityContext): RunningCallObserver | undefined => calls.get(context)?.watch;
 
-/** What counts the traffic of a context's call; undefined where there is no call. */
+/** Returns the meter that counts the network traffic of a context's call, if there is one. */
 export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;
 
 const payers = new WeakMap<CapabilityContext, CpuAccount>();
-/** Whose host time it is that work for the call of a context takes. */
+/** Returns the CPU account that is charged for host work on behalf of a context's call. */
 export const payerOf = (context: CapabilityContext): CpuAccount | undefined => payers.get(context);
 
 export interface CallScopeOptions {
@@ -66,27 +67,27 @@ export interface CallScopeOptions {
   readonly asked: CapabilityRequests;
   readonly log: CapabilityContext["log"];
   readonly call?: PreparedCall | undefined;
-  /** Whose host time it is that work for the call takes. */
+  /** CPU account that is charged for host work on behalf of the call. */
   readonly payer?: CpuAccount | undefined;
   readonly redactor: Redactor;
-  /** Hears of what could not be disposed of. */
+  /** Receives errors of values that could not be disposed. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** Dispose it when the call is over: then its signal aborts, and what was kept for it is let go, the latest first. */
+/** The lifetime of one call. The caller disposes it when the call ends: its signal aborts, and kept values are disposed in reverse order. */
 export class CallScope implements Disposable {
   readonly context: CapabilityContext;
-  readonly #over = new AbortController();
+  readonly #abort = new AbortController();
   readonly #kept = new Map<(context: CapabilityContext) => unknown, unknown>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
-  constructor({ onError, redactor, call, payer, ...facts }: CallScopeOptions) {
+  constructor({ onError, redactor, call, payer, ...metadata }: CallScopeOptions) {
     this.#onError = onError;
-    // Each request that is under way listens, and a call may have hundreds.
-    setMaxListeners(0, this.#over.signal);
+    // Every pending request adds a listener, and a call may have hundreds of requests.
+    setMaxListeners(0, this.#abort.signal);
     this.context = {
-      ...facts,
-      signal: this.#over.signal,
+      ...metadata,
+      signal: this.#abort.signal,
       perCall: (open) => this.#perCall(open),
       conceal: (label, value) => redactor.conceal(label, value),
     };
@@ -95,20 +96,20 @@ export class CallScope implements Disposable {
   }
 
   #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {
-    if (this.#over.signal.aborted) throw CALL_IS_OVER;
+    if (this.#abort.signal.aborted) throw CALL_ENDED;
     if (!this.#kept.has(open)) {
       const kept = open(this.context);
-      // Its rejection is reported when the call is over; until then it must not end the process.
+      // A rejection is reported when the call ends. Until then it must not end the process as an unhandled one.
       if (types.isPromise(kept)) ignoreOutcome(() => kept);
       this.#kept.set(open, kept);
     }
     return this.#kept.get(open) as Kept;
   }
 
-  /** Nobody waits for what takes time. Twice is a no-op. */
+  /** Disposes the kept values, without waiting for async disposers. A second call is a no-op. */
   [Symbol.dispose](): void {
-    if (this.#over.signal.aborted) return;
-    this.#over.abort(CALL_IS_OVER);
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort(CALL_ENDED);
     for (const kept of [...this.#kept.values()].reverse()) {
       ignoreOutcome(
         () => dispose(kept),

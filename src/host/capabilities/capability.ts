@@ -1,4 +1,5 @@
-// defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
+// defineCapability: defines a function of the host that can be granted to a tool by name. Its input and output are JSON, and the host
+// validates both.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import * as z from "zod";
 import type { CapabilityRequests, JsonSchema } from "../../sandbox/contract/definition.ts";
@@ -16,35 +17,39 @@ import { compileSchema } from "../json-schema/compile-schema.ts";
 import { checkStandard, isStandardSchema, type StandardOutcome } from "../json-schema/standard-schema.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 
-/** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */
+/** Schema of a capability's input or output: a Standard Schema (zod …) or a JSON Schema. */
 export type CapabilitySchema = StandardSchemaV1 | JsonSchema;
 
-/** For whom a capability works: what the host knows of the call, never what the guest says. */
+/** Describes the call that uses a capability. Every value comes from the host, none from the guest. */
 export interface CapabilityContext {
   readonly callId: string;
   readonly tenantId: string;
   readonly toolName: string;
-  /** Aborts when the tool's call is over, for whatever reason. */
+  /** Aborts when the tool's call ends, whether it succeeds, fails or is cancelled. */
   readonly signal: AbortSignal;
-  /** The span of this capability call, as W3C's headers have it, where the host has telemetry: for what is asked in its turn. */
+  /** Span of this capability call as a W3C `traceparent` header, to be sent with the handler's own requests. Undefined without telemetry. */
   readonly traceparent?: string | undefined;
+  /** The W3C `tracestate` header that belongs to `traceparent`. */
   readonly tracestate?: string | undefined;
-  /** Writes a line into the log of the tool's call; `info` unless stated. */
+  /**
+   * Writes a line to the log of the tool's call.
+   * @param level default: `info`
+   */
   log(message: string, data?: JsonValue, level?: LogLevel): void;
   /**
-   * What the tool's definition asks for, by capability: `{ fetch: ["api.example.com"] }`. Unless the host has stated it, it is the
-   * author's word: it may narrow what a handler allows, never widen it.
+   * The `capabilities` of the tool's definition, by name: `{ fetch: ["api.example.com"] }`. They are the tool author's claim, unless the
+   * host has overridden them: use them to narrow what a handler allows, never to widen it.
    */
   readonly asked: CapabilityRequests;
   /**
-   * What `open` made, once for this call: the same function gives the same value, to every capability that has it. It is disposed
-   * of when the call is over, by its `Symbol.asyncDispose` or `Symbol.dispose`, if it has one; a promise may stand for it.
-   * @throws {ToolError} CANCELLED when the call is over
+   * Returns the result of `open`, which is called once for each tool call. Every capability that passes the same function gets the same
+   * value, which may be a promise. When the call ends, the value is disposed with its `Symbol.asyncDispose` or `Symbol.dispose`, if any.
+   * @throws {ToolError} CANCELLED when the call has ended
    */
   perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept;
   /**
-   * From now on the value stands in nothing that the call says: logs, result, error and progress have `[redacted:LABEL]` in its
-   * place, also where it is escaped, reversed, or in base64 or hexadecimal.
+   * Registers a secret. From now on, logs, result, error and progress of the call contain `[redacted:LABEL]` instead of the value, also
+   * where the value is escaped, reversed, or encoded in base64 or hexadecimal.
    * @throws {ToolError} PARAM_INVALID for a value of fewer than 8 or more than 8,192 bytes
    */
   conceal(label: string, value: string): void;
@@ -54,37 +59,44 @@ type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferO
 type OutputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : unknown;
 
 export interface CapabilityOptions<Input extends CapabilitySchema, Output extends CapabilitySchema> {
-  /** The tool sees it as `ctx.NAME`: an identifier of 1 to 64 characters, and no engine feature's name. */
+  /** Name of the property of `ctx`: an identifier of 1 to 64 characters. Names of engine features are reserved. */
   readonly name: string;
+  /** @default "" */
   readonly description?: string;
+  /** Validates the tool's input; the handler receives the transformed value. */
   readonly inputSchema: Input;
+  /** Validates the handler's return value before it is sent to the tool. */
   readonly outputSchema: Output;
   /**
-   * Makes `ctx.NAME` an object: with `["get", "set"]`, `ctx.NAME.set(a, b)` sends `{ op: "set", args: [a, b] }`. Without, it is
-   * a function, `ctx.NAME(input)`. A function is asked when a tool is added, with what its definition states beside the name.
+   * Names of methods, which make `ctx.NAME` an object: with `["get", "set"]`, `ctx.NAME.set(a, b)` sends `{ op: "set", args: [a, b] }`.
+   * Without `members`, the capability is a function, `ctx.NAME(input)`. If `members` is a function, it is called when a tool is added, with
+   * the value that the tool's definition has for this capability.
    */
   readonly members?: readonly string[] | ((asked: JsonValue | undefined) => readonly string[]) | undefined;
-  /** Inputs with one of these as their `op` do not count against `hostCalls`: further steps of what counted when it began. */
+  /**
+   * Values of `op` whose inputs do not count against `limits.hostCalls`: further steps of an operation whose first step has counted.
+   * @default []
+   */
   readonly uncounted?: readonly string[] | undefined;
-  /** A thrown ToolError reaches the tool with its code and message; of anything else it learns only that it failed. */
+  /** Runs on the host. The tool receives the code and message of a thrown ToolError; for other errors it receives TOOL_FAILED only. */
   readonly handler: (input: InputOf<Input>, context: CapabilityContext) => OutputOf<Output> | Promise<OutputOf<Output>>;
 }
 
-/** A checked value, transformed as its schema states, or what is wrong with it. */
-type Checked = { readonly value: unknown } | { readonly problem: string };
+/** A valid value as its schema transforms it, or the reason why the value is invalid. */
+type Checked = { readonly value: unknown } | { readonly issue: string };
 
-/** Checks a value, at once unless its schema library answers with a promise; the signal ends the wait for that. */
+/** Checks a value, synchronously unless the schema library returns a promise. The signal ends the wait for that promise. */
 type Check = (value: unknown, signal: AbortSignal) => Checked | Promise<Checked>;
 
-/** A capability ready to be granted. */
+/** A capability that can be granted to tools; see {@link defineCapability}. */
 export interface Capability {
   readonly name: string;
   readonly description: string;
   readonly members: CapabilityOptions<JsonSchema, JsonSchema>["members"];
   readonly uncounted: readonly string[];
-  /** Of our own only: the chunk that makes what the tool sees of it. */
+  /** For built-in capabilities only: the platform module that creates the tool's side of it. */
   readonly chunk?: MemberChunk | undefined;
-  /** In the place of one of ours of the same name, in a tool's tests. */
+  /** Replaces the built-in capability of the same name in a tool's tests. */
   readonly standsIn?: true | undefined;
   readonly checkInput: Check;
   readonly checkOutput: Check;
@@ -92,11 +104,11 @@ export interface Capability {
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** Members of ctx that are not capabilities, and what is granted by name but is none; those that every object has are taken too. */
+/** Members of ctx and engine features, which are not capabilities. Members of `Object.prototype` are reserved too. */
 const RESERVED: readonly string[] = ["callId", "tenantId", "signal", "progress", "then", ...ENGINE_FEATURE_NAMES];
 const isReserved = (name: string): boolean => RESERVED.includes(name) || name in Object.prototype;
 
-/** A promise or a Map would be read as the JSON Schema {}, which every value matches. */
+/** Accepts plain objects only: a promise or a Map would count as the JSON Schema `{}`, which every value matches. */
 const isSchema = (value: unknown): value is CapabilitySchema => isStandardSchema(value) || isPlainObject(value);
 
 const isFreeName = (value: unknown): value is string =>
@@ -106,7 +118,7 @@ const describeGiven = (value: unknown): string =>
   typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : describeKind(value);
 
 type Members = NonNullable<CapabilityOptions<JsonSchema, JsonSchema>["members"]>;
-const MEMBERS_RULE = `at most ${MAX_MEMBERS} texts of 1 to ${MAX_MEMBER_UNITS} characters`;
+const MEMBERS_RULE = `an array of at most ${MAX_MEMBERS} strings of 1 to ${MAX_MEMBER_UNITS} characters`;
 
 const isMembers = (members: unknown): members is readonly string[] =>
   Array.isArray(members) &&
@@ -119,7 +131,7 @@ const schemaField = z.custom<CapabilitySchema>(isSchema, {
 const OptionsSchema = strictObject({
   name: z.custom<string>(isFreeName, {
     error: ({ input }) =>
-      `Expected an identifier of 1 to 64 characters that is none of ${RESERVED.join(", ")} and no member of every object; got ${describeGiven(input)}`,
+      `Expected an identifier of 1 to 64 characters, except ${RESERVED.join(", ")} and members of Object.prototype; got ${describeGiven(input)}`,
   }),
   description: z.string().default(""),
   inputSchema: schemaField,
@@ -148,18 +160,18 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
   return (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
-    return { problem: outcome.stopped ? outcome.message : formatIssues(outcome.problems) };
+    return { issue: outcome.stopped ? outcome.message : formatIssues(outcome.problems) };
   };
 }
 
-/** @throws {TypeError} for a schema library that fails, or gives no result that can be read */
+/** @throws {TypeError} when the schema library fails, or returns an unreadable result */
 function readOutcome(outcome: StandardOutcome, subject: string): Checked {
   if ("value" in outcome) return outcome;
-  if ("problems" in outcome) return { problem: formatIssues(outcome.problems) };
+  if ("problems" in outcome) return { issue: formatIssues(outcome.problems) };
   throw new TypeError(`The ${subject}: ${outcome.failed}`, { cause: outcome.cause });
 }
 
-/** Calls a capability's `members` function. @throws {ToolError} PARAM_INVALID when it throws, or returns anything but names */
+/** Calls a capability's `members` function. @throws {ToolError} PARAM_INVALID when it throws, or does not return an array of names */
 function namesOf(
   name: string,
   members: Capability["members"],
@@ -173,15 +185,15 @@ function namesOf(
     throw new ToolError("PARAM_INVALID", `The members function of capability "${name}" threw`, { cause });
   }
   if (isMembers(names)) return names;
-  // A promise that rejects would end the process.
+  // An unhandled rejection of a returned promise would end the process.
   ignoreOutcome(() => names);
   const message = `The members of capability "${name}": expected ${MEMBERS_RULE}, got ${describeKind(names)}`;
   throw new ToolError("PARAM_INVALID", message);
 }
 
 /**
- * Returns how a capability looks to a tool that requests it with `asked`; undefined for a plain function.
- * @throws {ToolError} PARAM_INVALID when its `members` function throws, or returns anything but names
+ * Returns the form of a capability for a tool that requests it with `asked`; undefined for a plain function.
+ * @throws {ToolError} PARAM_INVALID when its `members` function throws, or does not return an array of names
  */
 export function shapeOf(
   { name, members, uncounted, chunk }: Capability,
@@ -197,9 +209,9 @@ export function shapeOf(
 }
 
 /**
- * Defines a host function that tools can be granted by name.
- * @throws {ToolError} PARAM_INVALID, naming the path of each option that is unknown or wrong (`capability.name`), or the place in a JSON
- *   Schema that cannot be compiled
+ * Defines a function of the host that can be granted to tools by name.
+ * @throws {ToolError} PARAM_INVALID for unknown or invalid options, with the path of each one (`capability.name`), and for a JSON Schema
+ *   that cannot be compiled, with the path in the schema
  * @example
  * ```ts
  * import { defineCapability } from "glovebox";

@@ -1,5 +1,5 @@
-// elicit, sample, roots: a tool asks whoever calls it, in MCP's words, as far as that one can be asked. What a person or a model takes
-// for its answer is not the tool's time.
+// Capabilities elicit, sample and roots: a tool sends a request to the client that called it, in MCP's terms. The time that a person or a
+// model takes to answer does not count against the tool's timeout.
 
 import * as z from "zod";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
@@ -22,19 +22,19 @@ import { type CallbackOutcome, runCallback } from "../util/host-callback.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
-/** Of one call, with its clock standing still; what waits longer takes the tool's own time. */
-const HELD_MS = 900_000;
+/** Longest time in ms that the clock of one call is paused, over all requests. After that, waiting counts against the tool's timeout. */
+const MAX_PAUSED_MS = 900_000;
 
-/** How long a call's clock has stood still for answers. */
-const openMeter = (): { heldMs: number } => ({ heldMs: 0 });
+/** Counts the time in ms for which a call's clock was paused. */
+const openMeter = (): { pausedMs: number } => ({ pausedMs: 0 });
 
 /**
- * Asks the client of a call and returns its answer, not yet validated. The wait ends with the call.
+ * Sends a request to the client of a call and returns its answer, which is not validated yet. The wait ends with the call.
  * @throws {ToolError} CAPABILITY_DENIED without a client that answers, TOOL_TIMEOUT after `limits.clientWaitMs`, TOOL_FAILED when the client
  *   fails; a ToolError of the client is passed on
  */
-async function ask(
-  what: keyof CallClient,
+async function requestFromClient(
+  method: keyof CallClient,
   context: CapabilityContext,
   key: string | undefined,
   send: (client: CallClient, options: AskOptions) => unknown,
@@ -43,14 +43,17 @@ async function ask(
   const { client } = call.context;
   const { clientWaitMs } = call.limits;
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(clientWaitMs)]);
-  const asking = runCallback(() => (client === undefined ? undefined : send(client, { signal, key })), {
+  const answering = runCallback(() => (client === undefined ? undefined : send(client, { signal, key })), {
     timeoutMs: clientWaitMs,
     signal,
   });
-  const outcome = asking instanceof Promise ? await whileHeld(call, context, asking) : asking;
+  const outcome = answering instanceof Promise ? await whilePaused(call, context, answering) : answering;
   if ("answer" in outcome) {
     if (outcome.answer !== undefined) return outcome.answer;
-    throw new ToolError("CAPABILITY_DENIED", `The client that called "${context.toolName}" does not answer "${what}"`);
+    throw new ToolError(
+      "CAPABILITY_DENIED",
+      `The client that called "${context.toolName}" does not support "${method}"`,
+    );
   }
   context.signal.throwIfAborted();
   const { failed, cause } = outcome;
@@ -61,44 +64,46 @@ async function ask(
     );
   }
   if (Error.isError(cause) && cause instanceof ToolError) throw cause;
-  throw new ToolError("TOOL_FAILED", `The client that called "${context.toolName}" failed to answer "${what}"`, {
+  throw new ToolError("TOOL_FAILED", `The client that called "${context.toolName}" failed to answer "${method}"`, {
     cause,
   });
 }
 
-/** Stops the call's clock, and those of the calls that it is nested in, until there is an answer, while the tool does nothing else. */
-async function whileHeld(
+/** Pauses the clocks of the call and of its parent calls until the client answers. A clock runs on while the tool does other work. */
+async function whilePaused(
   { chain }: PreparedCall,
   context: CapabilityContext,
-  asking: Promise<CallbackOutcome>,
+  answering: Promise<CallbackOutcome>,
 ): Promise<CallbackOutcome> {
   const meter = context.perCall(openMeter);
   const since = performance.now();
   const holder = {};
   chain.hold(true, holder);
-  const limit = setTimeout(() => chain.hold(false, holder), Math.max(0, HELD_MS - meter.heldMs)).unref();
+  const limit = setTimeout(() => chain.hold(false, holder), Math.max(0, MAX_PAUSED_MS - meter.pausedMs)).unref();
   try {
-    return await asking;
+    return await answering;
   } finally {
     clearTimeout(limit);
-    meter.heldMs += performance.now() - since;
+    meter.pausedMs += performance.now() - since;
     chain.hold(false, holder);
   }
 }
 
-/** What was filled in is checked against the form: whoever shows it may not have. */
+/** Requests a form or a page. The content is validated against the form's schema, since the client may not have done so. */
 async function elicit(
   { key, ...request }: z.infer<typeof AskedElicitSchema>,
   context: CapabilityContext,
 ): Promise<ElicitResult> {
   const form = "requestedSchema" in request ? compileForm(request.requestedSchema) : undefined;
-  const answered = await ask("elicit", context, key, (client, options) => client.elicit?.(request, options));
-  const { action, content } = readAnswer(ElicitResultSchema, answered, "elicit");
+  const answer = await requestFromClient("elicit", context, key, (client, options) =>
+    client.elicit?.(request, options),
+  );
+  const { action, content } = readAnswer(ElicitResultSchema, answer, "elicit");
   if (action !== "accept" || form === undefined) return { action };
   const outcome = form.validate((content ?? {}) as JsonValue);
   if (outcome.valid) return { action, content: content ?? {} };
-  const problem = outcome.stopped ? outcome.message : formatIssues(outcome.problems);
-  throw new ToolError("PARAM_INVALID", `The answer does not fit the form: ${problem}`);
+  const issues = outcome.stopped ? outcome.message : formatIssues(outcome.problems);
+  throw new ToolError("PARAM_INVALID", `The client's answer does not match requestedSchema: ${issues}`);
 }
 
 const compileForm = (schema: Readonly<Record<string, unknown>>): CompiledSchema =>
@@ -107,14 +112,14 @@ const compileForm = (schema: Readonly<Record<string, unknown>>): CompiledSchema 
 function readAnswer<Schema extends z.ZodType>(
   schema: Schema,
   answer: unknown,
-  what: keyof CallClient,
+  method: keyof CallClient,
 ): z.infer<Schema> {
-  const read = schema.safeParse(answer);
-  if (read.success) return read.data;
-  throw new ToolError("TOOL_FAILED", `The client returned an invalid answer (${what})`);
+  const parsed = schema.safeParse(answer);
+  if (parsed.success) return parsed.data;
+  throw new ToolError("TOOL_FAILED", `The client returned an invalid answer to "${method}"`);
 }
 
-/** `ctx.elicit(request)`, `ctx.sample(request)`, `ctx.roots()`. */
+/** Creates the capabilities behind `ctx.elicit(request)`, `ctx.sample(request)` and `ctx.roots()`. */
 export function createAskCapabilities(): readonly Capability[] {
   return [
     defineCapability({
@@ -132,19 +137,19 @@ export function createAskCapabilities(): readonly Capability[] {
       handler: async ({ key, ...request }, context) =>
         readAnswer(
           SampleResultSchema,
-          await ask("sample", context, key, (client, options) => client.sample?.(request, options)),
+          await requestFromClient("sample", context, key, (client, options) => client.sample?.(request, options)),
           "sample",
         ),
     }),
     defineCapability({
       name: "roots",
-      description: "Lists the places in their files that the person behind the call works on",
+      description: "Lists the files and folders that the person behind the call works on",
       inputSchema: z.object(asked).nullish(),
       outputSchema: z.unknown(),
       handler: async (request, context) =>
         readAnswer(
           RootsSchema,
-          await ask("listRoots", context, request?.key, (client, options) => client.listRoots?.(options)),
+          await requestFromClient("listRoots", context, request?.key, (client, options) => client.listRoots?.(options)),
           "listRoots",
         ),
     }),

@@ -1,4 +1,4 @@
-// log: the first capability. Structured lines into the call's log; every tool has it.
+// Capability log, which every tool has: writes structured lines to the call's log.
 import * as z from "zod";
 import { LOG_LEVELS } from "../../sandbox/protocol/messages.ts";
 import { type Capability, defineCapability } from "./capability.ts";

@@ -1,5 +1,5 @@
-// What stands in for a capability in a tool's tests. Our own speak to a chunk in the guest in words of their own; here those are what an
-// author knows: requests and responses, entries, names.
+// Creates stubs of capabilities for a tool's tests. Built-in capabilities exchange internal messages with a platform module in the guest.
+// A stub translates these messages to terms that a tool's author knows: requests and responses, entries, names.
 import { types } from "node:util";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
@@ -7,40 +7,44 @@ import type { ToolValue } from "../contract/tool-value.ts";
 import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
 import { type Capability, type CapabilityContext, type CapabilityOptions, defineCapability } from "./capability.ts";
 
+/** A request of the tool, as a stub of `fetch` receives it. */
 export interface StubbedRequest {
   readonly method: string;
   readonly url: string;
+  /** By name in lower case. */
   readonly headers: { readonly [name: string]: string };
-  /** As text; null where there is none. */
+  /** As text; null for a request without a body. */
   readonly body: string | null;
 }
 
-/** One operation of `ctx.kv`. */
+/** One operation of `ctx.kv`, as a stub of `kv` receives it. */
 export interface StubbedKvRequest {
   readonly op: "get" | "set" | "delete" | "list";
-  /** Of all but `list`. */
+  /** Missing for `list`. */
   readonly key: string;
-  /** Of `set`. */
+  /** For `set` only. */
   readonly value?: unknown;
   readonly ttlMs?: number;
   readonly ifVersion?: string | null;
-  /** Of `list`. */
+  /** For `list` only, as are `cursor` and `limit`. */
   readonly prefix?: string;
   readonly cursor?: string;
   readonly limit?: number;
 }
 
-interface OwnInputs {
+interface BuiltInInputs {
   readonly fetch: StubbedRequest;
   readonly kv: StubbedKvRequest;
   readonly secrets: string;
   readonly tools: { readonly name: string; readonly input: unknown };
 }
-export type StubInput<Name extends string> = Name extends keyof OwnInputs ? OwnInputs[Name] : unknown;
+/** Input of the stub of a capability: its own type for a built-in capability, unknown for others. */
+export type StubInput<Name extends string> = Name extends keyof BuiltInInputs ? BuiltInInputs[Name] : unknown;
 
-type Ask = (input: unknown, context: CapabilityContext) => unknown;
+/** The function of the test that answers in the capability's place. */
+type AnswerRequest = (input: unknown, context: CapabilityContext) => unknown;
 type Handler = (input: JsonValue, context: CapabilityContext) => unknown;
-type Shape = Pick<CapabilityOptions<JsonSchema, JsonSchema>, "members" | "uncounted"> & Pick<Capability, "chunk">;
+type Descriptor = Pick<CapabilityOptions<JsonSchema, JsonSchema>, "members" | "uncounted"> & Pick<Capability, "chunk">;
 
 type WireValue = { readonly json: string } | { readonly bytes: string };
 
@@ -64,38 +68,38 @@ function toWireEntry({ value, ...entry }: StubbedEntry, key: string | undefined)
   return { key, version: FIRST_VERSION, ...entry, ...toWireValue(value) };
 }
 
-function kvHandler(ask: Ask): Handler {
+function kvHandler(answer: AnswerRequest): Handler {
   return async (given, context) => {
     const request = given as unknown as StubbedKvRequest;
     const input = request.op === "set" ? { ...request, value: fromWireValue(request.value as WireValue) } : request;
-    const answer = (await ask(input, context)) ?? undefined;
+    const result = (await answer(input, context)) ?? undefined;
     switch (request.op) {
       case "get":
-        return answer === undefined ? null : toWireEntry(answer as StubbedEntry, request.key);
+        return result === undefined ? null : toWireEntry(result as StubbedEntry, request.key);
       case "set":
-        return answer ?? { ok: true, version: FIRST_VERSION };
+        return result ?? { ok: true, version: FIRST_VERSION };
       case "delete":
-        return answer ?? false;
+        return result ?? false;
       case "list": {
-        const page = (answer ?? { entries: [] }) as { readonly entries: readonly StubbedEntry[] };
+        const page = (result ?? { entries: [] }) as { readonly entries: readonly StubbedEntry[] };
         return { ...page, entries: page.entries.map((entry) => toWireEntry(entry, entry.key)) };
       }
     }
   };
 }
 
-function toolsHandler(ask: Ask): Handler {
+function toolsHandler(answer: AnswerRequest): Handler {
   return async (given, context) => {
     const { name, input, bytes } = given as unknown as { name: string; input: JsonValue; bytes?: MarkedBytes };
     const value = bytes === undefined ? input : unmarkBytes(input, bytes);
-    return markBytes(((await ask({ name, input: value }, context)) ?? null) as ToolValue);
+    return markBytes(((await answer({ name, input: value }, context)) ?? null) as ToolValue);
   };
 }
 
-function secretsHandler(ask: Ask): Handler {
+function secretsHandler(answer: AnswerRequest): Handler {
   return async (given, context) => {
     const [name] = (given as unknown as { readonly args: readonly [string] }).args;
-    return (await ask(name, context)) ?? `placeholder-of-${name}`;
+    return (await answer(name, context)) ?? `placeholder-of-${name}`;
   };
 }
 
@@ -110,7 +114,7 @@ interface WireRequest {
   readonly base64: string;
 }
 
-/** One request: its body, until that is whole; then what has not been read of the response. */
+/** One request of a stubbed `fetch`. Holds the request's body until it is complete, then the unread rest of the response's body. */
 class StubbedExchange {
   readonly #sent: Buffer[] = [];
   readonly #body = Promise.withResolvers<void>();
@@ -126,13 +130,13 @@ class StubbedExchange {
   }
   async request(
     { method, url, headers, body }: WireRequest,
-    ask: (request: StubbedRequest) => unknown,
+    answer: (request: StubbedRequest) => unknown,
   ): Promise<object> {
     if (body !== null && "base64" in body) this.write(body.base64);
     if (body !== null && "stream" in body) await this.#body.promise;
     const sent = body === null ? null : Buffer.concat(this.#sent).toString();
-    const named = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
-    const response = toResponse(await ask({ method, url, headers: named, body: sent }));
+    const byName = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
+    const response = toResponse(await answer({ method, url, headers: byName, body: sent }));
     this.#rest = response.body === null ? undefined : Buffer.from(await response.arrayBuffer());
     const { status, statusText, redirected } = response;
     const hasBody = this.#rest !== undefined;
@@ -153,7 +157,7 @@ function toResponse(answer: unknown): Response {
   return isResponse(answer) ? answer : Response.json(answer);
 }
 
-/** A test may answer with the Response of a library or of another realm, which is no instance of this Response. */
+/** Checks for the members of a Response. `instanceof` would reject the Response of a library or of another realm. */
 function isResponse(answer: unknown): answer is Response {
   if (typeof answer !== "object" || answer === null) return false;
   const { status, headers, arrayBuffer } = answer as Partial<Response>;
@@ -161,7 +165,7 @@ function isResponse(answer: unknown): answer is Response {
   return typeof status === "number" && typeof arrayBuffer === "function" && isIterable;
 }
 
-function fetchHandler(ask: Ask): Handler {
+function fetchHandler(answer: AnswerRequest): Handler {
   const open = (): Map<number, StubbedExchange> => new Map();
   return async (given, context) => {
     const wire = given as unknown as WireRequest;
@@ -173,10 +177,10 @@ function fetchHandler(ask: Ask): Handler {
         if (wire.mode === "websocket") {
           throw new ToolError(
             "TOOL_FAILED",
-            "A stub of fetch answers requests only: use a server on loopback for WebSockets",
+            "A stub of fetch does not support WebSockets. Use a server on loopback instead",
           );
         }
-        return await exchange.request(wire, (request) => ask(request, context));
+        return await exchange.request(wire, (request) => answer(request, context));
       case "write":
         return exchange.write(wire.base64);
       case "end":
@@ -189,25 +193,31 @@ function fetchHandler(ask: Ask): Handler {
   };
 }
 
-/** As the tool's side of each of ours expects it. */
-const OWN: {
-  readonly [Name in keyof OwnInputs]: { readonly shape: Shape; readonly handlerOf: (ask: Ask) => Handler };
+/** The built-in capabilities, each with the descriptor that its platform module in the guest expects. */
+const BUILT_IN: {
+  readonly [Name in keyof BuiltInInputs]: {
+    readonly descriptor: Descriptor;
+    readonly handlerOf: (answer: AnswerRequest) => Handler;
+  };
 } = {
   fetch: {
-    shape: { uncounted: ["write", "end", "read", "cancel", "send", "receive", "close"] },
+    descriptor: { uncounted: ["write", "end", "read", "cancel", "send", "receive", "close"] },
     handlerOf: fetchHandler,
   },
-  kv: { shape: { chunk: "kv" }, handlerOf: kvHandler },
-  secrets: { shape: { members: ["use"] }, handlerOf: secretsHandler },
-  tools: { shape: { chunk: "tools" }, handlerOf: toolsHandler },
+  kv: { descriptor: { chunk: "kv" }, handlerOf: kvHandler },
+  secrets: { descriptor: { members: ["use"] }, handlerOf: secretsHandler },
+  tools: { descriptor: { chunk: "tools" }, handlerOf: toolsHandler },
 };
 
-/** @param ask undefined as its answer stands for what is there without one */
-export function createStandIn(name: string, ask: Ask): Capability {
-  const own = Object.hasOwn(OWN, name) ? OWN[name as keyof OwnInputs] : undefined;
-  const plain: Handler = async (input, context) => (await ask(input, context)) ?? null;
-  const { members, uncounted, chunk } = own?.shape ?? {};
-  const handler = own?.handlerOf(ask) ?? plain;
+/**
+ * Creates the stub of a capability.
+ * @param answer answers each request. If it returns undefined, the request gets a default: 404, no entry, a placeholder, or null.
+ */
+export function createStandIn(name: string, answer: AnswerRequest): Capability {
+  const builtIn = Object.hasOwn(BUILT_IN, name) ? BUILT_IN[name as keyof BuiltInInputs] : undefined;
+  const plain: Handler = async (input, context) => (await answer(input, context)) ?? null;
+  const { members, uncounted, chunk } = builtIn?.descriptor ?? {};
+  const handler = builtIn?.handlerOf(answer) ?? plain;
   const capability = defineCapability({ name, inputSchema: {}, outputSchema: {}, members, uncounted, handler });
   return { ...capability, chunk, standsIn: true };
 }

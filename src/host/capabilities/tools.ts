@@ -1,4 +1,5 @@
-// tools: a tool calls other tools, as its own tenant, through the same router, within what is left of its time.
+// Capability tools: a tool calls other tools of its tenant. Nested calls run through the same router, within the remaining time of their
+// caller.
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
@@ -14,12 +15,12 @@ import { untilAborted } from "../util/with-abort.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
-/** The router, as far as it is needed here. */
+/** The part of the router that nested calls need. */
 export interface NestedRouter {
   executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult>;
 }
 
-/** Names of tools, or their beginnings with a `*` behind; true or absent: all that the tenant has. */
+/** Checks a name against the definition's `capabilities.tools`: names and patterns that end in `*`. True or absent allows every tool. */
 function mayCall(asked: JsonValue | undefined, name: string): boolean {
   if (asked === undefined || asked === true) return true;
   if (!Array.isArray(asked)) return false;
@@ -33,21 +34,24 @@ function checkName(name: string, { asked, toolName }: CapabilityContext): void {
   throw new ToolError("CAPABILITY_DENIED", message.slice(0, 1_000));
 }
 
-/** What two timers that are due at one time may lie apart, in ms. */
-const TIMERS_APART_MS = 3;
+/** Longest time in ms between two timers that are due at the same time. */
+const TIMER_TOLERANCE_MS = 3;
 
-const leftOf = ({ clock, deadlineAt }: PreparedCall): number => clock?.leftMs ?? deadlineAt - performance.now();
+const remainingMs = ({ clock, deadlineAt }: PreparedCall): number => clock?.leftMs ?? deadlineAt - performance.now();
 
-/** A call whose time is over ends by its own clock: it is not told, a moment before, that what it has called had no more time. */
-async function endWithTime(call: PreparedCall, signal: AbortSignal): Promise<void> {
-  if (leftOf(call) < TIMERS_APART_MS) await untilAborted(new Promise<never>(() => {}), signal);
+/**
+ * Waits for the end of a call whose own timeout is due. Without this wait, the caller could receive the timeout of its nested call a moment
+ * before its own timeout ends it.
+ */
+async function endWithTimeout(call: PreparedCall, signal: AbortSignal): Promise<void> {
+  if (remainingMs(call) < TIMER_TOLERANCE_MS) await untilAborted(new Promise<never>(() => {}), signal);
 }
 
-/** Of what repeats each call is different, and in each repetition the same. */
+/** Derives the seed of a nested call in a deterministic run: different for each nested call, the same in each repetition. */
 const nestedSeed = (seed: string, { begun }: CallChain): string =>
   createHash("sha256").update(`${begun}\0${seed}`).digest("hex");
 
-/** Who calls stays who it was; who listens to its log hears this one's too. */
+/** Creates the context of a nested call: same tenant and client. The caller's `onLog` receives the nested call's log lines too. */
 function contextOf(
   call: PreparedCall,
   callId: string,
@@ -59,7 +63,7 @@ function contextOf(
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
     signal,
-    timeoutMs: Math.max(1, Math.floor(leftOf(call))),
+    timeoutMs: Math.max(1, Math.floor(remainingMs(call))),
     logPlaces,
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
@@ -104,7 +108,7 @@ export function createToolsCapability(router: NestedRouter): Capability {
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
       if (result.success) return markBytes(result.output);
-      if (result.error.code === "TOOL_TIMEOUT") await endWithTime(call, context.signal);
+      if (result.error.code === "TOOL_TIMEOUT") await endWithTimeout(call, context.signal);
       const { code, message, recoverable, details } = result.error;
       const trace = details?.trace ?? [...call.chain.trace, name];
       throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });

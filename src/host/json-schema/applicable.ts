@@ -1,18 +1,18 @@
-// Which parts of a schema apply to one value: through $ref, allOf, if and dependentSchemas; and the unions among them.
+// Finds the parts of a schema that apply to a value, through $ref, allOf, if and dependentSchemas, and the unions among them.
 import { Pattern } from "./pattern.ts";
 import type { Run } from "./run.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 
-/** How to get about in a compiled document. */
+/** Access to a compiled document. */
 export interface SchemaGuide {
   readonly root: Schema;
   resolve(schema: SchemaObject, reference: string): Schema | undefined;
-  /** Whether what stands beside a `$ref` is not read (draft 7 and before). */
+  /** Whether keywords next to a `$ref` are ignored (draft 7 and earlier). */
   readonly refHidesSiblings: boolean;
   fits(schema: Schema, value: unknown, run: Run): boolean;
 }
 
-/** All of them hold for the value, or are to. */
+/** The schemas that apply to a value. */
 export interface Applicable {
   readonly schemas: readonly SchemaObject[];
   /** The branches of each `anyOf` and `oneOf`. */
@@ -22,7 +22,7 @@ export interface Applicable {
 const schemasOf = (value: unknown): readonly Schema[] => (Array.isArray(value) ? (value as Schema[]) : []);
 const isSchema = (value: unknown): value is Schema => typeof value === "boolean" || isObject(value);
 
-/** Those that apply to `value` beside `given`. Ends: a schema that leads back to itself in place is refused when it is compiled. */
+/** Returns the given schemas and those that apply through them. This ends, since the compiler rejects schemas that refer to themselves in place. */
 export function applicableTo(given: readonly Schema[], value: unknown, guide: SchemaGuide, run: Run): Applicable {
   const schemas = new Set<SchemaObject>();
   const unions: (readonly Schema[])[] = [];
@@ -64,25 +64,25 @@ function conditionalsOf(schema: SchemaObject, value: unknown, guide: SchemaGuide
   return found;
 }
 
-/** What is said of one member of an object. */
+/** The schemas of one member of an object. */
 export interface MemberView {
   readonly schemas: readonly Schema[];
   readonly isKnown: boolean;
 }
 
-/** The members that one schema names, whose `additionalProperties` are the others. */
-interface Names {
+/** The keywords of one schema about an object's members. */
+interface MemberRules {
   readonly properties: SchemaObject;
   readonly patterns: readonly (readonly [Pattern, Schema])[];
   readonly additional: unknown;
   readonly unevaluated: unknown;
   readonly required: readonly unknown[];
-  readonly speaks: boolean;
+  readonly namesMembers: boolean;
 }
 
 const NOTHING: SchemaObject = Object.create(null);
 
-function namesOf(schema: SchemaObject): Names {
+function rulesOf(schema: SchemaObject): MemberRules {
   const properties = ownProperty(schema, "properties");
   const patterns = ownProperty(schema, "patternProperties");
   const required = ownProperty(schema, "required");
@@ -94,41 +94,41 @@ function namesOf(schema: SchemaObject): Names {
     additional: ownProperty(schema, "additionalProperties"),
     unevaluated: ownProperty(schema, "unevaluatedProperties"),
     required: Array.isArray(required) ? required : [],
-    speaks: isObject(properties) || isObject(patterns),
+    namesMembers: isObject(properties) || isObject(patterns),
   };
 }
 
 /**
- * What all of `schemas` say of an object's members. A member is known if one of them names it, or allows others in so many words, and none
- * forbids it; where none names any member, whatever is there is known.
+ * Combines the rules of all schemas for an object's members. A member is known if a schema names it or explicitly allows additional members,
+ * and no schema forbids it. If no schema names any member, every member is known.
  */
 export function membersIn(schemas: readonly SchemaObject[], run: Run): (key: string) => MemberView {
-  const all = schemas.map(namesOf);
-  const isClosed = all.some((names) => names.additional === false || names.unevaluated === false);
-  const isFree = !isClosed && !all.some((names) => names.speaks);
-  const required = new Set(all.flatMap((names) => names.required));
+  const all = schemas.map(rulesOf);
+  const isClosed = all.some((rules) => rules.additional === false || rules.unevaluated === false);
+  const isFree = !isClosed && !all.some((rules) => rules.namesMembers);
+  const required = new Set(all.flatMap((rules) => rules.required));
   return (key) => {
     const members: Schema[] = [];
     let isKnown = isFree || required.has(key);
     let isForbidden = false;
-    for (const names of all) {
+    for (const rules of all) {
       const own: Schema[] = [];
-      if (Object.hasOwn(names.properties, key)) own.push(names.properties[key] as Schema);
-      for (const [pattern, member] of names.patterns) if (pattern.test(key, run)) own.push(member);
+      if (Object.hasOwn(rules.properties, key)) own.push(rules.properties[key] as Schema);
+      for (const [pattern, member] of rules.patterns) if (pattern.test(key, run)) own.push(member);
       if (own.length > 0) isKnown = true;
-      else if (names.additional === false) isForbidden = true;
-      else if (isSchema(names.additional)) {
+      else if (rules.additional === false) isForbidden = true;
+      else if (isSchema(rules.additional)) {
         isKnown = true;
-        own.push(names.additional);
-      } else if (isObject(names.unevaluated)) own.push(names.unevaluated);
-      if (names.unevaluated === true || isObject(names.unevaluated)) isKnown = true;
+        own.push(rules.additional);
+      } else if (isObject(rules.unevaluated)) own.push(rules.unevaluated);
+      if (rules.unevaluated === true || isObject(rules.unevaluated)) isKnown = true;
       members.push(...own);
     }
     return { schemas: members, isKnown: isKnown && !isForbidden };
   };
 }
 
-/** The schemas of an array's item at an index. */
+/** Returns a function that returns the schemas of an array's item at an index. */
 export function itemsIn(schemas: readonly SchemaObject[]): (index: number) => readonly Schema[] {
   const all = schemas.map((schema) => {
     const items = ownProperty(schema, "items");

@@ -1,14 +1,14 @@
-// How long a validation has held the host. On a busy machine the wall clock also counts time in which other processes ran,
-// and would stop innocent validations; so past the wall deadline this thread's own CPU time decides.
+// Measures how long a validation has occupied the host. On a busy machine, wall time includes the time of other processes, and would stop
+// harmless validations. So the CPU time of the thread decides once the wall time is used up.
 import { performance } from "node:perf_hooks";
 
-/** However starved the thread is, at this many budgets of wall time it is over. */
+/** Wall time after which a validation always ends, in budgets, even if its thread got little CPU time. */
 const MAX_WALL_BUDGETS = 10;
 
 export class BudgetClock {
   readonly #budgetMs: number;
   readonly #startedAt = performance.now();
-  /** Taken at the first look, since it costs a microsecond; what went before counts by the wall clock. */
+  /** CPU time at the first query, which costs a microsecond. Time before it counts as wall time. */
   #cpuAtLook: number | undefined;
   #usedBeforeLook = 0;
 
@@ -16,7 +16,7 @@ export class BudgetClock {
     this.#budgetMs = budgetMs;
   }
 
-  /** Milliseconds used of the budget, as of this look. */
+  /** Returns the used part of the budget in ms. */
   usedMs(): number {
     const wall = performance.now() - this.#startedAt;
     if (this.#cpuAtLook === undefined) {

@@ -7,7 +7,7 @@ import { ownProperty, type SchemaObject } from "./schema-copy.ts";
 
 type Items = readonly unknown[];
 
-/** A check that lets everything but arrays pass. */
+/** Returns a check that accepts every value that is not an array. */
 function onArray(check: (value: Items, run: Run, seen: Seen | undefined) => boolean): Check {
   return (value, run, seen) => !Array.isArray(value) || check(value, run, seen);
 }
@@ -34,7 +34,7 @@ const buildUniqueItems: Builder = (stated) => {
   });
 };
 
-/** The schemas of the first items, by 2020-12's `prefixItems` or the older array form of `items`, and that of the rest. */
+/** Returns the schemas of the first items (2020-12's `prefixItems` or the older array form of `items`) and the schema of the others. */
 function itemSchemas(schema: SchemaObject): { keyword: string; prefix: Items; restKeyword: string; rest: unknown } {
   const prefixItems = ownProperty(schema, "prefixItems");
   const items = ownProperty(schema, "items");
@@ -58,7 +58,7 @@ const buildItems: Builder = (_stated, schema, context) => {
     if (!Array.isArray(value)) return true;
     noteItems(seen, prefixNodes.length, restNode !== undefined, value.length);
     let valid = true;
-    // By index: an iterator makes this loop, the hottest of all, half as fast.
+    // This is the hottest loop. With an iterator it would be half as fast.
     for (let index = 0; index < value.length; index++) {
       const item: unknown = value[index];
       const node = index < prefixNodes.length ? prefixNodes[index] : restNode;
@@ -81,7 +81,7 @@ function noteItems(seen: Seen | undefined, prefix: number, hasRest: boolean, len
   else for (let index = 0; index < prefix; index++) seen.keys.add(index);
 }
 
-/** An item where none may be. */
+/** Reports an item after the last allowed one. */
 function reportExtra(keyword: string, allowed: number, index: number, item: unknown, run: Run): false {
   run.path.push(index);
   run.report(keyword, () => `at most ${count(allowed, "item", "items")}`, item);
@@ -89,7 +89,7 @@ function reportExtra(keyword: string, allowed: number, index: number, item: unkn
   return false;
 }
 
-/** `contains` with its bounds; items are asked quietly, since each that differs is no problem by itself. */
+/** `contains` with its bounds. Items are checked without reporting, since an item that does not match is not an issue by itself. */
 const buildContains: Builder = (stated, schema, context) => {
   const node = context.child(stated, "contains");
   const least = Number(ownProperty(schema, "minContains") ?? 1);
@@ -118,7 +118,7 @@ function countMatches(node: SchemaNode, value: Items, run: Run, seen: Seen | und
   return found;
 }
 
-/** Looks at what no other keyword has; must be among the last checks of its node. */
+/** Checks the items that no other keyword has evaluated. Must be among the last checks of its node. */
 const buildUnevaluated: Builder = (stated, _schema, context) => {
   const node = context.child(stated, "unevaluatedItems");
   return onArray((value, run, seen) => {

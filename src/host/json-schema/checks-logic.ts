@@ -5,7 +5,7 @@ import type { SchemaProblem } from "./outcome.ts";
 import type { Run } from "./run.ts";
 import { isObject, ownProperty, type Schema } from "./schema-copy.ts";
 
-/** Unions with more branches are told by a list only: telling the closest branch evaluates each again. */
+/** For unions with more branches, the issue only lists them, since finding the intended branch evaluates each of them again. */
 const MAX_EXPLAINED_BRANCHES = 20;
 const MAX_BRANCH_PROBLEMS = 5;
 const NO_DESCRIPTION = "something the schema rules out";
@@ -46,7 +46,7 @@ const buildAnyOf: Builder = (stated, _schema, context) => {
     let matched = false;
     for (const branch of branches) {
       if (evaluateQuietly(branch, value, run, seen)) matched = true;
-      // Every branch that holds may note members for `unevaluated*`; else the first is enough.
+      // Every matching branch may evaluate members for `unevaluated*`. Without that, the first match is enough.
       if (matched && seen === undefined) return true;
     }
     return matched || explain("anyOf", branches, value, run);
@@ -93,8 +93,8 @@ const buildIf: Builder = (stated, schema, context) => {
 };
 
 /**
- * No branch holds. When exactly one is meant, by its type or by a constant such as a union's `kind`, its problems are the
- * useful ones; else one problem lists the branches.
+ * Reports that no branch matches. If exactly one branch is intended, by its type or by a constant such as a union's `kind`, its issues are
+ * reported; otherwise one issue lists the branches.
  */
 function explain(keyword: string, branches: readonly SchemaNode[], value: unknown, run: Run): false {
   if (!run.collecting || run.full) return false;
@@ -115,21 +115,21 @@ function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): r
   return found;
 }
 
-/** Whether a problem shows that another branch is meant: a wrong type of the value itself, or a wrong constant in it or in a member. */
+/** Tells whether an issue shows that another branch is intended: a wrong type of the value, or a wrong constant in it or in a member. */
 function tellsApart(problem: SchemaProblem, depth: number): boolean {
   const below = problem.pointer.split("/").length - 1 - depth;
   if (problem.keyword === "type" || problem.keyword === "false") return below <= 0;
   return (problem.keyword === "const" || problem.keyword === "enum") && below <= 1;
 }
 
-/** `one of string, number`; only how many there are, when nothing tells one of them from another. */
+/** Returns text such as `one of string, number`, or only the number of branches if one of them has no description. */
 function describeBranches(branches: readonly SchemaNode[]): string {
   const texts = new Set(branches.map((branch) => describeSchema(branch.schema)));
   if (texts.has(NO_DESCRIPTION)) return `one of ${branches.length} forms`;
   return `one of ${list([...texts], (text) => text)}`;
 }
 
-/** A few words about a schema, from what tells schemas apart. */
+/** Describes a schema in a few words, by its constants, type or required members. */
 function describeSchema(schema: Schema): string {
   if (!isObject(schema)) return schema ? "anything" : "nothing";
   const constantValue = ownProperty(schema, "const");
@@ -147,7 +147,7 @@ function describeSchema(schema: Schema): string {
   return name ?? NO_DESCRIPTION;
 }
 
-/** The first member with a constant value: what a tagged union is told apart by. */
+/** Describes the first member with a constant value, which distinguishes the branches of a tagged union. */
 function describeTag(properties: unknown): string | undefined {
   if (!isObject(properties)) return undefined;
   for (const [name, member] of Object.entries(properties)) {

@@ -1,11 +1,11 @@
-// Keywords about an object's members. Members are always read as own: `constructor` and `__proto__` are names like others.
+// Keywords about an object's members. Only own members are read, so `constructor` and `__proto__` are ordinary names.
 import { count, didYouMean, list, quote } from "./describe.ts";
 import { type Builder, type Check, evaluate, type SchemaNode, type Seen } from "./node.ts";
 import { Pattern } from "./pattern.ts";
 import type { Run } from "./run.ts";
 import { isObject, ownProperty, type SchemaObject } from "./schema-copy.ts";
 
-/** A check that lets everything but objects pass. */
+/** Returns a check that accepts every value that is not an object. */
 function onObject(check: (value: SchemaObject, run: Run, seen: Seen | undefined) => boolean): Check {
   return (value, run, seen) => !isObject(value) || check(value, run, seen);
 }
@@ -55,7 +55,7 @@ const buildPropertyNames: Builder = (stated, _schema, context) => {
   return onObject((value, run) => {
     let valid = true;
     for (const key of run.keysOf(value)) {
-      // The name is no place in the instance: problems stand at the object's member of that name.
+      // A name has no pointer of its own, so issues are reported at the member of that name.
       if (evaluate(node, key, run, undefined, key)) continue;
       valid = false;
       if (!run.collecting || run.full) return false;
@@ -64,7 +64,7 @@ const buildPropertyNames: Builder = (stated, _schema, context) => {
   });
 };
 
-/** The members that `properties` and `patternProperties` name, which `additionalProperties` leaves out. */
+/** The members that `properties` and `patternProperties` name, to which `additionalProperties` does not apply. */
 interface Members {
   readonly named: ReadonlyMap<string, SchemaNode>;
   readonly patterned: readonly { readonly pattern: Pattern; readonly node: SchemaNode }[];
@@ -89,7 +89,7 @@ const buildMembers: Builder = (_stated, schema, context) => {
   const members = membersOf(schema, (keyword, name, member) => context.child(member, keyword, name));
   const additional = ownProperty(schema, "additionalProperties");
   const rest = additional === undefined ? undefined : context.child(additional, "additionalProperties");
-  // Listing the keys costs most on a large object, so it is done only for what depends on them.
+  // Listing the keys of a large object is the slowest part, so it is done only for keywords that need it.
   const mustList = members.patterned.length > 0 || (rest !== undefined && rest.schema !== true);
   return (value, run, seen) => {
     if (!isObject(value)) return true;
@@ -154,7 +154,7 @@ function checkMember(
   return evaluate(rest, member, run, undefined, key) && valid;
 }
 
-/** A member that may not be there: stands at the member, names what may be, and the likely misspelling. */
+/** Reports a member that is not allowed, with the allowed names and the likely misspelling. */
 function reportUnknown(keyword: string, key: string, member: unknown, members: Members, run: Run): false {
   run.path.push(key);
   run.report(
@@ -171,7 +171,7 @@ function reportUnknown(keyword: string, key: string, member: unknown, members: M
   return false;
 }
 
-/** Looks at what no other keyword has; must be the last check of its node. */
+/** Checks the members that no other keyword has evaluated. Must be the last check of its node. */
 const buildUnevaluated: Builder = (stated, schema, context) => {
   const node = context.child(stated, "unevaluatedProperties");
   const members = membersOf(schema, () => node);
@@ -191,7 +191,7 @@ const buildUnevaluated: Builder = (stated, schema, context) => {
   });
 };
 
-/** `dependentRequired`, `dependentSchemas` and draft-07's `dependencies`, which is either. */
+/** Builds `dependentRequired`, `dependentSchemas`, and draft-07's `dependencies`, which combines both. */
 function buildDependent(keyword: string): Builder {
   return (stated, _schema, context) => {
     const rules = entriesOf(stated).map(([name, rule]) => ({

@@ -1,4 +1,4 @@
-// Keywords about one value by itself: type, const, enum, numbers, strings.
+// Keywords about a single value: type, const, enum, numbers and strings.
 import { constant, count, list, quote } from "./describe.ts";
 import { equalJson } from "./equality.ts";
 import { FORMATS } from "./formats.ts";
@@ -8,7 +8,7 @@ import { isObject, ownProperty } from "./schema-copy.ts";
 
 type Test = (value: unknown) => boolean;
 
-/** A Map, and one test per type instead of a switch: most of a validation's time is here. */
+/** A Map with one test per type is faster than a switch. Most of a validation's time is spent here. */
 const TYPE_TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["string", (value) => typeof value === "string"],
   ["number", (value) => typeof value === "number"],
@@ -49,16 +49,16 @@ const buildEnum: Builder = (stated) => {
 
 type Compare = (value: number, bound: number) => boolean;
 
-function bound(keyword: string, words: string, holds: Compare): Builder {
+function bound(keyword: string, relation: string, holds: Compare): Builder {
   return (stated) => {
     // Draft-04's boolean form only changes `minimum` and `maximum`.
     if (typeof stated !== "number") return undefined;
-    const expected = (): string => `a number ${words} ${stated}`;
+    const expected = (): string => `a number ${relation} ${stated}`;
     return (value, run) => typeof value !== "number" || holds(value, stated) || run.report(keyword, expected, value);
   };
 }
 
-/** `minimum` and `maximum`, which draft-04 makes exclusive by a boolean beside them. */
+/** Builds `minimum` and `maximum`, which are exclusive in draft-04 if the boolean `exclusiveMinimum` or `exclusiveMaximum` is true. */
 function orExclusive(exclusiveKeyword: string, inclusive: Builder, exclusive: Builder): Builder {
   return (stated, schema, context) =>
     (ownProperty(schema, exclusiveKeyword) === true ? exclusive : inclusive)(stated, schema, context);
@@ -76,13 +76,13 @@ const buildMultipleOf: Builder = (stated) => {
     typeof value !== "number" || isMultipleOf(value, divisor) || run.report("multipleOf", expected, value);
 };
 
-/** In decimal, as the numbers are written: 0.07 is a multiple of 0.01 although 0.07 % 0.01 is not 0. */
+/** Computes in decimal: 0.07 is a multiple of 0.01, although 0.07 % 0.01 is not 0. */
 function isMultipleOf(value: number, divisor: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(divisor)) return value % divisor === 0;
   if (!Number.isFinite(value)) return false;
   const a = toDecimal(value);
   const b = toDecimal(divisor);
-  // At most 10^632 here: an exponent is within -324 and 308.
+  // Exponents are between -324 and 308, so the numbers have at most 632 digits more.
   const exponent = Math.min(a.exponent, b.exponent);
   return (a.digits * 10n ** BigInt(a.exponent - exponent)) % (b.digits * 10n ** BigInt(b.exponent - exponent)) === 0n;
 }
@@ -93,7 +93,7 @@ function toDecimal(value: number): { digits: bigint; exponent: number } {
   return { digits: BigInt(whole + fraction), exponent: Number(exponent) - fraction.length };
 }
 
-/** Characters are code points here, as JSON Schema counts them. */
+/** Counts code points, as JSON Schema does. */
 function codePoints(text: string): number {
   let pairs = 0;
   for (let index = 0; index < text.length - 1; index++) {
@@ -106,7 +106,7 @@ function codePoints(text: string): number {
   return text.length - pairs;
 }
 
-/** Counts only where it decides: n code points are n to 2n UTF-16 units. */
+/** Counts code points only if necessary: n code points have n to 2n UTF-16 code units. */
 function buildLength(keyword: "minLength" | "maxLength"): Builder {
   return (stated) => {
     const limit = Number(stated);
@@ -155,7 +155,7 @@ const buildFormat: Builder = (stated) => {
   };
 };
 
-/** In the order in which problems are best told. */
+/** The checks in the order in which issues are reported. */
 export const SCALAR_CHECKS: readonly (readonly [keyword: string, build: Builder])[] = [
   ["type", buildType],
   ["const", buildConst],

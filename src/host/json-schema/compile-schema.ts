@@ -1,5 +1,5 @@
-// Validation of JSON values against foreign schemas: the entry of this folder. Bounded in time whatever the pair; nothing is
-// generated from a schema, fetched for it, or changed in it.
+// Entry of this folder: compiles untrusted JSON Schemas and validates JSON values against them. The time of a validation is bounded for
+// every schema and value. No code is generated from a schema, nothing is fetched for it, and the given object is not changed.
 import { type AmendOptions, type AmendOutcome, amendValue } from "./amend.ts";
 import type { SchemaGuide } from "./applicable.ts";
 import { BudgetClock } from "./budget-clock.ts";
@@ -11,18 +11,18 @@ import { Run, StopSignal } from "./run.ts";
 import { compileDocument } from "./schema-compiler.ts";
 import { copySchema, isObject, type Schema } from "./schema-copy.ts";
 import { SchemaDocument } from "./schema-document.ts";
-import { createRefuse, type SchemaErrorCode } from "./schema-error.ts";
+import { createReject, type SchemaErrorCode } from "./schema-error.ts";
 
 /**
  * Host time of one validation, as CPU time of its thread. A small pair takes 1-20 µs, 100,000 small objects
- * or a million numbers about 40 ms [m]. With the parse of a small text in the same turn it stays below 50 ms.
+ * or a million numbers about 40 ms (measured). Together with parsing a small text in the same turn it stays below 50 ms.
  */
 const DEFAULT_BUDGET_MS = 40;
 const DEFAULT_MAX_PROBLEMS = 50;
-/** Only where a host has asked for it. 30,000 texts in a list take 5 ms, ten times that before V8 has compiled us [m]. */
+/** CPU time of one coercion, which a host must enable. 30,000 strings take 5 ms, and 50 ms before V8 has optimized the code (measured). */
 const AMEND_BUDGET_MS = 80;
 
-/** A thread that got less than half of its time to run is given it again, this often in all. */
+/** Attempts of a guarded validation. It is repeated if the thread got less than half of its time as CPU time. */
 const MAX_GUARDED_ATTEMPTS = 3;
 
 const STOP_MESSAGES = {
@@ -31,42 +31,43 @@ const STOP_MESSAGES = {
 } as const satisfies Record<StopReason, string>;
 
 export interface CompileSchemaOptions {
-  /** The code of the ToolError for a schema that cannot be used; BUNDLE_FAILED unless stated. */
+  /** Code of the ToolError for an invalid schema. @default "BUNDLE_FAILED" */
   readonly code?: SchemaErrorCode;
-  /** What the schema is called in that error, such as "inputSchema"; "schema" unless stated. */
+  /** Name of the schema in that error, such as "inputSchema". @default "schema" */
   readonly subject?: string;
 }
 
 interface ValidateOptions {
-  /** Milliseconds of CPU time after which the validation is stopped; 40 unless stated. A large value deserves more, in a thread of its own. */
+  /** CPU time in ms after which the validation is stopped. Large values need more, and their own thread. @default 40 */
   readonly budgetMs?: number;
-  /** Problems listed at most; 50 unless stated. */
+  /** Largest number of issues to list. @default 50 */
   readonly maxProblems?: number;
 }
 
-/** A schema ready to check values; immutable, may be shared by all calls of a tool. */
+/** A compiled schema. It is immutable and can be shared by all calls of a tool. */
 export interface CompiledSchema {
   readonly dialect: Dialect;
-  /** Whether a validation costs next to nothing however large the value is. */
+  /** Whether the cost of a validation does not depend on the size of the value. */
   readonly shallow: boolean;
-  /** Whether every object fits, whatever is in it. */
+  /** Whether every object is valid. */
   readonly acceptsObjects: boolean;
-  /** The schema as JSON text, of which compileSchema makes the same again. */
+  /** Returns the schema as JSON text, which compileSchema compiles to an equal schema. */
   toText(): string;
-  /** Checks a JSON value (as JSON.parse gives it); never throws, never changes it. */
+  /** Validates a JSON value, as JSON.parse returns it. Never throws and never changes the value. */
   validate(value: unknown, options?: ValidateOptions): ValidationOutcome;
-  /** Brings a JSON value closer to the schema and tells what was changed, in 80 ms of CPU time at most; never throws, never changes it. */
+  /** Coerces a JSON value to the schema and lists the changes, in at most 80 ms of CPU time. Never throws and never changes the value. */
   amend(value: unknown, options: AmendOptions): AmendOutcome;
 }
 
 /**
- * Checks a foreign schema and makes it ready. Costs about 0.1 ms for a usual one and 0.2 s for the worst within the bounds [m]: keep what it gives.
- * @throws {ToolError} `options.code` for what is no JSON Schema, too large (see SCHEMA_LIMITS), or refers to anything outside itself
+ * Checks and compiles an untrusted schema. A usual schema takes about 0.1 ms, the worst one within the limits 0.2 s (measured), so keep the
+ * result.
+ * @throws {ToolError} `options.code` for an invalid JSON Schema, one that exceeds SCHEMA_LIMITS, or one with references outside itself
  */
 export function compileSchema(schema: unknown, options: CompileSchemaOptions = {}): CompiledSchema {
-  const refuse = createRefuse(options.code ?? "BUNDLE_FAILED", options.subject ?? "schema");
-  const document = new SchemaDocument(copySchema(schema, refuse), refuse);
-  const { root, nodeOf } = compileDocument(document, refuse);
+  const reject = createReject(options.code ?? "BUNDLE_FAILED", options.subject ?? "schema");
+  const document = new SchemaDocument(copySchema(schema, reject), reject);
+  const { root, nodeOf } = compileDocument(document, reject);
   const guide: SchemaGuide = {
     root: document.root,
     refHidesSiblings: refHidesSiblings(document.dialect),
@@ -95,11 +96,11 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
   };
 }
 
-/** Keywords that look at nothing. */
+/** Keywords that check nothing. */
 const ANNOTATIONS: readonly string[] = [
   ...["$schema", "$comment", "title", "description", "default", "examples", "readOnly", "writeOnly", "deprecated"],
 ];
-/** And those that look at the value itself, not at its members. */
+/** Keywords that check the value itself but not its members, and annotations. */
 const SHALLOW_KEYWORDS: readonly string[] = ["type", "required", ...ANNOTATIONS];
 
 const hasOnly = (schema: Schema, keywords: readonly string[]): boolean =>
@@ -115,7 +116,7 @@ function acceptsObjects(schema: Schema): boolean {
 
 function validate(root: SchemaNode, value: unknown, budgetMs: number, maxProblems: number): ValidationOutcome {
   const clock = new BudgetClock(budgetMs);
-  // A long one is worth the microsecond of a first look, from which on it counts no time in which other threads ran.
+  // For a long budget, query the clock once, which takes a microsecond. From then on, time of other threads does not count.
   if (budgetMs > DEFAULT_BUDGET_MS) clock.usedMs();
   const direct = new Validation(root, value, new Run({ clock, maxProblems, guarded: false }));
   const reason = direct.proceed();
@@ -123,7 +124,7 @@ function validate(root: SchemaNode, value: unknown, budgetMs: number, maxProblem
   return validateGuarded(root, value, Math.max(1, budgetMs - clock.usedMs()), maxProblems);
 }
 
-/** For a regex of unknown cost: begins again, with a watchdog that can end it. That one goes by the wall clock, hence the repeats. */
+/** Repeats a validation under a watchdog that can end a slow regex. The watchdog uses wall time, so a starved validation is repeated. */
 function validateGuarded(root: SchemaNode, value: unknown, budgetMs: number, maxProblems: number): ValidationOutcome {
   for (let attempt = 1; ; attempt++) {
     const clock = new BudgetClock(budgetMs);
@@ -139,7 +140,7 @@ function validateGuarded(root: SchemaNode, value: unknown, budgetMs: number, max
   }
 }
 
-/** Two rounds: is it valid, which is quick; and only when it is not, everything that is wrong with it. */
+/** Validates in two rounds: a quick check for validity, and a second round that collects the issues of an invalid value. */
 class Validation {
   readonly #root: SchemaNode;
   readonly #value: unknown;
@@ -152,7 +153,7 @@ class Validation {
     this.#run = run;
   }
 
-  /** Why it had to stop; undefined when it came to its end. */
+  /** Runs the validation. Returns the reason if it was stopped, and undefined if it is complete. */
   proceed(): StopSignal["reason"] | undefined {
     const run = this.#run;
     try {
@@ -163,7 +164,7 @@ class Validation {
       return undefined;
     } catch (error) {
       if (error instanceof StopSignal) return error.reason;
-      // V8 throws a RangeError where its stack ends, and a regex of its own where its backtrack stack does.
+      // V8 throws a RangeError when its stack overflows, and a SyntaxError when the backtrack stack of a regex does.
       if (error instanceof RangeError || error instanceof SyntaxError) return "depth";
       throw error;
     }

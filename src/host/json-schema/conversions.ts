@@ -1,11 +1,11 @@
-// What a value of the wrong type may be turned into without losing anything of it.
+// Lists the values that a value of the wrong type can be converted to without losing information.
 
-/** No number of more significant digits is sure to be written the same after it was read. */
+/** Longest number of significant digits that always survive a conversion to a double and back. */
 const SAFE_DIGITS = 15;
-/** More is no slip of a model's, and would be parsed in the caller's turn. */
+/** Longest string that is parsed as JSON. It is parsed synchronously, and longer strings are not a model's mistake. */
 const MAX_JSON_UNITS = 64 * 1024;
 
-/** The number that a text writes in JSON's grammar; undefined where a double is not exactly that. */
+/** Parses a JSON number; returns undefined for other text, and for numbers that a double cannot represent exactly. */
 function toNumber(text: string): number | undefined {
   const parts = /^-?((?:0|[1-9]\d*)(?:\.\d+)?)(?:[eE][+-]?\d{1,3})?$/.exec(text);
   if (parts === null || text.length > 100) return undefined;
@@ -13,11 +13,11 @@ function toNumber(text: string): number | undefined {
   const number = Number(text);
   if (!Number.isFinite(number)) return undefined;
   const isExact = digits.length <= SAFE_DIGITS || (Number.isSafeInteger(number) && String(number) === text);
-  // Too small a number is read as 0.
+  // A number that is too small is parsed as 0.
   return isExact && (number !== 0 || digits === "") ? number : undefined;
 }
 
-/** The array or object that a text is the JSON of. */
+/** Parses a JSON array or object; returns undefined for other text. */
 function toContainer(text: string): unknown {
   if (text.length > MAX_JSON_UNITS || !/^\s*[[{]/.test(text)) return undefined;
   try {
@@ -31,7 +31,7 @@ function ofText(text: string): unknown[] {
   const candidates: unknown[] = [];
   const number = toNumber(text.trim());
   if (number !== undefined) candidates.push(number);
-  // Python writes them large.
+  // Python capitalizes booleans.
   if (/^(true|false)$/i.test(text)) candidates.push(text.toLowerCase() === "true");
   if (text === "null" || text === "None") candidates.push(null);
   const container = toContainer(text);
@@ -39,11 +39,11 @@ function ofText(text: string): unknown[] {
   return candidates;
 }
 
-/** Whether a double is sure to be the number that was written: an identifier of many digits has become another one when it was read. */
+/** Tells whether a double is exactly the number in the JSON text. An identifier of many digits loses digits when it is parsed. */
 const isAsWritten = (number: number): boolean =>
   Number.isInteger(number) ? Number.isSafeInteger(number) : toNumber(String(number)) !== undefined;
 
-/** What a value may stand for, the likeliest first; the list of one comes last. Empty for what can stand for nothing else. */
+/** Returns the possible conversions of a value, the likeliest first and an array of the value last. */
 export function conversionsOf(value: unknown): readonly unknown[] {
   const own = typeof value === "string" ? ofText(value) : [];
   if (typeof value === "boolean" || (typeof value === "number" && isAsWritten(value))) own.push(String(value));

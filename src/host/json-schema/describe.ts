@@ -1,8 +1,8 @@
-// Short texts about instance values and schema keywords: what a problem says it expected and got. All bounded, all one line.
+// Describes values and schema keywords for the `expected` and `got` of an issue. Every text is bounded and has one line.
 
 const MAX_TEXT_CHARS = 40;
 const MAX_LISTED = 10;
-/** Names longer than this, or lists longer, are not searched for a likely misspelling: the search is quadratic. */
+/** Longer names and lists are not searched for a likely misspelling, since the search takes quadratic time. */
 const MAX_SUGGESTION_CHARS = 40;
 const MAX_SUGGESTION_NAMES = 200;
 
@@ -16,12 +16,12 @@ export function typeOf(value: unknown): JsonType {
   return "object";
 }
 
-/** As JSON with its quotes; a long one is cut. JSON escapes control characters and lone surrogates. */
+/** Returns a string as JSON, cut if it is long. JSON escapes control characters and lone surrogates. */
 export function quote(text: string): string {
   return text.length <= MAX_TEXT_CHARS ? JSON.stringify(text) : `${JSON.stringify(text.slice(0, MAX_TEXT_CHARS))}…`;
 }
 
-/** Such as `string "abc"`, `number 3`, `array of 2 items`, `object`. Costs the same for any value. */
+/** Returns a text such as `string "abc"`, `number 3`, `array of 2 items` or `object`, in constant time. */
 export function describeValue(value: unknown): string {
   switch (typeOf(value)) {
     case "null":
@@ -43,20 +43,20 @@ export function count(amount: number, one: string, many: string): string {
   return `${amount} ${amount === 1 ? one : many}`;
 }
 
-/** A schema's constant: scalars as JSON, the rest by their JSON's beginning. */
+/** Returns the JSON of a constant in a schema, cut if it is long. */
 export function constant(value: unknown): string {
   if (typeof value === "string") return quote(value);
   const json = JSON.stringify(value) ?? "null";
   return json.length <= MAX_TEXT_CHARS ? json : `${json.slice(0, MAX_TEXT_CHARS)}…`;
 }
 
-/** `a, b, c`, at most ten, then how many more. */
+/** Returns `a, b, c` for at most ten items, followed by the number of further ones. */
 export function list<Item>(items: readonly Item[], toText: (item: Item) => string): string {
   const shown = items.slice(0, MAX_LISTED).map(toText).join(", ");
   return items.length <= MAX_LISTED ? shown : `${shown} and ${items.length - MAX_LISTED} more`;
 }
 
-/** The known name that `name` is most likely a misspelling of: at most a third of its letters differ. */
+/** Returns the known name that `name` is most likely a misspelling of: at most a third of its letters differ. */
 export function didYouMean(name: string, known: readonly string[]): string | undefined {
   if (name.length > MAX_SUGGESTION_CHARS || known.length > MAX_SUGGESTION_NAMES) return undefined;
   let best: string | undefined;
@@ -72,7 +72,7 @@ export function didYouMean(name: string, known: readonly string[]): string | und
   return best;
 }
 
-/** Edits that turn one text into the other, two swapped neighbours counting as one (optimal string alignment). */
+/** Returns the optimal string alignment distance: edits between two strings, where two swapped neighbours count as one edit. */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, index) => index)];
   const at = (i: number, j: number): number => rows[i]?.[j] ?? 0;

@@ -1,4 +1,4 @@
-// JSON equality with a price: both functions pay the run for each value they touch, so a huge pair cannot hold the host.
+// Compares JSON values. Each compared value spends fuel of the run, so that huge values cannot block the host.
 import type { Run } from "./run.ts";
 
 export function equalJson(a: unknown, b: unknown, run: Run): boolean {
@@ -16,7 +16,7 @@ export function equalJson(a: unknown, b: unknown, run: Run): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && equalJson(Reflect.get(a, key), Reflect.get(b, key), run));
 }
 
-/** Indexes of the first two equal items, or undefined. One pass; only items with equal hashes are compared in depth. */
+/** Returns the indexes of the first two equal items, or undefined. Only items with equal hashes are compared in depth. */
 export function findDuplicate(items: readonly unknown[], run: Run): readonly [number, number] | undefined {
   const scalars = new Map<unknown, number>();
   const buckets = new Map<number, number[]>();
@@ -38,7 +38,7 @@ export function findDuplicate(items: readonly unknown[], run: Run): readonly [nu
   return undefined;
 }
 
-/** 32 bits; equal values have equal hashes, whatever the order of their keys. A hostile collision costs time only, which is bounded. */
+/** Returns a 32-bit hash that does not depend on the order of keys. Deliberate collisions only cost time, which is bounded. */
 function hashJson(value: unknown, run: Run): number {
   run.spend(1);
   if (typeof value === "string") return hashText(value, run);
@@ -56,7 +56,7 @@ function hashJson(value: unknown, run: Run): number {
   return hash;
 }
 
-/** The first 64 characters and the length are enough: what collides is compared in full. */
+/** Hashes the length and the first 64 characters. Colliding values are compared in full. */
 function hashText(text: string, run: Run): number {
   const end = Math.min(text.length, 64);
   run.spend(end >> 3);

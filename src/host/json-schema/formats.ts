@@ -1,14 +1,14 @@
-// `format` is asserted for the names below and ignored for others: an author who writes z.email() expects the check.
-// Each test takes time linear in a bounded length.
+// Checks of the keyword `format`, which is asserted for the names below and ignored for others: an author who writes z.email() expects the
+// check. Each test takes linear time in a bounded length.
 import { format as cfworkerFormats } from "@cfworker/json-schema";
 
 interface FormatRow {
-  /** Longer strings are refused without a test; the bound is the format's own where it has one. */
+  /** Longer strings are rejected without a test. The limit comes from the format's standard if that has one. */
   readonly maxChars: number;
   readonly test: (text: string) => boolean;
 }
 
-/** cfworker's test of that name; each was tried with strings made to hurt it. Its `url` is exponential, so not here. */
+/** Returns cfworker's test of that name. Each was tested with hostile strings. Its `url` takes exponential time and is not used. */
 function borrowed(name: string, maxChars: number): FormatRow {
   const test = cfworkerFormats[name];
   if (test === undefined) throw new TypeError(`Expected a format named ${name} in @cfworker/json-schema`);
@@ -17,7 +17,7 @@ function borrowed(name: string, maxChars: number): FormatRow {
 
 const KiB = 1024;
 
-/** Everything in RFC 3986 and its kin is shorter in practice; data: URLs past this belong in no argument checked by format. */
+/** URIs are shorter in practice, except large data: URLs. */
 const MAX_URI_CHARS = 64 * KiB;
 
 export const FORMATS: ReadonlyMap<string, FormatRow> = new Map([

@@ -1,10 +1,10 @@
-// RFC 6901 JSON pointers: written for problems, read for `$ref`.
+// RFC 6901 JSON pointers: creates them for issues, and parses them for `$ref`.
 
 export function toPointer(path: readonly (string | number)[]): string {
   return path.map((step) => `/${escapeStep(String(step))}`).join("");
 }
 
-/** The longest leading part of `path` whose pointer has at most `maxChars` characters. */
+/** Returns the pointer of the longest leading part of `path` that has at most `maxChars` characters. */
 export function toBoundedPointer(path: readonly (string | number)[], maxChars: number): string {
   let pointer = "";
   for (const step of path) {
@@ -16,7 +16,7 @@ export function toBoundedPointer(path: readonly (string | number)[], maxChars: n
   return pointer;
 }
 
-/** The steps of a pointer, or undefined when it is not one. */
+/** Returns the steps of a pointer; undefined if the pointer is invalid. */
 export function parsePointer(pointer: string): string[] | undefined {
   if (pointer === "") return [];
   if (!pointer.startsWith("/") || /~(?![01])/.test(pointer)) return undefined;

@@ -1,4 +1,4 @@
-// What each JSON Schema keyword must hold, as one table: it tells where subschemas are and what is a malformed schema.
+// The table of JSON Schema keywords with the form of their values. It tells where subschemas are and which schemas are malformed.
 
 export type KeywordShape =
   | "schema"
@@ -70,10 +70,10 @@ const SHAPES = {
   format: "string",
 } as const satisfies Record<string, KeywordShape>;
 
-/** A Map, so that a hostile keyword such as `constructor` finds nothing inherited. */
+/** A Map, so that a keyword such as `constructor` finds no inherited property. */
 export const KEYWORD_SHAPES: ReadonlyMap<string, KeywordShape> = new Map<string, KeywordShape>([
   ...Object.entries(SHAPES),
-  // Beside the table: an object with this key is taken for a promise.
+  // Not in the table, since an object with this key would count as a promise.
   ["then", "schema"],
 ]);
 
@@ -90,7 +90,7 @@ export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
 
 export type Dialect = "2020-12" | "2019-09" | "draft-07" | "draft-06" | "draft-04";
 
-/** Up to draft-07 a `$ref` hides its siblings. */
+/** Tells whether keywords next to a `$ref` are ignored, as up to draft-07. */
 export function refHidesSiblings(dialect: Dialect): boolean {
   return dialect.startsWith("draft-");
 }

@@ -1,9 +1,9 @@
-// A subschema made ready to check values, and how one is evaluated. What a keyword checks is in checks-*.ts.
+// A compiled subschema, and its evaluation. The checks of keywords are in checks-*.ts.
 import type { Resource } from "./resource.ts";
 import type { Run } from "./run.ts";
 import type { Schema, SchemaObject } from "./schema-copy.ts";
 
-/** Whether a value satisfies one keyword; when `run.collecting`, reports each problem. `seen` is for `unevaluated*` only. */
+/** Tells whether a value satisfies one keyword. If `run.collecting`, reports each issue. `seen` is for `unevaluated*` only. */
 export type Check = (value: unknown, run: Run, seen: Seen | undefined) => boolean;
 
 export interface SchemaNode {
@@ -15,26 +15,26 @@ export interface SchemaNode {
   readonly inPlace: SchemaNode[];
   /** Whether this node has `unevaluatedProperties` or `unevaluatedItems`. */
   needsSeen: boolean;
-  /** What a schema that is nothing but a `$ref` stands for. */
+  /** The target of a schema that consists of a `$ref` only. */
   alias: SchemaNode | undefined;
 }
 
-/** What a builder of checks may ask of the compiler. */
+/** The functions of the compiler that builders of checks use. */
 export interface CompileContext {
-  /** The node for the schema under `steps` of the one being built, checked against a member of the value. */
+  /** Returns the node of a subschema at `steps`, which is evaluated against a member of the value. */
   child(schema: unknown, ...steps: readonly (string | number)[]): SchemaNode;
-  /** The same, checked against the value itself. */
+  /** Returns the node of a subschema at `steps`, which is evaluated against the value itself. */
   inPlace(schema: unknown, ...steps: readonly (string | number)[]): SchemaNode;
-  /** What a `$ref`, `$dynamicRef` or `$recursiveRef` means: the node, and the name by which the dynamic scope may replace it. */
+  /** Returns the target of a `$ref`, `$dynamicRef` or `$recursiveRef`, and the name by which the dynamic scope may replace it. */
   reference(keyword: string, reference: string): { node: SchemaNode; dynamicName: string | undefined };
-  /** The node that has the dynamic anchor `name` in a resource. */
+  /** Returns the node with the dynamic anchor `name` in a resource. */
   dynamicNode(resource: Resource, name: string): SchemaNode | undefined;
 }
 
-/** Makes the check of one keyword from its value; the value's shape was checked by schema-check.ts. */
+/** Creates the check of one keyword from its value, whose form schema-check.ts has checked. */
 export type Builder = (stated: unknown, schema: SchemaObject, context: CompileContext) => Check | undefined;
 
-/** Which members of one object or array some keyword has looked at (2020-12, section 11). */
+/** The members of one object or array that a keyword has evaluated (2020-12, section 11). */
 export class Seen {
   all = false;
   readonly keys = new Set<string | number>();
@@ -47,9 +47,9 @@ export class Seen {
 }
 
 /**
- * Few frames stand between two levels of an instance, here and in the checks: the stack then holds about 2,000 levels.
- * @param into where the members seen are noted, when a caller's `unevaluated*` needs them
- * @param key set when `value` is the member of that name
+ * Evaluates a value against a node. This function and the checks use few stack frames per level, so that the stack holds about 2,000 levels.
+ * @param into receives the evaluated members, if `unevaluated*` of the caller needs them
+ * @param key name or index of `value`, if it is a member
  */
 export function evaluate(
   given: SchemaNode,
@@ -74,12 +74,12 @@ export function evaluate(
   }
   if (enters) run.scope.pop();
   if (descends) run.path.pop();
-  // While collecting, what a failed part looked at counts as seen: its problems are reported already.
+  // While collecting, members that a failed part has evaluated count as seen, since their issues are already reported.
   if (into !== undefined && seen !== undefined && (valid || run.collecting)) into.merge(seen, run);
   return valid;
 }
 
-/** Yes or no, reporting nothing. */
+/** Evaluates a value without reporting issues. */
 export function evaluateQuietly(node: SchemaNode, value: unknown, run: Run, into: Seen | undefined): boolean {
   const outer = run.collecting;
   run.collecting = false;

@@ -1,18 +1,18 @@
-// What a validation answers: plain data for errors' `details`, with short texts that a model can act on.
+// The result of a validation: plain data for the `details` of errors, with short texts that a model can act on.
 
-/** One thing wrong with an instance. All texts are bounded (see describe.ts) and free of control characters. */
+/** One issue of an invalid value. All texts are bounded (see describe.ts) and contain no control characters. */
 export type SchemaProblem = {
-  /** RFC 6901 pointer into the instance, "" for the whole; names the nearest ancestor when it would pass 1,024 characters. */
+  /** RFC 6901 pointer to the value, "" for the root. If it has more than 1,024 characters, the pointer of the nearest ancestor that fits. */
   readonly pointer: string;
-  /** The schema keyword that failed; "false" where a schema admits nothing. */
+  /** The schema keyword that failed; "false" for the schema `false`. */
   readonly keyword: string;
   readonly expected: string;
   readonly got: string;
-  /** The three above as one sentence. */
+  /** `expected`, `pointer` and `got` as one sentence. */
   readonly message: string;
 };
 
-/** Why a validation ended without an answer: the clock, or an instance and schema nested past the stack. */
+/** Why a validation was stopped: its time was used up, or value and schema are nested too deeply for the stack. */
 export type StopReason = "time" | "depth";
 
 export type ValidationOutcome =
@@ -21,7 +21,7 @@ export type ValidationOutcome =
       readonly valid: false;
       readonly stopped: false;
       readonly problems: readonly SchemaProblem[];
-      /** True when there are more problems than are listed. */
+      /** Whether there are more issues than are listed. */
       readonly truncated: boolean;
     }
   | { readonly valid: false; readonly stopped: true; readonly reason: StopReason; readonly message: string };

@@ -1,13 +1,13 @@
-// An upper bound for the backtracking of a regex, read off its text: how many ways there are to match a string of n characters.
-// It may overestimate, never under; what it cannot follow (look-around, back references, ambiguous loops) is Infinity.
+// Computes an upper bound for the backtracking steps of a regex from its source. The bound is never too low, but may be too high. It is
+// Infinity for look-around, back references and ambiguous loops.
 
 export interface PatternCost {
   /** A string of n characters takes at most about `factor * (n + 1) ** degree` steps. */
   readonly factor: number;
   readonly degree: number;
-  /** Groups in one another. */
+  /** Nesting depth of groups. */
   readonly depth: number;
-  /** Characters of pattern once counted repeats are written out. */
+  /** Length of the pattern after its counted repeats are unrolled. */
   readonly unrolled: number;
 }
 
@@ -16,9 +16,9 @@ type CharSet = bigint;
 const ALL_CHARS: CharSet = (1n << 129n) - 1n;
 const NON_ASCII: CharSet = 1n << 128n;
 const ASCII = String.fromCharCode(...Array(128).keys());
-/** Repeats up to this many times are taken as written out; more are loops. */
+/** Largest repeat count that is treated as unrolled. Higher counts are treated as loops. */
 const MAX_WRITTEN_OUT = 16;
-/** Distinct character classes that are looked into; the rest count as "any character". */
+/** Number of distinct character classes that are analysed. Others count as "any character". */
 const MAX_CLASSES = 64;
 
 /** One piece of a pattern: an atom, a group or a sequence. */
@@ -26,10 +26,10 @@ interface Piece {
   readonly factor: number;
   readonly degree: number;
   readonly chars: CharSet;
-  /** Set when the piece always begins (ends) with one character of this set. */
+  /** Set if the piece always begins (or ends) with one character of this set. */
   readonly first: CharSet | undefined;
   readonly last: CharSet | undefined;
-  /** The characters it may hold apart from that first (last) one. */
+  /** Characters that the piece may contain after the first one (or before the last one). */
   readonly afterFirst: CharSet;
   readonly beforeLast: CharSet;
   readonly unrolled: number;
@@ -66,7 +66,7 @@ class CostReader {
 
   read(): PatternCost {
     const whole = this.#alternatives();
-    // Without a "^" the engine tries at every index.
+    // Without a "^" the engine tries to match at every index.
     const anchored = this.#source.startsWith("^") && !this.#source.includes("|");
     const anchoredGroup = /^\^\((?:\?:)?[^()]*\)\$$/.test(this.#source);
     const understood = this.#at >= this.#source.length;
@@ -107,7 +107,7 @@ class CostReader {
     return whole;
   }
 
-  /** One atom, class, group or assertion, without its quantifier. */
+  /** Parses one atom, class, group or assertion, without its quantifier. */
   #piece(): Piece {
     const char = this.#source[this.#at] ?? "";
     if (char === "(") return this.#group();
@@ -134,7 +134,7 @@ class CostReader {
     this.#at += opening.length;
     this.#depth += 1;
     this.#deepest = Math.max(this.#deepest, this.#depth);
-    // Deeper ones are refused by pattern.ts; this only keeps the reader's own stack small.
+    // pattern.ts rejects deeper patterns. The limit here only protects the stack of this parser.
     const inner = this.#depth > 100 ? UNKNOWN : this.#alternatives();
     this.#depth -= 1;
     if (this.#source[this.#at] === ")") this.#at += 1;
@@ -161,7 +161,7 @@ class CostReader {
     return repeat(piece, min, max);
   }
 
-  /** Which characters an atom matches, by trying; kept per distinct atom. */
+  /** Returns the characters that an atom matches, by testing each. Results are cached by atom. */
   #charSet(text: string): CharSet {
     const known = this.#sets.get(text);
     if (known !== undefined) return known;
@@ -171,11 +171,11 @@ class CostReader {
   }
 }
 
-/** A single ASCII literal costs no RegExp. */
+/** Tests which characters an atom matches. A single ASCII literal needs no RegExp. */
 function probeCharSet(text: string): CharSet {
   const code = text.charCodeAt(0);
   if (text.length === 1 && text !== "." && code < 128) return 1n << BigInt(code);
-  // Building these sets is slow, and they are large: any character is near enough.
+  // Unicode classes are large and slow to build, so they count as any character.
   if (/\\[pP]/.test(text)) return ALL_CHARS;
   let set = matchesOnlyAscii(text) ? 0n : NON_ASCII;
   try {
@@ -186,7 +186,7 @@ function probeCharSet(text: string): CharSet {
   return set;
 }
 
-/** A class of plain ASCII, not negated and without escapes but for `\-`, `\.` and such, or one such escape. */
+/** Tells whether an atom is an escape such as `\-` or `\.`, or a class of ASCII characters and such escapes that is not negated. */
 function matchesOnlyAscii(text: string): boolean {
   return (
     /^\[(?!\^)(?:[\x20-\x5b\x5d-\x7e]|\\[dw\-.+*/?^$|()[\]{}\\])*\]$/.test(text) ||
@@ -194,7 +194,7 @@ function matchesOnlyAscii(text: string): boolean {
   );
 }
 
-/** Sticky match at an index; "" when there is none. */
+/** Returns the match of a sticky pattern at an index; "" if there is none. */
 function match(pattern: RegExp, source: string, at: number): string {
   pattern.lastIndex = at;
   return pattern.exec(source)?.[0] ?? "";
@@ -216,7 +216,7 @@ function join(left: Piece, right: Piece, isFirst: boolean): Piece {
 function repeat(piece: Piece, min: number, max: number): Piece {
   const isFixed = piece.factor === 1 && piece.degree === 0;
   const unrolled = piece.unrolled * Math.max(min, Number.isFinite(max) ? max : 1, 1);
-  // "{3}" of something without choices has none either, and still begins and ends as before.
+  // A fixed repeat of a piece without alternatives has no alternatives either, and keeps its first and last characters.
   if (isFixed && min === max && min > 0) {
     return { ...piece, afterFirst: piece.chars, beforeLast: piece.chars, unrolled };
   }
@@ -229,7 +229,7 @@ function repeat(piece: Piece, min: number, max: number): Piece {
   return { ...loose, factor: Number.POSITIVE_INFINITY };
 }
 
-/** `-[a-z]+` or `[a-z]+\.`: rounds of a loop over it can be told apart in one way only, and each round matches in one way. */
+/** Tells whether a loop over the piece can match in only one way, because a delimiter separates its rounds: `-[a-z]+` or `[a-z]+\.`. */
 function isDelimited(piece: Piece): boolean {
   if (piece.factor !== 1 || piece.degree > 1) return false;
   const byFirst = piece.first !== undefined && (piece.first & piece.afterFirst) === 0n;

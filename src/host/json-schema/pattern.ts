@@ -1,27 +1,28 @@
-// Regular expressions from a foreign schema: compiled once, run directly where their cost is known to be small, else only under a guard.
+// Regular expressions of untrusted schemas. They are compiled once, and run directly if their cost is known to be small; otherwise they run
+// only under the watchdog of guard.ts.
 import { z } from "zod";
 import { estimateCost, type PatternCost } from "./pattern-cost.ts";
 import type { Run } from "./run.ts";
 
 /**
- * What V8 takes long to compile, without being stoppable [m]: 500 nested groups 0.6 s, 400 of `\p{L}` 50 ms.
- * A pattern within these bounds compiled in at most 8 ms.
+ * V8's compilation of a pattern cannot be stopped: 500 nested groups take 0.6 s, and 400 times `\p{L}` 50 ms (measured). Patterns within
+ * these limits take at most 8 ms.
  */
 const MAX_PATTERN_CHARS = 2_048;
 const MAX_GROUP_DEPTH = 16;
-/** In all patterns of a schema: parsing one takes 60 µs [m]. */
+/** Unicode classes in all patterns of a schema. Parsing one takes 60 µs (measured). */
 const MAX_UNICODE_CLASSES = 100;
-/** Counted repeats are unrolled: this many characters of pattern at most, in all. */
+/** Longest pattern in characters after V8 has unrolled its counted repeats. */
 const MAX_UNROLLED = 20_000;
 
-/** Backtracking steps that run without a guard: about 1 ms. */
+/** Backtracking steps that run without the watchdog: about 1 ms. */
 const MAX_DIRECT_STEPS = 300_000;
 /** Steps of a backtracking regex that cost as much as a unit of fuel (see Run.spend). */
 const STEPS_PER_UNIT = 16;
 
 /**
- * zod's own patterns as its JSON Schemas carry them: in wide use, and tested here to be quadratic at worst, so trusted on
- * strings up to {@link MAX_TRUSTED_CHARS}. The general estimate is too careful for some of them.
+ * The patterns of zod in its JSON Schemas. They are in wide use, and tests show that they take quadratic time at worst, so they are trusted
+ * for strings up to {@link MAX_TRUSTED_CHARS}. The general estimate is too high for some of them.
  */
 const TRUSTED_SOURCES: ReadonlySet<string> = new Set([
   z.core.regexes.email.source,
@@ -38,40 +39,40 @@ const TRUSTED_SOURCES: ReadonlySet<string> = new Set([
 const TRUSTED_FACTOR = 2;
 const MAX_TRUSTED_CHARS = 320;
 
-/** What the patterns of one schema use together. */
+/** Counts the Unicode classes in all patterns of one schema. */
 export interface PatternTally {
   unicodeClasses: number;
 }
 
-/** What is wrong with a pattern, as what was expected; undefined when it can be used. */
+/** Returns what a valid pattern would be, if the pattern is invalid; undefined for a valid pattern. */
 export function patternFault(source: string, tally: PatternTally): string | undefined {
   if (TRUSTED_SOURCES.has(source)) return undefined;
   if (source.length > MAX_PATTERN_CHARS) return `a pattern of at most ${MAX_PATTERN_CHARS} characters`;
   tally.unicodeClasses += source.split(/\\[pP]/).length - 1;
   if (tally.unicodeClasses > MAX_UNICODE_CLASSES) return `at most ${MAX_UNICODE_CLASSES} \\p classes in all`;
-  if (toRegExp(source) === undefined) return "a regular expression of ECMAScript";
+  if (toRegExp(source) === undefined) return "an ECMAScript regular expression";
   const cost = estimateCost(source);
   if (cost.depth > MAX_GROUP_DEPTH) return `a pattern with at most ${MAX_GROUP_DEPTH} groups in one another`;
   if (cost.unrolled > MAX_UNROLLED) return "a pattern with smaller repeat counts";
   return undefined;
 }
 
-/** A pattern ready to test strings. */
+/** A compiled pattern. */
 export class Pattern {
   readonly source: string;
   readonly #regExp: RegExp;
-  /** Made when first asked for: a trusted pattern on a short string never does. */
+  /** Computed on first use, since a trusted pattern with short strings does not need it. */
   #cost: PatternCost | undefined;
   readonly #trusted: boolean;
 
-  /** `source` has passed {@link patternFault}. */
+  /** @param source a pattern that {@link patternFault} has accepted */
   constructor(source: string) {
     this.source = source;
     this.#regExp = toRegExp(source) ?? /(?!)/;
     this.#trusted = TRUSTED_SOURCES.has(source);
   }
 
-  /** @throws {StopSignal} "needs-guard" when this pair may be slow and nothing watches */
+  /** @throws {StopSignal} "needs-guard" when the test may be slow and no watchdog runs */
   test(text: string, run: Run): boolean {
     const steps = this.#steps(text.length);
     if (steps > MAX_DIRECT_STEPS) run.requireGuard();
@@ -86,7 +87,7 @@ export class Pattern {
   }
 }
 
-/** With the `u` flag as JSON Schema asks; without it for what many authors write and `u` forbids, such as `[\w-.]`. */
+/** Compiles with the `u` flag, as JSON Schema recommends, or else without it, for common patterns that `u` forbids, such as `[\w-.]`. */
 function toRegExp(source: string): RegExp | undefined {
   for (const flags of ["u", ""]) {
     try {

@@ -9,5 +9,5 @@ export interface Resource {
   readonly dynamicAnchors: Map<string, SchemaObject>;
 }
 
-/** The name under which 2019-09's `$recursiveAnchor: true` stands among the dynamic anchors; no anchor can be empty. */
+/** The name of 2019-09's `$recursiveAnchor: true` among the dynamic anchors. It cannot collide, since anchors are never empty. */
 export const RECURSIVE_ANCHOR = "";

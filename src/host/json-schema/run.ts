@@ -1,15 +1,15 @@
-// The state of one validation: its fuel and clock, where it is in the instance, and the problems found so far.
+// The state of one validation: its fuel and clock, its path in the value, and the issues found so far.
 import type { BudgetClock } from "./budget-clock.ts";
 import { describeValue } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
 import type { SchemaProblem, StopReason } from "./outcome.ts";
 import type { Resource } from "./resource.ts";
 
-/** A unit is about 20-50 ns of work, so the clock is read every 0.1-0.2 ms; a small pair never reads it, and noise cannot stop it. */
+/** Fuel between two queries of the clock. A unit is 20-50 ns of work, so the clock is read every 0.1-0.2 ms, and never for small values. */
 const FUEL_PER_LOOK = 4_096;
 const MAX_POINTER_CHARS = 1_024;
 
-/** Thrown to leave a validation from any depth; caught in compile-schema.ts only. */
+/** Thrown to stop a validation at any depth; caught in compile-schema.ts and amend.ts. */
 export class StopSignal extends Error {
   override readonly name = "StopSignal";
   readonly reason: StopReason | "needs-guard";
@@ -20,28 +20,28 @@ export class StopSignal extends Error {
   }
 }
 
-// Made once: an error's stack costs more than most validations.
+// Created once, since capturing a stack trace takes longer than most validations.
 const OUT_OF_TIME = new StopSignal("time");
 const NEEDS_GUARD = new StopSignal("needs-guard");
 
 export interface SchemaRunOptions {
   readonly clock: BudgetClock;
   readonly maxProblems: number;
-  /** Whether a timer outside JavaScript watches: only then may an unproven regex run. */
+  /** Whether the watchdog of guard.ts runs. Only then may a regex of unknown cost run. */
   readonly guarded: boolean;
 }
 
 export class Run {
-  /** False: answer yes or no, stop at the first failure. True: go on and report each problem. */
+  /** If false, the validation stops at the first failure. If true, it continues and reports each issue. */
   collecting = false;
-  /** More problems than fit: every check may end early, the answer is known. */
+  /** True when the list of issues is full. Every check may then end early. */
   full = false;
   path: (string | number)[] = [];
   readonly problems: SchemaProblem[] = [];
-  /** Dynamic scope for `$dynamicRef`: the resources entered, outermost first. */
+  /** Dynamic scope for `$dynamicRef`: the entered resources, outermost first. */
   readonly scope: Resource[] = [];
   readonly guarded: boolean;
-  /** Where reports go: `problems`, or a list apart. A stopped run can leave this one behind, never mixed into the other. */
+  /** The list that receives reports: `problems`, or a separate one in `collectApart`. */
   #sink: SchemaProblem[] = this.problems;
   #fuel = FUEL_PER_LOOK;
   #maxProblems: number;
@@ -55,7 +55,7 @@ export class Run {
     this.guarded = options.guarded;
   }
 
-  /** Pays for work. @throws {StopSignal} "time", once the budget is used up */
+  /** Spends fuel for work. @throws {StopSignal} "time" when the budget is used up */
   spend(units: number): void {
     this.#fuel -= units;
     if (this.#fuel >= 0) return;
@@ -63,12 +63,12 @@ export class Run {
     this.#fuel = FUEL_PER_LOOK;
   }
 
-  /** Ends this run unless a timer outside watches it. @throws {StopSignal} "needs-guard" */
+  /** Stops the validation unless the watchdog runs. @throws {StopSignal} "needs-guard" */
   requireGuard(): void {
     if (!this.guarded) throw NEEDS_GUARD;
   }
 
-  /** The own keys of an object; the last object's are kept, since V8 lists a million of them in tens of milliseconds. */
+  /** Returns the own keys of an object. Those of the last object are cached, since listing a million keys takes tens of milliseconds. */
   keysOf(object: object): readonly string[] {
     if (this.#lastObject === object) return this.#lastKeys;
     const keys = Object.keys(object);
@@ -78,7 +78,7 @@ export class Run {
     return keys;
   }
 
-  /** Always false, so that a check can end with `return run.report(…)`. Texts are made only where they will be read. */
+  /** Reports an issue, if issues are collected. Always returns false, so that a check can end with `return run.report(…)`. */
   report(keyword: string, expected: () => string, got: unknown, gotText?: () => string): false {
     if (!this.collecting || this.full) return false;
     if (this.#sink.length >= this.#maxProblems) {
@@ -89,7 +89,7 @@ export class Run {
     const wanted = expected();
     const found = gotText === undefined ? describeValue(got) : gotText();
     const where = pointer === "" ? "" : ` at ${pointer}`;
-    // The same part of a schema may be reached by several ways.
+    // The same part of a schema may be reached in several ways.
     const isKnown = (other: SchemaProblem): boolean =>
       other.pointer === pointer && other.keyword === keyword && other.expected === wanted && other.got === found;
     if (this.#sink.some(isKnown)) return false;
@@ -103,7 +103,7 @@ export class Run {
     return false;
   }
 
-  /** Runs `check` apart and gives the problems it reports, at most `maxProblems`. */
+  /** Runs `check` with a separate list, and returns the issues that it reports, at most `maxProblems`. */
   collectApart(maxProblems: number, check: () => unknown): SchemaProblem[] {
     const { full } = this;
     const sink = this.#sink;
@@ -118,7 +118,7 @@ export class Run {
     return apart;
   }
 
-  /** Takes over problems that {@link collectApart} gave. */
+  /** Adds issues that {@link collectApart} has returned. */
   adopt(problems: readonly SchemaProblem[]): false {
     for (const problem of problems) {
       if (this.#sink.length >= this.#maxProblems) this.full = true;

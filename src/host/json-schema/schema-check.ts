@@ -1,39 +1,39 @@
-// Whether one keyword's value is of the right shape, and which subschemas it holds.
+// Checks the form of a keyword's value, and returns its subschemas.
 import { describeValue, list, quote } from "./describe.ts";
 import { escapeStep } from "./json-pointer.ts";
 import { type KeywordShape, TYPE_NAMES } from "./keywords.ts";
 import { type PatternTally, patternFault } from "./pattern.ts";
 import { isObject, type Schema } from "./schema-copy.ts";
-import type { RefuseSchema } from "./schema-error.ts";
+import type { RejectSchema } from "./schema-error.ts";
 
 export interface Subschema {
   readonly schema: Schema;
   readonly pointer: string;
 }
 
-/** What the checks of one schema share. */
+/** State that the checks of one schema share. */
 export interface SchemaChecks {
-  readonly refuse: RefuseSchema;
+  readonly reject: RejectSchema;
   readonly patterns: PatternTally;
 }
 
 const NONE: readonly Subschema[] = [];
 
-/** The subschemas of a keyword. @throws {ToolError} when its value is not of `shape` */
+/** Returns the subschemas of a keyword. @throws {ToolError} when its value does not have the form `shape` */
 export function checkKeyword(
   shape: KeywordShape,
   value: unknown,
   pointer: string,
   checks: SchemaChecks,
 ): readonly Subschema[] {
-  const { refuse } = checks;
+  const { reject } = checks;
   switch (shape) {
     case "schema":
-      return [subschema(value, pointer, refuse)];
+      return [subschema(value, pointer, reject)];
     case "schemas":
-      return subschemas(value, pointer, refuse);
+      return subschemas(value, pointer, reject);
     case "schema or schemas":
-      return Array.isArray(value) ? subschemas(value, pointer, refuse) : [subschema(value, pointer, refuse)];
+      return Array.isArray(value) ? subschemas(value, pointer, reject) : [subschema(value, pointer, reject)];
     case "schema map":
     case "schema or strings map":
     case "strings map":
@@ -43,19 +43,19 @@ export function checkKeyword(
       checkPattern(value, pointer, checks);
       return NONE;
     default:
-      checkPlain(shape, value, pointer, refuse);
+      checkPlain(shape, value, pointer, reject);
       return NONE;
   }
 }
 
-function subschema(value: unknown, pointer: string, refuse: RefuseSchema): Subschema {
+function subschema(value: unknown, pointer: string, reject: RejectSchema): Subschema {
   if (typeof value === "boolean" || isObject(value)) return { schema: value, pointer };
-  return refuse(pointer, "a schema (an object or a boolean)", describeValue(value));
+  return reject(pointer, "a schema (an object or a boolean)", describeValue(value));
 }
 
-function subschemas(value: unknown, pointer: string, refuse: RefuseSchema): readonly Subschema[] {
-  if (!Array.isArray(value)) return refuse(pointer, "an array of schemas", describeValue(value));
-  return value.map((item, index) => subschema(item, `${pointer}/${index}`, refuse));
+function subschemas(value: unknown, pointer: string, reject: RejectSchema): readonly Subschema[] {
+  if (!Array.isArray(value)) return reject(pointer, "an array of schemas", describeValue(value));
+  return value.map((item, index) => subschema(item, `${pointer}/${index}`, reject));
 }
 
 function checkMap(
@@ -64,15 +64,15 @@ function checkMap(
   pointer: string,
   checks: SchemaChecks,
 ): readonly Subschema[] {
-  const { refuse } = checks;
-  if (!isObject(value)) return refuse(pointer, "an object", describeValue(value));
+  const { reject } = checks;
+  if (!isObject(value)) return reject(pointer, "an object", describeValue(value));
   const found: Subschema[] = [];
   for (const [name, member] of Object.entries(value)) {
     const place = `${pointer}/${escapeStep(name)}`;
     if (shape === "pattern map") checkPattern(name, place, checks);
     const takesStrings = shape === "strings map" || (shape === "schema or strings map" && Array.isArray(member));
-    if (takesStrings) checkPlain("strings", member, place, refuse);
-    else found.push(subschema(member, place, refuse));
+    if (takesStrings) checkPlain("strings", member, place, reject);
+    else found.push(subschema(member, place, reject));
   }
   return found;
 }
@@ -80,8 +80,8 @@ function checkMap(
 function checkPattern(value: unknown, pointer: string, checks: SchemaChecks): void {
   if (typeof value === "string") {
     const fault = patternFault(value, checks.patterns);
-    if (fault !== undefined) checks.refuse(pointer, fault, quote(value));
-  } else checks.refuse(pointer, "a regular expression as a string", describeValue(value));
+    if (fault !== undefined) checks.reject(pointer, fault, quote(value));
+  } else checks.reject(pointer, "a regular expression as a string", describeValue(value));
 }
 
 type PlainShape = Exclude<
@@ -121,9 +121,9 @@ const PLAIN_SHAPES: { readonly [Shape in PlainShape]: { expected: string; test: 
   "positive number": { expected: "a number above 0", test: (value) => Number.isFinite(value) && Number(value) > 0 },
 };
 
-function checkPlain(shape: PlainShape, value: unknown, pointer: string, refuse: RefuseSchema): void {
+function checkPlain(shape: PlainShape, value: unknown, pointer: string, reject: RejectSchema): void {
   const { expected, test } = PLAIN_SHAPES[shape];
   if (test(value)) return;
   const got = typeof value === "string" ? quote(value) : describeValue(value);
-  refuse(pointer, expected, got);
+  reject(pointer, expected, got);
 }

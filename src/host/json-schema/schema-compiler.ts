@@ -1,4 +1,4 @@
-// From an indexed document to nodes: each subschema once, references tied, and no cycle that would never end.
+// Compiles an indexed document to nodes: one for each subschema, with resolved references. Rejects cycles whose evaluation would never end.
 import { ARRAY_CHECKS, UNEVALUATED_ITEMS } from "./checks-array.ts";
 import { DYNAMIC_REFERENCES, LOGIC_CHECKS, REFERENCE_CHECKS } from "./checks-logic.ts";
 import { OBJECT_CHECKS, UNEVALUATED_PROPERTIES } from "./checks-object.ts";
@@ -9,7 +9,7 @@ import type { Builder, CompileContext, SchemaNode } from "./node.ts";
 import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { SchemaDocument } from "./schema-document.ts";
-import type { RefuseSchema } from "./schema-error.ts";
+import type { RejectSchema } from "./schema-error.ts";
 
 type Row = readonly [keywords: readonly string[], build: Builder];
 interface OrderedRow {
@@ -18,7 +18,7 @@ interface OrderedRow {
   readonly order: number;
 }
 
-/** The order in which a node checks: what is cheap and tells most first, `unevaluated*` last as they need the rest. */
+/** Checks in the order of evaluation: cheap and informative ones first, `unevaluated*` last, since they depend on the others. */
 const FIRST_ROWS: readonly Row[] = SCALAR_CHECKS.map(([keyword, build]): Row => [[keyword], build]);
 const LAST_ROWS: readonly Row[] = [
   ...ARRAY_CHECKS,
@@ -30,15 +30,15 @@ const LAST_ROWS: readonly Row[] = [
 
 export interface CompiledDocument {
   readonly root: SchemaNode;
-  /** Undefined for a part of the document that is no schema. */
+  /** Returns undefined for a part of the document that is not a schema. */
   nodeOf(schema: SchemaObject): SchemaNode | undefined;
 }
 
-/** @throws {ToolError} for a `$ref` that leads nowhere or only back to itself */
-export function compileDocument(document: SchemaDocument, refuse: RefuseSchema): CompiledDocument {
+/** @throws {ToolError} for a `$ref` without a target, or one that leads only back to itself */
+export function compileDocument(document: SchemaDocument, reject: RejectSchema): CompiledDocument {
   const compiler = new SchemaCompiler(document);
   const root = compiler.compile();
-  refuseEndless(compiler.nodes(), refuse);
+  rejectCycles(compiler.nodes(), reject);
   shortenAliases(compiler.nodes());
   return { root, nodeOf: (schema) => compiler.nodeOf(schema) };
 }
@@ -64,7 +64,7 @@ class SchemaCompiler {
 
   compile(): SchemaNode {
     const root = this.#nodeFor(this.#document.root, this.#document.rootResource, "");
-    // A list of work instead of recursion: references may chain through thousands of schemas.
+    // A work list instead of recursion, since chains of references may have thousands of schemas.
     for (let node = this.#waiting.pop(); node !== undefined; node = this.#waiting.pop()) this.#fill(node);
     return root;
   }
@@ -104,7 +104,7 @@ class SchemaCompiler {
     if (rows.length === 1 && rows[0]?.keywords[0] === "$ref") node.alias = aliasOf(node);
   }
 
-  /** By the schema's own keywords, since most have two or three of forty. */
+  /** Returns the rows of the schema's own keywords, since most schemas have two or three of forty. */
   #rowsFor(schema: SchemaObject, onlyReference: boolean): readonly OrderedRow[] {
     const found = new Set<OrderedRow>();
     for (const keyword of onlyReference ? ["$ref"] : Object.keys(schema)) {
@@ -139,7 +139,7 @@ class SchemaCompiler {
     };
   }
 
-  /** Any resource that has the name may become the target, so each is made ready. */
+  /** Compiles the targets in all resources that have the name, since each of them may be selected at run time. */
   #tieDynamic(name: string, tie: (target: SchemaNode) => SchemaNode): void {
     for (const resource of new Set(this.#document.resources())) {
       const schema = resource.dynamicAnchors.get(name);
@@ -148,7 +148,7 @@ class SchemaCompiler {
   }
 }
 
-/** The name by which a reference looks through the dynamic scope; undefined when it is an ordinary one. */
+/** Returns the name that a reference looks up in the dynamic scope; undefined for an ordinary reference. */
 function dynamicNameOf(
   keyword: string,
   resource: Resource,
@@ -160,13 +160,13 @@ function dynamicNameOf(
   return resource.dynamicAnchors.get(name) === schema ? name : undefined;
 }
 
-/** Within one resource only: entering another one matters to `$dynamicRef`. */
+/** Returns the target of a `$ref` within the same resource. Entering another resource matters to `$dynamicRef`, so there is no alias then. */
 function aliasOf(node: SchemaNode): SchemaNode | undefined {
   const [target] = node.inPlace;
   return target?.resource === node.resource && node.resource.root !== node.schema ? target : undefined;
 }
 
-/** Makes each alias lead to its end at once, however long a hostile chain is. There are no circles: see refuseEndless. */
+/** Points each alias directly to the end of its chain. Chains have no cycles: see rejectCycles. */
 function shortenAliases(nodes: Iterable<SchemaNode>): void {
   for (const node of nodes) {
     while (node.alias?.alias !== undefined) node.alias = node.alias.alias;
@@ -179,8 +179,8 @@ function booleanNode(schema: boolean, resource: Resource, pointer: string): Sche
   return node;
 }
 
-/** A schema that leads back to itself without going into the value, such as {"$ref": "#"}, would be checked forever. */
-function refuseEndless(nodes: Iterable<SchemaNode>, refuse: RefuseSchema): void {
+/** Rejects schemas that lead back to themselves in place, such as {"$ref": "#"}: their evaluation would never end. */
+function rejectCycles(nodes: Iterable<SchemaNode>, reject: RejectSchema): void {
   const state = new Map<SchemaNode, "open" | "done">();
   for (const start of nodes) {
     if (state.has(start)) continue;
@@ -192,7 +192,7 @@ function refuseEndless(nodes: Iterable<SchemaNode>, refuse: RefuseSchema): void 
         state.set(top.node, "done");
         stack.pop();
       } else if (state.get(target) === "open") {
-        refuse(top.node.pointer, "a schema that does not lead back to itself", "one that would be checked forever");
+        reject(top.node.pointer, "a schema that does not lead back to itself", "one that would be checked forever");
       } else if (!state.has(target)) {
         state.set(target, "open");
         stack.push({ node: target, next: 0 });

@@ -1,18 +1,19 @@
-// A foreign schema, checked and indexed: which subschemas there are, which `$id`s and anchors, and what each `$ref` means.
-// References stay inside the document: nothing is ever fetched.
+// Checks an untrusted schema, indexes its subschemas, `$id`s and anchors, and resolves references. References stay within the document:
+// nothing is fetched.
 import { describeValue, list, quote } from "./describe.ts";
 import { escapeStep, parsePointer } from "./json-pointer.ts";
 import { DIALECTS, type Dialect, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
 import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
 import { checkKeyword, type SchemaChecks } from "./schema-check.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
-import type { RefuseSchema } from "./schema-error.ts";
+import type { RejectSchema } from "./schema-error.ts";
 
-/** The base of a schema without `$id`; no scheme that anything could fetch. */
+/** Base URI of a schema without `$id`. Its scheme cannot be fetched. */
 const ROOT_URI = "glovebox:/schema";
-/** Parts with an `$id`: each dynamic reference may lead to any of them, so their product is to stay small. */
+/** Subschemas with an `$id`. Each dynamic reference may lead to any of them, so the limit bounds their product. */
 const MAX_RESOURCES = 100;
-interface Place {
+
+interface Location {
   readonly resource: Resource;
   readonly pointer: string;
 }
@@ -20,7 +21,7 @@ interface Place {
 export interface ResolvedRef {
   readonly schema: Schema;
   readonly resource: Resource;
-  /** The plain name of the fragment, when it is one. */
+  /** The fragment, if it is a plain name and not a pointer. */
   readonly anchor: string | undefined;
 }
 
@@ -29,13 +30,13 @@ export class SchemaDocument {
   readonly root: Schema;
   readonly rootResource: Resource;
   readonly #resources = new Map<string, Resource>();
-  readonly #places = new Map<SchemaObject, Place>();
-  readonly #refuse: RefuseSchema;
+  readonly #places = new Map<SchemaObject, Location>();
+  readonly #reject: RejectSchema;
   readonly #checks: SchemaChecks;
 
-  constructor(root: Schema, refuse: RefuseSchema) {
-    this.#refuse = refuse;
-    this.#checks = { refuse, patterns: { unicodeClasses: 0 } };
+  constructor(root: Schema, reject: RejectSchema) {
+    this.#reject = reject;
+    this.#checks = { reject, patterns: { unicodeClasses: 0 } };
     this.root = root;
     this.dialect = isObject(root) ? this.#readDialect(root) : "2020-12";
     this.rootResource = { uri: ROOT_URI, root, anchors: new Map(), dynamicAnchors: new Map() };
@@ -43,7 +44,7 @@ export class SchemaDocument {
     this.#index(root, "", this.rootResource);
   }
 
-  placeOf(schema: SchemaObject): Place {
+  placeOf(schema: SchemaObject): Location {
     return this.#places.get(schema) ?? { resource: this.rootResource, pointer: "" };
   }
 
@@ -51,25 +52,25 @@ export class SchemaDocument {
     return this.#resources.values();
   }
 
-  /** What `reference` in `schema` means. @throws {ToolError} when that is not in this document */
+  /** Returns the target of `reference` in `schema`. @throws {ToolError} when it is not in this document */
   resolve(schema: SchemaObject, keyword: string, reference: string): ResolvedRef {
     const place = this.placeOf(schema);
     const pointer = `${place.pointer}/${keyword}`;
     const target = parseReference(reference, place.resource.uri);
     const got = quote(reference);
-    if (target === undefined) return this.#refuse(pointer, "a URI reference", got);
+    if (target === undefined) return this.#reject(pointer, "a URI reference", got);
     const resource = this.#resources.get(target.uri);
     if (resource === undefined) {
-      return this.#refuse(pointer, "a reference within this schema, such as #/$defs/name (none is fetched)", got);
+      return this.#reject(pointer, "a reference within this schema, such as #/$defs/name (none is fetched)", got);
     }
     const { fragment } = target;
     if (fragment !== "" && !fragment.startsWith("/")) {
       const anchored = resource.anchors.get(fragment);
-      if (anchored === undefined) return this.#refuse(pointer, "the name of an $anchor in this schema", got);
+      if (anchored === undefined) return this.#reject(pointer, "the name of an $anchor in this schema", got);
       return { schema: anchored, resource: this.placeOf(anchored).resource, anchor: fragment };
     }
     const found = this.#follow(resource, fragment);
-    if (found === undefined) return this.#refuse(pointer, "a reference to a schema that is there", got);
+    if (found === undefined) return this.#reject(pointer, "a reference to an existing schema", got);
     return found;
   }
 
@@ -85,7 +86,7 @@ export class SchemaDocument {
       if (isObject(value)) inside = this.#places.get(value)?.resource ?? inside;
     }
     if (typeof value !== "boolean" && !isObject(value)) return undefined;
-    // A schema under a keyword that is none, such as OpenAPI's "components": known from here on.
+    // A schema under an unknown keyword, such as OpenAPI's "components", is indexed when it is first referenced.
     if (isObject(value) && !this.#places.has(value)) this.#index(value, pointer, inside);
     return { schema: value, resource: inside, anchor: undefined };
   }
@@ -93,13 +94,13 @@ export class SchemaDocument {
   #readDialect(root: SchemaObject): Dialect {
     const stated = ownProperty(root, "$schema");
     if (stated === undefined) return "2020-12";
-    if (typeof stated !== "string") return this.#refuse("/$schema", "a string", describeValue(stated));
+    if (typeof stated !== "string") return this.#reject("/$schema", "a string", describeValue(stated));
     const dialect = DIALECTS.get(stated.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
     const known = list([...DIALECTS.values()], (name) => name);
-    return dialect ?? this.#refuse("/$schema", `one of ${known}`, quote(stated));
+    return dialect ?? this.#reject("/$schema", `one of ${known}`, quote(stated));
   }
 
-  /** Checks the keywords of a schema and all below it, and notes where each subschema stands. */
+  /** Checks the keywords of a schema and of its subschemas, and records the location of each subschema. */
   #index(schema: Schema, pointer: string, outer: Resource): void {
     if (!isObject(schema) || this.#places.has(schema)) return;
     const resource = this.#enter(schema, pointer, outer);
@@ -114,7 +115,7 @@ export class SchemaDocument {
     }
   }
 
-  /** The resource that a schema belongs to: its own when it has an `$id`. */
+  /** Returns the resource that a schema belongs to: a new one if it has an `$id`. */
   #enter(schema: SchemaObject, pointer: string, outer: Resource): Resource {
     const legacy = refHidesSiblings(this.dialect);
     if (legacy && ownProperty(schema, "$ref") !== undefined) return outer;
@@ -123,7 +124,7 @@ export class SchemaDocument {
     let resource = outer;
     if (typeof id === "string") {
       const parsed = parseReference(id, outer.uri);
-      if (parsed === undefined) return this.#refuse(`${pointer}/${idKeyword}`, "a URI reference", quote(id));
+      if (parsed === undefined) return this.#reject(`${pointer}/${idKeyword}`, "a URI reference", quote(id));
       if (parsed.fragment !== "") this.#anchor(outer.anchors, parsed.fragment, schema, pointer);
       if (!id.startsWith("#")) resource = this.#openResource(parsed.uri, schema, pointer);
     }
@@ -144,8 +145,8 @@ export class SchemaDocument {
       return this.rootResource;
     }
     if (this.#resources.size >= MAX_RESOURCES)
-      this.#refuse(pointer, `at most ${MAX_RESOURCES} parts with an $id`, "more");
-    if (this.#resources.has(uri)) this.#refuse(pointer, "an $id that no other part has", quote(uri));
+      this.#reject(pointer, `at most ${MAX_RESOURCES} parts with an $id`, "more");
+    if (this.#resources.has(uri)) this.#reject(pointer, "an $id that no other part has", quote(uri));
     const resource: Resource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
     this.#resources.set(uri, resource);
     return resource;
@@ -153,7 +154,7 @@ export class SchemaDocument {
 
   #anchor(anchors: Map<string, SchemaObject>, name: string, schema: SchemaObject, pointer: string): void {
     const other = anchors.get(name);
-    if (other !== undefined && other !== schema) this.#refuse(pointer, "an anchor that no other part has", quote(name));
+    if (other !== undefined && other !== schema) this.#reject(pointer, "an anchor that no other part has", quote(name));
     anchors.set(name, schema);
   }
 }
@@ -163,7 +164,7 @@ function stepInto(value: unknown, step: string): unknown {
   return isObject(value) ? ownProperty(value, step) : undefined;
 }
 
-/** A reference as an absolute URI and its decoded fragment, or undefined when it is malformed. */
+/** Returns a reference as an absolute URI and its decoded fragment; undefined if it is malformed. */
 function parseReference(reference: string, base: string): { uri: string; fragment: string } | undefined {
   const url = URL.parse(reference, base);
   if (url === null) return undefined;

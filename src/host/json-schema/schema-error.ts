@@ -1,15 +1,15 @@
-// The one way in which a foreign schema is refused.
+// Creates the error for an invalid schema.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 
-/** The code that a bad schema gets: a tool's own schema fails its bundle, one in a call's parameters fails the call. */
+/** Code of the error for an invalid schema: a tool's own schema fails its bundle, a schema in a call's arguments fails the call. */
 export type SchemaErrorCode = "BUNDLE_FAILED" | "PARAM_INVALID" | "OUTPUT_INVALID";
 
 const MAX_POINTER_CHARS = 512;
 
-/** Says where in the schema, what would be right and what is there. */
-export type RefuseSchema = (pointer: string, expected: string, got: string) => never;
+/** Throws the error for one position in a schema. */
+export type RejectSchema = (pointer: string, expected: string, got: string) => never;
 
-export function createRefuse(code: SchemaErrorCode, subject: string): RefuseSchema {
+export function createReject(code: SchemaErrorCode, subject: string): RejectSchema {
   return (pointer, expected, got) => {
     const place = pointer.length > MAX_POINTER_CHARS ? `${pointer.slice(0, MAX_POINTER_CHARS)}…` : pointer;
     const where = place === "" ? "" : ` at ${place}`;

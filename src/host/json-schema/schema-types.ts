@@ -1,15 +1,15 @@
-// JSON Schemas as TypeScript, for who calls tools in typed code. A schema is its author's word: what cannot be said is `unknown`, nothing
-// of it is code, and it is bounded.
+// Generates TypeScript types from JSON Schemas, for code that calls tools. Schemas are untrusted: parts that TypeScript cannot express become
+// `unknown`, text of a schema never becomes code, and the output is bounded.
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { toVisibleText } from "../util/visible-text.ts";
 
-/** Deeper, or more, than anybody reads. */
+/** Limits of the generated types. */
 const MAX_DEPTH = 40;
 const MAX_NODES = 20_000;
 const MAX_LITERALS = 500;
 const MAX_TEXT = 500;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
-/** Written so in a type they would be something else. */
+/** Names that have another meaning in a type. */
 const RESERVED = new Set([
   ...[
     "any",
@@ -31,14 +31,14 @@ const RESERVED = new Set([
 type Node = { readonly [keyword: string]: unknown };
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A tool's name as a type's: `csv-stats` is `CsvStats`. */
+/** Converts a tool's name to the name of a type: `csv-stats` becomes `CsvStats`. */
 export function toTypeName(name: string): string {
   const words = name.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
   const joined = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
   return /^[A-Za-z]/.test(joined) && !RESERVED.has(joined) ? joined : `Tool${joined}`;
 }
 
-/** Names of a file, each given once. */
+/** The type names of a file. Each name is used once. */
 export class TypeNames {
   readonly #taken = new Set<string>(RESERVED);
 
@@ -52,13 +52,13 @@ export class TypeNames {
 
 export const propertyKey = (name: string): string => (IDENTIFIER.test(name) ? name : quoted(name));
 
-/** The name of a method of an interface. Without quotes `new` would declare a construct signature. */
+/** Returns the name of an interface's method. Without quotes, `new` would declare a construct signature. */
 export const methodKey = (name: string): string => (name === "new" ? quoted(name) : propertyKey(name));
 
-/** JSON text is TypeScript too; characters that reorder, end or hide a part of the line are escaped. */
+/** Returns a string literal. Characters that reorder, end or hide a part of the line are escaped. */
 const quoted = (text: string): string => toVisibleText(JSON.stringify(text));
 
-/** A description as a comment, which it cannot leave. */
+/** Returns a description as a comment. The text cannot end the comment. */
 export function toComment(text: unknown, indent: string): string {
   if (typeof text !== "string" || text.trim() === "") return "";
   const line = text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
@@ -74,25 +74,25 @@ const SCALARS: { readonly [type: string]: string } = {
   null: "null",
 };
 
-/** Where a type stands: two types that are only each other are none. */
+/** The position of a type. It serves to detect types that refer only to each other. */
 interface Place {
   readonly depth: number;
   readonly indent: string;
-  /** Names of those that are being made, with nothing between them and this place. */
+  /** Names of enclosing declarations that would refer to this type directly, without an object or array in between. */
   readonly direct: readonly string[];
 }
 
-/** One schema, and the types that it needs beside it. */
+/** Generates the type of one schema, and the types of its references. */
 export class SchemaTypes {
   readonly #root: JsonSchema;
   readonly #names: TypeNames;
   readonly #prefix: string;
-  /** By pointer. */
+  /** Type names by pointer. */
   readonly #references = new Map<string, string>();
   readonly declarations: string[] = [];
   #nodes = 0;
 
-  /** @param prefix of the names of what the schema refers to */
+  /** @param prefix prefix of the type names of references */
   constructor(root: JsonSchema, names: TypeNames, prefix: string) {
     this.#root = root;
     this.#names = names;
@@ -142,7 +142,7 @@ export class SchemaTypes {
     const inside = { ...deeper(place), direct: [] };
     const rest = items === false ? undefined : this.#type(items, inside);
     if (!Array.isArray(prefixItems)) return rest === undefined ? "[]" : `readonly (${rest})[]`;
-    // A list may be shorter than what is said of its first items.
+    // An array may be shorter than `prefixItems`.
     const first = prefixItems.slice(0, MAX_LITERALS).map((item) => `(${this.#type(item, inside)})?`);
     return `readonly [${[...first, ...(rest === undefined ? [] : [`...(${rest})[]`])].join(", ")}]`;
   }
@@ -158,7 +158,7 @@ export class SchemaTypes {
       return `${comment}${indent}readonly ${propertyKey(name)}${mandatory.has(name) ? "" : "?"}: ${this.#type(property, inside)};`;
     });
     if (additionalProperties !== undefined && additionalProperties !== false) {
-      // Beside named properties an index may promise nothing that they do not keep.
+      // The type of an index signature must include the types of all named properties.
       const value = names.length === 0 ? this.#type(additionalProperties, inside) : "unknown";
       lines.push(`${indent}readonly [key: string]: ${value};`);
     } else if (names.length === 0) {
@@ -179,7 +179,7 @@ export class SchemaTypes {
     return name;
   }
 
-  /** Of the same document, by a pointer (RFC 6901). */
+  /** Resolves a pointer (RFC 6901) within the document. */
   #resolve(reference: string): Node | undefined {
     if (!reference.startsWith("#/")) return undefined;
     let at: unknown = this.#root;

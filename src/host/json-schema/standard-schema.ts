@@ -1,5 +1,5 @@
-// Reads schemas of libraries that implement Standard Schema (https://standardschema.dev), for functions of the host. What a library returns
-// is not trusted: only a settled result with a value, and without issues, counts as valid.
+// Validates with schemas of libraries that implement Standard Schema (https://standardschema.dev), for functions of the host. Results of a
+// library are not trusted: only a settled result with a value and without issues counts as valid.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ignoreOutcome, isThenable, runCallback } from "../util/host-callback.ts";
@@ -11,13 +11,13 @@ export interface StandardProblem {
   readonly message: string;
 }
 
-/** Valid, invalid, or a library that gave no result that can be used, which counts as invalid. */
+/** The result of a validation: valid, invalid, or failed because the library returned no usable result, which counts as invalid. */
 export type StandardOutcome =
   | { readonly value: unknown }
   | { readonly problems: readonly StandardProblem[] }
   | { readonly failed: string; readonly cause?: unknown };
 
-/** How long a library may take. */
+/** Limits of one validation by a library. */
 export interface StandardBounds {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -29,7 +29,7 @@ const MAX_STEP_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 500;
 const INVALID_VALUE = "The value is invalid";
 
-/** Tells whether a value is a schema of a library; some libraries make functions of them. Never throws. */
+/** Tells whether a value is a schema of a library, which may be an object or a function. Never throws. */
 export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   if ((typeof value !== "object" || value === null) && typeof value !== "function") return false;
   try {
@@ -42,8 +42,8 @@ export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
 }
 
 /**
- * Validates a value, at once unless the library answers with a promise. Never throws and never rejects.
- * @returns `failed` also for a library that throws, rejects, takes too long, or returns something else than a result
+ * Validates a value, synchronously unless the library returns a promise. Never throws and never rejects.
+ * @returns `failed` also if the library throws, rejects, takes too long, or returns an invalid result
  */
 export function checkStandard(
   schema: StandardSchemaV1,

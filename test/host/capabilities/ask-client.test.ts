@@ -36,7 +36,7 @@ const run = (args: object, context: ToolContext, toolName = "asker"): Promise<To
 const form = { what: "elicit", request: { message: "Which size?", requestedSchema: FORM } };
 
 describe("ctx.elicit", () => {
-  test("gives the tool what was filled in, and whoever is asked the form", async () => {
+  test("sends the form to the client, and returns its answer to the tool", async () => {
     const asked: unknown[] = [];
     const client: CallClient = {
       elicit: async (request) => {
@@ -52,11 +52,11 @@ describe("ctx.elicit", () => {
     expect(outputOf(await run(form, { client: { elicit: async () => ({ action }) } }))).toEqual({ action });
   });
 
-  test.for([[{ size: 10 }], [{}], [null]])("refuses %j, which does not fit the form", async ([content]) => {
+  test.for([[{ size: 10 }], [{}], [null]])("refuses %j, which does not match requestedSchema", async ([content]) => {
     const elicit = async () => ({ action: "accept", content }) as never;
     const result = await run(form, { client: { elicit } });
     expect(codeOf(result)).toBe("TOOL_FAILED");
-    expect(errorOf(result).message).toContain("does not fit the form");
+    expect(errorOf(result).message).toContain("does not match requestedSchema");
     expect(errorOf(result).message).toContain("size");
   });
 
@@ -70,7 +70,7 @@ describe("ctx.elicit", () => {
     [{ message: "x", requestedSchema: { type: "object", properties: { a: true } } }],
     [{ mode: "url", message: "x", url: "javascript:alert(1)" }],
     [{ mode: "url", message: "x" }],
-  ])("is asked for with %j, and nobody hears of it", async ([request]) => {
+  ])("rejects the request %j without sending it to the client", async ([request]) => {
     let asked = 0;
     const elicit = async () => {
       asked += 1;
@@ -84,7 +84,7 @@ describe("ctx.elicit", () => {
 });
 
 describe("ctx.sample and ctx.roots", () => {
-  test("give what they are answered with", async () => {
+  test("return the client's answer", async () => {
     const message = { role: "assistant", content: { type: "text", text: "hello" }, model: "m1" } as const;
     const request = { messages: [{ role: "user", content: { type: "text", text: "hi" } }], maxTokens: 10 };
     const client: CallClient = {
@@ -101,7 +101,7 @@ describe("ctx.sample and ctx.roots", () => {
     [{ messages: [{ role: "user", content: 5 }], maxTokens: 10 }],
     [{ messages: [{ role: "user", content: ["hi"] }], maxTokens: 10 }],
     [{ messages: [], maxTokens: 10 }],
-  ])("are asked for with %j, and nobody hears of it", async ([request]) => {
+  ])("reject the request %j without sending it to the client", async ([request]) => {
     const sample = () => expect.unreachable("nobody hears of it");
     expect(errorOf(await run({ what: "sample", request }, { client: { sample } })).message).toMatch(/messages/);
   });
@@ -114,18 +114,18 @@ describe("ctx.sample and ctx.roots", () => {
   });
 });
 
-describe("asking whoever calls", () => {
+describe("a request to the client", () => {
   test.for([
     ["asker", {}],
     ["asker", { client: {} }],
     ["ungranted", { client: { elicit: async () => ({ action: "accept", content: { size: 1 } }) as const } }],
-  ] as const)("is refused: %s with %j", async ([toolName, context]) => {
+  ] as const)("is denied: %s with %j", async ([toolName, context]) => {
     const result = await run(form, context, toolName);
     expect(result.success).toBe(false);
     expect(result.success || result.error.message).not.toContain("size");
   });
 
-  test("tells nothing of what went wrong with whoever was asked", async () => {
+  test("does not disclose the client's error to the tool", async () => {
     const elicit = async (): Promise<never> => {
       throw new Error("at /etc/secret");
     };
@@ -157,7 +157,7 @@ describe("asking whoever calls", () => {
     ["a value that is no promise", () => ({ action: "accept", content: { size: 1 } })],
     ["a thenable", () => toThenable((resolve) => resolve({ action: "accept", content: { size: 1 } }))],
     ["a promise of another realm", () => inOtherRealm('Promise.resolve({ action: "accept", content: { size: 1 } })')],
-  ])("takes %s for an answer, and the call's clock goes on", async ([, elicit]) => {
+  ])("accepts %s as an answer, and the call's clock runs on", async ([, elicit]) => {
     const client = { elicit: elicit as never };
     expect(outputOf(await run(form, { client }))).toEqual({ action: "accept", content: { size: 1 } });
     expect(codeOf(await run({ ...form, thenMs: 600_000 }, { client, timeoutMs: 2_000 }))).toBe("TOOL_TIMEOUT");
@@ -175,7 +175,7 @@ describe("asking whoever calls", () => {
     }
   });
 
-  test("ends with the call: who is asked is told", async () => {
+  test("ends with the call, and aborts the client's signal", async () => {
     const asked = Promise.withResolvers<AbortSignal>();
     const controller = new AbortController();
     const elicit = (_request: unknown, { signal }: { signal: AbortSignal }) => {

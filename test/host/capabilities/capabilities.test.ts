@@ -115,9 +115,9 @@ describe("defineCapability()", () => {
     ["a list of one name", { ...options, name: ["kv"] }, /^capability.name: Expected an identifier .* got an array$/],
     ["a name that is no identifier", { ...options, name: "my-kv" }, /got "my-kv"$/],
     ["a name of 65 characters", { ...options, name: "x".repeat(65) }, /identifier of 1 to 64 characters/],
-    ["a member of ctx", { ...options, name: "signal" }, /none of callId, tenantId, signal, progress, then/],
+    ["a member of ctx", { ...options, name: "signal" }, /except callId, tenantId, signal, progress, then/],
     ["then, which would make ctx a promise", { ...options, name: "then" }, /got "then"$/],
-    ["a member of every object", { ...options, name: "toString" }, /member of every object; got "toString"$/],
+    ["a member of every object", { ...options, name: "toString" }, /members of Object.prototype; got "toString"$/],
     ["__proto__", { ...options, name: "__proto__" }, /got "__proto__"$/],
     ["a description that is no text", { ...options, description: 5 }, /^capability.description: /],
     ["no handler", { ...options, handler: null }, /^capability.handler: Expected a function, got null$/],
@@ -149,10 +149,14 @@ describe("defineCapability()", () => {
       },
       /inputSchema: Expected/,
     ],
-    ["members that are no list", { ...options, members: "get" }, /^capability.members: Expected at most 128/],
-    ["null as members", { ...options, members: null }, /^capability.members: Expected at most 128/],
-    ["a member without a name", { ...options, members: ["get", ""] }, /texts of 1 to 128 characters/],
-    ["too many members", { ...options, members: Array.from({ length: 129 }, String) }, /at most 128 texts/],
+    [
+      "members that are no list",
+      { ...options, members: "get" },
+      /^capability.members: Expected an array of at most 128/,
+    ],
+    ["null as members", { ...options, members: null }, /^capability.members: Expected an array of at most 128/],
+    ["a member without a name", { ...options, members: ["get", ""] }, /strings of 1 to 128 characters/],
+    ["too many members", { ...options, members: Array.from({ length: 129 }, String) }, /at most 128 strings/],
     ["a long member", { ...options, uncounted: ["x".repeat(129)] }, /^capability.uncounted: .* 1 to 128 characters/],
     [
       "a JSON Schema of an unknown type",
@@ -167,7 +171,7 @@ describe("defineCapability()", () => {
 });
 
 describe("a granted capability", () => {
-  test("answers, and is told of the call by the host and not by the guest", async () => {
+  test("answers, and receives its context from the host and not from the guest", async () => {
     expect(outputOf(await run("granted", "lookUp", { sku: "abc" }))).toEqual({ value: { price: 3 } });
     const context = contexts.at(-1);
     expect(context).toMatchObject({ callId: "c1", tenantId: "default", toolName: "granted" });
@@ -208,7 +212,7 @@ describe("a granted capability", () => {
     expectPublishable(result);
   });
 
-  test("an answer of more values than limits.jsonValues is refused by that limit's name", async () => {
+  test("rejects an answer of more values than limits.jsonValues, and names that limit", async () => {
     const many = defineCapability({
       name: "many",
       inputSchema: {},
@@ -227,7 +231,7 @@ describe("a granted capability", () => {
     expect(outputOf(await run("granted", step))).toMatchObject({ name: "TypeError" });
   });
 
-  test("tells the operator what a handler failed of, and the tool nothing of it", async () => {
+  test("reports the error of a handler to the operator, and not to the tool", async () => {
     onError.mockClear();
     const result = await run("granted", "answer", "throws");
     expect(JSON.stringify(result)).not.toContain("ECONNREFUSED");
@@ -256,7 +260,7 @@ describe("a granted capability", () => {
 });
 
 describe("a capability that was not granted", () => {
-  test("is a member of ctx only if the tool asked for it", async () => {
+  test("is a member of ctx only if the tool requests it", async () => {
     expect(outputOf(await run("bare", "members"))).toEqual([
       "callId",
       "log",
@@ -283,7 +287,7 @@ describe("a capability that was not granted", () => {
     expect([error.code, error.recoverable]).toEqual(["CAPABILITY_DENIED", false]);
   });
 
-  test("is fetch for a tool that did not ask for it: the call has the code all the same", async () => {
+  test("gives the call its code if it is fetch, although the tool did not request it", async () => {
     await box.addTool({ name: "fetches", source: "export default () => fetch('https://example.com')" });
     const error = errorOf(await box.execute({ id: "c1", toolName: "fetches" }));
     expect([error.code, error.message]).toEqual([
@@ -322,7 +326,7 @@ describe("a capability error's code", () => {
     expect(errorOf(await run("granted", "uncaughtAnswer", how)).code).toBe("TOOL_FAILED");
   });
 
-  test("is gone when the tool wraps the error", async () => {
+  test("is lost when the tool wraps the error", async () => {
     expect(errorOf(await run("granted", "rethrown", "refused"))).toMatchObject({
       code: "TOOL_FAILED",
       message: "wrapped",
@@ -343,21 +347,21 @@ describe("a capability error's code", () => {
 });
 
 describe("quotas", () => {
-  test("hostCalls: what passes it fails with QUOTA_EXCEEDED, and the next call has all of it again", async () => {
+  test("hostCalls: further requests fail with QUOTA_EXCEEDED, and the next call has the full quota", async () => {
     expect(outputOf(await run("frugal", "sequence", 5))).toBe(20);
     const error = errorOf(await run("frugal", "sequence", 6));
     expect([error.code, error.message]).toEqual(["QUOTA_EXCEEDED", "This call may make 5 host calls"]);
     expect(outputOf(await run("frugal", "sequence", 5))).toBe(20);
   });
 
-  test("pendingHostCalls: what passes it fails at once with QUOTA_EXCEEDED", async () => {
+  test("pendingHostCalls: further requests fail at once with QUOTA_EXCEEDED", async () => {
     expect(outputOf(await run("frugal", "parallel", 3))).toBe(6);
     const error = errorOf(await run("frugal", "parallel", 4));
     expect([error.code, error.message]).toEqual(["QUOTA_EXCEEDED", "3 host calls are waiting already"]);
   });
 });
 
-describe("CapabilityBroker, for a worker that is not believed", () => {
+describe("CapabilityBroker with an untrusted worker", () => {
   function brokerOf(limits: PartialLimits = {}, onHandlerError?: () => unknown): CapabilityBroker {
     const all = { ...DEFAULT_LIMITS, ...limits } as typeof DEFAULT_LIMITS;
     const { context } = new CallScope({
@@ -380,7 +384,7 @@ describe("CapabilityBroker, for a worker that is not believed", () => {
     ["text that is not JSON", "double", "{", "PARAM_INVALID"],
     ["too much text", "double", `"${"x".repeat(2_000)}"`, "PARAM_INVALID"],
     ["nested text", "double", "[[[[[[1]]]]]]", "PARAM_INVALID"],
-  ])("refuses %s", async ([, name, text, code]) => {
+  ])("rejects %s", async ([, name, text, code]) => {
     expect(await answerOf(brokerOf({ inputBytes: 1_000, jsonDepth: 5 }), name, text)).toMatchObject({
       ok: false,
       code,
@@ -435,7 +439,7 @@ describe("CapabilityBroker, for a worker that is not believed", () => {
 });
 
 describe("createGlovebox({ capabilities })", () => {
-  test("refuses two capabilities of one name, and one in the place of log", async () => {
+  test("rejects two capabilities of the same name, and one named log", async () => {
     const fake = (name: string) => defineCapability({ name, inputSchema: {}, outputSchema: {}, handler: () => null });
     await expect(makeBox({ capabilities: [fake("kv"), fake("kv")] })).rejects.toMatchObject({ code: "PARAM_INVALID" });
     await expect(makeBox({ capabilities: [fake("log")] })).rejects.toMatchObject({ code: "PARAM_INVALID" });

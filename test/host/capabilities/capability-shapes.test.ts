@@ -122,11 +122,11 @@ describe("a capability with members", () => {
     expect(outputOf(await run(step))).toEqual(output);
   });
 
-  test("looks the same where it was not granted, and refuses", async () => {
+  test("has the same members if it was not granted, and denies each use", async () => {
     expect(outputOf(await run("denied", undefined, { toolName: "bare" }))).toBe("CAPABILITY_DENIED");
   });
 
-  test("whose members are too many for a tool is refused when that is added", async () => {
+  test("with too many members for a tool is rejected when the tool is added", async () => {
     const names = Array.from({ length: 128 }, (_, index) => `${"é".repeat(120)}${index}`);
     const source = `export const capabilities = { named: ${JSON.stringify(names)} }; export default () => 1`;
     const adding = box.addTool({ name: "many", source }, { grant: ["named"] });
@@ -136,7 +136,7 @@ describe("a capability with members", () => {
     });
   });
 
-  test("whose function answers with no names is refused when the tool is added", async () => {
+  test("whose members function returns no names is rejected when the tool is added", async () => {
     const source = `export const capabilities = { named: [""] }; export default () => 1`;
     const adding = box.addTool({ name: "unnamed", source }, { grant: ["named"] });
     expect(await failureOf(adding)).toMatchObject({
@@ -170,17 +170,17 @@ describe("inputs that do not count", () => {
     expect(outputOf(await run("walk", [3, 50]))).toBe("QUOTA_EXCEEDED");
   });
 
-  test("are named by the host: what a guest puts on Object.prototype names none", async () => {
+  test("are named by the host: additions of a guest to Object.prototype have no effect", async () => {
     expect(outputOf(await run("polluted"))).toBe("QUOTA_EXCEEDED");
   });
 
-  test("are looked at again on the host, so that an input that reads one way and is sent another is counted", async () => {
+  test("are checked again on the host, so that an input that changes while it is sent is counted", async () => {
     expect(outputOf(await run("twoFaced"))).toBe(3);
   });
 });
 
 describe("perCall()", () => {
-  test("keeps one thing for a call, for all capabilities that ask for it, until the call is over", async () => {
+  test("keeps one value for a call, for all capabilities that use it, until the call ends", async () => {
     expect(outputOf(await run("note", undefined, { id: "first" }))).toEqual([1, 2, ["one", "two"]]);
     expect(outputOf(await run("note", undefined, { id: "second" }))).toEqual([1, 2, ["one", "two"]]);
     expect([opened, closed]).toEqual([
@@ -191,7 +191,7 @@ describe("perCall()", () => {
 
   test("refuses when the call is over", async () => {
     expect(codeOf(await run("note"))).toBe("ok");
-    expect(() => contexts.at(-1)?.perCall(openNotes)).toThrow("The tool's call is over");
+    expect(() => contexts.at(-1)?.perCall(openNotes)).toThrow("The tool call has ended");
   });
 
   const scopeOf = (listener?: (error: unknown) => void): CallScope =>
@@ -245,7 +245,7 @@ describe("perCall()", () => {
     await vi.waitFor(() => expect(failed).toHaveBeenCalledOnce());
   });
 
-  test("tells the operator what could not be disposed of", async () => {
+  test("reports failed disposals to the operator", async () => {
     const scope = scopeOf(onError);
     const fail = (): never => {
       throw new Error("disk full");

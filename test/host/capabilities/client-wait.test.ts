@@ -88,7 +88,7 @@ const named = (hows: object, python: string): readonly (readonly [name: string, 
 ];
 
 test.for(named(BUSY, "works"))(
-  "the clock runs while a question is open and the guest is at work: %s",
+  "the clock runs while a request is open and the guest does other work: %s",
   async ([, { toolName, how }]) => {
     for (let timeoutMs = SHORTEST_MS, hasAsked = false; !hasAsked; timeoutMs *= 2) {
       expect(timeoutMs).not.toBeGreaterThan(LONGEST_MS);
@@ -114,13 +114,13 @@ async function outputOfWait(from: Glovebox, toolName: string, input: object): Pr
 }
 
 test.for(named(WAITS, "waits"))(
-  "the clock stands still while the guest only waits for its client: %s",
+  "the clock is paused while the guest only waits for its client: %s",
   async ([, { toolName, how }]) => {
     expect(await outputOfWait(box, toolName, { how })).toBe("accept");
   },
 );
 
-test("the clock stands still beside a WebSocket that waits for messages", async () => {
+test("the clock is paused although a WebSocket waits for messages", async () => {
   const server = await serveWebSocket(() => {});
   await using own = await makeBox({
     cache: PYTHON_CACHE,

@@ -88,7 +88,7 @@ describe("a KvStore", () => {
     },
   );
 
-  test("that does not answer costs the call its own time only", async () => {
+  test("that does not answer delays only the call that uses it", async () => {
     answer = () => new Promise(() => {});
     const call = { id: "c", toolName: "keeper", arguments: { method: "get", args: ["k"] } };
     expect(codeOf(await box.execute(call, { timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");

@@ -34,7 +34,7 @@ const textOf = async (store: SqliteKvStore, space: ReturnType<typeof newSpace>, 
 testKvStore("SqliteKvStore", async () => new SqliteKvStore(newPath()));
 
 describe("SqliteKvStore", () => {
-  test("opens its file when something is first asked for, for nobody else to read", async () => {
+  test("opens its file on the first request, readable for its owner only", async () => {
     const path = newPath();
     const store = open(path);
     await expect(stat(path)).rejects.toThrow("ENOENT");
@@ -42,7 +42,7 @@ describe("SqliteKvStore", () => {
     expect([(await stat(path)).mode & 0o777, (await stat(join(path, ".."))).mode & 0o777]).toEqual([0o600, 0o700]);
   });
 
-  test("keeps what it has stored when it is opened again", async () => {
+  test("has its entries when it is opened again", async () => {
     const path = newPath();
     const space = newSpace();
     const first = open(path);
@@ -51,7 +51,7 @@ describe("SqliteKvStore", () => {
     expect(await textOf(open(path), space, "k")).toBe('"kept"');
   });
 
-  test("does what was asked for before it was closed, and nothing afterwards", async () => {
+  test("completes requests from before it is closed, and rejects later ones", async () => {
     const path = newPath();
     const space = newSpace();
     const store = open(path);
@@ -80,7 +80,7 @@ describe("SqliteKvStore", () => {
     expect(await textOf(stores[0] as SqliteKvStore, space, "n")).toBe("100");
   });
 
-  test("has what it has said is stored, though its process is killed in the middle of its work", async () => {
+  test("keeps confirmed writes when its process is killed", async () => {
     const path = newPath();
     const child = fork(new URL("./kv-writer-script.ts", import.meta.url), [path], { execArgv: [] });
     let last = -1;
@@ -96,7 +96,7 @@ describe("SqliteKvStore", () => {
     expect(await textOf(store, space, `k${last}`)).toBe(String(last));
   });
 
-  test("does not hold up the event loop while another process holds the file", async () => {
+  test("does not block the event loop while another process locks the file", async () => {
     const path = newPath();
     const space = newSpace();
     const store = open(path);
@@ -122,7 +122,7 @@ describe("SqliteKvStore", () => {
     expect((await store.set(newSpace(), "k", json(1))).status).toBe("stored");
   });
 
-  test("refuses a file that a later Glovebox has written", async () => {
+  test("rejects a file of a later version of Glovebox", async () => {
     const path = join(folder, "later.sqlite");
     const other = new DatabaseSync(path);
     other.exec("PRAGMA user_version = 7");
@@ -130,7 +130,7 @@ describe("SqliteKvStore", () => {
     const thrown = await open(path)
       .get(newSpace(), "k")
       .catch((reason: Error) => reason);
-    expect(String((thrown as Error).cause)).toContain("The kv file has format 7; this Glovebox knows 1");
+    expect(String((thrown as Error).cause)).toContain("The kv file has format 7, but this version supports up to 1");
   });
 
   /** Which of these texts stand in the store's files, its log and its index included. */
@@ -174,7 +174,7 @@ describe("SqliteKvStore", () => {
     },
   );
 
-  test("leaves nothing of a tenant whose values an earlier version deleted without a trace of care", async () => {
+  test("leaves nothing of a tenant whose values were deleted without secure_delete", async () => {
     const path = newPath();
     const first = open(path);
     const space = { tenantId: "leaver-tenant", tool: "tenant/t" };
@@ -203,7 +203,7 @@ describe("SqliteKvStore", () => {
     expect(await findInFiles(path, ["leaver"])).toEqual([]);
   });
 
-  test("takes in and gives out large values a few at a time, each what was asked for", async () => {
+  test("stores and returns large values a few at a time, each for its request", async () => {
     const space = newSpace();
     const store = open(newPath());
     const large = (index: number): Buffer => Buffer.alloc(700_000, String(index % 10));
@@ -225,7 +225,7 @@ describe("SqliteKvStore", () => {
     expect(answers.slice(60)).toMatchObject([{ entries: { length: 4 }, more: true }, { keys: 60 }]);
   });
 
-  test("lists 100,000 keys in pages, and holds nothing up", async () => {
+  test("lists 100,000 keys in pages without blocking", async () => {
     const space = newSpace();
     const store = open(newPath());
     const total = 100_000;

@@ -67,7 +67,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       await Promise.all(keys.map((key) => store.set(space, key, json(key))));
     };
 
-    test("gives back what was stored, as it was, until it is overwritten or deleted", async () => {
+    test("returns a stored value unchanged until it is overwritten or deleted", async () => {
       const space = newSpace();
       expect(await store.get(space, "a")).toBeUndefined();
       const version = versionOf(await store.set(space, "a", json({ n: 1 })));
@@ -94,7 +94,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       expect(Buffer.compare(Buffer.from((await store.get(space, "k"))?.data ?? []), data)).toBe(0);
     });
 
-    test("does not see later changes of what it was given", async () => {
+    test("is not affected by later changes of the given data", async () => {
       const space = newSpace();
       const data = Buffer.from("1");
       await store.set(space, "k", json(0, { data }));
@@ -183,7 +183,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       expect(outcomes.filter(({ status }) => status === "stored")).toHaveLength(1);
     });
 
-    test("has no entry any more when its time is over, and lets it be written as a new one", async () => {
+    test("treats an expired entry as missing", async () => {
       const space = newSpace();
       const expiresAt = Date.now() + 1_500;
       const version = versionOf(await store.set(space, "k", json(1, { expiresAt })));
@@ -198,7 +198,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       expect(await store.get(space, "k")).not.toHaveProperty("expiresAt");
     });
 
-    test("counts keys and bytes, and refuses what would pass a quota, but not what stays or shrinks", async () => {
+    test("rejects writes that would exceed the quota, but not writes that do not increase the usage", async () => {
       const space = newSpace();
       const set = (key: string, text: string, quota: Partial<KvQuota>): Promise<KvSetOutcome> =>
         store.set(space, key, json(0, { data: Buffer.from(text), quota: { ...AMPLE, ...quota } }));
@@ -216,7 +216,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       expect(await store.usage(space)).toEqual({ keys: 0, bytes: 0 });
     });
 
-    test("takes what has expired for room", async () => {
+    test("removes expired entries to make room", async () => {
       const space = newSpace();
       const quota = { keys: 3, bytes: 1_000 };
       await store.set(space, "own", json(1, { quota, expiresAt: Date.now() + 40 }));
@@ -230,7 +230,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       expect(await store.usage(space)).toEqual({ keys: 3, bytes: 8 });
     });
 
-    test("keeps the quota whatever comes at one time", async () => {
+    test("enforces the quota for concurrent writes", async () => {
       const space = newSpace();
       const quota = { keys: 10, bytes: 1_000 };
       const writes = Array.from({ length: 100 }, (_, index) => store.set(space, `k${index}`, json(1, { quota })));
@@ -263,7 +263,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
     const deleteTenant = async (tenantId: string): Promise<KvDeletion | undefined> =>
       await store.deleteTenant?.(tenantId);
 
-    test("gives all entries of a tenant in all of its spaces, and no other tenant's", async () => {
+    test("exports all entries of a tenant in all of its spaces, and of no other tenant", async () => {
       for (const tenantId of STRANGE_TENANTS) {
         for (const tool of ["tenant/a", "global/a", "tenant/b"]) {
           await store.set({ tenantId, tool }, "k", json(tenantId));
@@ -289,7 +289,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       for (const tenantId of [...STRANGE_TENANTS, "many"]) await deleteTenant(tenantId);
     });
 
-    test("an export may be left early, and goes on beside writes", async () => {
+    test("an export can be stopped early, and continues during writes", async () => {
       const space = { tenantId: "left", tool: "tenant/a" };
       await fill(space, ["a", "b", "c"]);
       for await (const { key } of iterate("left")) {
@@ -301,7 +301,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       await deleteTenant("left");
     });
 
-    test("deletes all of a tenant and nothing of another, and then knows it no more", async () => {
+    test("deletes all entries of a tenant and none of another", async () => {
       const write = async (tenantId: string): Promise<void> => {
         await store.set({ tenantId, tool: "tenant/a" }, "k", json("1234"));
         await store.set({ tenantId, tool: "global/a" }, "é", json("12"));
@@ -322,7 +322,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       await deleteTenant("gone");
     });
 
-    test("answers what is asked for beside a deletion", async () => {
+    test("answers requests during a deletion", async () => {
       const space = newSpace();
       await store.set({ tenantId: "busy", tool: "tenant/a" }, "k", json(1));
       const [first, deleted, second] = await Promise.all([
@@ -334,7 +334,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       expect(await keysOf(space)).toEqual(["a", "b"]);
     });
 
-    test("agrees with a Map, whatever is done to it", async () => {
+    test("agrees with a Map after any sequence of operations", async () => {
       const key = fc.constantFrom("a", "b", "ab", "\0", "😀", "\uffff");
       const step = fc.oneof(
         fc.record({ op: fc.constant("set" as const), key, text: fc.string({ unit: "grapheme", maxLength: 5 }) }),

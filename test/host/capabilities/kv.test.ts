@@ -63,7 +63,7 @@ async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
 }
 
 describe("ctx.kv", () => {
-  test("gives back JSON and bytes as they were, in later calls too", async () => {
+  test("returns JSON and bytes unchanged, also in later calls", async () => {
     const values = [null, true, 1.5, "text \0 \ud83d\ude00", [1, { a: [] }], { nested: { n: 1 } }];
     for (const value of values) {
       const [stored] = await run([["set", "v", value]]);
@@ -112,7 +112,7 @@ describe("ctx.kv", () => {
     ]);
   });
 
-  test("lets go of an entry when its time is over", async () => {
+  test("removes an entry when it expires", async () => {
     const tenantId = "ttl";
     await run([["set", "k", 1, { ttlMs: 150 }]], { tenantId });
     expect(await run([["getEntry", "k"]], { tenantId })).toEqual([
@@ -134,7 +134,7 @@ describe("ctx.kv", () => {
     expect(last).toEqual({ entries: [expect.objectContaining({ key: "a/3", value: "a/3" })] });
   });
 
-  test("ends a page before it is larger than an answer may be", async () => {
+  test("ends a page before it exceeds the limit of an answer", async () => {
     const tenantId = "pages";
     const small = await otherBox({ store: "memory", limits: { outputBytes: 1_000_000 } });
     const steps: Step[] = ["a", "b", "c"].map((key) => ["set", key, '"'.repeat(140_000)]);
@@ -148,26 +148,26 @@ describe("ctx.kv", () => {
   test.for<[string, Step, RegExp]>([
     ["an empty key", ["get", ""], /^The input of capability kv: /],
     ["a key that is no text", ["get", 5], /^The input of capability kv: /],
-    ["a lone surrogate as key", ["get", "\ud800"], /well-formed text of at most 1024 bytes/],
-    ["a key of 1,026 bytes", ["set", "é".repeat(513), 1], /well-formed text of at most 1024 bytes/],
+    ["a lone surrogate as key", ["get", "\ud800"], /well-formed string of at most 1024 bytes/],
+    ["a key of 1,026 bytes", ["set", "é".repeat(513), 1], /well-formed string of at most 1024 bytes/],
     ["no time to live", ["set", "k", 1, { ttlMs: 0 }], /ttlMs/],
     ["a page of none", ["list", { limit: 0 }], /limit/],
     ["a page of too many", ["list", { limit: 1_001 }], /limit/],
     ["a version that is a number", ["set", "k", 1, { ifVersion: 1 }], /ifVersion/],
-  ])("refuses %s", async ([, step, message]) => {
+  ])("rejects %s", async ([, step, message]) => {
     const [refused] = (await run([step])) as [{ code: string; message: string }];
     expect(refused.code).toBe("PARAM_INVALID");
     expect(refused.message).toMatch(message);
   });
 
-  test("refuses what is neither JSON nor bytes", async () => {
+  test("rejects values that are neither JSON nor bytes", async () => {
     expect(await run([["set", "k"]])).toEqual([
       { name: "TypeError", message: "kv.set expected a JSON value or a Uint8Array, got undefined" },
     ]);
   });
 
   test.for(["__proto__", "constructor", "toString", "a\0b", "\0", "😀", "e\u0301", "%", "../../etc/passwd"])(
-    "takes %j for a key like any other",
+    "treats %j as an ordinary key",
     async (key) => {
       expect(
         await run(
@@ -183,7 +183,7 @@ describe("ctx.kv", () => {
     },
   );
 
-  test("that was not granted refuses each use, though the tool asked for it", async () => {
+  test("denies each use if it was not granted, although the tool requests it", async () => {
     const refused = {
       code: "CAPABILITY_DENIED",
       message: 'ctx.kv is not granted to this tool; the host can grant it: grant: ["kv"]',
@@ -194,8 +194,8 @@ describe("ctx.kv", () => {
   });
 });
 
-describe("what one tool keeps for one tenant", () => {
-  test("is seen by no other tenant, and by no other tool", async () => {
+describe("an entry of one tool for one tenant", () => {
+  test("is not visible to other tenants and other tools", async () => {
     await run([["set", "secret", "acme's"]], { tenantId: "acme" });
     for (const [tenantId, toolName] of [
       ["zeta", "keeper"],
@@ -212,7 +212,7 @@ describe("what one tool keeps for one tenant", () => {
     expect(await run([["get", "secret"]], { tenantId: "acme" })).toEqual(["acme's"]);
   });
 
-  test("of everybody's tool is not seen by a tool of the tenant's own with the same name", async () => {
+  test("of a global tool is not visible to a tenant's tool of the same name", async () => {
     const [tenantId, toolName] = ["shadow", "vault"];
     const vault = { name: toolName, source: SOURCE };
     await box.addTool(vault, { scope: "global", grant: ["kv"] });
@@ -227,7 +227,7 @@ describe("what one tool keeps for one tenant", () => {
 });
 
 describe("quotas of kv", () => {
-  test("say which it is, what is allowed and what there would be; deleting makes room", async () => {
+  test("report the limit, its value and the required amount; deleting makes room", async () => {
     const tenantId = "full";
     await run(
       ["a", "b", "c", "d", "e"].map((key) => ["set", key, 1]),
@@ -235,7 +235,7 @@ describe("quotas of kv", () => {
     );
     const over = {
       code: "QUOTA_EXCEEDED",
-      message: "kv may hold 5 keys for a tenant of keeper; with this entry there would be 6",
+      message: "kv can store 5 keys per tenant for keeper, but this entry needs 6 (limits.kvKeys)",
     };
     expect(await run([["set", "f", 1]], { tenantId })).toEqual([expect.objectContaining(over)]);
     const seen = await run(
@@ -249,7 +249,7 @@ describe("quotas of kv", () => {
     expect(seen).toMatchObject([{ ok: true }, true, { ok: true }]);
   });
 
-  test("bound all bytes, and those of one value", async () => {
+  test("limit the bytes of all entries and of one value", async () => {
     const tenantId = "bytes";
     const value = "x".repeat(1_400_000);
     const seen = (await run(
@@ -262,12 +262,12 @@ describe("quotas of kv", () => {
     )) as unknown[];
     expect(seen).toMatchObject([{ ok: true }, { ok: true }, { code: "QUOTA_EXCEEDED" }]);
     expect(JSON.stringify(seen[2])).toContain(
-      "kv may hold 3000000 bytes for a tenant of keeper; with this entry there would be 4200009",
+      "kv can store 3000000 bytes per tenant for keeper, but this entry needs 4200009 (limits.kvBytes)",
     );
     const [large] = await run([["set", "d", "x".repeat(1_500_000)]], { tenantId });
     expect(large).toMatchObject({
       code: "QUOTA_EXCEEDED",
-      message: "A value in kv may have 1500000 bytes, got 1500002",
+      message: "A value in kv can have at most 1500000 bytes, got 1500002 (limits.kvValueBytes)",
     });
   });
 
@@ -289,7 +289,7 @@ describe("quotas of kv", () => {
 });
 
 describe("options.store", () => {
-  test("may be a file: what one box keeps another finds", async () => {
+  test("accepts a file, whose entries another Glovebox can read", async () => {
     const { mkdtemp, rm } = await import("node:fs/promises");
     const { tmpdir } = await import("node:os");
     const folder = await mkdtemp(`${tmpdir()}/glovebox-kv-`);
@@ -301,7 +301,7 @@ describe("options.store", () => {
     expect(await run([["get", "k"]], { from: await otherBox({ store }) })).toEqual([{ kept: true }]);
   });
 
-  test("may be the host's own, which is asked with tenant and tool, and is the host's to close", async () => {
+  test("accepts a store of the host, which receives tenant and tool, and which the host closes", async () => {
     const own = new MemoryKvStore();
     const close = vi.fn();
     const set = vi.spyOn(own, "set");
@@ -313,7 +313,7 @@ describe("options.store", () => {
     expect(close).not.toHaveBeenCalled();
   });
 
-  test("that fails shows the tool nothing of how, and the operator all", async () => {
+  test("reports the error of a failing store to the operator, and not to the tool", async () => {
     const store = new MemoryKvStore();
     vi.spyOn(store, "get").mockRejectedValue(new Error("connect ECONNREFUSED 10.0.0.7"));
     const onError = vi.fn();
@@ -329,12 +329,12 @@ describe("options.store", () => {
     ["half a store", { get: () => {} }],
     ["an unknown word", "disk"],
     ["no path", { path: "" }],
-  ])("refuses %s", async ([, store]) => {
+  ])("rejects %s", async ([, store]) => {
     const failure = await failureOf(makeBox({ store } as unknown as GloveboxOptions));
     expect([failure.code, failure.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.store")]);
   });
 
-  test("is no reason to take a name of ours for a capability of one's own", async () => {
+  test("does not allow a capability of the host with a reserved name", async () => {
     const { defineCapability } = await import("../../../src/host/capabilities/capability.ts");
     const kv = defineCapability({ name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null });
     expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none of them ours");

@@ -51,7 +51,7 @@ const deniedAs = (use: string, name: string) => ({
   details: { capability: name },
 });
 
-describe("fails by its name", () => {
+describe("a missing capability is named in the error", () => {
   const USES: readonly (readonly [code: string, name: string])[] = [
     ["return await ctx.kv.get('a')", "kv"],
     ["return ctx.kv.set('a', 1)", "kv"],
@@ -125,7 +125,7 @@ describe("fails by its name", () => {
     );
   });
 
-  test("the same whether the host has defined the capability or not, and whoever has it", async () => {
+  test("in the same way whether or not the host defines the capability", async () => {
     const [defined, unknown] = await Promise.all([
       failureOfTool("export default (i, ctx) => ctx.lookUp(1)"),
       failureOfTool("export default (i, ctx) => ctx.lookIt(1)"),
@@ -149,7 +149,7 @@ describe("fails by its name", () => {
   });
 });
 
-describe("asking for a capability", () => {
+describe("looking up a capability", () => {
   const QUESTIONS: readonly (readonly [code: string, value: unknown])[] = [
     ["return 'kv' in ctx", false],
     ["return ctx.kv === undefined", true],
@@ -235,7 +235,7 @@ describe("asking for a capability", () => {
 });
 
 describe("a tool cannot", () => {
-  test("have a code that the host does not stand behind", async () => {
+  test("forge the code CAPABILITY_DENIED", async () => {
     const forged = [
       "const error = new TypeError('ctx.kv is not a function'); throw error",
       "throw Object.assign(new Error('x'), { code: 'CAPABILITY_DENIED', capabilityCode: 'CAPABILITY_DENIED', capability: 'kv' })",

@@ -153,7 +153,7 @@ describe("the handler of a capability", () => {
     expect(await openBroker(capabilityOf(handler)).ask("probe")).toEqual({ ok: true, value: 7 });
   });
 
-  test("that never settles is answered for when the call ends, and is not called after that", async () => {
+  test("that never settles fails when the call ends, and is not called after that", async () => {
     let calls = 0;
     const { ask, end } = openBroker(
       capabilityOf(() => {
@@ -168,7 +168,7 @@ describe("the handler of a capability", () => {
     expect(calls).toBe(1);
   });
 
-  test("may be at work on many requests at once, without a warning", async () => {
+  test("can handle many requests at once without a warning", async () => {
     const warnings: Error[] = [];
     const listener = (warning: Error): void => void warnings.push(warning);
     process.on("warning", listener);
@@ -183,7 +183,7 @@ describe("the handler of a capability", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("that throws INTERNAL tells the operator why, and not the tool", async () => {
+  test("that throws INTERNAL reports the reason to the operator, and not to the tool", async () => {
     const { ask, reported } = openBroker(
       capabilityOf(() => {
         throw new ToolError("INTERNAL", "The database at db-7 is gone");

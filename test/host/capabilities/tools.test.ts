@@ -63,7 +63,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 describe("ctx.tools", () => {
-  test("lets whoever listens to the outer call hear what nested ones log, marked with their ids", async () => {
+  test("forwards log lines of nested calls to the outer call's onLog, with their call ids", async () => {
     const own = await open();
     const nest = (to: string): string =>
       `export default async (input, { tools, log }) => { console.log("before ${to}"); await tools.${to}(input); log.warn("after ${to}", { n: 1 }); }`;
@@ -90,7 +90,7 @@ describe("ctx.tools", () => {
     expect(result.logs.map(({ message }) => message)).toEqual(["before middle", "after middle"]);
   });
 
-  test("shows a listener nothing that the outer call has concealed", async () => {
+  test("redacts secrets of the outer call in forwarded log lines", async () => {
     const hide = defineCapability({
       name: "hide",
       inputSchema: {},
@@ -127,7 +127,7 @@ describe("ctx.tools", () => {
     expect(seen).toEqual({ input: { x: 1 }, tenantId: "acme", executionId: "e7" });
   });
 
-  test("hands on bytes as bytes, both ways, wherever they are", async () => {
+  test("passes bytes as bytes in both directions, at any depth", async () => {
     const twice =
       "export default ({ a, list: [b], text }) => ({ sum: Uint8Array.of(...a, ...b), text, none: new Uint8Array(0) })";
     await add(box, "bytes", twice);
@@ -141,7 +141,7 @@ describe("ctx.tools", () => {
     expect(outputOf(await run(box, "sends", {}))).toEqual([true, [1, 255, 0], "bytes 0", true, 0, true, [7]]);
   });
 
-  test("is an object that await, JSON and String take for one", async () => {
+  test("is an ordinary object for await, JSON and String", async () => {
     const source = `export default async (input, { tools }) =>
       [(await tools) === tools, JSON.stringify(tools), typeof tools.anything, typeof tools.then, Object.keys(tools)]`;
     await add(box, "plain", source);
@@ -177,13 +177,13 @@ describe("ctx.tools", () => {
     expect((seen as { readonly code?: string } | number | null) ?? {}).not.toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
-  test("hands on what its schema refuses", async () => {
+  test("passes on the error of the nested tool's schema", async () => {
     const source = `export const inputSchema = { type: "object", required: ["n"] }; export default ({ n }) => n`;
     await add(box, "strict", source);
     expect(outputOf(await run(box, "caller", { name: "strict", input: {} }))).toMatchObject({ code: "PARAM_INVALID" });
   });
 
-  test("that was not granted refuses", async () => {
+  test("denies calls if it was not granted", async () => {
     const source = `export const capabilities = { tools: true }; ${CALLER}`;
     await box.addTool({ name: "asks", source }, { tenantId: "acme" });
     expect(outputOf(await run(box, "asks", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
@@ -197,7 +197,7 @@ describe("ctx.tools", () => {
 });
 
 describe("a result", () => {
-  test("tells which calls its tool has made, and which those have", async () => {
+  test("lists the nested calls of its tool, and theirs", async () => {
     await add(
       box,
       "outer",
@@ -219,7 +219,7 @@ describe("a result", () => {
     expect(await run(box, "add", { a: 1, b: 1 })).not.toHaveProperty("calls");
   });
 
-  test("of a call that failed since one in it did names the chain", async () => {
+  test("of a call that failed because of a nested call names the chain", async () => {
     await add(box, "middle", `export default (i, { tools }) => tools.fails()`);
     const error = errorOf(await run(box, "caller", { name: "middle", catches: false }));
     expect(error).toMatchObject({ code: "TOOL_FAILED", message: "middle: fails: no such file /etc/shadow" });
@@ -227,8 +227,8 @@ describe("a result", () => {
   });
 });
 
-describe("a circle", () => {
-  test("is refused, with the chain that it is, itself and by others", async () => {
+describe("a cycle", () => {
+  test("is rejected with its chain, both direct and through other tools", async () => {
     const circle = await open();
     await add(circle, "a", `export default (i, { tools }) => tools.b()`);
     await add(circle, "b", `export default (i, { tools }) => tools.a()`);
@@ -239,7 +239,7 @@ describe("a circle", () => {
     expect(errorOf(await run(circle, "self", {})).message).toBe("Tools that call each other in a circle: self → self");
   });
 
-  test("is allowed as often as the host says", async () => {
+  test("is allowed as often as the host configures", async () => {
     const circle = await open({ limits: { nestedRepeats: 2 } });
     const source = `export default async ({ n }, { tools }) => (n === 0 ? 0 : 1 + (await tools.down({ n: n - 1 })))`;
     await add(circle, "down", source);
@@ -251,7 +251,7 @@ describe("a circle", () => {
 });
 
 describe("limits of nested calls", () => {
-  test("nestedDepth: how deep they go", async () => {
+  test("nestedDepth limits their depth", async () => {
     const deep = await open({ limits: { nestedDepth: 2 } });
     for (const [name, next] of [
       ["t0", "t1"],
@@ -271,7 +271,7 @@ describe("limits of nested calls", () => {
     ]);
   });
 
-  test("nestedCalls: how many one call may cause, however it does", async () => {
+  test("nestedCalls limits the number of calls that one call causes, direct or not", async () => {
     const wide = await open({ limits: { nestedCalls: 20 } });
     await add(wide, "leaf", "export default () => 1");
     await add(wide, "fan", CALLER);
@@ -288,7 +288,7 @@ describe("limits of nested calls", () => {
     expect(JSON.stringify(direct)).toContain("One call may cause 20 calls of other tools: fan → leaf");
   });
 
-  test("are no tool's to raise: of all in a chain the lowest counts", async () => {
+  test("cannot be raised by a tool: the lowest limit of a chain applies", async () => {
     await add(box, "modest", CALLER, true, { nestedCalls: 0 });
     expect(outputOf(await run(box, "modest", { name: "add" }))).toMatchObject({ code: "QUOTA_EXCEEDED" });
     expect(outputOf(await run(box, "caller", { name: "modest", input: { name: "add" } }))).toMatchObject({
@@ -320,7 +320,7 @@ describe("the caller's time", () => {
     );
   });
 
-  test("is not all that the other may take: its own limit ends it, and the caller goes on", async () => {
+  test("does not extend the other's own limit, after which the caller goes on", async () => {
     await add(box, "short", SLEEPS, true, { timeoutMs: 100 });
     expect(outputOf(await run(box, "caller", { name: "short", input: { ms: 20_000 } }))).toMatchObject({
       code: "TOOL_TIMEOUT",
@@ -360,7 +360,7 @@ describe("places in the queue", () => {
     expect(outputOf(await run(one, "t0", {}))).toBe(3);
   });
 
-  test("calls side by side in it take turns", async () => {
+  test("parallel nested calls run one after another", async () => {
     const one = await open({ limits: { concurrentCalls: 1 }, workers: { max: 1 } });
     await add(one, "fan");
     await add(one, "leaf", "export default () => new Promise((resolve) => setTimeout(() => resolve(1), 20))");
@@ -371,7 +371,7 @@ describe("places in the queue", () => {
     expect(performance.now() - started).toBeGreaterThan(8 * 20);
   });
 
-  test("no two callers that hold all places wait for each other", async () => {
+  test("two callers that hold all slots do not wait for each other", async () => {
     const two = await open({ limits: { concurrentCalls: 2 }, workers: { max: 1 } });
     const source = (next: string): string =>
       `export default async ({ n }, { tools }) => n === 0 ? 0 : (await tools.${next}({ n: n - 1 })) + 1`;
@@ -391,7 +391,7 @@ describe("places in the queue", () => {
   });
 });
 
-test("a tool that ends its process costs its caller that call, and the next one learns of it as an error", async () => {
+test("a tool that ends its process ends its caller's call, and the next caller gets an error", async () => {
   const own = await open();
   await add(own, "caller");
   await add(own, "dies", "export default () => 'a'.repeat(32768).replace(/a/g, '$&'.repeat(16384)).length");
@@ -401,7 +401,7 @@ test("a tool that ends its process costs its caller that call, and the next one 
   expect(outputOf(second)).toMatchObject({ code: expect.stringMatching(/SANDBOX_CRASHED|MEMORY_LIMIT/) });
 });
 
-test("a host that is draining lets those that run call others", async () => {
+test("a draining host lets running calls make nested calls", async () => {
   const own = await open();
   await add(
     own,

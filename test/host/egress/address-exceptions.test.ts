@@ -10,7 +10,7 @@ import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
-  message: expect.stringMatching(new RegExp(`^Refused by the egress rule "${rule}": `)),
+  message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
 });
 
 /** All names are on this machine, as a name server of an attacker may say. */
@@ -44,7 +44,7 @@ describe("the addresses of an allow rule", () => {
     }
   });
 
-  test("hold for the rule's methods only, also on a connection that is open already", async () => {
+  test("hold for the rule's methods only, also on an open connection", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     const allow = [
       { to: "inside.test", methods: ["GET"], addresses: here },
@@ -90,7 +90,7 @@ describe("the addresses of an allow rule", () => {
   });
 });
 
-describe("a resolver of the host's", () => {
+describe("a resolver of the host", () => {
   const WRONG: readonly (readonly [string, () => unknown])[] = [
     ["answers nothing", () => undefined],
     ["answers with no address", () => []],
@@ -110,7 +110,7 @@ describe("a resolver of the host's", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("of another realm is used, and is asked for the name alone", async () => {
+  test("of another realm is called with the name only", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     const resolve = inOtherRealm("async (...given) => given.length === 1 ? ['127.0.0.1'] : []") as () => string[];
     const call = callTo([{ to: "inside.test", addresses: here }], server, { resolve });
@@ -124,7 +124,7 @@ describe("options of the egress", () => {
     [
       "allowAddresses",
       egress({ allow: [], allowAddresses: ["10.0.0.0/8"] }),
-      "options.egress.allowAddresses: Removed, because it opened these addresses to every rule. State them on the rule that needs them: allow: [{ to",
+      "options.egress.allowAddresses: Removed, because it allowed these addresses for every rule. Set addresses in the rule that needs them: allow: [{ to",
     ],
     [
       "a tenant's allowAddresses",
@@ -149,7 +149,7 @@ describe("options of the egress", () => {
     [
       "ports for a rule with a port",
       egress({ allow: [{ to: "a.test:8080", ports: [80] }] }),
-      "options.egress.allow.0.ports: Expected no ports for a rule that names its port, as host:port and origins do",
+      "options.egress.allow.0.ports: Expected no ports for a rule that contains its port, as host:port and origins do",
     ],
     ["a promise", egress(Promise.resolve({ allow: [] })), "options.egress: Expected a plain object, got a Promise"],
     [
@@ -165,7 +165,7 @@ describe("options of the egress", () => {
     ],
     ["secrets that are a Map", { secrets: new Map() } as never, "options.secrets: "],
     ["secrets that are a promise", { secrets: Promise.resolve({}) } as never, "options.secrets: "],
-  ])("are rejected with what is wrong: %s", ([, options, message]) => {
+  ])("are rejected with the reason: %s", ([, options, message]) => {
     expect(() => parseConfig(options)).toThrow(message);
   });
 });

@@ -34,7 +34,7 @@ const outputFor = async (server: TestServer | string, body: string): Promise<unk
   outputOf(await tools.run(`${RECORD} ${body}`, typeof server === "string" ? server : server.origin));
 
 describe("a tool's EventSource", () => {
-  test("gives a stream's events, and closes", async () => {
+  test("receives a stream's events, and closes", async () => {
     const seen: IncomingMessage["headers"][] = [];
     const server = await serve((request, response) => {
       seen.push(request.headers);
@@ -128,7 +128,7 @@ describe("a tool's EventSource", () => {
     expect(await outputFor(server, body("/bad", 1))).toEqual(["error:2:CAPABILITY_DENIED"]);
   });
 
-  test("has secrets filled in and redacted as fetch has", async () => {
+  test("inserts and redacts secrets as fetch does", async () => {
     const value = "sk-live-0123456789";
     const server = await serve((request, response) => void stream(response, `data: ${request.url}\n\n`));
     await using secret = await makeSocketTools({}, { secrets: { KEY: { value, hosts: [server.origin] } } });
@@ -136,7 +136,7 @@ describe("a tool's EventSource", () => {
     expect(outputOf(await secret.run(body, server.origin))).toEqual(["open:1:", "message:1:/?key=[redacted:KEY]"]);
   });
 
-  test("gives the same events at whatever byte the stream is cut", { timeout: 120_000 }, async () => {
+  test("receives the same events wherever the stream is split", { timeout: 120_000 }, async () => {
     const text =
       "\ufeffid: 1\r\ndata: caf\u00e9 \ud83d\ude00\r\n\r\nevent: message\rdata: two\rdata: lines\r\r: c\n\ndata: last\n\n";
     const bytes = Buffer.from(text);

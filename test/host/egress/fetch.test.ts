@@ -23,7 +23,7 @@ const serveEcho = (): Promise<TestServer> =>
   serve(async (request, response) => response.setHeader("x-served", "yes").end(await echo(request)));
 
 describe("a request", () => {
-  test("goes out as the tool has made it, with what the host adds", async () => {
+  test("is sent as the tool created it, with the host's headers", async () => {
     const server = await serveEcho();
     const answer = await callTo(server).fetch(`${server.origin}/path?q=1#hash`, {
       method: "post",
@@ -48,7 +48,7 @@ describe("a request", () => {
     });
   });
 
-  test("takes no proxy of the environment, and keeps no cookies", async () => {
+  test("uses no proxy of the environment, and stores no cookies", async () => {
     const server = await serve((request, response) => {
       response.setHeader("set-cookie", "session=1").end(request.headers.cookie ?? "none");
     });
@@ -61,7 +61,7 @@ describe("a request", () => {
     expect([again.text, again.headers.some(([name]) => name === "set-cookie")]).toEqual(["none", true]);
   });
 
-  test("of one call after another with one origin uses one connection; another call's has its own", async () => {
+  test("reuses a connection to the same origin within its call, and not in another call", async () => {
     const server = await serveEcho();
     let connections = 0;
     server.server.on("connection", () => (connections += 1));
@@ -122,8 +122,8 @@ describe("a request", () => {
   });
 
   test.for<[string, RegExp]>([
-    ["GET", /method GET has no body/],
-    ["HEAD", /method HEAD has no body/],
+    ["GET", /method GET must not have a body/],
+    ["HEAD", /method HEAD must not have a body/],
   ])("with the method %s has no body", async ([method, message]) => {
     const server = await serveEcho();
     const refusal = await refusalOf(callTo(server).request(server.origin, { method, body: "x" }));
@@ -152,7 +152,7 @@ describe("a request", () => {
     expect((await refusalOf(call.ask("fetch", { ...whole, ...fields }))).code).toBe("PARAM_INVALID");
   });
 
-  test("whose number nobody knows: reading is PARAM_INVALID, cancelling is nothing", async () => {
+  test("with an unknown id: reading is PARAM_INVALID, cancelling has no effect", async () => {
     const call = callTo(await serveEcho());
     for (const op of ["read", "end"])
       expect((await refusalOf(call.ask("fetch", { op, id: 5 }))).code).toBe("PARAM_INVALID");
@@ -186,7 +186,10 @@ describe("a response", () => {
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(bomb));
     const call = callTo(server, { responseBytes: 1_000_000 });
     const refusal = await refusalOf(call.fetch(server.origin, { id: 3 }));
-    expect(refusal).toEqual({ code: "QUOTA_EXCEEDED", message: "A response's body may have 1000000 bytes" });
+    expect(refusal).toEqual({
+      code: "QUOTA_EXCEEDED",
+      message: "The response's body has more than 1000000 bytes (egress.responseBytes)",
+    });
     expect((await refusalOf(call.read(3))).code).toBe("QUOTA_EXCEEDED");
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
@@ -195,13 +198,13 @@ describe("a response", () => {
     ["gzip", "not gzip at all"],
     ["br", "not brotli at all"],
     ["zstd", "not zstd at all"],
-  ])("that is not what it says is TOOL_FAILED: %s", async ([coding, body]) => {
+  ])("that does not match its content-encoding is TOOL_FAILED: %s", async ([coding, body]) => {
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(body));
     const refusal = await refusalOf(callTo(server).fetch(server.origin));
     expect(refusal).toMatchObject({ code: "TOOL_FAILED", message: expect.stringContaining("content-encoding") });
   });
 
-  test("encoded six times is refused", async () => {
+  test("encoded six times is rejected", async () => {
     const server = await serve((_request, response) =>
       response.setHeader("content-encoding", "gzip,".repeat(6)).end("x"),
     );
@@ -226,13 +229,13 @@ describe("a response", () => {
     expect((await refusalOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");
   });
 
-  test("that says it is too long is refused before it is read", async () => {
+  test("whose content-length is too long is rejected before it is read", async () => {
     const server = await serve((_request, response) => response.setHeader("content-length", "5000000").write("x"));
     const refusal = await refusalOf(callTo(server, { responseBytes: 1_000 }).request(server.origin));
     expect(refusal.code).toBe("QUOTA_EXCEEDED");
   });
 
-  test("comes in parts of at most 256 KiB, as it comes", async () => {
+  test("is passed on in parts of at most 256 KiB, as they arrive", async () => {
     const server = await serve((_request, response) => {
       response.write("first");
       server.server.once("go", () => response.end(Buffer.alloc(900_000)));
@@ -249,7 +252,7 @@ describe("a response", () => {
   });
 });
 
-describe("caps", () => {
+describe("limits", () => {
   test("requestBytes: whole, and in parts", async () => {
     const server = await serveEcho();
     const call = callTo(server, { requestBytes: 10 });
@@ -262,7 +265,7 @@ describe("caps", () => {
     expect((await refusalOf(call.end(9))).code).toBe("QUOTA_EXCEEDED");
   });
 
-  test("exchanges at once, of which each must be read or cancelled", async () => {
+  test("open exchanges: each must be read or cancelled", async () => {
     const server = await serve((_request, response) => response.write("never ends"));
     const call = callTo(server);
     await Promise.all(Array.from({ length: 50 }, (_, id) => call.request(server.origin, { id })));
@@ -333,7 +336,7 @@ describe("redirects", () => {
     expect([seen.headers.authorization, seen.headers.cookie]).toEqual([undefined, undefined]);
   });
 
-  test("are not followed with `manual`, and refused with `error`", async () => {
+  test("are not followed with `manual`, and fail with `error`", async () => {
     const server = await serveRedirect(302, () => "/next");
     const call = callTo(server);
     const answer = await call.fetch(`${server.origin}/start`, { redirect: "manual" });
@@ -346,12 +349,13 @@ describe("redirects", () => {
     const refusal = await refusalOf(callTo(server, { maxRedirects: 3 }).fetch(`${server.origin}/start`));
     expect(refusal).toEqual({
       code: "CAPABILITY_DENIED",
-      message: 'Refused by the egress rule "redirect": a request may be redirected 3 times',
+      message:
+        'Denied by the egress rule "redirect": the request was redirected more than 3 times (egress.maxRedirects)',
     });
     expect(server.requests).toHaveLength(4);
   });
 
-  test("of a body that was sent in parts cannot be followed, unless they drop it", async () => {
+  test("of a streamed body cannot be followed, unless they drop it", async () => {
     for (const [status, outcome] of [
       [307, "TOOL_FAILED"],
       [303, 200],
@@ -408,7 +412,7 @@ describe("a network that fails", () => {
 });
 
 describe("the end of a call", () => {
-  test("lets go of every socket: idle ones, those in an exchange, those that are still connecting", async () => {
+  test("closes every socket: idle, in an exchange, or still connecting", async () => {
     const server = await serve((request, response) => {
       if (request.url === "/idle") response.end("ok");
       if (request.url === "/body") response.write("x");

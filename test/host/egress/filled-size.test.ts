@@ -132,7 +132,7 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     ["a form", "escaped", { bodies: 1, isStream: false, type: "application/x-www-form-urlencoded" }],
     ["107 MiB in parts", "short", { bodies: 1, isStream: true, type: "text/plain" }],
     ["three of 293 MiB in parts", "long", { bodies: 3, isStream: true, type: "text/plain" }],
-  ])("is denied by the limit of what is sent: %s", async ([, tenantId, options]) => {
+  ])("is denied by the limit of sent bytes: %s", async ([, tenantId, options]) => {
     const before = server.received();
     const call = { id: "c", toolName: "send", arguments: { url: server.origin, ...options } };
     const run = await measured(() => box.execute(call, { tenantId }));
@@ -173,7 +173,7 @@ const MANY: { readonly [name: string]: string } = Object.fromEntries(
 describe("a body with placeholders", () => {
   const VALUE = `${"v".repeat(2_999)}é`;
 
-  test("arrives whole, with its length, when it is long, and again after a redirect", async () => {
+  test("arrives completely, with its length, when it is long, and again after a redirect", async () => {
     const { server, call } = await openCall({ KEY: VALUE }, {}, async (request, response) => {
       const body = await buffer(request);
       if (request.url === "/") return response.writeHead(307, { location: "/there" }).end();
@@ -213,7 +213,7 @@ describe("a body with placeholders", () => {
     expect([refusal, await head]).toEqual([over, over]);
   });
 
-  test("that its server does not want leaves no connection that another request is sent on", async () => {
+  test("that its server rejects early leaves no reusable connection", async () => {
     const { server, call } = await openCall({ KEY: VALUE }, {}, (request, response) => {
       request.on("error", () => {});
       if (request.url === "/early") response.writeHead(413).end();
@@ -225,8 +225,8 @@ describe("a body with placeholders", () => {
   });
 });
 
-describe("a body as it comes from the tool", () => {
-  test("of 40 MiB does not hold the event loop, and is not decoded where it is too long", async () => {
+describe("the body that a tool sends", () => {
+  test("of 40 MiB does not block the event loop, and is not decoded where it is too long", async () => {
     const limit = 40 * MiB;
     const body = Buffer.alloc(limit, "some text");
     const base64 = body.toString("base64");
@@ -272,7 +272,7 @@ describe("a request's head with placeholders", () => {
   const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
   const shortly = (rule: string): Refusal => ({
     code: "CAPABILITY_DENIED",
-    message: expect.stringMatching(new RegExp(`^Refused by the egress rule "${rule}": .* more than 65536 bytes`)),
+    message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": .* more than 65536 bytes`)),
   });
 
   test.for<[string, string, (placeholder: string) => Parameters<TestCall["request"]>[1] & { readonly query?: string }]>(
@@ -303,7 +303,7 @@ describe("a request's head with placeholders", () => {
   });
 });
 
-describe("what a server sends", () => {
+describe("the response of a server", () => {
   /** Beginnings of values: the redactor compares each of their bytes with all values. */
   const hostile = (bytes: number): Buffer => {
     const beginnings = Object.values(MANY).map((value) => value.slice(0, 4_000));
@@ -315,7 +315,7 @@ describe("what a server sends", () => {
     );
   };
 
-  test("does not hold the event loop while it is redacted", async () => {
+  test("does not block the event loop while it is redacted", async () => {
     const body = hostile(64 * KiB);
     const { server, call } = await openCall(MANY, {}, (_request, response) => {
       response.writeHead(200, { "x-long": hostile(8 * KiB).toString() }).end(body);
@@ -335,7 +335,10 @@ describe("what a server sends", () => {
       (_request, response) => response.end(value.repeat(MiB / 8)),
     );
     const run = await measured(() => refusalOf(call.fetch(server.origin)));
-    expect(run.value).toEqual({ code: "QUOTA_EXCEEDED", message: "A response's body may have 1048576 bytes" });
+    expect(run.value).toEqual({
+      code: "QUOTA_EXCEEDED",
+      message: "The response's body has more than 1048576 bytes (egress.responseBytes)",
+    });
     await expectBounded(run);
   });
 });

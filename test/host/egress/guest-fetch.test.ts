@@ -73,12 +73,12 @@ describe("fetch() in a tool", () => {
     ["an address that is not allowed", "http://10.0.0.1:8080/", "CAPABILITY_DENIED"],
     ["a host that is not allowed", "http://api.example.com/", "CAPABILITY_DENIED"],
     ["a port where nobody listens", "http://127.0.0.1:1025/", "ECONNREFUSED"],
-  ])("is refused: %s", async ([, url, code]) => {
+  ])("is denied: %s", async ([, url, code]) => {
     const caught = outputOf(await run("caught", url)) as readonly unknown[];
     expect(caught.slice(0, 2)).toEqual([code === "ECONNREFUSED" ? "TypeError" : "CapabilityError", code]);
   });
 
-  test("that nobody catches gives the call its code, and another tenant has rules of its own", async () => {
+  test("gives the call its code if the error is not caught, and another tenant has its own rules", async () => {
     const server = await serve((_request, response) => response.end("ok"));
     expect(codeOf(await run("uncaught", server.origin))).toBe("ok");
     const error = errorOf(await run("uncaught", server.origin, { tenantId: "shut" }));

@@ -115,7 +115,7 @@ const failure = (message: string, words: string, code: string): Failed => ({
 });
 
 describe("fetch fails with a reason: the connection", () => {
-  test("a port where nobody listens", async () => {
+  test("a port without a listener", async () => {
     const port = await closedPort();
     const refused = failure("fetch failed", "connection refused", "ECONNREFUSED");
     expect(await failureOf(`http://127.0.0.1:${port}/`)).toEqual(refused);
@@ -136,7 +136,7 @@ describe("fetch fails with a reason: the connection", () => {
     );
   });
 
-  test("a response that is no HTTP", async () => {
+  test("a response that is not HTTP", async () => {
     for (const answer of ["this is no HTTP\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\nhi"]) {
       const port = await raw((socket) => socket.end(answer));
       expect(await failureOf(`http://127.0.0.1:${port}/`)).toEqual(
@@ -181,7 +181,7 @@ describe("fetch fails with a reason: TLS", () => {
     );
   });
 
-  test("a server that speaks no TLS", async () => {
+  test("a server without TLS", async () => {
     const port = await raw((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
     expect(await failureOf(`https://secure.test:${port}/`)).toEqual(
       failure("fetch failed", "TLS handshake failed", "EPROTO"),
@@ -219,7 +219,7 @@ describe("a body ends with a reason", () => {
   });
 });
 
-test("an address that is not allowed is denied alike, whether or not somebody listens there", async () => {
+test("an address that is not allowed is denied in the same way whether or not a server listens there", async () => {
   const open = await raw((socket) => socket.end());
   const closed = await closedPort();
   const deniedOf = async (host: string, port: number): Promise<string> => {

@@ -124,7 +124,7 @@ const amending = (amend: (input: Input) => unknown): Guard =>
   onRedirect((input) => ({ amend: { input: amend(input) } }));
 
 describe("a hook's capability function", () => {
-  test("is asked for the target of a redirect as for the first request", async () => {
+  test("is called for the target of a redirect as for the first request", async () => {
     const answered = await fetched("/307", { method: "POST", body: "text" });
     expect(answered).toEqual([200, expect.stringMatching(/^POST \/there .* text$/)]);
     const [first, second] = asked;
@@ -166,7 +166,7 @@ describe("a hook's capability function", () => {
     expect(other.paths).toEqual([]);
   });
 
-  test("amends a redirect: the amended request is sent", async () => {
+  test("modifies a redirect: the modified request is sent", async () => {
     guard = amending((input) => ({ ...input, headers: [...input.headers, ["x-hook", "seen"]] }));
     expect(await fetched("/307")).toEqual([200, "GET /there seen [redacted:KEY] "]);
     guard = amending((input) => ({ ...input, url: `${input.url}?to=here` }));
@@ -194,13 +194,13 @@ describe("a hook's capability function", () => {
     ["a body that is not base64", "PARAM_INVALID", (input) => ({ ...input, method: "POST", body: { base64: "é" } })],
     ["a host that no rule allows", "CAPABILITY_DENIED", (input) => ({ ...input, url: "http://10.0.0.1/" })],
     ["a header that is the host's", "CAPABILITY_DENIED", (input) => ({ ...input, headers: [["host", "evil.test"]] })],
-  ])("amends a redirect to %s: the request ends with %s", async ([, code, amend]) => {
+  ])("modifies a redirect to %s: the request ends with %s", async ([, code, amend]) => {
     guard = amending(amend);
     expect(await fetched("/307")).toEqual([code, expect.any(String)]);
     expect(server.paths).toEqual(["/307"]);
   });
 
-  test("does not see the value of a secret in a redirect, which is sent as the server stated it", async () => {
+  test("does not see the value of a secret in a redirect, which is sent unchanged", async () => {
     for (const each of [() => undefined, amending((input) => ({ ...input }))]) {
       guard = each;
       asked = [];
@@ -212,7 +212,7 @@ describe("a hook's capability function", () => {
     }
   });
 
-  test("is asked once where the tool follows redirects itself, and its result function once for a response", async () => {
+  test("is called once if the tool follows redirects itself, and its result function once for a response", async () => {
     expect([await fetched("/307", { redirect: "manual" }), asked.length]).toEqual([[307, ""], 1]);
     await fetched("/307");
     expect(statuses).toEqual([307, 200]);

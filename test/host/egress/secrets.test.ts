@@ -79,7 +79,7 @@ function callTo(server: TestServer, value: string | (() => string | Promise<stri
 }
 
 describe("a placeholder", () => {
-  test("is one for each call and secret, and cannot be guessed", async () => {
+  test("is different for each call and secret, and cannot be guessed", async () => {
     const server = await serve(echo);
     const call = callTo(server, VALUE);
     const first = await call.use("API_KEY");
@@ -119,7 +119,7 @@ describe("a placeholder", () => {
     ["text", "text/plain", (p) => `key: ${p}.`, `key: ${VALUE}.`],
     ["escapes of JSON", "text/plain", (p) => p.replace("g", "\\u0067"), json(VALUE)],
     ["escapes of a URL", "text/plain", (p) => p.replaceAll("_", "%5F"), encodeURIComponent(VALUE)],
-  ])("is replaced in a body as the body is written: %s", async ([, type, write, expected]) => {
+  ])("is replaced in a body in the body's encoding: %s", async ([, type, write, expected]) => {
     const server = await serve(echo);
     const call = callTo(server, VALUE);
     const body = write(await call.use("API_KEY"));
@@ -132,7 +132,7 @@ describe("a placeholder", () => {
     expect(unecho(await call.body(9)).body).toBe(expected);
   });
 
-  test("whose value no header may have is refused", async () => {
+  test("whose value is invalid in a header is denied", async () => {
     const server = await serve(echo);
     const call = callTo(server, "line one\r\nHost: evil.test");
     const headers = [["x-key", await call.use("API_KEY")]] as const;
@@ -162,12 +162,12 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const { path = "/", ...options } = place(await call.use("API_KEY"));
     expect(await refusalOf(call.request(server.origin + path, options))).toEqual({
       code: "CAPABILITY_DENIED",
-      message: expect.stringMatching(/^Refused by the egress rule "secrets": the secret API_KEY is not bound to http:/),
+      message: expect.stringMatching(/^Denied by the egress rule "secrets": the secret API_KEY is not bound to http:/),
     });
     expect(server.requests).toEqual([]);
   });
 
-  test("is refused in a body that comes in parts, split anywhere", async () => {
+  test("is denied in a streamed body, wherever it is split", async () => {
     const server = await serve(echo);
     const call = new TestCall({ allow: onLoopback(server.origin) }, { API_KEY: { value: VALUE, hosts: [] } });
     const placeholder = await call.use("API_KEY");
@@ -182,14 +182,14 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
   test.for<[string, (p: string) => readonly [string, Parameters<TestCall["request"]>[1]]]>([
     ["the path", (p) => [`/${p}/x`, {}]],
     ["a header's name", (p) => ["/", { headers: [[p, "1"]] }]],
-  ])("and to one that it is bound to, is refused in %s", async ([, place]) => {
+  ])("and to one that it is bound to, is denied in %s", async ([, place]) => {
     const server = await serve(echo);
     const call = callTo(server, VALUE);
     const [path, options] = place(await call.use("API_KEY"));
     expect((await refusalOf(call.request(server.origin + path, options))).code).toBe("CAPABILITY_DENIED");
   });
 
-  test("is refused over http where the rule does not say http", async () => {
+  test("is denied over http unless the rule starts with http://", async () => {
     const server = await serve(echo);
     const secrets: Secrets = { API_KEY: { value: HEADER_VALUE, hosts: ["127.0.0.1"] } };
     const call = new TestCall({ allow: onLoopback(server.origin) }, secrets);
@@ -197,7 +197,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     expect(await refusalOf(call.request(server.origin, { headers }))).toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
-  test("stays behind when a server redirects elsewhere, and is refused where it would go along", async () => {
+  test("is removed from the headers of a redirect to another origin, and denied elsewhere", async () => {
     const other = await serve(echo);
     const server = await serve((request, response) => {
       const { searchParams } = new URL(request.url ?? "", "http://x");
@@ -237,7 +237,7 @@ describe("a secret's use()", () => {
     ["FAILS", undefined, "TOOL_FAILED"],
     ["EMPTY", undefined, "TOOL_FAILED"],
     ["NESTED", undefined, "TOOL_FAILED"],
-  ])("of %s, asked for with %j, is %s", async ([name, asked, code]) => {
+  ])("of %s, requested with %j, is %s", async ([name, asked, code]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     const refusal = await refusalOf(call.use(name));
     expect([refusal.code, refusal.message.includes("10.0.0.9")]).toEqual([code, false]);
@@ -248,7 +248,7 @@ describe("a secret's use()", () => {
     ["ONE", true],
     ["FOREIGN", undefined],
     ["LAZY", undefined],
-  ])("of %s, asked for with %j, gives a placeholder", async ([name, asked]) => {
+  ])("of %s, requested with %j, returns a placeholder", async ([name, asked]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     expect(await call.use(name)).toMatch(/^glovebox_secret_/);
   });
@@ -259,7 +259,7 @@ describe("a secret's use()", () => {
     expect([refusal.code, refusal.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
   });
 
-  test("of one that never comes ends with the call", async () => {
+  test("of a value that never arrives ends with the call", async () => {
     const call = new TestCall({ allow: [] }, secrets);
     const refusal = refusalOf(call.use("HANGS"));
     call[Symbol.dispose]();
@@ -267,7 +267,7 @@ describe("a secret's use()", () => {
   });
 });
 
-describe("a response that shows the value", () => {
+describe("a response that contains the value", () => {
   const WAYS: readonly (readonly [string, (response: ServerResponse, bytes: Buffer) => void])[] = [
     ["at once", (response, bytes) => void response.end(bytes)],
     ["gzipped", (response, bytes) => void response.setHeader("content-encoding", "gzip").end(gzipSync(bytes))],
@@ -293,7 +293,7 @@ describe("a response that shows the value", () => {
     },
   );
 
-  test("in its head has something else there too", async () => {
+  test("in its head is redacted too", async () => {
     const server = await serve((_request, response) => {
       response
         .writeHead(302, `Found ${HEADER_VALUE}`, {

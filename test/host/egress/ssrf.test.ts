@@ -5,7 +5,7 @@ import { LOOPBACK, onLoopback, type RequestOptions, refusalOf, serve, TestCall }
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
-  message: expect.stringMatching(new RegExp(`^Refused by the egress rule "${rule}": `)),
+  message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
 });
 
 /** The host is allowed by name: it is the address that is refused. */
@@ -82,7 +82,7 @@ const ADDRESSES: readonly string[] = [
 ];
 
 describe("an address that is not public", () => {
-  test.for(ADDRESSES)("is refused though its host is allowed: %s", async (url) => {
+  test.for(ADDRESSES)("is denied though its host is allowed: %s", async (url) => {
     const { origin } = new URL(url);
     expect(await refusalOf(new TestCall({ allow: [origin] }).request(url))).toEqual(denied("address"));
   });
@@ -98,18 +98,18 @@ describe("an address that is not public", () => {
     ["decimal", ["2130706433"]],
     ["another name", ["localhost"]],
     ["nothing", [""]],
-  ])("is refused when a name resolves to it: %s", async ([, addresses]) => {
+  ])("is denied when a name resolves to it: %s", async ([, addresses]) => {
     const call = new TestCall({ allow: ["*.rebind.test"], resolve: () => addresses });
     expect(await refusalOf(call.request("http://a.rebind.test/"))).toEqual(denied("address"));
   });
 
-  test("is refused when the system's resolver gives it", async () => {
+  test("is denied when the system's resolver gives it", async () => {
     expect(await refusalOf(new TestCall({ allow: ["localhost"] }).request("http://localhost/"))).toEqual(
       denied("address"),
     );
   });
 
-  test("is connected to where the host has excepted it, and its neighbours are not", async () => {
+  test("is allowed if the host lists it, and its neighbours are not", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     const call = new TestCall({
       allow: ["127.0.0.1", "127.0.0.2"].map((to) => ({ to, addresses: ["127.0.0.1"] })),
@@ -177,7 +177,7 @@ describe("a request that no rule allows", () => {
     ["methods", "http://api.test/", { method: "TRACE" }],
     ["methods", "http://api.test/", { method: "PROPFIND" }],
     ["methods", "http://api.test/", { method: "GET / HTTP/1.1\r\n\r\n" }],
-  ])("is refused by %s: %s %j", async ([rule, url, options]) => {
+  ])("is denied by %s: %s %j", async ([rule, url, options]) => {
     expect(await refusalOf(new TestCall(EGRESS).request(url, options))).toEqual(denied(rule));
   });
 
@@ -203,7 +203,7 @@ describe("a request that no rule allows", () => {
     ["x", "1\nHost: evil.test"],
     ["x", "1\u0000"],
     ["x", "一"],
-  ])("is refused by headers: %j: %j", async ([name, value]) => {
+  ])("is denied by headers: %j: %j", async ([name, value]) => {
     const refusal = refusalOf(new TestCall(EGRESS).request("http://api.test/", { headers: [[name, value]] }));
     expect(await refusal).toEqual(denied("headers"));
   });
@@ -217,7 +217,7 @@ describe("a request that no rule allows", () => {
     ["scheme", "file:///etc/passwd"],
     ["scheme", "javascript:alert(1)"],
     ["userinfo", "http://a:b@api.test/"],
-  ])("is refused by %s when a server redirects to it: %s", async ([rule, location]) => {
+  ])("is denied by %s when a server redirects to it: %s", async ([rule, location]) => {
     const server = await serve((_request, response) => response.writeHead(302, { location }).end());
     const allow = [...EGRESS.allow, ...onLoopback(server.origin), "169.254.169.254", "[::ffff:10.0.0.1]"];
     const call = new TestCall({ ...EGRESS, allow });
@@ -232,12 +232,12 @@ describe("a request that no rule allows", () => {
     ["capabilities.fetch", ["not a host!"], "http://api.test/"],
     ["allow", ["evil.test"], "http://evil.test/"],
     ["allow", true, "http://evil.test/"],
-  ])("is refused by %s: what a tool asks for, %j, narrows the rules and widens nothing", async ([rule, asked, url]) => {
+  ])("is denied by %s: the tool's own rules, %j, only narrow the host's", async ([rule, asked, url]) => {
     const call = new TestCall(EGRESS, {}, { fetch: asked as never });
     expect(await refusalOf(call.request(url))).toEqual(denied(rule));
   });
 
-  test("is every request where the host states no egress", async () => {
+  test("is every request without the option egress", async () => {
     expect(await refusalOf(new TestCall({ allow: [] }).request("https://example.com/"))).toEqual(denied("allow"));
   });
 });

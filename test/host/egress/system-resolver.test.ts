@@ -16,7 +16,7 @@ function slowResolver(): { resolver: SystemResolver; asked: string[]; answer: (n
 }
 
 describe("SystemResolver.resolve()", () => {
-  test("asks for two names of one tenant at a time, three in all, in the order in which they came", async () => {
+  test("looks up at most two names per tenant and three in total, in the order of the calls", async () => {
     const { resolver, asked, answer } = slowResolver();
     const names = ["a1", "a2", "a3", "b1", "b2", "c1"];
     const all = names.map((name) => resolver.resolve(name, name.slice(0, 1), live));
@@ -32,7 +32,7 @@ describe("SystemResolver.resolve()", () => {
     expect(await Promise.all(all)).toEqual(names.map((name) => [name]));
   });
 
-  test("asks nothing for whoever has gone before it was their turn, and goes on after a failure", async () => {
+  test("does not look up names of aborted calls, and continues after a failure", async () => {
     const { resolver, asked, answer } = slowResolver();
     const gone = new AbortController();
     const first = [resolver.resolve("a1", "a", live), resolver.resolve("a2", "a", live)];

@@ -44,7 +44,7 @@ describe("an https request", () => {
     expect([text, asked]).toEqual([`secure.test:${port}`, ["secure.test"]]);
   });
 
-  test("is refused by a certificate of another name", async () => {
+  test("fails for a certificate of another name", async () => {
     setDefaultCACertificates([...trusted, read("cert")]);
     expect(await refusalOf(callTo("other.test").request(`https://other.test:${port}/`))).toEqual(
       untrusted("is for another host"),
@@ -55,7 +55,7 @@ describe("an https request", () => {
     expect(asked).toEqual([]);
   });
 
-  test("is refused by a certificate that nobody vouches for, whatever the environment says", async () => {
+  test("fails for an untrusted certificate, whatever the environment sets", async () => {
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
     expect(await refusalOf(callTo("secure.test").request(`https://secure.test:${port}/`))).toEqual(
       untrusted("is self-signed"),

@@ -35,7 +35,7 @@ async function withServer(route: Route, use: (setting: Setting) => Promise<void>
 }
 
 describe("a tool's fetch()", () => {
-  test("sends and receives what Node's would", async () => {
+  test("sends and receives the same as the fetch of Node.js", async () => {
     await withServer(
       async (request, response) => {
         const sent = (await buffer(request)).toString("latin1");
@@ -182,7 +182,7 @@ describe("a tool's fetch()", () => {
     );
   });
 
-  test("that the network fails is a TypeError, as in Node, and the call's failure its tool's", async () => {
+  test("throws a TypeError for a network failure, as in Node.js, and the call fails with TOOL_FAILED", async () => {
     await withServer(
       (request) => request.socket.destroy(),
       async ({ run }) => {

@@ -42,41 +42,45 @@ const u32 = (value: number): number[] => [value >>> 24, (value >>> 16) & 255, (v
 
 const HEAD = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
 
-describe("a handshake that is none", () => {
+describe("an invalid handshake", () => {
   test.for<[string, (request: string) => string, string]>([
-    ["an ordinary answer", () => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "it has the status 200"],
-    ["a rejection", () => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "it has the status 403"],
+    ["an ordinary answer", () => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "status 200"],
+    ["a rejection", () => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "status 403"],
     [
       "a redirect",
       () => "HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n",
-      "it has the status 302, and a WebSocket follows no redirect",
+      "status 302 (WebSockets do not follow redirects)",
     ],
-    ["no accept key", () => `${HEAD}\r\n`, "its Sec-WebSocket-Accept is wrong"],
-    ["a wrong accept key", () => `${HEAD}Sec-WebSocket-Accept: AAAA\r\n\r\n`, "its Sec-WebSocket-Accept is wrong"],
+    ["no accept key", () => `${HEAD}\r\n`, "the Sec-WebSocket-Accept header is wrong"],
+    [
+      "a wrong accept key",
+      () => `${HEAD}Sec-WebSocket-Accept: AAAA\r\n\r\n`,
+      "the Sec-WebSocket-Accept header is wrong",
+    ],
     [
       "the accept key twice",
       (request) => acceptText(request, [/Sec-WebSocket-Accept: .*/.exec(acceptText(request))?.[0] ?? ""]),
-      "its Sec-WebSocket-Accept is wrong",
+      "the Sec-WebSocket-Accept header is wrong",
     ],
     [
       "another protocol to go on in",
       (request) => acceptText(request).replace("Upgrade: websocket", "Upgrade: h2c"),
-      "it upgrades to another protocol",
+      "the Upgrade header is not websocket",
     ],
     [
       "an extension",
       (request) => acceptText(request, ["Sec-WebSocket-Extensions: permessage-deflate"]),
-      "it has extensions, and none was offered",
+      "it uses extensions, but none were offered",
     ],
     [
       "a protocol",
       (request) => acceptText(request, ["Sec-WebSocket-Protocol: chat"]),
-      "it chooses a protocol, and none was offered",
+      "it chooses a protocol, but none were offered",
     ],
   ])("fails the connection: %s", async ([, answer, reason]) => {
     const server = await serveRaw((socket, request) => socket.write(answer(request)));
     expect(await eventsOf(server.url)).toEqual([
-      `error: TOOL_FAILED: The exchange failed: the server's answer is no WebSocket handshake: ${reason}`,
+      `error: TOOL_FAILED: The exchange failed: invalid WebSocket handshake from the server: ${reason}`,
       "close: 1006  false",
     ]);
     await vi.waitFor(() => expect(server.open()).toBe(0));
@@ -115,14 +119,14 @@ describe("a handshake that is none", () => {
   });
 
   test.for<[string, (socket: Socket) => void, RegExp]>([
-    ["that never comes", () => {}, /was not open within 500 ms \(egress\.timeoutMs\)|no response in time/],
+    ["that never comes", () => {}, /did not open within 500 ms \(egress\.timeoutMs\)|no response in time/],
     [
       "that is put off for ever",
       (socket) => {
         const timer = setInterval(() => socket.write("HTTP/1.1 102 Processing\r\n\r\n"), 50);
         socket.on("close", () => clearInterval(timer));
       },
-      /was not open within 500 ms/,
+      /did not open within 500 ms/,
     ],
   ])("fails the connection at its limit: an answer %s", async ([, answer, reason]) => {
     const server = await serveRaw((socket) => answer(socket));
@@ -133,7 +137,7 @@ describe("a handshake that is none", () => {
   });
 });
 
-describe("a frame that breaks the protocol", () => {
+describe("a frame that violates the protocol", () => {
   test.for<[string, Buffer, number, string]>([
     ["a masked one", Buffer.from([0x81, 0x81, 1, 2, 3, 4, 0x60]), 1_002, "is masked"],
     ["a compressed one", frame(1, "a", 0xc0), 1_002, "was not negotiated"],
@@ -145,9 +149,14 @@ describe("a frame that breaks the protocol", () => {
     ["a fragmented ping", frame(9, "a", 0), 1_002, "control frame is fragmented"],
     ["a continuation of nothing", frame(0, "a"), 1_002, "has not begun"],
     ["a message within a message", Buffer.concat([frame(1, "a", 0), frame(1, "b")]), 1_002, "before the last one"],
-    ["a length that could be shorter", Buffer.from([0x82, 126, 0, 5, 1, 2, 3, 4, 5]), 1_002, "shortest way"],
-    ["a long length that could be shorter", Buffer.from([0x82, 127, 0, 0, 0, 0, 0, 0, 0, 1, 1]), 1_002, "shortest way"],
-    ["half a close code", frame(8, "a"), 1_002, "half a code"],
+    ["a length that could be shorter", Buffer.from([0x82, 126, 0, 5, 1, 2, 3, 4, 5]), 1_002, "shortest encoding"],
+    [
+      "a long length that could be shorter",
+      Buffer.from([0x82, 127, 0, 0, 0, 0, 0, 0, 0, 1, 1]),
+      1_002,
+      "shortest encoding",
+    ],
+    ["half a close code", frame(8, "a"), 1_002, "incomplete code"],
     ["a close code that is never sent", frame(8, Buffer.from([0x03, 0xed])), 1_002, "invalid code 1005"],
     ["a close code of nobody", frame(8, Buffer.from([0x0b, 0xb7])), 1_002, "invalid code 2999"],
     ["a reason that is not UTF-8", frame(8, Buffer.from([0x03, 0xe8, 0xff])), 1_007, "not UTF-8"],
@@ -186,7 +195,7 @@ describe("a frame that breaks the protocol", () => {
     expect(Buffer.from(unmasked).readUInt16BE()).toBe(code);
   });
 
-  test("is none: one that comes byte by byte, with pings between its parts", async () => {
+  test("is not a message that arrives byte by byte, with pings between its parts", async () => {
     const bytes = Buffer.concat([
       frame(1, "caf\u00c3".slice(0, 3), 0),
       frame(9, "p"),
@@ -210,7 +219,7 @@ describe("a frame that breaks the protocol", () => {
     expect(await eventsOf(server.url)).toEqual(["open", "message: café", "close: 1000  true"]);
   });
 
-  test("that follows whole messages and a break does not take them along", async () => {
+  test("that follows complete messages does not discard them", async () => {
     const server = await serveRaw((socket, request) => {
       const messages = Buffer.concat(Array.from({ length: 5 }, (_, index) => frame(1, String(index))));
       socket.write(Buffer.concat([Buffer.from(acceptText(request)), messages]));
@@ -233,14 +242,14 @@ describe("a frame that breaks the protocol", () => {
 });
 
 describe("a server that will not end", () => {
-  test("is given up when it does not answer a close frame", async () => {
+  test("is disconnected when it does not answer a close frame", async () => {
     const server = await serveFrames();
     const body = "return await record(new WebSocket(url), { open: (socket) => socket.close(1_000) });";
     expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("is given up when it closes and leaves its connection open", async () => {
+  test("is disconnected when it closes and leaves its connection open", async () => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       socket.write(frame(8, Buffer.from([0x03, 0xe8])));
@@ -266,7 +275,7 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("is not read while the tool takes nothing", async () => {
+  test("is not read while the tool reads no messages", async () => {
     let sent = 0;
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
@@ -293,7 +302,7 @@ describe("a server that will not end", () => {
     ["empty messages", Buffer.alloc(128 * 1024, frame(1, ""))],
     ["pings", Buffer.alloc(128 * 1024, frame(9, ""))],
     ["empty parts of a message", Buffer.concat([frame(1, "", 0), Buffer.alloc(128 * 1024, frame(0, "", 0))])],
-  ])("does not hold the host's event loop with a flood of %s", async ([, flood]) => {
+  ])("does not block the host's event loop with a flood of %s", async ([, flood]) => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       const more = (): void => {
@@ -315,7 +324,7 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("that reads nothing does not take all that a tool sends", async () => {
+  test("that reads nothing stops the tool from sending more", async () => {
     const accepted: Socket[] = [];
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
@@ -340,7 +349,7 @@ describe("a server that will not end", () => {
 });
 
 describe("a server that reads nothing", () => {
-  test("does not keep a tool from closing, though much waits to be sent", { timeout: 60_000 }, async () => {
+  test("does not keep a tool from closing, although much data waits to be sent", { timeout: 60_000 }, async () => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       socket.pause();
@@ -352,7 +361,7 @@ describe("a server that reads nothing", () => {
     expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
   });
 
-  test("has one pong on its way, however many pings it sends", { timeout: 60_000 }, async () => {
+  test("receives one pong at a time, however many pings it sends", { timeout: 60_000 }, async () => {
     const warnings: string[] = [];
     const onWarning = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`);
     process.on("warning", onWarning);
@@ -454,7 +463,7 @@ describe("a tool that attacks", () => {
     }
   });
 
-  test("is served no connection after its call", async () => {
+  test("gets no connection after its call", async () => {
     const accepted: Socket[] = [];
     const server = createServer((socket) => {
       accepted.push(socket);

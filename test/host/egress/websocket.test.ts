@@ -40,7 +40,7 @@ describe("a tool's WebSocket", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("gives Blobs unless it is told otherwise, and events as the standard has them", async () => {
+  test("delivers Blobs by default, and events as in the standard", async () => {
     const server = await serveWebSocket((socket) => {
       socket.send(Buffer.from("bytes"));
       socket.close();
@@ -122,7 +122,7 @@ describe("a tool's WebSocket", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("counts what it sends after its close, and sends nothing of it", async () => {
+  test("counts data after close() without sending it", async () => {
     const received: string[] = [];
     const server = await serveWebSocket((socket) => socket.on("message", (data) => received.push(String(data))));
     const output = await outputFor(
@@ -165,7 +165,7 @@ describe("a tool's WebSocket", () => {
     expect(lengths).toEqual([400_000, 700_000, 3]);
   });
 
-  test("lets what a listener has promised run before the next message", async () => {
+  test("runs the microtasks of a listener before the next message", async () => {
     const server = await serveWebSocket((socket) => {
       for (let index = 0; index < 50; index += 1) socket.send(String(index));
       socket.close();
@@ -181,7 +181,7 @@ describe("a tool's WebSocket", () => {
     expect(output).toBe(Array.from({ length: 50 }, (_, index) => index).join());
   });
 
-  test("sends headers where it is given some, as Node's does, and none that are the host's", async () => {
+  test("sends given headers, as in Node.js, except those that only the host sets", async () => {
     const headers: unknown[] = [];
     const server = await serveWebSocket((socket, request) => {
       const { authorization, origin, cookie, "sec-websocket-extensions": extensions } = request.headers;
@@ -194,16 +194,16 @@ describe("a tool's WebSocket", () => {
       server.url,
     );
     const denied = (name: string, why: string): string =>
-      `error: CAPABILITY_DENIED: Refused by the egress rule "headers": a tool may not set "${name}": ${why}`;
+      `error: CAPABILITY_DENIED: Denied by the egress rule "headers": a tool may not set "${name}": ${why}`;
     expect(output).toEqual([
       ["open", "close: 1005  true"],
-      [denied("sec-websocket-key", "the handshake is the host's"), "close: 1006  false"],
-      [denied("host", "it is the URL's own"), "close: 1006  false"],
+      [denied("sec-websocket-key", "the host performs the handshake"), "close: 1006  false"],
+      [denied("host", "the host sets it from the URL"), "close: 1006  false"],
     ]);
     expect(headers).toEqual([["Bearer 1", undefined, undefined, undefined]]);
   });
 
-  test("is told how the server closed, and answers its pings", async () => {
+  test("reports how the server closed, and answers its pings", async () => {
     const pongs: string[] = [];
     const server = await serveWebSocket((socket) => {
       socket.on("pong", (data) => {
@@ -260,7 +260,7 @@ describe("the rules of fetch", () => {
     expect(denied).toContain('"rebound.test" resolves to an address that is not public (loopback)');
   });
 
-  test("name the grant that is missing", async () => {
+  test("name the missing grant", async () => {
     await using box = await makeBox();
     for (const name of ["WebSocket", "EventSource"]) {
       await box.addTool({ name, source: `export default () => { new ${name}("https://example.com"); }` });
@@ -270,7 +270,7 @@ describe("the rules of fetch", () => {
     }
   });
 
-  test("give a call's hooks the handshake, to amend or to reject", async () => {
+  test("pass the handshake to the call's hooks, which can modify or reject it", async () => {
     const seen: unknown[] = [];
     const server = await serveWebSocket((socket, request) => {
       socket.send(String(request.headers["x-hook"]));
@@ -305,7 +305,7 @@ describe("the rules of fetch", () => {
 });
 
 describe("secrets", () => {
-  test("stand in the query, headers, protocols and messages, and in nothing that comes back", async () => {
+  test("are inserted in the query, headers, protocols and messages, and redacted in received data", async () => {
     const value = "sk-live-0123456789";
     const seen: string[] = [];
     const server = await serveWebSocket((socket, request) => {
@@ -392,7 +392,7 @@ describe("limits", () => {
     }
   });
 
-  test("bound the sockets that are open at once, and count a closed one no more", async () => {
+  test("limit the open sockets, without counting closed ones", async () => {
     const server = await serveWebSocket(echo);
     const output = await outputFor(
       `const closed = [];
@@ -452,7 +452,7 @@ describe("the end of a call", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("of a session's run closes its sockets, and a later run is told", async () => {
+  test("of a session's run closes its sockets, and a later run gets an error", async () => {
     const server = await serveWebSocket(echo);
     const ports = [server.port];
     await using box = await makeBox({
@@ -484,15 +484,15 @@ describe("the end of a call", () => {
   });
 });
 
-test("a stub of fetch says that it answers no WebSocket", async () => {
+test("a stub of fetch rejects WebSockets", async () => {
   await using box = await makeBox({ capabilities: [stubCapability("fetch", () => ({}))] });
   const source = `export default () => new Promise((resolve) => { new WebSocket("wss://example.com").onerror = ({ message }) => resolve(message); });`;
   await box.addTool({ name: "connects", source }, { grant: ["fetch"] });
   const result = await box.execute({ id: "c1", toolName: "connects", arguments: {} });
-  expect(outputOf(result)).toContain("stub of fetch answers requests only");
+  expect(outputOf(result)).toContain("stub of fetch does not support WebSockets");
 });
 
-test("a failure that no listener hears is a line of the log", async () => {
+test("a failure without a listener is logged", async () => {
   const result = await tools.run(
     `const socket = new WebSocket(url); while (socket.readyState !== 3) await new Promise((resolve) => setTimeout(resolve, 5)); return 1;`,
     "ws://example.com/a?b",

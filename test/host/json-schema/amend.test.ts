@@ -48,7 +48,7 @@ describe("CompiledSchema.amend() prunes", () => {
       [{ kids: [{ kids: [{}] }] }, "-/kids/0/kids/0/a", "-/b"],
     ],
     [
-      "what no part of an allOf names",
+      "members that no part of an allOf names",
       { allOf: [point, { properties: { name: { type: "string" } } }] },
       { x: 1, name: "n", a: 1 },
       [{ x: 1, name: "n" }, "-/a"],
@@ -95,7 +95,7 @@ describe("CompiledSchema.amend() prunes", () => {
     expect(amend(schema, value, PRUNE)).toEqual(expected);
   });
 
-  test("or tells which it would, where they are refused", () => {
+  test("nothing with unknownKeys: refuse, and lists the unknown members", () => {
     expect(amend(point, { x: 1, a: 1, b: 1 }, { unknownKeys: "refuse", coerce: false })).toEqual([
       { x: 1, a: 1, b: 1 },
       "?/a",
@@ -224,7 +224,7 @@ describe("CompiledSchema.amend()", () => {
     );
   });
 
-  test("is done after one round: what it gives it leaves as it is, where it is valid", () => {
+  test("does not change its own result a second time, if that is valid", () => {
     fc.assert(
       fc.property(anySchema, anyValue, (schema, value) => {
         const compiled = compileSchema(schema);
@@ -236,7 +236,7 @@ describe("CompiledSchema.amend()", () => {
     );
   });
 
-  test("gives up what takes too long or needs too many changes, and has changed nothing then", () => {
+  test("stops without changes if it takes too long or needs too many changes", () => {
     const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, 1]));
     expect(compileSchema(point).amend(many, PRUNE)).toEqual({
       value: many,
@@ -253,7 +253,7 @@ describe("CompiledSchema.amend()", () => {
     expect((user + system) / 1_000).toBeLessThan(2_000);
   });
 
-  test("copies no object with more unknown keys than it will take out", () => {
+  test("does not copy an object with more unknown keys than it can remove", () => {
     const many = JSON.parse(
       `{${Array.from({ length: 200_000 }, (_, index) => `"k${index}":${index}`).join(",")}}`,
     ) as Record<string, unknown>;

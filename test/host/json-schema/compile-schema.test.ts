@@ -53,7 +53,7 @@ describe("compileSchema()", () => {
     ["a $dynamicRef that leads nowhere", { $dynamicRef: "#nope" }, "/$dynamicRef"],
     ["a $ref to itself", { $ref: "#" }, ""],
     [
-      "$refs in a circle",
+      "$refs in a cycle",
       { $ref: "#/$defs/a", $defs: { a: { anyOf: [{ $ref: "#/$defs/b" }] }, b: { $ref: "#/$defs/a" } } },
       "*",
     ],
@@ -67,14 +67,14 @@ describe("compileSchema()", () => {
     ["too many values", { enum: Array(10_001).fill(0) }, ""],
     ["too many \\p classes in all", { anyOf: Array(6).fill({ pattern: "\\p{L}".repeat(20) }) }, "/anyOf/5/pattern"],
     ["too many parts with an $id", { allOf: Array.from({ length: 100 }, (_, i) => ({ $id: `x:/${i}` })) }, "/allOf/99"],
-  ])("refuses %s", ([, schema, pointer]) => {
+  ])("rejects %s", ([, schema, pointer]) => {
     const error = refusal(schema);
     expect(error.code).toBe("BUNDLE_FAILED");
     expect(error.details).toHaveProperty("expected");
     if (pointer !== "*") expect(error.details?.schemaPointer).toBe(pointer);
   });
 
-  test("refuses a cyclic object without overflowing the stack", () => {
+  test("rejects a cyclic object without overflowing the stack", () => {
     const schema: Record<string, unknown> = {};
     schema.not = schema;
     expect(refusal(schema).code).toBe("BUNDLE_FAILED");
@@ -86,7 +86,7 @@ describe("compileSchema()", () => {
     );
   });
 
-  test("leaves the schema as it was and is not changed with it", () => {
+  test("does not change the schema, and is independent of later changes", () => {
     const schema = { type: "object", properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: { type: "number" } } };
     const before = structuredClone(schema);
     const compiled = compileSchema(Object.freeze(schema));
@@ -280,11 +280,11 @@ describe("CompiledSchema", () => {
     [{ maxProperties: 1 }, false],
     [{ $ref: "#/$defs/a", $defs: { a: {} } }, false],
     [{ unknown: 1 }, false],
-  ])("says of %j whether it looks at the value only: %s", ([schema, shallow]) => {
+  ])("of %j has shallow: %s", ([schema, shallow]) => {
     expect(compileSchema(schema).shallow).toBe(shallow);
   });
 
-  test("is the same when it is made of its own text", () => {
+  test("is equal when it is compiled from its own text", () => {
     const schema = JSON.parse('{"properties":{"__proto__":{"const":1},"a":{"$ref":"#/$defs/b"}},"$defs":{"b":false}}');
     const compiled = compileSchema(schema);
     expect(JSON.parse(compiled.toText())).toEqual(schema);
@@ -361,11 +361,11 @@ describe("CompiledSchema.validate()", () => {
     ],
     [{ not: { type: "string" } }, "x", { expected: "anything but string" }],
     [{ pattern: "^a" }, "b\n\u0000", { expected: 'a string matching "^a"', got: 'string "b\\n\\u0000"' }],
-  ])("tells what is wrong with %j for %j", ([schema, value, problem]) => {
+  ])("with the schema %j reports the issue of %j", ([schema, value, problem]) => {
     expect(problemsOf(schema, value)).toEqual([expect.objectContaining(problem)]);
   });
 
-  test("tells the problems of the branch of a tagged union that was meant", () => {
+  test("reports the issues of the intended branch of a tagged union", () => {
     const union = z.discriminatedUnion("kind", [
       z.object({ kind: z.literal("circle"), radius: z.number() }),
       z.object({ kind: z.literal("square"), side: z.number() }),
@@ -379,7 +379,7 @@ describe("CompiledSchema.validate()", () => {
     ]);
   });
 
-  test("lists every problem, leaves only", () => {
+  test("lists every issue once, for the innermost values", () => {
     const schema = {
       type: "object",
       properties: { a: { type: "string" }, b: { items: { minimum: 2 } } },
@@ -396,7 +396,7 @@ describe("CompiledSchema.validate()", () => {
     ]);
   });
 
-  test("lists 50 problems, or as many as asked, and says that there are more", () => {
+  test("lists 50 issues, or maxProblems, and reports that there are more", () => {
     const compiled = compileSchema({ items: { type: "string" } });
     const values = Array(200_000).fill(1);
     const some = compiled.validate(values);
@@ -419,7 +419,7 @@ describe("CompiledSchema.validate()", () => {
     }
   });
 
-  test("checks what zod's own JSON Schema says, also in large values", () => {
+  test("checks zod's own JSON Schemas, also for large values", () => {
     const schema = z.toJSONSchema(
       z.strictObject({ id: z.uuid(), mail: z.email(), n: z.int().min(0), tags: z.array(z.string()).max(3) }),
     );

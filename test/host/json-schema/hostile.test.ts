@@ -167,13 +167,13 @@ describe("CompiledSchema.validate() ends", () => {
     });
   });
 
-  test("within the budget that is asked for", () => {
+  test("within the given budget", () => {
     const compiled = compileSchema(billionLaughs("allOf"));
     const cpuMs = leastThreadMs(() => expect(compiled.validate(1, { budgetMs: 5 }).valid).toBe(false));
     expect(cpuMs).toBeLessThan(45);
   });
 
-  test("with the problems found so far when the time runs out while they are listed", () => {
+  test("with the issues found so far if the time runs out while they are collected", () => {
     const { $ref, $defs } = billionLaughs("allOf", "array");
     const outcome = compileSchema({ $defs, prefixItems: [{ type: "string" }], allOf: [{ $ref }] }).validate([1]);
     expect(outcome).toMatchObject({ stopped: false, truncated: true, problems: [{ pointer: "/0", keyword: "type" }] });
@@ -181,7 +181,7 @@ describe("CompiledSchema.validate() ends", () => {
 });
 
 describe("names of Object.prototype", () => {
-  test("neither pollute anything nor stand for properties", () => {
+  test("do not pollute prototypes and do not count as properties", () => {
     const schema = JSON.parse(
       '{"properties":{"__proto__":{"properties":{"polluted":{"const":1}}},"a":{"$ref":"#/$defs/__proto__"}},' +
         '"$defs":{"__proto__":{"type":"string"},"constructor":{"prototype":{"polluted":1}}},' +
@@ -199,7 +199,7 @@ describe("names of Object.prototype", () => {
     expect(Reflect.get({}, "polluted")).toBeUndefined();
   });
 
-  test("are found in no table", () => {
+  test("are in no table", () => {
     for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty", "__defineGetter__", "valueOf"]) {
       const schema = JSON.parse(
         `{"${name}":{"type":1},"format":"${name}","$ref":"#/$defs/${name}","$defs":{"${name}":true}}`,

@@ -78,7 +78,7 @@ function resolves(value: unknown, pointer: string): boolean {
 }
 
 describe("compileSchema() with generated schemas", () => {
-  test("lets the values made for them pass, and tells what is wrong with spoilt ones", () => {
+  test("accepts values generated from them, and reports issues of corrupted ones", () => {
     fc.assert(
       fc.property(pair, ({ schema, valid, invalid }) => {
         const compiled = compileSchema(schema);
@@ -109,7 +109,7 @@ describe("compileSchema() with generated schemas", () => {
     );
   });
 
-  test("throws nothing but ToolError for any JSON as a schema, and nothing for any value", () => {
+  test("throws only ToolErrors for any JSON as a schema, and nothing for any value", () => {
     const keyword = fc.constantFrom(
       "type",
       "properties",
@@ -172,7 +172,7 @@ describe("compileSchema() with generated schemas", () => {
 });
 
 describe("toPointer()", () => {
-  test("writes what resolves again", () => {
+  test("returns pointers that resolve to the same value", () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (outer, inner) => {
         expect(resolves(setOwn([[outer, setOwn([[inner, 1]])]]), toPointer([outer, inner]))).toBe(true);

@@ -21,26 +21,26 @@ describe("SchemaThread.validate()", () => {
     ["references", { $ref: "#/$defs/a", $defs: { a: { items: { $ref: "#" }, maxItems: 1 } } }, "[[[1,2]]]"],
     ["true", true, "1"],
     ["false", false, "1"],
-  ])("answers of %s as on the host's own thread", async ([, schema, text]) => {
+  ])("returns the same result as the host's thread for %s", async ([, schema, text]) => {
     const compiled = compileSchema(schema);
     const expected = compiled.validate(JSON.parse(text));
     expect(await thread.validate(compiled, text, undefined)).toEqual(expected);
     expect(await thread.validate(compiled, Buffer.from(text), undefined)).toEqual(expected);
   });
 
-  test("answers many at a time, each with its own", async () => {
+  test("answers concurrent checks with their own results", async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, n) => thread.validate(compileSchema({ minimum: 10 }), String(n), undefined)),
     );
     expect(outcomes.map(({ valid }) => valid)).toEqual(outcomes.map((_, n) => n >= 10));
   });
 
-  test("stops what takes too long, and serves the next", async () => {
+  test("stops a check that takes too long, and runs the next", async () => {
     expect(await thread.validate(slow, slowText, undefined)).toMatchObject({ stopped: true, reason: "time" });
     expect(await thread.validate(compileSchema({ type: "number" }), "1", undefined)).toEqual({ valid: true });
   });
 
-  test("rejects with its signal's reason, whether it waits or runs, and serves the next", async () => {
+  test("rejects with its signal's reason, whether it waits or runs, and runs the next", async () => {
     const reason = new ToolError("CANCELLED", "enough");
     const controller = new AbortController();
     const running = thread.validate(slow, slowText, controller.signal);
@@ -53,7 +53,7 @@ describe("SchemaThread.validate()", () => {
     await expect(thread.validate(slow, "1", AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
-  test("starts again after it was disposed, which may be done twice", async () => {
+  test("starts again after it was disposed, also twice", async () => {
     await using other = new SchemaThread();
     const compiled = compileSchema({ type: "number" });
     expect(await other.validate(compiled, "1", undefined)).toEqual({ valid: true });

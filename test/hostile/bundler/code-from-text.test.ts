@@ -1,4 +1,4 @@
-// What becomes code in the isolate is what esbuild has parsed: no construct may smuggle text past it.
+// Only code that esbuild has parsed runs in the isolate: no construct may pass text around it.
 import { expect, test } from "vitest";
 import { buildHere, evaluate } from "../../bundler/workbench.ts";
 
@@ -18,7 +18,7 @@ test.for<[name: string, source: string]>([
 ])("%s", async ([, source]) => {
   const built = await buildHere({ source }).catch((error: unknown) => error);
   if (built instanceof Error) expect(built).toMatchObject({ code: "BUNDLE_FAILED" });
-  // A bare isolate still has eval: only that nothing else has run is looked at here.
+  // A bare isolate still has eval. This test only checks that no other code has run.
   else
     expect(["undefined", "fine", "number", 1]).toContain(
       (await evaluate(built as Awaited<ReturnType<typeof buildHere>>)).value,

@@ -1,12 +1,12 @@
-// Names that esbuild would replace or look up on its own: process.env, import.meta, __dirname. None may carry a word of the host.
+// Names that esbuild would replace or resolve: process.env, import.meta, __dirname. None may reveal text of the host.
 import { expect, test } from "vitest";
 import { buildHere, evaluate } from "../../bundler/workbench.ts";
 
-test("no name that a build could fill in is filled in", async () => {
+test("leaves names that a build could replace as they are", async () => {
   const source =
     "export default () => [typeof process, typeof __dirname, typeof __filename, typeof require, typeof module, typeof global, JSON.stringify(import.meta) ?? 'none', String(import.meta.url), String(import.meta.dirname), String(import.meta.env)];";
   const bundle = await buildHere({ source });
-  // Places that are the same on every machine stand in for the module's own.
+  // Shims of the module, which are the same on every machine.
   const said = JSON.stringify((await evaluate(bundle)).value)
     .replace("file:///tool/tool.ts", "")
     .replace("/tool", "");

@@ -1,4 +1,4 @@
-// The entry is named beside the files: it must be one of them.
+// The entry is given separately from the files: it must be one of them.
 import { expect, test } from "vitest";
 import { buildHere, failureOf } from "../../bundler/workbench.ts";
 
@@ -13,7 +13,7 @@ test.for([
   "node_modules/zod/index.js",
   ".",
   "tool.ts\0.json",
-])("the entry %j is refused", async (entry) => {
+])("rejects the entry %j", async (entry) => {
   const error = await failureOf(buildHere({ files: { "tool.ts": "export default 1" }, entry }));
   expect(error.code).toMatch(/^(BUNDLE_FAILED|PARAM_INVALID)$/);
   expect(error.message).not.toContain("root:x:");

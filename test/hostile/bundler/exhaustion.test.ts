@@ -1,4 +1,4 @@
-// Source that is built to hang esbuild, to crash it, or to take all memory. Pass: BUNDLE_FAILED by its limit, and no process is left.
+// Source that hangs or crashes esbuild, or exhausts memory. Expected: BUNDLE_FAILED by its limit, and no process is left.
 import { afterEach, describe, expect, test } from "vitest";
 import { build, descendants, failureOf } from "../../bundler/workbench.ts";
 
@@ -44,7 +44,7 @@ describe("the bundler ends, with nothing left running,", () => {
     expect(error.message).toContain("the limit memoryMiB is 256 MiB");
   });
 
-  test("an output that is too large to take over", async () => {
+  test("an output that is too large to receive", async () => {
     const error = await failureOf(build({ source: doubledString(21) }, { limits: { memoryMiB: 2_048 } }));
     expect(error.message).toMatch(/the limit outputBytes is|too large/);
   });

@@ -1,4 +1,4 @@
-// A namespace may have any name in it: one that is awaited, merged or made into JSON would obey it.
+// A namespace may export any name. Awaiting, merging or serializing the namespace would call some of them.
 import { expect, test } from "vitest";
 import { buildHere, evaluate } from "../../bundler/workbench.ts";
 

@@ -1,4 +1,4 @@
-// Names of files become comments in the bundle's code: a name with a line break or a comment's end would become code there.
+// File names become comments in the bundle. A line break or the end of a comment in a name would turn its rest into code.
 import { expect, test } from "vitest";
 import { buildHere, evaluate } from "../../bundler/workbench.ts";
 
@@ -19,7 +19,7 @@ test.for([
   "\ud800.ts",
   "a//b.ts",
   "./a.ts",
-])("a file named %j is refused, or is only a name", async (name) => {
+])("rejects a file named %j, or treats it as a name only", async (name) => {
   const files = { "tool.ts": "export default () => typeof globalThis.out;", [name]: "export default 1" };
   const imported = {
     ...files,

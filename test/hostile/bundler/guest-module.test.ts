@@ -1,4 +1,4 @@
-// "glovebox/tool" is ours: no file, package or alias of the tool may take its place.
+// "glovebox/tool" is reserved: no file, package or alias of the tool may replace it.
 import { expect, test } from "vitest";
 import { buildHere, evaluate, makeFolder } from "../../bundler/workbench.ts";
 

@@ -1,4 +1,4 @@
-// A tool that tries to read the host's files while it is built. Pass: the canary is nowhere, in code, map or error, nor is a host path.
+// A tool that tries to read host files during its build. Expected: no code, map or error contains the canary or a host path.
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { build, buildHere, makeFolder, packageFiles, writeFiles } from "../../bu
 
 const CANARY = "canary-5f1d0c7e";
 
-/** `outside/` has the canaries; `root/tool` is the attacker's, `root/node_modules` the host's store. */
+/** `outside/` has the canaries; `root/tool` belongs to the attacker, `root/node_modules` is the host's package store. */
 interface Scene {
   readonly outside: string;
   readonly root: string;
@@ -40,7 +40,7 @@ function makeScene(): Scene {
 
 interface Outcome {
   readonly code: string;
-  /** All that leaves the bundler. */
+  /** All text that leaves the bundler. */
   readonly text: string;
 }
 
@@ -53,7 +53,7 @@ async function attempt(building: Promise<ToolBundle>): Promise<Outcome> {
   }
 }
 
-/** `%OUT%` stands for the folder with the canaries, `%X%` for a template's placeholder. */
+/** `%OUT%` is replaced by the folder with the canaries, `%X%` by a template's placeholder. */
 function fill(text: string, { outside }: Scene): string {
   return text.replaceAll("%OUT%", outside).replaceAll("%X%", () => "$" + "{x}");
 }
@@ -67,7 +67,7 @@ function expectNothingOf(outcome: Outcome, scene: Scene, own: string): void {
   expect(quoted).not.toContain(scene.root);
 }
 
-describe.concurrent("the bundler refuses", () => {
+describe.concurrent("the bundler rejects", () => {
   test.for([
     ["an absolute import", 'import x from "%OUT%/secret.js"; export default x'],
     ["an absolute import as text", 'import x from "%OUT%/secret.txt" with { type: "text" }; export default x'],
@@ -120,7 +120,7 @@ describe.concurrent("the bundler refuses", () => {
     ["a scope that climbs", 'import x from "@../../outside/secret.js"; export default x'],
     ["a package that is dots", 'import x from "..."; export default x'],
     ["an import attribute of type file", 'import x from "good/package.json" with { type: "file" }; export default x'],
-    ["an import attribute nobody knows", 'import x from "good" with { loader: "text" }; export default x'],
+    ["an unknown import attribute", 'import x from "good" with { loader: "text" }; export default x'],
     ["a jsxImportSource that is absolute", "/** @jsxRuntime automatic @jsxImportSource %OUT% */\nexport default <a />"],
     [
       "a jsxImportSource that climbs",
@@ -419,7 +419,7 @@ function pnpManifest(): string {
   });
 }
 
-describe.concurrent("the bundler builds, and pays no heed to", () => {
+describe.concurrent("the bundler builds and ignores", () => {
   const dataMap = `data:application/json,{"version":3,"sources":["file://%OUT%/secret.txt"],"mappings":"AAAA"}`;
   test.for([
     ["a reference path", '/// <reference path="%OUT%/secret.ts" />\nexport default 1'],
@@ -473,7 +473,7 @@ describe.concurrent("the bundler builds, and pays no heed to", () => {
   });
 });
 
-describe("in its child the bundler refuses", () => {
+describe("in its child process the bundler rejects", () => {
   test.for([
     ["an absolute import as text", 'import x from "%OUT%/secret.txt" with { type: "text" }; export default x'],
     ["a relative import that leaves", 'import x from "../../outside/secret.js"; export default x'],

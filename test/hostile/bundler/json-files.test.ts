@@ -1,4 +1,4 @@
-// A JSON file of the tool is data: its keys must not become code, nor a prototype.
+// A JSON file of the tool is data: its keys must neither become code nor change a prototype.
 import { expect, test } from "vitest";
 import { buildHere, evaluate, failureOf } from "../../bundler/workbench.ts";
 
@@ -14,7 +14,7 @@ test("a JSON file with __proto__ keys and ends of script gives its values, and p
   ]);
 });
 
-test("a JSON file that is code is refused", async () => {
+test("rejects a JSON file that is code", async () => {
   const files = { "tool.ts": "import x from './x.json'; export default x", "x.json": "(() => { for (;;); })()" };
   expect((await failureOf(buildHere({ files }))).code).toBe("BUNDLE_FAILED");
 });

@@ -1,4 +1,4 @@
-// Three thousand small files that all import each other: the cap on their number comes before the work.
+// Three thousand small files that all import each other: the bundler checks their number before it parses them.
 import { expect, test } from "vitest";
 import { build } from "../../bundler/workbench.ts";
 

@@ -1,4 +1,4 @@
-// A folder of the tool may hold what is no file: a FIFO would be waited for, a sparse file taken into memory.
+// A tool's folder may contain entries that are not regular files: reading a FIFO would block, a sparse file would fill the memory.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, truncateSync, writeFileSync } from "node:fs";

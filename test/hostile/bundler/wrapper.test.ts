@@ -1,4 +1,4 @@
-// Source that tries to break out of the wrapper, or to take its place. Pass: the script is one expression, and nothing runs by itself.
+// Source that tries to break out of the wrapper or to replace it. Expected: the script is one expression, and no other code runs.
 import { describe, expect, test } from "vitest";
 import { build, evaluate, failureOf } from "../../bundler/workbench.ts";
 
@@ -11,7 +11,7 @@ describe.concurrent("a tool cannot break out of the bundle's wrapper", () => {
     ["an unfinished regular expression", "export default /["],
     ["return at the top", "return 1; export default 1"],
     ["new.target at the top", "export default new.target"],
-  ] as const)("with %s: refused", async ([, source]) => {
+  ] as const)("with %s: rejected", async ([, source]) => {
     expect((await failureOf(build({ source }))).code).toBe("BUNDLE_FAILED");
   });
 

@@ -1,4 +1,4 @@
-// A kv file of a test's own, in a folder that goes with it.
+// A kv file for one test, in a folder that is removed with it.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Writes without end into a file: a hundred wait at one time, a thousand are done, and nobody else waits for the disk.
+// Endless writes to a file: at most a hundred are pending, a thousand are done, and no other tenant waits for the disk.
 import { testAttack } from "../support.ts";
 import { newKvFile } from "./kv-file.ts";
 

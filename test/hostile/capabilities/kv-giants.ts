@@ -1,4 +1,4 @@
-// Values of megabytes, as many as may wait: the largest that kv takes, and larger ones, which it does not.
+// Values of megabytes, as many as may be pending: the largest that kv accepts, and larger ones, which it rejects.
 import { testAttack } from "../support.ts";
 import { newKvFile } from "./kv-file.ts";
 

@@ -1,4 +1,4 @@
-// As many keys as the quota lets in, then pages of them all, again and again: each page is bounded, whatever lies behind it.
+// As many keys as the quota allows, then repeated lists of them all. Each page is bounded, regardless of the total number of keys.
 import { testAttack } from "../support.ts";
 import { newKvFile } from "./kv-file.ts";
 

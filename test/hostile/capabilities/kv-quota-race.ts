@@ -1,4 +1,4 @@
-// Writes that race past a quota, from many calls at one time and into one key: what is let in is what the quota lets in.
+// Concurrent writes from many calls and to one key. No more than the quota is accepted.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

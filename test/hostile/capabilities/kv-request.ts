@@ -1,5 +1,5 @@
-// Requests that the guest's side of kv would never send, sent past it by a toJSON on Object.prototype: another tenant's space, SQL, quotas
-// of the tool's own, values that are no text.
+// Forged requests, sent by a toJSON on Object.prototype, that the guest's kv would never send: another tenant's space, SQL, raised
+// quotas, values that are not text.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,11 +1,11 @@
-// Two tools that call each other, and themselves, in a loop: each try is refused before it begins, and there are only so many tries.
+// Two tools call each other and themselves in a loop. Each attempt fails before it begins, and the number of attempts is limited.
 import { testAttack } from "../support.ts";
 
 const source = (other: string): string => `export default async (_, { tools }) => {
   for (;;) await Promise.allSettled(Array.from({ length: 50 }, (_, n) => (n % 2 ? tools.attack() : tools.${other}())));
 };`;
 
-testAttack("tools that call each other in a circle", {
+testAttack("tools that call each other in a cycle", {
   source: source("second"),
   others: { second: source("attack") },
   features: ["tools"],

@@ -1,4 +1,4 @@
-// A tool that only the end of its process stops, called by another again and again: it costs the caller's tenant, and nobody else.
+// A tool calls another one repeatedly that only the end of its process stops. Only the caller's tenant is affected.
 import { testAttack } from "../support.ts";
 
 testAttack("a callee that ends its process", {

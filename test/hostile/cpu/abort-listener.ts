@@ -1,4 +1,4 @@
-// ctx.signal aborts when the call is over: its listeners are the last guest code of a call, after the result.
+// ctx.signal aborts when the call ends. Its listeners are the last guest code of a call and run after the result.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// The family of indexOf: builtins that walk a length which a plain object merely states. None looks at an interrupt on the way.
+// Builtins related to indexOf, which walk the length that a plain object claims. None of them checks for interrupts.
 import { testAttack } from "../support.ts";
 
 const WALKS: readonly [name: string, call: string][] = [
@@ -9,7 +9,7 @@ const WALKS: readonly [name: string, call: string][] = [
 ];
 
 for (const [name, call] of WALKS) {
-  testAttack(`${name} over a length that is only stated`, {
+  testAttack(`${name} over a claimed length`, {
     source: `export default () => { const huge = { length: 2 ** 53 - 1 }; Array.prototype.${call}; };`,
     codes: ["TOOL_TIMEOUT", "MEMORY_LIMIT", "TOOL_FAILED"],
     timeoutMs: 300,

@@ -1,4 +1,4 @@
-// Array.from believes a length, and fills the array one element at a time.
+// Array.from trusts a length, and fills the array one element at a time.
 import { testAttack } from "../support.ts";
 
 testAttack("Array.from of a billion elements", {

@@ -1,4 +1,4 @@
-// The sibling of indexOf, on a real array full of holes.
+// Like indexOf, on a real array full of holes.
 import { testAttack } from "../support.ts";
 
 testAttack("includes over a sparse array", {

@@ -1,4 +1,4 @@
-// Array builtins over a huge length look at no interrupt: neither timeout nor dispose() stops them, only SIGKILL.
+// Array builtins over a huge length check for no interrupt: neither timeout nor dispose() stops them, only SIGKILL.
 import { testAttack } from "../support.ts";
 
 testAttack("indexOf over 2 ** 53 - 1 holes", {

@@ -1,4 +1,4 @@
-// Each turn of for await is a microtask: the thread never comes back to the event loop.
+// Each step of for await is a microtask, so the thread never returns to the event loop.
 import { testAttack } from "../support.ts";
 
 testAttack("for await over an endless source", {

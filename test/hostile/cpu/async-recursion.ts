@@ -1,4 +1,4 @@
-// Asynchronous calls that each wait for one more: V8 keeps, and walks, their asynchronous stacks.
+// Asynchronous calls that each await one more. V8 keeps and walks their asynchronous stacks.
 import { testAttack } from "../support.ts";
 
 testAttack("async frames without end, each throwing through all", {

@@ -1,4 +1,4 @@
-// Granted Atomics and shared memory, a tool can hold its thread while nothing runs.
+// With Atomics and shared memory granted, a tool can block its thread without using CPU time.
 import { testAttack } from "../support.ts";
 
 testAttack("Atomics.wait without a timeout", {

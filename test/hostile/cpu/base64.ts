@@ -1,4 +1,4 @@
-// Our own atob and btoa over megabytes, without end.
+// The prelude's atob and btoa over megabytes, in an endless loop.
 import { testAttack } from "../support.ts";
 
 testAttack("atob and btoa over megabytes", {

@@ -1,4 +1,4 @@
-// A BigInt that squares itself: each step is one builtin, longer than the last.
+// A BigInt that squares itself: each step is one builtin that takes longer than the last.
 import { testAttack } from "../support.ts";
 
 testAttack("a BigInt that squares itself", {

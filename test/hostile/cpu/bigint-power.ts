@@ -1,4 +1,4 @@
-// One power and one conversion to decimal of a BigInt of millions of digits: each is a single native operation.
+// One power of a BigInt of millions of digits and its conversion to decimal. Each is a single native operation.
 import { testAttack } from "../support.ts";
 
 testAttack("a BigInt of millions of digits as text", {

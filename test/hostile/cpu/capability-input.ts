@@ -1,4 +1,4 @@
-// A capability's input is made into JSON by the prelude, in the middle of its own bookkeeping.
+// The prelude serializes a capability's input while its own state is incomplete.
 import { testAttack } from "../support.ts";
 
 testAttack("a capability input whose toJSON loops", {

@@ -1,4 +1,4 @@
-// Case mapping by a locale's rules is one call of ICU over the whole text.
+// Locale-aware case mapping is one ICU call over the whole text.
 import { testAttack } from "../support.ts";
 
 testAttack("toLocaleUpperCase of giant texts", {

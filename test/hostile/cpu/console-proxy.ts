@@ -1,4 +1,4 @@
-// What console.log is given is walked by the prelude: every step of the walk is a trap that takes its time.
+// The prelude walks the arguments of console.log. Every step of the walk runs a slow trap.
 import { testAttack } from "../support.ts";
 
 testAttack("console.log of a proxy without end", {

@@ -1,4 +1,4 @@
-// Thousands of key pairs and derivations at once, which run on threads that nothing stops but the end of the process.
+// Thousands of key pairs and derivations at once. Only the end of the process stops the threads that they run on.
 import { testAttack } from "../support.ts";
 
 testAttack("a storm of long cryptography", {

@@ -1,4 +1,4 @@
-// A key of 60,000 bits leaves an error in a queue of OpenSSL's, and the next AES operation takes it for its own and aborts the process.
+// A key of 60,000 bits leaves an error in OpenSSL's error queue. The next AES operation mistakes it for its own and aborts the process.
 import { testAttack } from "../support.ts";
 
 testAttack("a key that makes the next operation abort", {

@@ -1,4 +1,4 @@
-// V8's legacy date parser reads any text, however long, in one go.
+// V8's legacy date parser reads a text of any length without an interrupt.
 import { testAttack } from "../support.ts";
 
 testAttack("dates of megabytes, parsed without end", {

@@ -1,4 +1,4 @@
-// A definition is read field by field: each may be code.
+// The definition is read field by field, and each field may be a getter.
 import { testAttack } from "../support.ts";
 
 testAttack("a definition whose getters loop", {

@@ -1,4 +1,4 @@
-// The default export is a proxy: even to look for execute runs its traps.
+// The default export is a proxy: even reading execute runs its traps.
 import { testAttack } from "../support.ts";
 
 testAttack("a definition that is a proxy whose traps loop", {

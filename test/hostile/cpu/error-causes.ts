@@ -1,4 +1,4 @@
-// What a thrown error hangs on itself must not be walked: its causes never end, and its parts are getters that loop.
+// Properties of a thrown error must not be walked: its causes never end, and its fields are getters that loop.
 import { testAttack } from "../support.ts";
 
 testAttack("an error whose causes and errors loop", {

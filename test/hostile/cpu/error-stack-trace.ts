@@ -1,4 +1,4 @@
-// V8 calls Error.prepareStackTrace whenever a stack is read, by us too.
+// V8 calls Error.prepareStackTrace whenever a stack is read, also by the prelude.
 import { testAttack } from "../support.ts";
 
 testAttack("a prepareStackTrace that loops", {

@@ -1,4 +1,4 @@
-// A finally block that jumps would swallow any error: not the end of an isolate.
+// A finally block that jumps would swallow any error, but not the end of an isolate.
 import { testAttack } from "../support.ts";
 
 testAttack("a loop that catches, and whose finally continues", {

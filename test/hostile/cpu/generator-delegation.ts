@@ -1,4 +1,4 @@
-// Generators that hand on to themselves: the caller waits for a value that never comes.
+// Generators that delegate to themselves, so that the caller waits for a value that never arrives.
 import { testAttack } from "../support.ts";
 
 testAttack("yield* without end", {

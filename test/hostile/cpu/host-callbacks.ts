@@ -1,4 +1,4 @@
-// A loop of nothing but calls that leave the isolate: isolated-vm's own timeout does not count them, and nobody reads as fast.
+// A loop of calls that leave the isolate. isolated-vm's own timeout does not count them, and the host cannot read as fast.
 import { testAttack } from "../support.ts";
 
 testAttack("a loop of calls that leave the isolate", {

@@ -1,4 +1,4 @@
-// Issues are the library's own objects: reading a path or a message may loop.
+// Issues are objects of the schema library: reading a path or a message may loop.
 import { testAttack } from "../support.ts";
 
 testAttack("issues whose parts are getters that loop", {

@@ -1,4 +1,4 @@
-// Iterator helpers loop inside the engine, over what never ends.
+// Iterator helpers loop inside the engine over an endless iterator.
 import { testAttack } from "../support.ts";
 
 testAttack("Iterator.prototype.every over an endless iterator", {

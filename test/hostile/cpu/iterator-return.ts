@@ -1,4 +1,4 @@
-// Leaving a loop or a pattern calls the iterator's own return(): that is guest code, too, and it runs on the way out of an error.
+// Leaving a loop or a pattern calls the iterator's return(), which is guest code that also runs while an error propagates.
 import { testAttack } from "../support.ts";
 
 testAttack("an iterator whose return loops", {

@@ -1,4 +1,4 @@
-// Parsing a large text again and again: the loop is mostly inside one builtin.
+// Parses a large text repeatedly, so that most of the loop is inside one builtin.
 import { testAttack } from "../support.ts";
 
 testAttack("JSON.parse of a large text, without end", {

@@ -1,4 +1,4 @@
-// Inside JSON.stringify the guest's replacer hands out one more level each time.
+// The guest's replacer returns one more level each time that JSON.stringify calls it.
 import { testAttack } from "../support.ts";
 
 testAttack("a replacer that never runs out of keys", {

@@ -1,4 +1,4 @@
-// A schema library says its JSON Schema itself, while the tool is learned.
+// A schema library converts itself to JSON Schema while the definition is extracted.
 import { testAttack } from "../support.ts";
 
 testAttack("a library whose JSON Schema conversion loops", {

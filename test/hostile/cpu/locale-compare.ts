@@ -1,4 +1,4 @@
-// ICU compares two giant texts in one call that nothing interrupts.
+// ICU compares two giant texts in one call that cannot be interrupted.
 import { testAttack } from "../support.ts";
 
 testAttack("localeCompare of giant texts", {

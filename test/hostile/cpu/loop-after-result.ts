@@ -1,4 +1,4 @@
-// A timer of a call that is over must not run; a microtask in front of the result holds it up.
+// A timer of a call that has ended must not run. A microtask that is queued before the result delays it.
 import { testAttack } from "../support.ts";
 
 testAttack("loops queued behind the result", {

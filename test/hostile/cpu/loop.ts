@@ -1,4 +1,4 @@
-// The plainest: a loop without end.
+// The simplest attack: an endless loop.
 import { testAttack } from "../support.ts";
 
 testAttack("a loop without end", {

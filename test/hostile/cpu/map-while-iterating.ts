@@ -1,4 +1,4 @@
-// A Map shows an iteration what was added on the way.
+// Iterating a Map also visits the entries that are added during the iteration.
 import { testAttack } from "../support.ts";
 
 testAttack("a Map that grows while it is walked", {

@@ -1,4 +1,4 @@
-// queueMicrotask, from each microtask twice: the queue doubles, and the thread never leaves it.
+// Each microtask queues two more: the queue doubles, and the thread never leaves it.
 import { testAttack } from "../support.ts";
 
 testAttack("microtasks that double", {

@@ -1,4 +1,4 @@
-// Never blocks and never ends: each turn is a microtask, which isolated-vm's own timeout does not count.
+// Never blocks and never ends: each step is a microtask, which isolated-vm's own timeout does not count.
 import { testAttack } from "../support.ts";
 
 testAttack("microtasks without end", {

@@ -1,4 +1,4 @@
-// Costs nothing and never ends.
+// A promise that uses no CPU time and never settles.
 import { testAttack } from "../support.ts";
 
 testAttack("a promise that never settles", {

@@ -1,4 +1,4 @@
-// Canonical ordering of many combining marks is quadratic, and one builtin.
+// Canonical ordering of many combining marks takes quadratic time inside one builtin.
 import { testAttack } from "../support.ts";
 
 testAttack("a quadratic String.prototype.normalize", {

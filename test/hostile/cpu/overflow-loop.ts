@@ -1,4 +1,4 @@
-// Each overflow of the stack is caught at its very end: the engine is told to stop where it has no room to.
+// The guest catches each stack overflow at the end of the stack, where the engine has no room to handle its termination.
 import { testAttack } from "../support.ts";
 
 testAttack("stack overflows, caught without end", {

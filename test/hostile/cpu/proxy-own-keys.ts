@@ -1,4 +1,4 @@
-// A proxy whose list of keys is a million long, checked against its target by the engine at each look.
+// A proxy with a million keys. The engine checks the list against the target at each read.
 import { testAttack } from "../support.ts";
 
 testAttack("a proxy with a million keys", {

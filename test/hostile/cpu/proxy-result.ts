@@ -1,4 +1,4 @@
-// Every look at the result is a trap.
+// Every read of the result runs a trap.
 import { testAttack } from "../support.ts";
 
 testAttack("a result that is a proxy whose traps loop", {

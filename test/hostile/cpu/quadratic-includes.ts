@@ -1,4 +1,4 @@
-// A search that is quadratic inside one builtin: no interrupt until it is over.
+// A search that takes quadratic time inside one builtin, without an interrupt until it ends.
 import { testAttack } from "../support.ts";
 
 testAttack("a quadratic String.prototype.includes", {

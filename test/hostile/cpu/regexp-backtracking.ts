@@ -1,4 +1,4 @@
-// Exponential backtracking.
+// Exponential backtracking of a regular expression.
 import { testAttack } from "../support.ts";
 
 testAttack("a regular expression that backtracks without end", {

@@ -1,4 +1,4 @@
-// Not the match but the compilation is the bomb: nested counts multiply into code.
+// Compiling the pattern, not matching it, is the attack: nested counts multiply the generated code.
 import { testAttack } from "../support.ts";
 
 testAttack("a regular expression that is too much to compile", {

@@ -1,4 +1,4 @@
-// Backtracking inside a lookbehind, tried again at each place by the sticky flag's caller.
+// Backtracking inside a lookbehind, repeated at each position by the sticky flag.
 import { testAttack } from "../support.ts";
 
 testAttack("a lookbehind that backtracks without end", {

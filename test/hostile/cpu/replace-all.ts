@@ -1,4 +1,4 @@
-// A search and its replacement that multiply each other, a little below what memory allows.
+// A search and its replacement that multiply each other, slightly below the memory limit.
 import { testAttack } from "../support.ts";
 
 testAttack("a quadratic replaceAll", {

@@ -1,4 +1,4 @@
-// ICU breaks a giant text into words in one call.
+// ICU splits a giant text into words in one call.
 import { testAttack } from "../support.ts";
 
 testAttack("Intl.Segmenter over a giant text", {

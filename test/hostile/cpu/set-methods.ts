@@ -1,4 +1,4 @@
-// The new set methods believe the size and the keys of anything that looks like a set.
+// The new set methods trust the size and the keys of any set-like object.
 import { testAttack } from "../support.ts";
 
 testAttack("a union with an endless set", {

@@ -1,4 +1,4 @@
-// String.raw walks the length that a raw object states; each step adds nothing, so memory never ends it.
+// String.raw walks the length that a raw object claims. Each step adds nothing, so no memory limit ends it.
 import { testAttack } from "../support.ts";
 
 testAttack("String.raw over 2 ** 53 - 1 empty pieces", {

@@ -1,4 +1,4 @@
-// Compiling a large text cannot be stopped: only the end of the process does.
+// Compiling a large text cannot be interrupted: only the end of the process stops it.
 import { testAttack } from "../support.ts";
 
 testAttack("an endless loop of compiling", {

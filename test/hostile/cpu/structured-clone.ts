@@ -1,4 +1,4 @@
-// Our own structuredClone walks whatever it is given: cycles, depth and width.
+// The prelude's structuredClone walks any argument: cycles, depth and width.
 import { testAttack } from "../support.ts";
 
 testAttack("structuredClone of deep and wide values", {

@@ -1,4 +1,4 @@
-// Temporal is new native code: dates at the ends of time, rounded and divided without end.
+// Temporal is new native code. Rounds and divides dates at the ends of its range in an endless loop.
 import { testAttack } from "../support.ts";
 
 testAttack("Temporal at the ends of time", {

@@ -1,4 +1,4 @@
-// Our own encoder and decoder over megabytes, without end.
+// The prelude's encoder and decoder over megabytes, in an endless loop.
 import { testAttack } from "../support.ts";
 
 testAttack("TextEncoder and TextDecoder over megabytes", {

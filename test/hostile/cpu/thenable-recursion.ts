@@ -1,4 +1,4 @@
-// A thenable that resolves with the next one: each step is one job of the promise machinery, none of it guest code that awaits.
+// A thenable that resolves with the next one: each step is one promise job, and no guest code awaits.
 import { testAttack } from "../support.ts";
 
 testAttack("thenables that resolve with thenables", {

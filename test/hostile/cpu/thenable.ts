@@ -1,4 +1,4 @@
-// Awaiting a result calls its then.
+// Awaiting a result calls its then().
 import { testAttack } from "../support.ts";
 
 testAttack("a result whose then loops", {

@@ -1,4 +1,4 @@
-// Whoever makes text of a thrown value runs its conversions.
+// Converting a thrown value to text runs its conversion methods.
 import { testAttack } from "../support.ts";
 
 testAttack("a thrown value whose conversions loop", {

@@ -1,4 +1,4 @@
-// As many timers as may be, each at once and again.
+// The largest allowed number of timers, each of which fires at once and starts again.
 import { testAttack } from "../support.ts";
 
 testAttack("a storm of timers", {

@@ -1,4 +1,4 @@
-// The result's own code runs while it is made into JSON.
+// Serializing the result to JSON runs its own code.
 import { testAttack } from "../support.ts";
 
 testAttack("a result whose toJSON loops", {

@@ -1,4 +1,4 @@
-// A top level that awaits what never comes: addTool must come back, and nothing may be left of it.
+// A top-level await that never settles: addTool must return, and its process must end.
 import { testAttack } from "../support.ts";
 
 testAttack("a top-level await that never settles", {

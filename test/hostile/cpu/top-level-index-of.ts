@@ -1,4 +1,4 @@
-// The same while the tool is learned: addTool must come back, and the process must be gone.
+// Like array-index-of, while the definition is extracted: addTool must return, and the process must end.
 import { testAttack } from "../support.ts";
 
 testAttack("indexOf over 2 ** 53 - 1 holes at the top level", {

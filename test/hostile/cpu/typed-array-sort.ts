@@ -1,4 +1,4 @@
-// A comparator of the guest's inside a native sort, over and over.
+// A guest comparator inside a native sort, in an endless loop.
 import { testAttack } from "../support.ts";
 
 testAttack("a typed array sorted by a comparator that never agrees with itself", {

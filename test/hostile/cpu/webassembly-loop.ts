@@ -1,4 +1,4 @@
-// A loop in WebAssembly's machine code.
+// An endless loop in the machine code of WebAssembly.
 import { testAttack } from "../support.ts";
 
 // (module (func (export "f") (loop (br 0))))

@@ -1,4 +1,4 @@
-// A WebAssembly module with shared memory of its own can wait as Atomics.wait does, whether that is granted or not.
+// A WebAssembly module with its own shared memory can block like Atomics.wait, whether or not that is granted.
 import { testAttack } from "../support.ts";
 
 // (module (memory 1 1 shared) (func (export "f") (result i32) (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const -1))))

@@ -1,4 +1,4 @@
-// The result is there, the work goes on: the isolate must end with the call.
+// The result is ready and the work continues: the isolate must end with the call.
 import { testAttack } from "../support.ts";
 
 testAttack("microtasks that go on after the result", {

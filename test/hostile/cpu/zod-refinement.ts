@@ -1,4 +1,4 @@
-// A refinement of a real schema library is code of the author's: it runs in the isolate, never on the host.
+// A zod refinement is the author's code: it runs in the isolate, never on the host.
 import { testAttack } from "../support.ts";
 
 testAttack("a zod refinement that loops", {

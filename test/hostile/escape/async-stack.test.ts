@@ -1,8 +1,8 @@
-// Stacks of asynchronous calls have call sites of their own, for functions that have long returned: the prelude's own among them.
+// Stacks of asynchronous calls have call sites for functions that have already returned, including those of the prelude.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 
-test("async call sites give away no function and no this of the prelude", async () => {
+test("async call sites reveal neither functions nor receivers of the prelude", async () => {
   const end = await runGuest(
     `async (input, ctx) => {
     const got = [];

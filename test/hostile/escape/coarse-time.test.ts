@@ -1,4 +1,4 @@
-// Attack: read the real clock though it is coarse. Whatever a guest calls, constructs or digs up must stand still while it runs.
+// Attack: read a precise clock in spite of the coarse one. No value that a guest can call, construct or reach may advance while it runs.
 import { describe, expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 import { REACH, ROOTS } from "./reach.ts";
@@ -130,7 +130,7 @@ describe("Under the coarse clock time stands still", () => {
       `() => {
         ${SPIN} ${REACH}
         const began = Date.now();
-        // When the isolate began: a moment that does not move.
+        // The time when the isolate started, which does not change.
         const { timeOrigin } = performance;
         spin();
         const told = [];

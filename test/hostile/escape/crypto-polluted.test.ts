@@ -1,4 +1,4 @@
-// The chunk runs in the guest's realm: polluted prototypes are the guest's own loss, and give it no key that it may not have.
+// The crypto module runs in the guest's realm: polluted prototypes harm only the guest, and reveal no key that it was not given.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

@@ -1,4 +1,4 @@
-// The old ways to plant accessors (__defineGetter__, __defineSetter__, __proto__) on names that the prelude and its envelopes use.
+// Legacy ways to define accessors (__defineGetter__, __defineSetter__, __proto__) on names that the prelude and its envelopes use.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 
@@ -28,7 +28,7 @@ const NAMES = [
   "length",
 ];
 
-test("accessors on every name of an envelope: the answer, the refusal and the result are what they were", async () => {
+test("accessors on every name of an envelope do not change the answer, the denial or the result", async () => {
   const end = await runGuest(
     `async (input, ctx) => {
     for (const name of ${JSON.stringify(NAMES)}) for (const at of [Object.prototype, Array.prototype, Error.prototype, Promise.prototype]) {

@@ -1,18 +1,18 @@
-// Attack: use code made from text, which tools have by default, to reach past what the tool's own code reaches: the prelude's scope and
-// frames, the bundle's wrapper, modules, and the names of our own scripts.
+// Attack: use dynamic code, which tools have by default, to reach more than the tool's own code can: the prelude's scope and
+// frames, the bundle's wrapper, modules, and the names of internal scripts.
 import { describe, expect, test } from "vitest";
 import { openGuest, runGuest } from "../../support/guest.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const ON = { features: ["stringToCode"] } as const;
 
-describe("Code made from text", () => {
+describe("Dynamic code", () => {
   test.for<[name: string, code: string]>([
     ["import() of a module of Node", "import('node:fs')"],
     ["import() of a file", "import('/etc/hostname')"],
     ["import() of data", "import('data:text/javascript,export default 42')"],
     ["import() of our own script", "import('glovebox:///prelude.js')"],
-    ["import() of what is no text", "import(Symbol())"],
+    ["import() of a value that is not text", "import(Symbol())"],
     ["import() with attributes", "import('./x.json', { with: { type: 'json' } })"],
   ])("gets a rejected promise for %s, by every constructor", async ([, code]) => {
     const end = await runGuest(
@@ -71,7 +71,7 @@ describe("Code made from text", () => {
       [() => eval("typeof " + name), () => (0, eval)("typeof " + name), () => Function("return typeof " + name)()].map((run) => { try { return run(); } catch (error) { return "undefined"; } }))`;
     await box.addTool({ name: "names", source });
     const types = outputOf(await box.execute({ id: "c", toolName: "names" })) as readonly string[];
-    // A function has its own arguments, the arrow none.
+    // A function has its own arguments, an arrow function does not.
     expect(types.filter((type) => type !== "undefined")).toEqual(["object"]);
   });
 

@@ -1,4 +1,4 @@
-// Attack: have of the engine what was not granted. Each feature is absent by every path, and each that is granted brings itself only.
+// Attack: use an engine feature that was not granted. Each feature is absent by every path, and a granted feature enables no other.
 import { describe, expect, test } from "vitest";
 import { ENGINE_FEATURE_NAMES, type EngineFeature } from "../../../src/sandbox/contract/engine-features.ts";
 import { runGuest } from "../../support/guest.ts";
@@ -56,7 +56,7 @@ const GLOBALS: { readonly [Name in EngineFeature]?: string } = {
 const attempt = (expression: string): string =>
   `await (async () => { try { return await (${expression}); } catch (error) { return error.name; } })()`;
 
-/** What each expression gives in one guest, that has these features. */
+/** Evaluates each expression in one guest that has these features. */
 async function valuesOf(
   features: readonly EngineFeature[],
   expressions: readonly string[],
@@ -129,7 +129,7 @@ describe("An engine feature", () => {
   );
 });
 
-/** Shared buffers that would grow, or lead to the constructor of such. */
+/** Shared buffers that would grow, or that lead to a constructor of such buffers. */
 describe("A shared buffer, without resizableBuffers,", () => {
   test.for<[name: string, buffer: string]>([
     ["the constructor", "new SharedArrayBuffer(8, { maxByteLength: 1e6 })"],
@@ -157,7 +157,7 @@ describe("A shared buffer, without resizableBuffers,", () => {
     expect(end.value).toEqual(["[object SharedArrayBuffer]", true, "undefined", true]);
   });
 
-  test("of a WebAssembly memory is no resizable one either", async () => {
+  test("of a WebAssembly memory is not resizable either", async () => {
     const end = await runGuest(
       `() => {
         const memory = new WebAssembly.Memory({ initial: 1, maximum: 2 });
@@ -170,7 +170,7 @@ describe("A shared buffer, without resizableBuffers,", () => {
 });
 
 describe("stringToCode", () => {
-  test("is named by the error, so that an author knows what to ask for", async () => {
+  test("is named by the error, so that an author knows which feature to request", async () => {
     const attempts = ["eval('1')", "Function('1')", "(async () => {}).constructor('1')"];
     const end = await runGuest(
       `() => [${attempts.map((text) => `(() => { try { ${text} } catch (error) { return [error.name, error.message]; } })()`).join(", ")}]`,
@@ -211,7 +211,7 @@ describe("structuredClone()", () => {
     ["a DataView of a shared buffer", "new DataView(new SharedArrayBuffer(8))"],
     ["a module", `new WebAssembly.Module(${EMPTY_MODULE})`],
     ["a memory", "new WebAssembly.Memory({ initial: 1 })"],
-  ])("refuses %s rather than give an empty object", async ([, value]) => {
+  ])("rejects %s instead of returning an empty object", async ([, value]) => {
     const end = await runGuest(
       `() => { try { return structuredClone(${value}); } catch (error) { return error.name; } }`,
       {

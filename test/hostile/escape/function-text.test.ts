@@ -1,4 +1,4 @@
-// The text of a function tells its source: of the prelude's it may, of the host's paths and of nothing secret.
+// Function.prototype.toString may return the prelude's source, but no host path and no secret.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 

@@ -1,4 +1,4 @@
-// Every global of a guest, written out: a name that V8 adds is a power until somebody has looked at it.
+// The complete list of a guest's globals. A global that V8 adds must be reviewed before it is listed.
 export const GUEST_GLOBALS: readonly string[] = [
   "AbortController",
   "AbortSignal",

@@ -1,5 +1,5 @@
-// Attack: get hold of an object or function of the prelude's or the host's, through errors, stacks, callers, or the chain of
-// constructors and prototypes behind everything that a guest is given.
+// Attack: obtain an object or function of the prelude or the host, through errors, stacks, callers, or the chain of
+// constructors and prototypes of everything that a guest receives.
 import { describe, expect, test } from "vitest";
 import { DYNAMIC_CODE } from "../../support/dynamic-code.ts";
 import { HEADER, runGuest } from "../../support/guest.ts";
@@ -14,7 +14,7 @@ const SETTINGS = {
   },
 };
 
-/** Everything that the prelude hands to a guest, as expressions. */
+/** All values that the prelude passes to a guest, as expressions. */
 const GIVEN: readonly [name: string, expression: string][] = [
   ["ctx", "ctx"],
   ["ctx.log", "ctx.log"],
@@ -85,7 +85,7 @@ describe("Nothing of another realm lies behind", () => {
           let top = value;
           for (let next = Object.getPrototypeOf(top); next !== null; next = Object.getPrototypeOf(next)) top = next;
           if (top !== Object.prototype && top !== value) problems.push(path + ": another realm");
-          // Every function is this realm's, and makes code for this realm only, or none.
+          // Every function belongs to this realm, and creates code only in this realm.
           const maker = typeof value === "function" ? value : value.constructor;
           if (typeof maker === "function") {
             if (!(maker instanceof Function) && maker !== Function.prototype) problems.push(path + ": a stranger's function");
@@ -177,7 +177,7 @@ const ON_STACK: readonly [name: string, attempt: string][] = [
   ],
 ];
 
-describe("The stack gives nobody away from", () => {
+describe("The stack reveals no caller from", () => {
   test.for(ON_STACK)("%s", async ([, attempt]) => {
     // Sloppy functions, since strict ones hide more.
     const end = await runGuest(

@@ -1,4 +1,4 @@
-// import.meta and import() are the module's ways out: of ours neither knows a place, and the other goes nowhere.
+// import.meta and import() could lead out of the module. The former reveals no location, and the latter resolves nothing.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

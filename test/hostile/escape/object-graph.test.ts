@@ -1,4 +1,4 @@
-// isolated-vm's own objects (References, Callbacks, ExternalCopies) are the way to the host: walk all that can be reached for one.
+// isolated-vm's own objects (References, Callbacks, ExternalCopies) would give access to the host. Walks the object graph to find one.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 

@@ -1,4 +1,4 @@
-// Every own key of the global object, symbols included, and every one of ctx: a name that is not on the list is a power that nobody has looked at.
+// Checks every own key of the global object, symbols included, and of ctx. A name that is not on the list has not been reviewed.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 import { GUEST_GLOBALS } from "./globals.ts";

@@ -1,4 +1,4 @@
-// What execute returns is awaited: a promise of another class, or with another constructor, brings its own then and its own species.
+// The result of execute is awaited: a promise of another class, or with another constructor, has its own then and species.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 

@@ -1,5 +1,5 @@
-// Attack: change what the prelude stands on. A guest poisons prototypes and globals before its call; the prelude must still end
-// each call once, in the right way, with its texts and caps as promised.
+// Attack: change the intrinsics that the prelude uses. A guest poisons prototypes and globals before its call; the prelude must still
+// end each call once, correctly, with its texts and limits as documented.
 import { describe, expect, test } from "vitest";
 import { GuestErrorSchema, GuestIssuesSchema } from "../../../src/sandbox/protocol/messages.ts";
 import { bundleCode, openCode } from "../../support/guest.ts";
@@ -194,7 +194,7 @@ const isError = (text: string, fields: object = {}): void => {
   expect(GuestErrorSchema.parse(JSON.parse(text))).toMatchObject(fields);
 };
 
-/** What each call does, in literals only, so that a poison has nothing of the guest's own to change. */
+/** The code of each call. It uses literals only, so that a poison cannot change the guest's own data. */
 const SCENARIOS: { readonly [name: string]: Scenario } = {
   output: { execute: "return 'fine';", outcome: "output", check: (text) => expect(text).toBe('"fine"') },
   nothing: { execute: "return;", outcome: "output", check: (text) => expect(text).toBe("null") },
@@ -305,7 +305,7 @@ describe("The prelude's asynchronous half works after a guest has poisoned", () 
   });
 });
 
-describe("A refusal of a capability", () => {
+describe("A denial of a capability", () => {
   test.for<[name: string, forge: string]>([
     [
       "by its name and code",

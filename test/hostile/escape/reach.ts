@@ -1,4 +1,4 @@
-// Guest source for `reach(roots)`: everything that a guest can get at from there, by prototypes, by properties and by getters.
+// Guest source for `reach(roots)`: everything that a guest can reach from the roots by prototypes, properties and getters.
 export const REACH = `const reach = (roots) => {
   const seen = new Set();
   const queue = [...roots];

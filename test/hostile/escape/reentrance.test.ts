@@ -1,4 +1,4 @@
-// Code of the guest's that the prelude runs, and that calls the prelude again: counters and lists are in the middle of a change.
+// Guest code that the prelude runs and that calls the prelude again, while counters and lists are being changed.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 

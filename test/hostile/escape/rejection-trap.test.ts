@@ -1,4 +1,4 @@
-// vm2 fell to what its host did with an unhandled rejection: a reason whose every read is a trap, left to whoever looks.
+// vm2 was escaped through its handling of an unhandled rejection. Here the reason is an object whose every read is a trap.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

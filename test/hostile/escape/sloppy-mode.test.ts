@@ -1,4 +1,4 @@
-// Sloppy code of a CommonJS file: arguments.callee, caller, this as the global object; and with, which esbuild refuses.
+// Sloppy code of a CommonJS file: arguments.callee, caller, this as the global object, and with, which esbuild rejects.
 import { expect, test } from "vitest";
 import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

@@ -1,4 +1,4 @@
-// A sourceURL comment that names our own scripts: frames of the tool would be dropped as the prelude's, or mapped where they are not.
+// A sourceURL comment that names an internal script. Frames of the tool would then be dropped or mapped to the wrong source.
 import { expect } from "vitest";
 import { errorOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// At the very end of the stack each line of the prelude can be the one that throws: half-done bookkeeping must not be left behind.
+// At the end of the stack any line of the prelude can throw. It must not leave its internal state half updated.
 import { expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 

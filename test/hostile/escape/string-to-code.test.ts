@@ -1,4 +1,4 @@
-// Attack: make code from text where the host has turned dynamic code off. Every way to V8's compiler that a guest can name, by constructor, by prototype or by syntax.
+// Attack: run dynamic code although the host has disabled it, by every constructor, prototype or syntax that reaches V8's compiler.
 import { describe, expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
 
@@ -101,7 +101,7 @@ describe("A guest cannot make code from text", () => {
         seen.add(item);
         if (typeof item === "function") {
           for (const run of [() => item("return 42"), () => new item("return 42"), () => Reflect.construct(item, ["return 42"])]) {
-            // What has effects of its own is left alone.
+            // Functions with side effects are not called.
             if (/^(set|clear|queue)/.test(item.name)) continue;
             try { const got = run(); if (typeof got === "function" && got() === 42) made.push(item.name); } catch {}
           }

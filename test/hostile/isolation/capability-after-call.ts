@@ -1,4 +1,4 @@
-// A capability kept from an earlier call is the earlier call's: it stays shut, also while a later one runs.
+// A capability kept from an earlier call belongs to that call: it stays closed, even while a later call runs.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testPlay } from "./support.ts";

@@ -1,4 +1,4 @@
-// Who calls is what the host knows, not what the guest writes: tenant and call of a capability cannot be chosen.
+// The host determines the caller of a capability. The guest cannot choose its tenant or call.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testPlay } from "./support.ts";
@@ -10,7 +10,7 @@ const who = defineCapability({
   handler: (_, { tenantId, callId, toolName }) => [tenantId, callId, toolName].join(" "),
 });
 
-testPlay("a capability asked in another's name", {
+testPlay("a capability requested for another tenant", {
   isolation: "tool",
   placement: "shared",
   capabilities: [who],

@@ -1,4 +1,4 @@
-// Groups, counters and timers of the console are the call's: a warm isolate must not indent or count on.
+// Groups, counters and timers of the console belong to one call. A warm isolate must not carry them over.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// A tool that keeps its ctx, and calls of two tenants at once in one process: nobody finds the other's ctx, or sees another's name in its own.
+// A tool keeps its ctx while two tenants call it at once in one process. No call can reach the ctx or the name of the other.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testPlay } from "./support.ts";

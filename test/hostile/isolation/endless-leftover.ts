@@ -1,4 +1,4 @@
-// A first call that never stops in the background: the second has an isolate that does.
+// The first call never stops in the background. The second call gets a new isolate.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";

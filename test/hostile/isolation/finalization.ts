@@ -1,4 +1,4 @@
-// Clean-up callbacks of the first call run when the engine likes, in the second: what they do is not the second call's failure.
+// The engine may run clean-up callbacks of the first call during the second. Their errors must not fail the second call.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

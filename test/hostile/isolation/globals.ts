@@ -1,4 +1,4 @@
-// State left on the global object, on prototypes and in the module: the next call of an isolation per call must find none.
+// State left on the global object, on prototypes and in the module must not reach the next call if each call has its own isolate.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// An answer to the first call that comes while the second runs: it reaches nobody, least of all the second call's own request.
+// An answer to a request of the first call that arrives during the second must not reach any request of the second call.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testPlay } from "./support.ts";
@@ -14,7 +14,7 @@ const slow = defineCapability({
   },
 });
 
-testPlay("an answer that comes a call too late", {
+testPlay("an answer that arrives during the next call", {
   isolation: "tool",
   capabilities: [slow],
   source: `const got = [];

@@ -1,4 +1,4 @@
-// Rejections that nobody handles, made by one call and due in the next: isolated-vm would fail the entry that runs by then.
+// Unhandled rejections that one call makes and that are due in the next. isolated-vm would fail the code that runs then.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// A warm isolate that grows from call to call: the call that passes the limit pays, and the next has a new isolate.
+// A warm isolate grows from call to call. The call that exceeds the limit fails, and the next has a new isolate.
 import { expect } from "vitest";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
@@ -13,7 +13,7 @@ export default () => { for (let n = 0; n < 100; n += 1) all.push(new Array(1e4).
     return codes;
   },
   judge: (codes) => {
-    // One that passes the limit between two calls fails neither: it is not taken again.
+    // An isolate that exceeds the limit between two calls fails neither, and is not reused.
     for (const [at, code] of codes.entries()) {
       expect(["ok", "MEMORY_LIMIT"]).toContain(code);
       if (code !== "ok") expect(codes[at + 1] ?? "ok").toBe("ok");

@@ -1,4 +1,4 @@
-// Requests and timers left pending, up to the cap: the next call has all of its own allowance.
+// Requests and timers left pending, up to their limit, must not reduce the limits of the next call.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testPlay } from "./support.ts";
@@ -10,7 +10,7 @@ const never = defineCapability({
   handler: () => new Promise<null>(() => {}),
 });
 
-testPlay("allowances used up for the next call", {
+testPlay("limits used up before the next call", {
   isolation: "tool",
   limits: { pendingHostCalls: 4, timers: 6 },
   capabilities: [never],

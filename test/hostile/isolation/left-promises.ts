@@ -1,11 +1,11 @@
-// A promise of the first call that the second one settles: the first one's code then runs in the second call, but no longer in the name of the first.
+// The second call settles a promise of the first. The code of the first call then runs, but no longer with its identity.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testPlay } from "./support.ts";
 
 const echo = defineCapability({ name: "echo", inputSchema: {}, outputSchema: {}, handler: (input) => input });
 
-testPlay("work of the first call that the second sets going", {
+testPlay("work of the first call that the second call resumes", {
   isolation: "tool",
   capabilities: [echo],
   source: `let go, first; const notes = [];

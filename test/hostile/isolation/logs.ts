@@ -1,4 +1,4 @@
-// Lines of calls that run at once in one process, and lines written after the end: each is in its own call's log or in none.
+// Lines of concurrent calls in one process, and lines written after the end of a call, never reach the log of another call.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// A tool of one tenant that takes the name of another's, or of everybody's: a name that all have is taken.
+// A tenant's tool takes the name of another tenant's tool or of a global tool. The names of global tools are reserved.
 import { expect } from "vitest";
 import { failureOf, outputOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";

@@ -1,4 +1,4 @@
-// Memory of earlier calls, freed and given out again: buffers of every kind must come zeroed, whoever wrote there.
+// Freed memory of earlier calls is allocated again. Buffers of every kind must be zeroed.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

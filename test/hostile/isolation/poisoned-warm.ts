@@ -1,4 +1,4 @@
-// A warm isolate poisoned by one call: the next one's result may be wrong in its own output, and in nothing else.
+// One call poisons a warm isolate. The next call may return a wrong output, but nothing outside that output may change.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";

@@ -1,4 +1,4 @@
-// A process that has served one tenant must never serve another, not when it is idle, not when places are short: told by who reads the input.
+// A process that has served one tenant must never serve another, neither when idle nor when slots are scarce. The bytes read show which process ran.
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
@@ -6,7 +6,7 @@ import { testPlay } from "./support.ts";
 const TENANTS = ["a", "b", "c", "d", "e", "a", "c", "b", "d", "e"];
 const INPUT = "x".repeat(3_000_000);
 
-/** Bytes that a process has ever read. */
+/** Returns the number of bytes that a process has read. */
 function bytesRead(pid: number): number {
   try {
     return Number(/^rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);

@@ -1,19 +1,19 @@
-// Reports of a call that is over, made by its successor: nobody hears them.
+// A later call reports progress of a call that has ended. No caller receives the report.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
-testPlay("progress of a call that is over", {
+testPlay("progress of a call that has ended", {
   isolation: "tool",
   source: `let kept;
 export default async (_, ctx) => { kept?.progress({ progress: 99 }); ctx.progress({ progress: 1 }); kept = ctx; return 1; };`,
   play: async ({ call }) => {
-    const heard: number[][] = [];
+    const received: number[][] = [];
     for (let n = 0; n < 2; n += 1) {
       const own: number[] = [];
-      heard.push(own);
+      received.push(own);
       await call({}, { onProgress: ({ progress }) => void own.push(progress) });
     }
-    return heard;
+    return received;
   },
-  judge: (heard) => expect(heard).toEqual([[1], [1]]),
+  judge: (received) => expect(received).toEqual([[1], [1]]),
 });

@@ -1,4 +1,4 @@
-// Random numbers of one isolate must say nothing of another's: no shared seed, no shared sequence.
+// Random numbers of one isolate must reveal nothing about those of another: no shared seed, no shared sequence.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

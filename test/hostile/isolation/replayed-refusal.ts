@@ -1,4 +1,4 @@
-// A refusal that the host really gave, kept and thrown again by a later call: that call was refused nothing.
+// A later call rethrows a denial that an earlier call received from the host. The later call was not denied anything.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -14,7 +14,7 @@ const refuse = defineCapability({
   },
 });
 
-testPlay("a refusal thrown again in a later call", {
+testPlay("a denial thrown again in a later call", {
   isolation: "tool",
   capabilities: [refuse],
   source: `let kept;

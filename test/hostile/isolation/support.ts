@@ -1,4 +1,4 @@
-// An attack of several calls: what one leaves behind for the next, for another tenant, or for the host.
+// An attack of several calls: state that one call leaves for the next, for another tenant, or for the host.
 import { test } from "vitest";
 import type { Capability } from "../../../src/host/capabilities/capability.ts";
 import type { Placement } from "../../../src/host/config/options.ts";
@@ -9,38 +9,38 @@ import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import type { Isolation } from "../../../src/sandbox/protocol/messages.ts";
 import { outputOf } from "../../support/host-zone.ts";
 import { promptly } from "../bar.ts";
-import { besideNeighbours, openBox } from "../support.ts";
+import { openBox, whileNeighboursWork } from "../support.ts";
 
 export interface Stage {
   readonly box: Glovebox;
-  /** One call of the tool, as the tenant `evil` unless stated. */
+  /** Makes one call of the tool. Default tenant: `evil`. */
   run(args?: JsonValue, context?: ToolContext): Promise<ToolResult>;
-  /** The same, for its output. */
+  /** Makes one call and returns its output. */
   call(args?: JsonValue, context?: ToolContext): Promise<JsonValue>;
 }
 
 export interface Play<Value> {
-  /** The whole tool; every tenant may call it. */
+  /** The source of the whole tool. Every tenant may call it. */
   readonly source: string;
   readonly isolation?: Isolation;
   readonly placement?: Placement;
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
   readonly play: (stage: Stage) => Promise<Value>;
-  /** What must hold of what came of it; it may take its time. */
+  /** Checks the results. It may take any time. */
   readonly judge: (value: Value) => void;
 }
 
-/** Registers one test. The calls run beside two neighbours, under the same bar as every attack. */
+/** Registers one test. The calls run while two other tenants work, under the same assertions as every attack. */
 export function testPlay<Value>(name: string, options: Play<Value>): void {
-  test(`${name}: nothing comes of it`, () => promptly(() => perform(options)));
+  test(`${name}: has no effect`, () => promptly(() => perform(options)));
 }
 
 async function perform<Value>(options: Play<Value>): Promise<void> {
   const { source, isolation, placement, limits = {}, capabilities = [], play, judge } = options;
   await using box = await openBox({ limits, placement, capabilities });
   const grant = capabilities.map((capability) => capability.name);
-  const value = await besideNeighbours(box, limits, async () => {
+  const value = await whileNeighboursWork(box, limits, async () => {
     await box.addTool({ name: "attack", source }, { scope: "global", grant, isolation });
     const run: Stage["run"] = (args = {}, context = {}) =>
       box.execute(

@@ -1,8 +1,8 @@
-// Registered symbols, interned strings and cached templates are each isolate's own: nothing hung on them is seen from another.
+// Each isolate has its own registered symbols, interned strings and cached templates. Properties on them are invisible to other isolates.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
-testPlay("the symbol registry as a letter box", {
+testPlay("the symbol registry as a channel between isolates", {
   isolation: "tool",
   placement: "shared",
   source: `const letter = (strings) => strings;

@@ -1,4 +1,4 @@
-// Two tenants in one process, each with a warm isolate: module, globals and prototypes of one are not the other's.
+// Two tenants in one process, each with a warm isolate, share no module, globals or prototypes.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

@@ -1,14 +1,14 @@
-// A top level that behaves while it is learned, and not afterwards: each way to misbehave ends its own call only.
+// A top level that behaves during the extraction of the definition and attacks later. Each attack ends only its own call.
 import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "vitest";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
-/** By then it has been learned. */
+/** By then the definition has been extracted. */
 const DUE_MS = 20_000;
 let due = 0;
 
-testPlay("a top level that turns after it was learned", {
+testPlay("a top level that changes after the definition was extracted", {
   get source() {
     due = Date.now() + DUE_MS;
     return `const way = Date.now() < ${due} ? 0 : 1 + Math.floor(Math.random() * 3);
@@ -18,7 +18,7 @@ export default way === 3 ? { description: 'turned' } : () => 'fine';`;
   },
   play: async ({ run }) => {
     const before = codeOf(await run());
-    // An isolate that was made ahead in better days is gone by then, too.
+    // A warm isolate that was created before the change has also been replaced by then.
     await pause(Math.max(5_000, due - Date.now()));
     const after: string[] = [];
     for (let n = 0; n < 5; n += 1) after.push(codeOf(await run({}, { timeoutMs: 200 })));

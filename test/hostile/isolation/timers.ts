@@ -1,4 +1,4 @@
-// Timers that outlive their call would run in the next one, with its allowances.
+// Timers that outlive their call would run in the next one, with its limits.
 import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// apply() makes a list of as many arguments as a length states, in native memory.
+// apply() allocates a list of as many arguments as a length claims, in native memory.
 import { testAttack } from "../support.ts";
 
 testAttack("apply with a hundred million arguments", {

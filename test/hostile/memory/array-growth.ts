@@ -1,4 +1,4 @@
-// The plainest: an array that grows.
+// The simplest attack: an array that grows.
 import { testAttack } from "../support.ts";
 
 testAttack("an array without end", {

@@ -1,4 +1,4 @@
-// A function bound to a function bound to a function: the call unwinds them in native code, and so does instanceof.
+// A long chain of bound functions, which both a call and instanceof unwind in native code.
 import { testAttack } from "../support.ts";
 
 testAttack("a chain of bound functions", {

@@ -1,4 +1,4 @@
-// transfer() makes a buffer larger without asking the constructor that was taken away.
+// transfer() enlarges a buffer without the constructor that was removed.
 import { testAttack } from "../support.ts";
 
 testAttack("buffers that grow by transfer", {

@@ -1,4 +1,4 @@
-// Inputs of megabytes, as many as may wait, and answers of the same size: they pass the guest's, the worker's and the host's memory.
+// Inputs of megabytes, as many as may be pending, and answers of the same size use memory of the guest, the worker process and the host.
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { testAttack } from "../support.ts";
 

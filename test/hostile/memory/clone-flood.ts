@@ -1,4 +1,4 @@
-// Our structuredClone allocates for the guest: it must be the guest's own memory that is used.
+// The prelude's structuredClone allocates for the guest, so the memory must count as the guest's own.
 import { testAttack } from "../support.ts";
 
 testAttack("structured clones, kept", {

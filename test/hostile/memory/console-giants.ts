@@ -1,4 +1,4 @@
-// Inspecting giants for the log costs memory of the guest's, and must stop with the line's cap.
+// Inspecting large values for the log uses guest memory, and must stop at the size limit of a line.
 import { testAttack } from "../support.ts";
 
 testAttack("giants for console.log", {

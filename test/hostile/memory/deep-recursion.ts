@@ -1,4 +1,4 @@
-// A stack without end is an ordinary RangeError.
+// Endless recursion ends in an ordinary RangeError.
 import { testAttack } from "../support.ts";
 
 testAttack("recursion without end", {

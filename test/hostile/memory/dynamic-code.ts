@@ -1,4 +1,4 @@
-// Code made from a large text: its syntax tree lies outside V8's heap, where the limit of the isolate does not count it.
+// Dynamic code from a large text: its syntax tree is outside V8's heap, where the limit of the isolate does not count it.
 import { testAttack } from "../support.ts";
 
 const CODES = ["MEMORY_LIMIT", "TOOL_FAILED", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "CPU_LIMIT", "ok"] as const;

@@ -1,4 +1,4 @@
-// Ephemerons that each keep the next alive make every collection quadratic.
+// Ephemerons that each keep the next alive make every garbage collection quadratic.
 import { testAttack } from "../support.ts";
 
 testAttack("a chain of WeakMap entries", {

@@ -1,4 +1,4 @@
-// A registry holds a cell for each thing it watches, and a job that never ends lets it clean up nothing.
+// A registry allocates a cell for each registered object, and cannot clean up during a job that never ends.
 import { testAttack } from "../support.ts";
 
 testAttack("a FinalizationRegistry without end", {

@@ -1,4 +1,4 @@
-// Garbage as fast as it can be made: with Turboshaft's loop unrolling this passed 3 GB and survived dispose().
+// Allocates garbage as fast as possible. With Turboshaft's loop unrolling this exceeded 3 GB and survived dispose().
 import { testAttack } from "../support.ts";
 
 testAttack("an allocating loop that keeps nothing", {

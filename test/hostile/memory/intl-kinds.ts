@@ -1,4 +1,4 @@
-// Every service of Intl holds memory of ICU that is counted nowhere.
+// Every Intl service holds ICU memory that V8 does not count.
 import { testAttack } from "../support.ts";
 
 testAttack("all kinds of Intl objects, kept", {

@@ -1,7 +1,7 @@
-// A spread asks for one more until there is no more.
+// A spread reads the iterator until it ends.
 import { testAttack } from "../support.ts";
 
-testAttack("a spread of what never ends", {
+testAttack("a spread of an endless iterator", {
   source: `export default () => [...(function* () { for (;;) yield {}; })()].length;`,
   codes: ["MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "TOOL_FAILED"],
   timeoutMs: 800,

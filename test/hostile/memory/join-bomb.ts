@@ -1,4 +1,4 @@
-// A join knows the length of its result beforehand, and takes all of it at once.
+// A join computes the length of its result first, and allocates all of it at once.
 import { testAttack } from "../support.ts";
 
 testAttack("joins of a hundred million pieces", {

@@ -1,4 +1,4 @@
-// JSON.parse of deep text fills the stack or the heap, and both are the tool's own.
+// JSON.parse of deeply nested text fills the stack or the heap of the tool itself.
 import { testAttack } from "../support.ts";
 
 testAttack("JSON.parse of ten million brackets", {

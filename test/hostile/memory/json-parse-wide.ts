@@ -1,4 +1,4 @@
-// A text of megabytes becomes an array of many times its size in one builtin.
+// One builtin turns a text of megabytes into an array of many times its size.
 import { testAttack } from "../support.ts";
 
 testAttack("JSON.parse of wide texts, kept", {

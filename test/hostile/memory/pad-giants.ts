@@ -1,4 +1,4 @@
-// padEnd makes the longest string that there can be, in one step; slices of it keep it.
+// padEnd creates the longest possible string in one step, and slices keep it alive.
 import { testAttack } from "../support.ts";
 
 testAttack("the longest strings, kept", {

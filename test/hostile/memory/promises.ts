@@ -1,4 +1,4 @@
-// A million promises that wait.
+// A million pending promises.
 import { testAttack } from "../support.ts";
 
 testAttack("promises without end", {

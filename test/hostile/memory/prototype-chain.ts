@@ -1,4 +1,4 @@
-// A chain of prototypes is walked at every look for what is not there.
+// Each read of a missing property walks the whole prototype chain.
 import { testAttack } from "../support.ts";
 
 testAttack("a chain of a million prototypes", {

@@ -1,4 +1,4 @@
-// A chain of proxies is walked by native recursion: it must end in an error of the guest's, not of the process.
+// Native recursion walks a chain of proxies. It must end in an error of the guest, not of the process.
 import { testAttack } from "../support.ts";
 
 testAttack("a chain of 200,000 proxies", {

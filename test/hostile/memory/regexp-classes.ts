@@ -1,4 +1,4 @@
-// Compiled regular expressions and their parse trees lie in zones that the heap limit does not see.
+// Compiled regular expressions and their parse trees are in memory zones that the heap limit does not count.
 import { testAttack } from "../support.ts";
 
 testAttack("regular expressions of giant classes", {

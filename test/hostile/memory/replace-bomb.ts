@@ -1,4 +1,4 @@
-// One replace whose result V8 cannot hold: it ends the process (SIGTRAP).
+// One replace() whose result V8 cannot hold ends the process with SIGTRAP.
 import { testAttack } from "../support.ts";
 
 testAttack("a replace that multiplies", {

@@ -1,4 +1,4 @@
-// Granted resizable buffers, a tool can reserve memory past V8's limit.
+// With resizable buffers granted, a tool can reserve memory beyond V8's limit.
 import { testAttack } from "../support.ts";
 
 testAttack("resize() in a loop", {

@@ -1,4 +1,4 @@
-// Shared and resizable buffers pass the limit (2.2 GB measured): there are none.
+// Shared and resizable buffers exceed the limit (2.2 GB measured), so guests do not have them by default.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

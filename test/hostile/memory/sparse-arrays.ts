@@ -1,4 +1,4 @@
-// Far indices make an array a dictionary, near ones make the dictionary an array again: 2 ** 25 elements for one.
+// Far indices turn an array into a dictionary, near ones turn it back into an array: 2 ** 25 elements for one.
 import { testAttack } from "../support.ts";
 
 testAttack("sparse arrays that turn dense", {

@@ -1,4 +1,4 @@
-// One split into half a billion pieces: V8 aborts the process.
+// One split() into half a billion pieces aborts the process.
 import { testAttack } from "../support.ts";
 
 testAttack("a split into 2 ** 29 pieces", {

@@ -1,4 +1,4 @@
-// Ropes cost nothing until somebody flattens them.
+// Rope strings use almost no memory until they are flattened.
 import { testAttack } from "../support.ts";
 
 testAttack("a string that doubles, flattened", {

@@ -1,4 +1,4 @@
-// What Symbol.for has registered is held for as long as the isolate lives, and its text with it.
+// Symbol.for keeps each registered symbol and its text for the lifetime of the isolate.
 import { testAttack } from "../support.ts";
 
 testAttack("giant symbols in the registry", {

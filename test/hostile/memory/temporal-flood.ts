@@ -1,4 +1,4 @@
-// Temporal objects are native ones with memory of their own.
+// Temporal objects are native objects with their own memory.
 import { testAttack } from "../support.ts";
 
 testAttack("Temporal objects, kept", {

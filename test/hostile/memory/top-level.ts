@@ -1,4 +1,4 @@
-// The same while the tool is learned.
+// Like array-growth, while the definition is extracted.
 import { testAttack } from "../support.ts";
 
 testAttack("an array without end at the top level", {

@@ -1,4 +1,4 @@
-// A length that is only stated, made into memory outside the heap.
+// A claimed length is allocated outside the heap.
 import { testAttack } from "../support.ts";
 
 testAttack("Uint8Array.from of four billion elements", {

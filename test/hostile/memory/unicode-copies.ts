@@ -1,4 +1,4 @@
-// ICU works on a copy of its own, of two bytes a unit and more, which V8 does not count.
+// ICU works on its own copy of a text, with at least two bytes per unit, which V8 does not count.
 import { testAttack } from "../support.ts";
 
 testAttack("giant strings through ICU", {

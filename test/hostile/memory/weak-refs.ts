@@ -1,4 +1,4 @@
-// What a WeakRef was made of lives until the end of the job, held by a list outside of any object.
+// V8 keeps the target of a new WeakRef alive until the end of the job, in a list outside any object.
 import { testAttack } from "../support.ts";
 
 testAttack("WeakRefs in a job that never ends", {

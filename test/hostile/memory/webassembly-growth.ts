@@ -1,4 +1,4 @@
-// Granted WebAssembly, a tool can reserve memory past V8's limit; what it does not touch, nobody else goes without.
+// With WebAssembly granted, a tool can reserve memory beyond V8's limit. Reserved memory that is not used takes none from other tenants.
 import { testAttack } from "../support.ts";
 
 testAttack("memory.grow in a loop", {

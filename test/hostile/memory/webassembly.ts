@@ -1,4 +1,4 @@
-// WebAssembly memory passes V8's limit (4 GB measured): there is none.
+// WebAssembly memory exceeds V8's limit (4 GB measured), so guests do not have it by default.
 import { testAttack } from "../support.ts";
 
 testAttack("WebAssembly memory", {

@@ -1,4 +1,4 @@
-// Arrays with properties of their own, holes, another prototype, a length that lies.
+// Arrays with own properties, holes, another prototype, or a false length.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// An async iterable is a stream: whoever pulls it is the tool itself, on its own time. One that is only iterable is read, not iterated.
+// An async iterable is a stream that the tool itself iterates, on its own time. A synchronous iterable is serialized, not iterated.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";
@@ -14,7 +14,7 @@ testAttack("an async iterator that loops", {
   codes: ["TOOL_TIMEOUT", "CPU_LIMIT"],
 });
 
-testAttack("an endless stream that nobody reads", {
+testAttack("an endless stream without a reader", {
   source: `export default async function* () { for (;;) yield "x".repeat(1000); }`,
   codes: ["OUTPUT_TOO_LARGE"],
 });
@@ -24,7 +24,7 @@ testAttack("an iterator that answers with traps", {
   codes: ["TOOL_FAILED", "TOOL_TIMEOUT"],
 });
 
-testAttack("a tool that tampers with what carries chunks and bytes", {
+testAttack("a tool that tampers with the transport of chunks and bytes", {
   source: `
     Array.prototype[Symbol.iterator] = () => { throw new Error("iterated"); };
     Object.defineProperty(Uint8Array.prototype, "toJSON", { get: () => () => "mine", set() {}, configurable: true });

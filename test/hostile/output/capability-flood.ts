@@ -1,4 +1,4 @@
-// Requests without end: a hundred wait at one time, a thousand are answered, the rest fail inside the guest.
+// Endless requests: at most a hundred are pending, a thousand are answered, and the rest fail inside the guest.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { outputOf } from "../../support/host-zone.ts";

@@ -1,4 +1,4 @@
-// A million lines: a thousand are kept, the rest counted or dropped.
+// A million log lines: a thousand are kept, the rest counted or dropped.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

@@ -1,4 +1,4 @@
-// Deep nesting is refused before it is parsed.
+// The host rejects deep nesting before it parses the output.
 import { testAttack } from "../support.ts";
 
 testAttack("an output nested 100,000 deep", {

@@ -1,4 +1,4 @@
-// A schema is hostile input of the host's validator.
+// A tool's schema is hostile input for the host's validator.
 import { testAttack } from "../support.ts";
 
 testAttack("an input schema of 5,000 levels", {

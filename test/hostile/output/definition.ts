@@ -1,4 +1,4 @@
-// A definition is what a model reads: it has a cap of its own.
+// A model reads the definition, so the definition has its own size limit.
 import { testAttack } from "../support.ts";
 
 testAttack("a definition of 20 MB", {

@@ -1,4 +1,4 @@
-// Own fields of an error are not its details: nothing of it but name, message, code and stack may leave, each capped.
+// Own fields of an error are not its details: only name, message, code and stack leave the isolate, each with a size limit.
 import { expect } from "vitest";
 import { errorOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// An error's text is capped where it is made.
+// The message of an error is truncated in the isolate.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

@@ -1,4 +1,4 @@
-// So is its stack, and its name.
+// The stack and the name of an error are truncated in the isolate.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

@@ -1,4 +1,4 @@
-// The cap counts bytes, the guest counts UTF-16 units: characters of three and four bytes at the very edge.
+// The limit counts bytes and the guest counts UTF-16 units. Characters of three and four bytes test the exact limit.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";
@@ -13,7 +13,7 @@ testAttack("an output of exactly outputBytes, in characters of three bytes", {
   check: (result) => expect(Buffer.byteLength(JSON.stringify(outputOf(result)))).toBe(BYTES),
 });
 
-testAttack("an output one byte past outputBytes, in fewer units than the cap", {
+testAttack("an output one byte past outputBytes, in fewer UTF-16 units than the limit", {
   source: `export default () => '\\u20ac'.repeat(999) + '\\ud83d\\ude00';`,
   limits,
   codes: ["OUTPUT_TOO_LARGE"],

@@ -1,4 +1,4 @@
-// A tool that replaces the intrinsics forges a naive harness's output.
+// A tool replaces the intrinsics, which would forge its output if the prelude used them unprotected.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// A key of megabytes that no schema knows: it must not come back whole in the problem's pointer.
+// An unknown key of several megabytes must not appear in full in the pointer of the issue.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

@@ -1,4 +1,4 @@
-// A result past the cap leaves neither the isolate nor the process.
+// A result that exceeds the limit leaves neither the isolate nor the process.
 import { testAttack } from "../support.ts";
 
 testAttack("an output of 100 MB", {

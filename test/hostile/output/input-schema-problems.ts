@@ -1,4 +1,4 @@
-// The arguments are the caller's, the schema is the tool's: a schema made to be slow is met by the host before any isolate.
+// The arguments are the caller's and the schema is the tool's. The host meets a schema that is slow by design before any isolate starts.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

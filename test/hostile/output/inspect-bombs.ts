@@ -1,4 +1,4 @@
-// console.log looks into what it is given: traps, cycles, depth and width.
+// console.log inspects its arguments: traps, cycles, depth and width.
 import { testAttack } from "../support.ts";
 
 testAttack("hostile values for console.log", {

@@ -1,5 +1,5 @@
-// vm2 was left through nodejs.util.inspect.custom: the logger called the guest's function with functions of the host. Here it is called
-// by the guest's own, with those of its realm, which lead nowhere.
+// vm2 was escaped through nodejs.util.inspect.custom: its logger called the guest's function with host functions. Here the guest's own
+// console calls it, with functions of the guest realm, which give no access to the host.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

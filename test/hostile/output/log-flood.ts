@@ -1,4 +1,4 @@
-// ctx.log goes through the host: more of it must not cost the process.
+// ctx.log goes through the host. A flood must not end the process.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

@@ -1,4 +1,4 @@
-// One call of console.log is one line, whatever it holds: no second line, level or time can be forged in it.
+// One call of console.log is one line, regardless of its text, which cannot forge a second line, a level or a time.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

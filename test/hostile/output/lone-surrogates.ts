@@ -1,4 +1,4 @@
-// Half characters must not break frames, logs or results.
+// Lone surrogates must not break frames, logs or results.
 import { testAttack } from "../support.ts";
 
 testAttack("lone surrogates everywhere", {

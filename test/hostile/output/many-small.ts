@@ -1,4 +1,4 @@
-// Many keys in a small text: the host has to parse it. Half a second for 600,000 keys: a host that minds lowers outputBytes.
+// Many keys in a small text, which the host must parse. 600,000 keys take half a second; a host can lower outputBytes.
 import { testAttack } from "../support.ts";
 
 testAttack("150,000 keys, no two alike", {

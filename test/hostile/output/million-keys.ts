@@ -1,4 +1,4 @@
-// A million keys cost the host seconds when they are copied; text is capped first.
+// Copying a million keys costs the host seconds, so the text is limited first.
 import { testAttack } from "../support.ts";
 
 testAttack("an object of a million keys", {

@@ -1,4 +1,4 @@
-// What JSON has no word for leaves as JSON.stringify would have it, and as nothing else.
+// Values that JSON cannot represent are serialized as JSON.stringify does it.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,9 +1,9 @@
-// What is no value at all: functions, generators, iterators that are one, BigInts deep inside, cycles by a getter.
+// Values that cannot be serialized: functions, generators, iterators, BigInts deep inside, cycles by a getter.
 import { expect } from "vitest";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "../isolation/support.ts";
 
-testPlay("outputs that have no JSON", {
+testPlay("outputs that cannot be serialized as JSON", {
   isolation: "tool",
   source: `
     const cycle = { get self() { return cycle; } };
@@ -18,7 +18,7 @@ testPlay("outputs that have no JSON", {
   judge: (codes) => {
     expect(codes.at(-1)).toBe("ok");
     expect(codes).toHaveLength(13);
-    // To await a revoked proxy is an error of its own.
+    // Awaiting a revoked proxy throws its own error.
     expect(new Set(codes.slice(0, -1))).toEqual(new Set(["OUTPUT_INVALID", "TOOL_FAILED"]));
   },
 });

@@ -1,4 +1,4 @@
-// Setters on Object.prototype see every plain assignment of code that runs beside them.
+// Setters on Object.prototype intercept every plain assignment of the code in the same realm.
 import { testAttack } from "../support.ts";
 
 testAttack("a polluted Object.prototype", {

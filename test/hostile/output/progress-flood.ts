@@ -1,4 +1,4 @@
-// Progress without end must cost nobody but the call.
+// Endless progress reports must affect only their own call.
 import { testAttack } from "../support.ts";
 
 testAttack("a flood of ctx.progress", {

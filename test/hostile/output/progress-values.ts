@@ -1,4 +1,4 @@
-// Reports that are no reports: NaN, getters, proxies, numbers as text.
+// Invalid progress reports: NaN, getters, proxies, numbers as text.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

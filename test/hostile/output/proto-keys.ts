@@ -1,4 +1,4 @@
-// Own __proto__ keys survive JSON: a careless merge of the caller would follow them.
+// Own __proto__ keys survive JSON. A careless merge by the caller would follow them.
 import { testAttack } from "../support.ts";
 
 testAttack("an output with a __proto__ key", {

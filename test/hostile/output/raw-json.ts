@@ -1,4 +1,4 @@
-// JSON.rawJSON puts any number's text into an output: one that no double can hold would come out as Infinity, which is no JSON.
+// JSON.rawJSON writes any number into an output. A number that exceeds every double would be parsed as Infinity, which JSON cannot represent.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// A result that looks like one of ours is still only a tool's output.
+// A result that looks like an envelope of Glovebox is still only the output of a tool.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

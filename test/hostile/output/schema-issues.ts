@@ -1,4 +1,4 @@
-// Problems that the tool's own schema states are text of the tool.
+// Issues that the tool's own schema reports are untrusted text.
 import { testAttack } from "../support.ts";
 
 testAttack("a million issues with endless paths", {

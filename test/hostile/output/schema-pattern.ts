@@ -1,4 +1,4 @@
-// The author picks both the pattern and the text: backtracking on the host would stop everybody.
+// The author controls both the pattern and the text. Backtracking on the host would block all tenants.
 import { testAttack } from "../support.ts";
 
 testAttack("an output schema whose pattern backtracks without end", {

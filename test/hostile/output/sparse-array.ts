@@ -1,4 +1,4 @@
-// A sparse array of four billion holes stalls whoever copies it.
+// A sparse array of four billion holes blocks any code that copies it.
 import { testAttack } from "../support.ts";
 
 testAttack("a sparse array", {

@@ -1,4 +1,4 @@
-// An error that names one of our codes, in every field that could be believed, for every code there is.
+// An error with a Glovebox error code, for every code and in every field that might be trusted.
 import { expect } from "vitest";
 import { ERROR_CODES } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf } from "../../support/host-zone.ts";

@@ -1,9 +1,9 @@
-// Anything can be thrown: nothing, a symbol, a proxy, a revoked one, a function, a promise.
+// Guest code can throw any value: undefined, a symbol, a proxy, a revoked proxy, a function, a promise.
 import { expect } from "vitest";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "../isolation/support.ts";
 
-testPlay("thrown values that are no errors", {
+testPlay("thrown values that are not errors", {
   isolation: "tool",
   source: `
     const trap = () => { throw new Error("trap"); };

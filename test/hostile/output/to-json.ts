@@ -1,4 +1,4 @@
-// toJSON may lie about anything but the text that leaves.
+// toJSON may return different values at each call, but the text that leaves the isolate is written once.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";

@@ -1,4 +1,4 @@
-// A tool that names itself after what every object has: a registry that is a plain object would find it, or be changed by it.
+// A tool named after an inherited property. A registry that is a plain object would find that property, or be modified.
 import { expect } from "vitest";
 import { testAttack } from "../support.ts";
 

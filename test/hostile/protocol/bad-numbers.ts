@@ -1,4 +1,4 @@
-// Call numbers that are none: fractions, below one, past every integer, text, and a list.
+// Sends invalid call numbers: fractions, numbers below one or above the largest safe integer, text, and a list.
 import { testWorkerAttack } from "./support.ts";
 
 const NUMBERS = ["1.5", "-1", "0", "1e300", "null", '"1"', "[1]"];

@@ -1,4 +1,4 @@
-// A call that has ended before it was released, released before it has ended.
+// Releases a call before its result is sent, then sends the result.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("releases a call that has not ended", {

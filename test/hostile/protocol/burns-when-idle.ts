@@ -1,4 +1,4 @@
-// It has ended and released its call, as it should, and then burns CPU that nobody has asked for.
+// Ends and releases its call correctly, then uses CPU time while no call runs.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("burns CPU after it has released its call", {

@@ -1,4 +1,4 @@
-// It takes the call and never reads again.
+// Takes the call and never reads from its socket again.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("never reads again", {

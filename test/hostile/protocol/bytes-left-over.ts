@@ -1,4 +1,4 @@
-// The parts end before the frame does: what is left over could be read as anything.
+// Sends a frame whose parts end before the frame does. The remaining bytes could be misread.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends a frame with bytes left over", {

@@ -1,8 +1,8 @@
-// What was not granted is refused on the host, whatever the worker thinks.
+// The host denies capabilities that were not granted, regardless of what the worker process checks.
 import { expect } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 
-testWorkerAttack("asks for capabilities that were not granted", {
+testWorkerAttack("requests capabilities that were not granted", {
   worker: `let answers = 0;
 serve(({ seq }) => {
   for (const name of ["fs", "secrets", "__proto__", "constructor", "toString"]) send({ type: "capability", seq, requestId: (answers += 1), name }, "{}");

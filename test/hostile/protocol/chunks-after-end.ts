@@ -1,4 +1,4 @@
-// A call that has ended has nothing more to say.
+// Sends stream chunks of a call that has ended.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends chunks after the end of their call", {

@@ -1,4 +1,4 @@
-// The host takes no more chunks at one time than it has asked for.
+// Sends more chunks at a time than the host has requested.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("floods a stream with chunks", {

@@ -1,4 +1,4 @@
-// What a chunk says is read as any output is.
+// The host validates a chunk as strictly as an output.
 import { testWorkerAttack } from "./support.ts";
 
 for (const [what, chunk] of [

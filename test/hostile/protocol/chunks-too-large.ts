@@ -1,4 +1,4 @@
-// All chunks of a call together may be as large as its output.
+// All chunks of a call together must not exceed the size limit of its output.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends larger chunks than its call may have", {

@@ -1,4 +1,4 @@
-// The process lives on, and says nothing any more: where a wrapper holds the socket open beside it, only its silence tells.
+// The process stays alive with its socket closed. Where a wrapper process also holds the socket open, only the silence reveals it.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("closes its socket and lives on", {

@@ -1,4 +1,4 @@
-// Content is checked strictly, whatever the worker says that a tool has made.
+// The host checks content strictly, even if the worker process claims that a tool created it.
 import { testWorkerAttack } from "./support.ts";
 
 for (const [what, content] of [

@@ -1,4 +1,4 @@
-// Deep nesting must not reach the stack of whoever parses it.
+// Deep nesting must not overflow the stack of the parser.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends a deeply nested message", {

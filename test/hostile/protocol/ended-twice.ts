@@ -1,4 +1,4 @@
-// One call, two results: the first one counts, and the process is gone.
+// Sends two results for one call. The first one counts, and the host kills the process.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testWorkerAttack } from "./support.ts";

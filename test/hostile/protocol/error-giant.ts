@@ -1,4 +1,4 @@
-// An error is small; one of 79 MB of JSON must not hold up the host.
+// An error of 79 MB of JSON must not block the host.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers with an error of 79 MB", {

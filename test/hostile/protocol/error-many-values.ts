@@ -1,4 +1,4 @@
-// Nor one of 39 million values.
+// An error of 39 million values must not block the host.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers with an error of many values", {

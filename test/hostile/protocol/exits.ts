@@ -1,4 +1,4 @@
-// The process just ends.
+// The worker process exits.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("exits in mid-call", {

@@ -1,11 +1,11 @@
-// A worker that a guest has taken over, in place of the real one: it speaks our protocol, and can say whatever it likes.
+// A fake worker process in place of the real one, as if a guest had compromised it. It can send any message of the protocol.
 // For the tenant "good" it behaves; for "evil" it calls the attack, which a test appends to this text.
 import { Socket } from "node:net";
 
 export const socket = new Socket({ fd: 3, readable: true, writable: true });
 export const USAGE = { cpuMs: 1, heapBytes: 1, startMs: 1, executeMs: 1, logsDropped: 0 };
 
-/** One frame: lengths, then the parts. */
+/** Builds one frame: lengths, then the parts. */
 export function frame(message, ...parts) {
   const text = typeof message === "string" ? message : JSON.stringify(message);
   const buffers = [text, ...parts].map((part) => Buffer.from(part));
@@ -19,14 +19,14 @@ export const send = (message, ...parts) => socket.write(frame(message, ...parts)
 export const ended = (seq, outcome, text) =>
   send({ type: "ended", seq, outcome, phase: "execute", usage: USAGE, released: false }, text);
 
-/** What an honest worker says of one call. */
+/** The messages that a correct worker sends for one call. */
 export function behave({ seq }) {
   send({ type: "preparing", seq });
   send({ type: "started", seq });
   send({ type: "ended", seq, outcome: "output", phase: "execute", usage: USAGE, released: true }, '"served"');
 }
 
-/** Sends again and again, as fast as the host takes it. */
+/** Sends repeatedly, as fast as the host reads. */
 export function flood(make) {
   const more = () => {
     while (socket.write(make()));

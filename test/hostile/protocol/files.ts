@@ -1,4 +1,4 @@
-// Taken over, it reads and writes what it likes: the permission model is what stands there.
+// Tries to read and write host files. Node's permission model must deny it.
 import { testForbidden } from "./support.ts";
 
 testForbidden(

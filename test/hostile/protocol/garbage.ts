@@ -1,4 +1,4 @@
-// Not frames at all.
+// Sends bytes that are not frames.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends garbage", {

@@ -1,7 +1,7 @@
-// It passes its memory by a little and is done: between two looks of the host's, and then nothing runs in it that would be looked at.
+// Slightly exceeds its memory limit between two checks of the host, and then runs no call that would be checked.
 import { testWorkerAttack } from "./support.ts";
 
-testWorkerAttack("is past its memory as its call ends", {
+testWorkerAttack("exceeds its memory limit as its call ends", {
   worker: `const kept = [];
 serve((call) => {
   const grow = () => {

@@ -1,4 +1,4 @@
-// It closes its own direction and goes on listening: no answer can come any more.
+// Closes its sending direction and keeps listening, so that no answer can arrive.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("closes only its own half of the socket", {

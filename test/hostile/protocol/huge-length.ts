@@ -1,4 +1,4 @@
-// A length that merely claims 4 GB: nothing may be allocated for it.
+// Claims a length of 4 GB. The host must not allocate memory for it.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("claims a frame of 4 GB", {

@@ -1,12 +1,12 @@
-// A worker that nobody has started for inspection offers an isolate to be inspected, and speaks for one.
+// A worker process that was not started for inspection offers an isolate for inspection, and sends inspector messages.
 import { testWorkerAttack } from "./support.ts";
 
-testWorkerAttack("offers an isolate for inspection, unasked", {
+testWorkerAttack("offers an isolate for inspection without a request", {
   worker: `serve(({ seq }) => { send({ type: "inspect-open", seq }); });`,
   codes: ["SANDBOX_CRASHED"],
 });
 
-testWorkerAttack("speaks for an isolate that nobody inspects", {
+testWorkerAttack("sends inspector messages for an isolate that is not inspected", {
   worker: `serve(({ seq }) => { send({ type: "inspected", seq }, ['{"method":"Debugger.paused","params":{}}']); });`,
   codes: ["SANDBOX_CRASHED"],
 });

@@ -1,4 +1,4 @@
-// The back doors into Node's own bindings, and the permission model itself.
+// Tries the back doors into Node's internal bindings and into the permission model itself.
 import { testForbidden } from "./support.ts";
 
 testForbidden(

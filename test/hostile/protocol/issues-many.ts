@@ -1,4 +1,4 @@
-// Half a million issues that are none: zod would report each. They are counted before they are looked at.
+// Sends half a million invalid issues, each of which zod would report. The host counts them before it parses them.
 import { expect } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// Lines of a call that is over belong to nobody.
+// Log lines that arrive after the end of their call belong to no call.
 import { expect } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 

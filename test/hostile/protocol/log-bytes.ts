@@ -1,4 +1,4 @@
-// Few lines, but of a megabyte each: bytes are counted too.
+// Sends few log lines of a megabyte each, because the host must also count bytes.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("writes a thousand log lines of a megabyte", {

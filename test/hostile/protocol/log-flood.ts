@@ -1,4 +1,4 @@
-// More lines than its call may have.
+// Sends more log lines than its call may write.
 import { expect } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 

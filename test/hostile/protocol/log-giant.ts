@@ -1,4 +1,4 @@
-// One line of more bytes than all lines may have.
+// Sends one log line that exceeds the byte limit of all lines together.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends a log line of 60 MB", {

@@ -1,4 +1,4 @@
-// All that can be large travels beside a message: its own JSON has a cap.
+// Large data travels in attachments, so the JSON of a message itself has a size limit.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends a message of 10 MB", {

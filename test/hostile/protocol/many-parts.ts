@@ -1,4 +1,4 @@
-// More parts than any message has, their lengths past the frame's end.
+// Claims more parts than any message has, with lengths that pass the end of the frame.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("claims parts past the end of its frame", {

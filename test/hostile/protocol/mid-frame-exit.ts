@@ -1,4 +1,4 @@
-// It dies in the middle of a frame: the half of a result is no result.
+// Exits in the middle of a frame. A partial result is not a result.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("dies in the middle of its result", {

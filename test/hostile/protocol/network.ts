@@ -1,4 +1,4 @@
-// A worker has one socket, and makes no other.
+// A worker process has one socket and must not open another.
 import { testForbidden } from "./support.ts";
 
 testForbidden(

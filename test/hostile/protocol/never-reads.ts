@@ -1,7 +1,7 @@
-// Asks and never reads the answers: the host would have to hold them all.
+// Requests answers and never reads them, so that the host would have to buffer them all.
 import { testWorkerAttack } from "./support.ts";
 
-testWorkerAttack("asks for answers that it never reads", {
+testWorkerAttack("requests answers that it never reads", {
   worker: `
     const question = JSON.stringify("x".repeat(4_000_000));
     serve(({ seq }) => {

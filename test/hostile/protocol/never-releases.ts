@@ -1,4 +1,4 @@
-// A result, and then it goes on: what is not released in time is killed.
+// Sends a result and keeps running. The host kills a process that does not release its call in time.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("keeps burning CPU after its result", {

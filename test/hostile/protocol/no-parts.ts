@@ -1,4 +1,4 @@
-// A frame of no parts, and one of nothing but its prefix.
+// Sends a frame without parts, and a frame of only the length prefix.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends a frame without a message", {

@@ -1,4 +1,4 @@
-// The answer to a call that this process was never given.
+// Answers a call that this process was never given.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers another call", {

@@ -1,4 +1,4 @@
-// Eight million brackets: nesting is counted before anything is parsed.
+// Sends eight million brackets. The host checks the nesting before it parses.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers with eight million brackets", {

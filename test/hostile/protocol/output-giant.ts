@@ -1,4 +1,4 @@
-// More bytes than its call may answer with: a worker of ours counts them itself, so this one is not believed any more.
+// Exceeds the output limit of its call. A correct worker checks that limit itself, so the host stops trusting this process.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers with 79 MB", {

@@ -1,4 +1,4 @@
-// Numbers that no double can hold: JSON.parse makes Infinity of them, which is no JSON.
+// Sends numbers that exceed every double. JSON.parse turns them into Infinity, which JSON cannot represent.
 import { expect } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 

@@ -1,4 +1,4 @@
-// An output that is said to be there, and no part that holds it.
+// Announces an output and sends no part that contains it.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("ends with an output that it does not send", {

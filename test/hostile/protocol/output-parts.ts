@@ -1,4 +1,4 @@
-// Parts beside the output that its text does not speak of: another output, and a code cache.
+// Sends parts that the output does not reference: another output, and a code cache.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testWorkerAttack } from "./support.ts";

@@ -1,4 +1,4 @@
-// A __proto__ key in disguise, deep in an output that no prelude has seen.
+// Hides a __proto__ key deep in an output that did not pass through the guest prelude.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers with a hidden __proto__ key", {

@@ -1,4 +1,4 @@
-// The most values that eight megabytes can hold.
+// Sends the largest number of values that fits into eight megabytes.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("answers with two and a half million empty arrays", {

@@ -1,4 +1,4 @@
-// A worker starts nothing: no process, no thread, no fork of itself without end.
+// A worker process must not start anything: no process, no thread, and no endless fork of itself.
 import { testForbidden } from "./support.ts";
 
 testForbidden(

@@ -1,4 +1,4 @@
-// More reports than anybody reads.
+// Sends progress reports faster than the caller reads them.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("reports progress without end", {

@@ -1,4 +1,4 @@
-// One report of a megabyte.
+// Sends one progress report of a megabyte.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("reports progress of a megabyte", {

@@ -1,4 +1,4 @@
-// An own __proto__ key is one more field too many.
+// An own __proto__ key counts as an unknown field.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends a message with a __proto__ key", {

@@ -1,4 +1,4 @@
-// The end of a load, said of a call: it is neither a result nor an error.
+// Reports the outcome of a load for a call. It is neither a result nor an error.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("ends its call as if it had only been loaded", {

@@ -1,4 +1,4 @@
-// A process is ready once.
+// A worker process reports once that it is ready.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("is ready twice", {

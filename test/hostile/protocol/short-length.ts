@@ -1,4 +1,4 @@
-// A length below what a frame needs.
+// Claims a length that is too small for a frame.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("claims a frame of no bytes", {

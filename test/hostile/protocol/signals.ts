@@ -1,4 +1,4 @@
-// A worker of the same user may signal whom it likes, the host and other tenants' workers included: SIGUSR1 would even open a debugger there.
+// A worker process could signal any process of its user, such as the host and workers of other tenants. SIGUSR1 would even open a debugger.
 import { expect, onTestFinished } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 

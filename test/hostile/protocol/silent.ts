@@ -1,4 +1,4 @@
-// It takes the call and never answers.
+// Takes the call and never answers.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("never answers", {

@@ -1,4 +1,4 @@
-// A message that comes one byte at a time, never too late to be alive: the call's own clock goes on.
+// Sends a message one byte at a time, so that the process never looks inactive. The deadline of the call still applies.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("sends its answer one byte at a time", {

@@ -1,4 +1,4 @@
-// Steps in an order that makes no sense.
+// Sends protocol messages in an invalid order.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("starts a call twice", {

@@ -1,4 +1,4 @@
-// Its other descriptors are for diagnosis: a flood of them is not read for ever.
+// The other descriptors carry diagnostics. The host must not read a flood of them forever.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("writes to stderr without end", {

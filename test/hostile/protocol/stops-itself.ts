@@ -1,4 +1,4 @@
-// SIGSTOP is a silence that no handler of its own can end; the host sees it in the process table, and SIGKILL reaches it.
+// Stops itself with SIGSTOP, so that no handler in the process can run. The host detects it in the process table and sends SIGKILL.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("stops itself", {

@@ -1,4 +1,4 @@
-// A host with fake workers: one tenant's is taken over, the others' behave. Whatever the one says, it costs only its own call.
+// A host with fake workers: one tenant's worker is compromised, the others behave. The compromised worker may fail only its own call.
 import { chmodSync, copyFileSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,28 +20,28 @@ import { expectDead, expectIdle } from "../../support/processes.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "../bar.ts";
 
-/** Wall time of calls that end by themselves: how long that takes is the machine's business. */
+/** Wall time of calls that end by themselves. It is generous because it depends on the machine. */
 const ATTACKED_MS = 30_000;
-/** Wall time of calls that may end by their deadline only. */
+/** Wall time of calls that end only by their deadline. */
 const BRIEF_MS = 5_000;
 
 export interface WorkerAttack {
   /** The body of a module that imports all of fake-worker.js, and calls `serve(attack)`. */
   readonly worker: string;
   readonly codes: readonly (ErrorCode | "ok")[];
-  /** Wall time of the attacked call; unless stated ATTACKED_MS, or BRIEF_MS where its deadline is one of `codes`. */
+  /** Wall time of the attacked call. Default: BRIEF_MS where its deadline is one of `codes`, otherwise ATTACKED_MS. */
   readonly timeoutMs?: number;
   readonly limits?: PartialLimits;
-  /** The attacked call is one whose chunks are read as they come. */
+  /** Whether the caller reads the output of the attacked call as a stream. */
   readonly stream?: true;
-  /** Whether the taken-over process must be gone afterwards; true unless stated. */
+  /** Whether the compromised process must have ended afterwards. Default: true. */
   readonly dies?: boolean;
   readonly check?: (result: ToolResult, served: readonly string[]) => void;
 }
 
 function writeWorker(body: string): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-fake-worker-")));
-  // A worker runs as a user of its own, that must be able to read it.
+  // A worker runs as a separate user, which must be able to read it.
   chmodSync(folder, 0o755);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   copyFileSync(fileURLToPath(new URL("fake-worker.js", import.meta.url)), join(folder, "fake-worker.js"));
@@ -57,7 +57,7 @@ function writeWorker(body: string): string {
 interface FakeHost extends AsyncDisposable {
   readonly pool: WorkerPool;
   readonly router: ToolRouter;
-  /** Capability calls that a handler has really answered, as `tenant:input`. */
+  /** Capability calls that a handler has answered, as `tenant:input`. */
   readonly served: readonly string[];
 }
 
@@ -131,7 +131,7 @@ async function resultOf(stream: ToolStream): Promise<ToolResult> {
 
 /** Registers one test. */
 export function testWorkerAttack(name: string, attack: WorkerAttack): void {
-  test(`a worker that ${name}: ${attack.codes.join(" or ")}, and nobody else notices`, () =>
+  test(`a worker that ${name}: ${attack.codes.join(" or ")}, and no other tenant is affected`, () =>
     promptly(() => strike(attack)));
 }
 
@@ -171,7 +171,7 @@ async function strike(attack: WorkerAttack): Promise<void> {
   await lag.expectPrompt();
 }
 
-/** Registers one test: a taken-over worker makes attempts, `await attempt(name, run)` each, and not one of them may come to anything. */
+/** Registers one test: a compromised worker makes attempts, `await attempt(name, run)` each, and every attempt must fail. */
 export function testForbidden(name: string, attempts: string): void {
   testWorkerAttack(name, {
     worker: `process.on("uncaughtException", () => {});

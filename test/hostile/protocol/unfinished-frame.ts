@@ -1,4 +1,4 @@
-// The beginning of a frame that is larger than anything that its call may cause.
+// Begins a frame that exceeds every frame that its call may send.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("begins a frame of 70 MB and stops", {

@@ -1,4 +1,4 @@
-// A level and an outcome that are in no table, but on every object.
+// Sends a log level and an outcome that are not in the lookup table but are inherited by every object.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("logs at the level of constructor", {

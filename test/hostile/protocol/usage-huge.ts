@@ -1,8 +1,8 @@
-// A cost past anything that can have been: a number still, and only this tenant's.
+// Reports an impossible cost that is still a number. Only this tenant is charged.
 import { expect } from "vitest";
 import { testWorkerAttack } from "./support.ts";
 
-testWorkerAttack("states a cost of three hundred thousand years", {
+testWorkerAttack("reports a cost of three hundred thousand years", {
   worker: `serve(({ seq }) => { send({ type: "ended", seq, outcome: "output", phase: "execute", usage: { ...USAGE, cpuMs: 9e15, heapBytes: 9e15 }, released: true }, "1"); });`,
   codes: ["ok", "SANDBOX_CRASHED"],
   dies: false,

@@ -1,4 +1,4 @@
-// The bar for attacks in Python, as support.ts of this folder's parent has it for JavaScript's: one box, whose other tenants go on working.
+// Assertions for attacks in Python, like support.ts of the parent folder: one Glovebox instance, whose other tenants keep working.
 import { expect } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -22,7 +22,7 @@ export interface PythonAttack {
   readonly output?: JsonValue;
   /** It leaves the interpreter as it was: such attacks are runs of one session. */
   readonly isHarmless?: true;
-  /** What else must hold of the result. */
+  /** Checks the result further. */
   readonly check?: (result: ToolResult) => void;
 }
 
@@ -60,11 +60,11 @@ const BEGUN = "the attack has begun";
 const PRELUDE = `begin = lambda: print(${JSON.stringify(BEGUN)})\n`;
 /** Long enough for it to be in its loop when it is stopped. */
 const LOOPING_MS = 50;
-/** Of one that comes to its end by itself: how long that takes is the machine's business. */
+/** Timeout in ms of an attack that ends by itself. It is generous because the duration depends on the machine. */
 const ENDING_MS = 180_000;
-/** By so much a deadline is extended that has passed before the attack had begun. */
+/** Time in ms by which a deadline is extended that passed before the attack had begun. */
 const EXTENSION = 4;
-/** How long after a deadline, or after it was told to stop, the answer may come. */
+/** Longest time in ms from a deadline, or from the request to stop, to the answer. */
 const DUE_MS = LATE_MS;
 
 export class PythonArena implements AsyncDisposable {
@@ -104,7 +104,7 @@ export class PythonArena implements AsyncDisposable {
     expect(outputOf(result)).toBe(42);
   }
 
-  /** What comes of each of these programs, in one run. */
+  /** Runs each of these programs and returns its result, all in one run. */
   async tryAll(codes: readonly string[], tenantId: string, limits?: PartialLimits): Promise<readonly string[]> {
     if (limits !== undefined) this.#limits.set(tenantId, limits);
     return outputOf(await this.run(TRY_ALL, tenantId, {}, codes)) as readonly string[];

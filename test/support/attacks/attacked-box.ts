@@ -1,4 +1,4 @@
-// A Glovebox with hostile upstream servers, each a process of its own, and what is measured of the host meanwhile.
+// A Glovebox with hostile upstream servers, each in its own process, and measurements of the host during the attack.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -62,7 +62,7 @@ function usedMiB(): number {
   return (heapUsed + external) / MiB;
 }
 
-/** What lives: garbage depends on when V8 collects it. */
+/** Measures live memory only, because garbage depends on when V8 collects it. */
 function liveMiB(): number {
   collect();
   return usedMiB();
@@ -136,7 +136,7 @@ export class AttackedBox implements AsyncDisposable {
   async #ensureServer(transport: Transport): Promise<void> {
     if (this.#box.mcp.servers().some(({ server }) => server === transport)) return;
     await this.#add(transport, transport);
-    // What is compiled with the first message is no attack's doing.
+    // Code that is compiled for the first message is not an effect of the attack.
     await this.#call(`${transport}__attack`, { attack: "a text of 3.9 MB" });
   }
 

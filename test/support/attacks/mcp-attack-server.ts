@@ -1,4 +1,4 @@
-// A hostile upstream MCP server as a process of its own, so that its work does not count as the host's: over stdin and stdout, or over
+// A hostile upstream MCP server in its own process, so that its work does not count as the host's: over stdin and stdout, or over
 // HTTP with JSON bodies or event streams. Arguments: the transport, and the name of an attack on the list of tools where there is one.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -21,7 +21,7 @@ interface Rpc {
 const [transport = "stdio", listAttack = ""] = process.argv.slice(2);
 const CAPABILITIES = { tools: { listChanged: true }, logging: {} };
 
-/** What every server answers, as the result's text; undefined for a call. */
+/** Returns the result text that every server answers with, or undefined for a call. */
 function answerOf({ method, params }: Rpc): string | undefined {
   switch (method) {
     case "initialize":
@@ -79,7 +79,7 @@ const requestOf = ({ id = 0, params }: Rpc): { readonly id: number; readonly pro
 });
 const attackOf = ({ params }: Rpc): string => params?.arguments?.attack ?? "";
 
-/** One message goes on while another is being written: an attack is written to its end, or until it is not read any more. */
+/** Messages may be processed during a write. An attack is written completely, or until the host stops reading. */
 async function serveLine(rpc: Rpc): Promise<void> {
   if (rpc.id === undefined || rpc.method === undefined) return;
   const answer = answerOf(rpc);

@@ -1,4 +1,4 @@
-// What a hostile upstream MCP server may send in answer to a call: one table for every transport.
+// Hostile answers of an upstream MCP server to a call: one table for every transport.
 import { constants, gzipSync } from "node:zlib";
 
 const MiB = 1024 * 1024;
@@ -44,7 +44,7 @@ const sampling = { messages: [{ role: "user", content: { type: "text", text: "Hi
 const form = { message: "Password?", requestedSchema: { type: "object", properties: { p: { type: "string" } } } };
 
 const UNREADABLE = ["OUTPUT_INVALID"] as const;
-/** Where nothing answers the call: it ends by its own clock, or with the stream. */
+/** Outcome if the call gets no answer: it ends by its own deadline, or with the stream. */
 const UNANSWERED = ["TOOL_TIMEOUT", "TOOL_UNAVAILABLE"] as const;
 /** More than the host keeps of anything, and enough that handling them in one turn would hold the event loop. */
 const FLOOD = 2_000;
@@ -119,7 +119,7 @@ export const ATTACKS: { readonly [name: string]: Attack } = {
   "a result that is a list": one(UNREADABLE, ({ id }) => result(id, "[]")),
   "a result that is null": one(UNREADABLE, ({ id }) => result(id, "null")),
   "an error that is a text": one(UNREADABLE, ({ id }) => `{"jsonrpc":"2.0","id":${id},"error":"no"}`),
-  "content that is no list": one(UNREADABLE, ({ id }) => result(id, '{"content":7}')),
+  "content that is not a list": one(UNREADABLE, ({ id }) => result(id, '{"content":7}')),
   "a result and an error": one(
     ["TOOL_UNAVAILABLE", "ok"],
     ({ id }) => `{"jsonrpc":"2.0","id":${id},"result":{"content":[]},"error":{"code":-1,"message":"m"}}`,
@@ -308,7 +308,7 @@ export const HTTP_ATTACKS: { readonly [name: string]: HttpAttack } = {
 
 const tool = (name: string, more: string): string => `{"name":"${name}","inputSchema":{"type":"object"}${more}}`;
 
-/** What a server answers for its list of tools: pages, by the number of the page. `null` ends the list. */
+/** Returns a server's list of tools, by page number. `null` ends the list. */
 export interface ListAttack {
   /** How many of its tools are taken, at most. */
   readonly mostTools: number;

@@ -1,12 +1,12 @@
-// Which addresses a tool's request may go to: those of the public Internet, and what the host has excepted. Every other range of
-// IANA's special-purpose registries is refused, and every form of IPv6 that carries an IPv4 address.
+// Decides which IP addresses a request may connect to: public addresses, and exceptions that the host allows. It blocks every range of
+// IANA's special-purpose registries, and every IPv6 form that contains an IPv4 address.
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Cidr = readonly [Address, number];
 
-/** Of IPv4 all that is not here is public. */
+/** IPv4 ranges that are not public. All other IPv4 addresses are. */
 const BLOCKED_IPV4 = {
   "0.0.0.0/8": "this network",
   "10.0.0.0/8": "private",
@@ -30,7 +30,7 @@ const BLOCKED_IPV4 = {
   "240.0.0.0/4": "reserved",
 } as const;
 
-/** Of IPv6 only 2000::/3 is given out, and of that not these. The others have names here for the message. */
+/** IPv6 ranges that are not public. Everything outside 2000::/3 is blocked anyway; ranges outside it are listed for their names. */
 const BLOCKED_IPV6 = {
   "::/128": "unspecified",
   "::1/128": "loopback",
@@ -71,10 +71,10 @@ function isIsatap(address: Address): boolean {
   return ((parts[4] ?? 0) & 0xfdff) === 0 && parts[5] === 0x5efe;
 }
 
-/** Exceptions to what is refused. */
+/** Addresses that may be connected to although they are in a blocked range. */
 export type AddressList = readonly Cidr[];
 
-/** `10.1.0.0/16`, or one address; undefined for a text that is neither. */
+/** Parses a CIDR range such as `10.1.0.0/16`, or a single address. Returns undefined for any other text. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = "", bits] = text.split("/");
   if (isIP(address) === 0 || address.includes("%")) return undefined;
@@ -87,9 +87,9 @@ export function parseCidr(text: string): Cidr | undefined {
   }
 }
 
-/** Why the address is refused, as the name of its range; undefined for one that may be connected to. */
+/** Returns the name of the blocked range that contains the address; undefined if the address may be connected to. */
 export function blockedRange(text: string, allowed: AddressList): string | undefined {
-  // What is not an address in its usual form, `0177.0.0.1` say, is read differently by different readers.
+  // Addresses in unusual notation, such as `0177.0.0.1`, mean different addresses to different parsers.
   if (isIP(text) === 0) return "not an address";
   const address = ipaddr.parse(text);
   if (allowed.some((cidr) => isIn(address, cidr))) return undefined;

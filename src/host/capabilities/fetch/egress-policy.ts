@@ -1,4 +1,4 @@
-// What a host states of its egress and its secrets, checked and with every default; and the questions that are asked of it.
+// The schemas of the options `egress` and `secrets`, with their defaults, and the check of a request's target against the egress rules.
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
@@ -6,58 +6,68 @@ import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../observability/redactio
 import { type AddressList, parseCidr } from "./address-guard.ts";
 import { type EgressRule, matchesRule, normalizeMethod, parseEgressRule, portOf } from "./egress-rules.ts";
 
-/** An allow rule: `host[:port]`, `*.host` or an origin; or one of these with methods, ports and addresses of its own. */
+/** An allow rule: `host[:port]`, `*.host` or an origin; or an object that adds methods, ports and addresses to such a rule. */
 export type EgressAllow =
   | string
   | {
+      /** `host[:port]`, `*.host` or an origin. */
       readonly to: string;
+      /** @default `egress.methods` */
       readonly methods?: readonly string[] | undefined;
+      /** @default `egress.ports` */
       readonly ports?: readonly number[] | undefined;
       /**
-       * Addresses and CIDR ranges that requests of this rule may connect to although they are not public: private, loopback … They
-       * hold for this rule only: a name that another rule allows is rejected when it resolves to one of them.
+       * Addresses and CIDR ranges that requests of this rule may connect to although they are not public: private, loopback and so on.
+       * They apply to this rule only: a name that another rule allows is denied if it resolves to one of them.
        * @default []
        */
       readonly addresses?: readonly string[] | undefined;
     };
 
-/** Where tools with the capability `fetch` may send requests. All that no rule allows is denied. */
+/** Hosts that tools with the capability `fetch` may send requests to. A request that no rule allows is denied. */
 export interface EgressOptions {
   readonly allow: readonly EgressAllow[];
-  /** GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS unless stated. */
+  /** Methods that rules without `methods` allow. @default GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS */
   readonly methods?: readonly string[] | undefined;
-  /** For rules that name no port; 80 and 443 unless stated. */
+  /** Ports that rules without a port or `ports` allow. @default 80 and 443 */
   readonly ports?: readonly number[] | undefined;
-  /** Bytes of a request's body or a WebSocket message, as the tool writes it and with the values of secrets in it. @default 16 MiB */
+  /**
+   * Longest request body or sent WebSocket message, in bytes: both as the tool writes it, and with the values of secrets inserted.
+   * @default 16 MiB
+   */
   readonly requestBytes?: number | undefined;
   /**
-   * Bytes of a response's body, before it is decoded, after that, and after values of secrets are redacted; and of a message that a
-   * WebSocket receives.
+   * Longest response body or received WebSocket message, in bytes. For a body, the limit applies before decoding, after it, and after
+   * secret values are redacted.
    * @default 16 MiB
    */
   readonly responseBytes?: number | undefined;
-  /** Bytes that all WebSockets of one call send together, and that they receive together. @default 256 MiB */
+  /** Bytes that all WebSockets of one call may send, and bytes that they may receive. @default 256 MiB */
   readonly webSocketBytes?: number | undefined;
   /**
-   * Time in ms of an exchange, from the request to the end of the response's body, and of a WebSocket's opening handshake. An open
-   * WebSocket ends with the call at the latest, and an exchange does too.
+   * Longest time in ms of an exchange, from the request to the end of the response body, and of a WebSocket's opening handshake. Open
+   * exchanges and WebSockets are closed when the call ends.
    * @default 30000
    */
   readonly timeoutMs?: number | undefined;
-  /** Redirects that one request may follow, 0 to 20; 10 unless stated. */
+  /** Redirects that one request may follow, 0 to 20. @default 10 */
   readonly maxRedirects?: number | undefined;
-  /** A host name's addresses; the operating system's resolver unless stated. All of them are checked, whoever gives them. */
+  /**
+   * Returns the addresses of a host name. Every address is checked, also those from this function.
+   * @default the operating system's resolver
+   */
   readonly resolve?: ((hostname: string) => Promise<readonly string[]> | readonly string[]) | undefined;
 }
 
+/** A secret that tools can send without knowing its value. */
 export interface SecretOptions {
-  /** Or what gives it, asked once for each call that needs it. 8 to 8,192 bytes. */
+  /** The value, 8 to 8,192 bytes; or a function that returns it, which is called once for each tool call that needs the secret. */
   readonly value: string | (() => string | Promise<string>);
-  /** Rules as in `egress.allow`: to these hosts it is sent, over https, or over http where the rule says `http://`. */
+  /** Rules as in `egress.allow`. The secret is sent only to these hosts: over https, or over http if the rule starts with `http://`. */
   readonly hosts: readonly string[];
 }
 
-/** By name: letters, digits, `_` and `-`. */
+/** Secrets by name. A name consists of letters, digits, `_` and `-`, and starts with a letter or `_`. */
 export type Secrets = { readonly [name: string]: SecretOptions };
 
 const MAX_RULES = 1_000;
@@ -74,12 +84,15 @@ const RuleSchema = z.string().transform((text, context) => {
     context.addIssue(`Expected host, host:port, *.host or an http or https origin, got "${text.slice(0, 200)}"`);
   return rule ?? z.NEVER;
 });
-/** They turn a connection into something else, or show what a proxy has added. */
-const NEVER_METHODS = ["CONNECT", "TRACE", "TRACK"];
+/** CONNECT turns a connection into a tunnel; TRACE and TRACK return the headers that a proxy has added. */
+const FORBIDDEN_METHODS = ["CONNECT", "TRACE", "TRACK"];
 const MethodSchema = z
   .string()
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/)
-  .refine((method) => !NEVER_METHODS.includes(method.toUpperCase()), `${NEVER_METHODS.join(", ")} cannot be allowed`)
+  .refine(
+    (method) => !FORBIDDEN_METHODS.includes(method.toUpperCase()),
+    `${FORBIDDEN_METHODS.join(", ")} cannot be allowed`,
+  )
   .transform(normalizeMethod);
 const PortSchema = z.int().min(1).max(65_535);
 const CidrSchema = z.string().transform((text, context) => {
@@ -88,7 +101,7 @@ const CidrSchema = z.string().transform((text, context) => {
   return cidr ?? z.NEVER;
 });
 
-/** An allow rule, checked. */
+/** A parsed allow rule. */
 export interface AllowRule {
   readonly rule: EgressRule;
   readonly methods: readonly string[] | undefined;
@@ -105,13 +118,13 @@ const AllowSchema = z.union([
   })
     .refine(({ to, ports }) => to.port === undefined || ports === undefined, {
       path: ["ports"],
-      message: "Expected no ports for a rule that names its port, as host:port and origins do",
+      message: "Expected no ports for a rule that contains its port, as host:port and origins do",
     })
     .transform(({ to, methods, ports, addresses }): AllowRule => ({ rule: to, methods, ports, addresses })),
 ]);
 
 const ADDRESSES_MOVED =
-  'Removed, because it opened these addresses to every rule. State them on the rule that needs them: allow: [{ to: "db.internal", addresses: ["10.0.0.0/8"] }]';
+  'Removed, because it allowed these addresses for every rule. Set addresses in the rule that needs them: allow: [{ to: "db.internal", addresses: ["10.0.0.0/8"] }]';
 
 const EgressOptionsSchema = z.strictObject({
   allow: z.array(AllowSchema).max(MAX_RULES),
@@ -137,7 +150,7 @@ const EgressOptionsSchema = z.strictObject({
   resolve: z.custom<NonNullable<EgressOptions["resolve"]>>(isFunction, "Expected a function").optional(),
 });
 
-/** Options of the egress. For one that was removed, the message says what replaces it. */
+/** The schema of the option `egress`. For a removed option, the message names its replacement. */
 export const EgressSchema: z.ZodType<
   z.output<typeof EgressOptionsSchema>,
   z.input<typeof EgressOptionsSchema>
@@ -159,7 +172,7 @@ export const SecretsSchema = z
           if (typeof value !== "string") return;
           const bytes = Buffer.byteLength(value);
           if (bytes >= MIN_SECRET_BYTES && bytes <= MAX_SECRET_BYTES) return;
-          // A shorter one would be found everywhere, and is soon guessed.
+          // A shorter value would match too much text when it is redacted, and is easy to guess.
           context.addIssue(`Expected ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes, got ${bytes}`);
         }),
       hosts: z.array(RuleSchema).max(MAX_RULES),
@@ -168,11 +181,11 @@ export const SecretsSchema = z
   .refine((secrets) => Object.keys(secrets).length <= MAX_SECRETS, `Expected at most ${MAX_SECRETS} secrets`);
 export type SecretPolicies = z.infer<typeof SecretsSchema>;
 
-/** What there is where a host states nothing. */
+/** The policy of a host without the option `egress`: denies every request. */
 export const NO_EGRESS: EgressPolicy = EgressSchema.parse({ allow: [] });
 
-/** Which of the egress's rules has refused a request. */
-export type RefusedBy =
+/** The check that has denied a request. */
+export type DenyingRule =
   | "url"
   | "scheme"
   | "userinfo"
@@ -186,22 +199,26 @@ export type RefusedBy =
   | "secrets"
   | "capabilities.secrets";
 
-export const denied = (rule: RefusedBy, reason: string): ToolError =>
-  new ToolError("CAPABILITY_DENIED", `Refused by the egress rule "${rule}": ${reason}`, { details: { rule } });
+/** Returns the error of a request that an egress rule denies. */
+export const denied = (rule: DenyingRule, reason: string): ToolError =>
+  new ToolError("CAPABILITY_DENIED", `Denied by the egress rule "${rule}": ${reason}`, { details: { rule } });
 
-/** What a tool says of itself: rules, and what it may have is what both allow. Undefined where it says nothing. */
+/**
+ * Parses the rules in the `capabilities.fetch` of a tool's definition, which narrow the host's rules. Returns undefined if the definition
+ * lists no hosts.
+ */
 export function readAskedHosts(asked: JsonValue | undefined): readonly EgressRule[] | undefined {
   if (!Array.isArray(asked)) return undefined;
   return asked.map((text: JsonValue) => {
     const rule = typeof text === "string" ? parseEgressRule(text) : undefined;
     if (rule !== undefined) return rule;
-    throw denied("capabilities.fetch", `${JSON.stringify(text).slice(0, 200)} is no host, *.host or origin`);
+    throw denied("capabilities.fetch", `expected host, *.host or an origin, got ${JSON.stringify(text).slice(0, 200)}`);
   });
 }
 
 /**
- * Checks whether a request may be sent there, by what its URL and method say alone.
- * @returns the addresses that are not public and may be connected to all the same: those of the rules that allow this very request
+ * Checks the URL and the method of a request against the egress rules.
+ * @returns addresses that are not public, but that the rules for this request allow
  * @throws {ToolError} CAPABILITY_DENIED
  */
 export function checkTarget(
@@ -214,18 +231,18 @@ export function checkTarget(
     throw denied("scheme", `expected http or https, got ${JSON.stringify(url.protocol.slice(0, 50))}`);
   }
   if (url.username !== "" || url.password !== "")
-    throw denied("userinfo", "a URL may hold no user name and no password");
-  const naming = policy.allow.filter(({ rule }) => matchesRule(rule, url));
+    throw denied("userinfo", "a URL must not contain a user name or password");
+  const matching = policy.allow.filter(({ rule }) => matchesRule(rule, url));
   const shown = JSON.stringify(url.host.slice(0, 300));
-  if (naming.length === 0) throw denied("allow", `no rule of the host allows ${url.protocol}//${shown.slice(1, -1)}`);
-  const ported = naming.filter(
+  if (matching.length === 0) throw denied("allow", `no rule of the host allows ${url.protocol}//${shown.slice(1, -1)}`);
+  const withPort = matching.filter(
     ({ rule, ports }) => rule.port !== undefined || (ports ?? policy.ports).includes(portOf(url)),
   );
-  if (ported.length === 0) throw denied("ports", `port ${portOf(url)} of ${shown} is not allowed`);
+  if (withPort.length === 0) throw denied("ports", `port ${portOf(url)} of ${shown} is not allowed`);
   if (asked !== undefined && !asked.some((rule) => matchesRule(rule, url))) {
-    throw denied("capabilities.fetch", `the tool itself has not asked for ${shown}`);
+    throw denied("capabilities.fetch", `capabilities.fetch of the tool's definition does not list ${shown}`);
   }
-  const allowing = ported.filter(({ methods }) => (methods ?? policy.methods).includes(method));
+  const allowing = withPort.filter(({ methods }) => (methods ?? policy.methods).includes(method));
   if (allowing.length === 0) throw denied("methods", `the method ${method.slice(0, 32)} is not allowed for ${shown}`);
   return allowing.flatMap(({ addresses }) => addresses);
 }

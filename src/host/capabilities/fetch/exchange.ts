@@ -1,7 +1,7 @@
-// One exchange of a tool with a server: the request with its redirects, each checked from the start, and the response's body in parts.
+// One HTTP exchange of a tool with a server: sends the request, follows and checks redirects, and reads the response body in parts.
 import type { Readable } from "node:stream";
 import type { Client, Dispatcher } from "undici";
-import { ToolError } from "../../../sandbox/contract/errors.ts";
+import type { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
 import type { CpuAccount } from "../../util/time-slicing.ts";
 import type { Connections } from "./connections.ts";
@@ -15,59 +15,59 @@ import {
   locationOf,
   type RedirectGuard,
   redirectOf,
-  type StatedRequest,
+  type ToolRequest,
   toHop,
 } from "./redirects.ts";
 import { Upload } from "./request-body.ts";
 import { RequestFiller } from "./request-fill.ts";
 import { checkHeaders, type HeaderList, headerOf, withTrace } from "./request-headers.ts";
-import { readBody } from "./response-body.ts";
+import { readBody, responseTooLarge } from "./response-body.ts";
 import { hasBody, type ResponseHead, redactHead, toPairs } from "./response-head.ts";
 import type { CallSecrets } from "./secrets.ts";
 
-export interface ExchangeRequest extends StatedRequest {
-  /** What the host adds for a server, instead of what the tool has said: asked for each hop. */
+export interface ExchangeRequest extends ToolRequest {
+  /** Returns the trace headers for a server, which replace those of the tool. Called for each hop. */
   readonly headersTo?: ((url: URL) => HeaderList) | undefined;
-  /** Asked before a redirect is followed; undefined where no hook wants to be asked. */
+  /** Called before a redirect is followed; undefined if no hook handles capability calls. */
   readonly guard?: RedirectGuard | undefined;
 }
 
-/** What the exchanges of a call share. */
+/** Dependencies that the exchanges of a call share. */
 export interface ExchangeParts {
   readonly policy: EgressPolicy;
   readonly asked: readonly EgressRule[] | undefined;
   readonly secrets: CallSecrets;
   readonly connections: Connections;
-  /** Whose host time it is that filling and redacting take. */
+  /** CPU account that is charged for inserting and redacting secrets. */
   readonly payer?: CpuAccount | undefined;
 }
 
 type Part = { readonly base64: string } | { readonly done: true };
 const DONE: Part = { done: true };
 
-/** Ends with its body's last part, with a failure, or when it is cancelled. */
+/** An exchange ends with the last part of its body, with a failure, or when it is cancelled. */
 export class HttpExchange {
   readonly #parts: ExchangeParts;
   readonly #abort = new AbortController();
-  readonly #onOver: () => void;
+  readonly #onEnd: () => void;
   readonly #timer: NodeJS.Timeout;
   readonly #turns: Turns;
   #upload: Upload | undefined;
-  /** A body on its way that is not in memory as a whole. */
+  /** The request body, while it is sent as a stream. */
   #sending: Readable | undefined;
-  /** Made with the request's first hop, or never. */
+  /** Resolves with the upload of a streamed body, or with undefined when the exchange ends without one. */
   readonly #uploadReady = Promise.withResolvers<Upload | undefined>();
   #body: AsyncGenerator<Buffer> | undefined;
   #reading: Promise<Part> = Promise.resolve(DONE);
   #client: Client | undefined;
   #url: URL | undefined;
-  #isOver = false;
+  #hasEnded = false;
   #failure: ToolError | undefined;
   #headersTo: ExchangeRequest["headersTo"];
 
-  constructor(parts: ExchangeParts, onOver: () => void) {
+  constructor(parts: ExchangeParts, onEnd: () => void) {
     this.#parts = parts;
-    this.#onOver = onOver;
+    this.#onEnd = onEnd;
     this.#turns = { signal: this.#abort.signal, payer: parts.payer };
     const { timeoutMs } = parts.policy;
     const tooLong = (): ToolError => networkError(`timed out after ${timeoutMs} ms (egress.timeoutMs)`, "ETIMEDOUT");
@@ -87,9 +87,10 @@ export class HttpExchange {
     }
   }
 
+  /** Sends a part of a streamed request body. Resolves when the network has accepted it. */
   async write(base64: string): Promise<null> {
     try {
-      if (!this.#isOver) await (await this.#uploadReady.promise)?.write(base64);
+      if (!this.#hasEnded) await (await this.#uploadReady.promise)?.write(base64);
     } catch (thrown) {
       throw this.#fail(thrown);
     }
@@ -97,9 +98,10 @@ export class HttpExchange {
     return null;
   }
 
+  /** Ends a streamed request body. */
   async end(): Promise<null> {
     try {
-      if (!this.#isOver) await (await this.#uploadReady.promise)?.end();
+      if (!this.#hasEnded) await (await this.#uploadReady.promise)?.end();
     } catch (thrown) {
       throw this.#fail(thrown);
     }
@@ -107,7 +109,7 @@ export class HttpExchange {
     return null;
   }
 
-  /** One after the other, in the order in which they were asked for. */
+  /** Returns the next part of the response body. Concurrent reads are answered in order. */
   read(): Promise<Part> {
     this.#reading = this.#reading.then(
       () => this.#readPart(),
@@ -116,14 +118,14 @@ export class HttpExchange {
     return this.#reading;
   }
 
-  /** Lets go of everything. Twice is a no-op. */
+  /** Closes the connection and releases the body. A second call is a no-op. */
   cancel(): void {
     this.#fail(networkError("it was cancelled"));
   }
 
   async #readPart(): Promise<Part> {
     if (this.#failure !== undefined) throw this.#failure;
-    if (this.#isOver || this.#body === undefined) return DONE;
+    if (this.#hasEnded || this.#body === undefined) return DONE;
     try {
       const { done, value } = await this.#body.next();
       if (done !== true) return { base64: value.toString("base64") };
@@ -145,14 +147,14 @@ export class HttpExchange {
       response.body.on("error", () => {}).destroy();
       this.#dropClient();
       if (hop.redirect === "error")
-        throw networkError('the server redirects, and the tool has said `redirect: "error"`');
+        throw networkError('the server sent a redirect, and the request has redirect: "error"');
       checkRedirects(followed, policy);
       hop = await redirectOf(hop, response.statusCode, location, { policy, secrets, turns: this.#turns, guard });
       this.#abort.signal.throwIfAborted();
     }
   }
 
-  /** Checks one request and sends it, with secrets in their places. */
+  /** Checks one request and sends it, with the values of secrets inserted. */
   async #send(hop: Hop): Promise<Dispatcher.ResponseData> {
     const { policy, asked, secrets, connections } = this.#parts;
     const { url, method } = hop;
@@ -161,7 +163,7 @@ export class HttpExchange {
     const filler = new RequestFiller(secrets, url, this.#turns);
     const path = await filler.path();
     const filled = await filler.headers(hop.headers);
-    // A value may have what no header may.
+    // The value of a secret may contain characters that are invalid in a header.
     checkHeaders(filled);
     const { body, framing } = await this.#bodyOf(hop, filler);
     const client = await connections.take(url, addresses, this.#abort.signal);
@@ -178,7 +180,7 @@ export class HttpExchange {
     });
   }
 
-  /** The body as it is sent, and headers that say how long it is where its stream does not. */
+  /** Returns the body to send, and a content-length header if the body is a stream of known length. */
   async #bodyOf(
     { body, headers }: Hop,
     filler: RequestFiller,
@@ -208,19 +210,17 @@ export class HttpExchange {
     const { secrets, policy } = this.#parts;
     const { redactor } = secrets;
     const { statusCode: status, body } = response;
-    // It may fail before anybody reads it; whoever reads it then is told.
+    // The body may fail before the tool reads it. A later read still reports the failure.
     body.on("error", () => {});
-    const comes = hasBody(hop.method, status);
-    const said = Number(headerOf(headers, "content-length") ?? 0);
-    if (comes && said > policy.responseBytes) {
-      throw new ToolError("QUOTA_EXCEEDED", `A response's body may have ${policy.responseBytes} bytes`);
-    }
+    const expectsBody = hasBody(hop.method, status);
+    const contentLength = Number(headerOf(headers, "content-length") ?? 0);
+    if (expectsBody && contentLength > policy.responseBytes) throw responseTooLarge(policy.responseBytes);
     const url = new URL(hop.url);
     url.hash = "";
     const { statusText = "" } = response as { readonly statusText?: string };
-    const stated = { status, statusText, headers, url: url.href, redirected, hasBody: comes };
-    const head = await redactHead(stated, redactor, this.#turns);
-    if (comes) {
+    const received = { status, statusText, headers, url: url.href, redirected, hasBody: expectsBody };
+    const head = await redactHead(received, redactor, this.#turns);
+    if (expectsBody) {
       const encodings = headers.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
       this.#body = readBody(body, {
         contentEncoding: encodings.join(","),
@@ -236,10 +236,10 @@ export class HttpExchange {
   }
 
   #succeed(): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     const [client, url] = [this.#client, this.#url];
     this.#client = undefined;
-    // A body that is still being sent keeps its connection.
+    // A connection on which the request body is still being sent cannot be reused.
     if (client !== undefined && url !== undefined) {
       if (this.#sending !== undefined && !this.#sending.readableEnded) this.#parts.connections.drop(client);
       else this.#parts.connections.keep(url, client);
@@ -247,11 +247,11 @@ export class HttpExchange {
     this.#finish();
   }
 
-  /** The first failure is the exchange's. */
+  /** Ends the exchange with a failure. The first failure is reported by all later requests. */
   #fail(thrown: unknown): ToolError {
     if (this.#failure !== undefined) return this.#failure;
     const failure = toExchangeError(thrown);
-    if (this.#isOver) return failure;
+    if (this.#hasEnded) return failure;
     this.#failure = failure;
     this.#abort.abort(failure);
     this.#dropClient();
@@ -265,13 +265,13 @@ export class HttpExchange {
   }
 
   #finish(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     clearTimeout(this.#timer);
     this.#uploadReady.resolve(this.#upload);
     this.#sending?.destroy();
-    // Of a generator that waits for its source, the end of that is the end.
+    // A generator that waits for its source ends when the source ends.
     this.#body?.return(undefined).catch(() => {});
     this.#body = undefined;
-    this.#onOver();
+    this.#onEnd();
   }
 }

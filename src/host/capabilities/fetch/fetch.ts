@@ -1,4 +1,5 @@
-// fetch: requests and WebSockets of a tool, sent by the host to where its egress rules allow. The schema's comments state each answer.
+// Capability fetch: sends a tool's HTTP requests and opens its WebSockets, to the hosts that the egress rules allow. The comments of the
+// input schema describe the answer to each operation.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { meterOf, payerOf, traceOf, watchOf } from "../call-scope.ts";
@@ -13,11 +14,11 @@ import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
 import { SystemResolver } from "./system-resolver.ts";
 
-/** Of one call at one time: each has a connection, and a response that is not read keeps it. */
-const EXCHANGES_AT_ONCE = 50;
+/** Open exchanges of one call. Each has a connection, and a response that the tool does not read keeps its connection open. */
+const MAX_OPEN_EXCHANGES = 50;
 const MAX_HEADERS = 500;
-const MAX_URL_UNITS = 64 * 1024;
-/** Of the reason that a close frame holds, in bytes as UTF-8. */
+const MAX_URL_LENGTH = 64 * 1024;
+/** Bytes of a close frame's reason in UTF-8 (RFC 6455, 5.5). */
 const MAX_REASON_BYTES = 123;
 
 const id = z.int().min(0);
@@ -25,19 +26,19 @@ const base64 = z.string();
 const closeCode = z.union([z.literal(1_000), z.int().min(3_000).max(4_999)]);
 const headers = z.array(z.tuple([z.string(), z.string()])).max(MAX_HEADERS);
 
-/** Answered with a ResponseHead when that has come. */
+/** Answered with a ResponseHead when it has arrived. */
 const RequestSchema = z.strictObject({
   op: z.literal("request"),
   id,
   method: z.string().max(32),
-  url: z.string().max(MAX_URL_UNITS),
+  url: z.string().max(MAX_URL_LENGTH),
   headers,
   body: z.union([z.strictObject({ base64 }), z.strictObject({ stream: z.literal(true) })]).nullable(),
   redirect: z.enum(["follow", "error", "manual"]),
-  /** A WebSocket's handshake, as the fetch standard has it: `GET`, no body, `redirect: "error"`. Answered with its protocol. */
+  /** A WebSocket handshake, as in the fetch standard: `GET`, no body, `redirect: "error"`. Answered with the chosen protocol. */
   mode: z.literal("websocket").optional(),
 });
-/** A redirect as a hook may amend it. Its URL may be longer than a tool's: it is the server's. */
+/** A redirected request as a hook may return it. Its URL has no length limit, since it comes from the server. */
 const RedirectSchema = RequestSchema.omit({ mode: true }).extend({
   url: z.string(),
   redirectedFrom: z.string().optional(),
@@ -45,24 +46,24 @@ const RedirectSchema = RequestSchema.omit({ mode: true }).extend({
 
 const InputSchema = z.discriminatedUnion("op", [
   RequestSchema,
-  /** A part of a body that is a stream; answered with null once it is taken. */
+  /** A part of a streamed body; answered with null when the network has accepted it. */
   z.strictObject({ op: z.literal("write"), id, base64 }),
   z.strictObject({ op: z.literal("end"), id }),
   /** Answered with `{ base64 }`, 1 byte to 256 KiB, or `{ done: true }`. */
   z.strictObject({ op: z.literal("read"), id }),
   z.strictObject({ op: z.literal("cancel"), id }),
-  /** A part of a message to a WebSocket's server; answered with null once the network has room for more. */
+  /** A part of a message to a WebSocket's server; answered with null when the network can accept more. */
   z.strictObject({
     op: z.literal("send"),
     id,
     data: z.union([z.strictObject({ text: z.string() }), z.strictObject({ base64 })]),
     isLast: z.boolean(),
   }),
-  /** Answered with what a WebSocket has received, as soon as that is something, or with how it was closed. */
+  /** Answered with the messages that a WebSocket has received, as soon as there are any, or with its close code and reason. */
   z.strictObject({ op: z.literal("receive"), id }),
-  /** Begins the time that a WebSocket has left, before all that was sent is taken and `close` follows; answered with null. */
+  /** Starts the timeout of a WebSocket's closing, while earlier messages are still being sent and before `close`; answered with null. */
   z.strictObject({ op: z.literal("closing"), id }),
-  /** Begins a WebSocket's closing handshake; answered with null. */
+  /** Starts a WebSocket's closing handshake; answered with null. */
   z.strictObject({
     op: z.literal("close"),
     id,
@@ -72,14 +73,14 @@ const InputSchema = z.discriminatedUnion("op", [
 ]);
 type Input = z.infer<typeof InputSchema>;
 
-/** All exchanges of one call. Disposed of, nothing of them is left. */
+/** All exchanges of one call. Disposing it cancels them and closes their connections. */
 class CallExchanges implements Disposable {
   readonly #parts: ExchangeParts;
   readonly #traffic: Traffic;
-  /** By number, also those that are over: what comes late is told how they ended. */
+  /** By number. Ended exchanges are kept, so that late requests receive their failure. */
   readonly #exchanges = new Map<number, HttpExchange | WebSocketConnection>();
   #open = 0;
-  #isOver = false;
+  #isDisposed = false;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -87,22 +88,22 @@ class CallExchanges implements Disposable {
   }
 
   begin(number: number): HttpExchange {
-    return this.#add(number, (onOver) => new HttpExchange(this.#parts, onOver));
+    return this.#add(number, (onEnd) => new HttpExchange(this.#parts, onEnd));
   }
 
   beginWebSocket(number: number): WebSocketConnection {
-    return this.#add(number, (onOver) => new WebSocketConnection(this.#parts, this.#traffic, onOver));
+    return this.#add(number, (onEnd) => new WebSocketConnection(this.#parts, this.#traffic, onEnd));
   }
 
-  #add<Kind extends HttpExchange | WebSocketConnection>(number: number, make: (onOver: () => void) => Kind): Kind {
-    if (this.#isOver) throw new ToolError("CANCELLED", "The tool's call is over");
-    if (this.#exchanges.has(number)) throw new ToolError("PARAM_INVALID", `There is an exchange ${number} already`);
-    if (this.#open >= EXCHANGES_AT_ONCE) {
-      const hint = "read or cancel the bodies of their responses, and close WebSockets";
-      throw new ToolError("QUOTA_EXCEEDED", `${EXCHANGES_AT_ONCE} exchanges are open already: ${hint}`);
+  #add<Kind extends HttpExchange | WebSocketConnection>(number: number, create: (onEnd: () => void) => Kind): Kind {
+    if (this.#isDisposed) throw new ToolError("CANCELLED", "The tool call has ended");
+    if (this.#exchanges.has(number)) throw new ToolError("PARAM_INVALID", `Exchange ${number} already exists`);
+    if (this.#open >= MAX_OPEN_EXCHANGES) {
+      const hint = "Read or cancel response bodies, and close WebSockets";
+      throw new ToolError("QUOTA_EXCEEDED", `A call can have at most ${MAX_OPEN_EXCHANGES} open exchanges. ${hint}`);
     }
     this.#open += 1;
-    const exchange = make(() => {
+    const exchange = create(() => {
       this.#open -= 1;
     });
     this.#exchanges.set(number, exchange);
@@ -112,13 +113,13 @@ class CallExchanges implements Disposable {
   get(number: number): HttpExchange {
     const exchange = this.#exchanges.get(number);
     if (exchange instanceof HttpExchange) return exchange;
-    throw new ToolError("PARAM_INVALID", `There is no exchange ${number}`);
+    throw new ToolError("PARAM_INVALID", `Exchange ${number} does not exist`);
   }
 
   webSocket(number: number): WebSocketConnection {
     const exchange = this.#exchanges.get(number);
     if (exchange instanceof WebSocketConnection) return exchange;
-    throw new ToolError("PARAM_INVALID", `There is no WebSocket ${number}`);
+    throw new ToolError("PARAM_INVALID", `WebSocket ${number} does not exist`);
   }
 
   cancel(number: number): null {
@@ -127,7 +128,7 @@ class CallExchanges implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#isOver = true;
+    this.#isDisposed = true;
     for (const exchange of this.#exchanges.values()) exchange.cancel();
     this.#parts.connections[Symbol.dispose]();
   }
@@ -147,7 +148,7 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
     const secrets = secretsOf(context);
     const resolve: Resolver = (host, signal) => resolver.resolve(host, context.tenantId, signal);
     const connections = new Connections(policy, resolve, meterOf(context));
-    await secrets.concealAll();
+    await secrets.registerAll();
     return new CallExchanges({ policy, asked, secrets, connections, payer: payerOf(context) });
   };
   return defineCapability({
@@ -189,25 +190,28 @@ async function answer(input: Input, exchanges: CallExchanges, context: Capabilit
   }
 }
 
-/** @throws {ToolError} PARAM_INVALID for a handshake that a hook has amended to something else */
+/** @throws {ToolError} PARAM_INVALID for a handshake that a hook has changed to an ordinary request */
 function checkHandshake({ method, body, redirect }: z.infer<typeof RequestSchema>): void {
   if (method === "GET" && body === null && redirect === "error") return;
-  throw new ToolError("PARAM_INVALID", 'A WebSocket\'s handshake has the method GET, no body, and redirect: "error"');
+  throw new ToolError(
+    "PARAM_INVALID",
+    'A WebSocket handshake must have the method GET, no body, and redirect: "error"',
+  );
 }
 
-/** Asks the host's hooks for each redirect as they were asked for the first request; undefined where there is none to ask. */
+/** Returns a guard that runs the host's hooks for each redirect, as for the first request; undefined without such hooks. */
 function guardOf(id: number, context: CapabilityContext): RedirectGuard | undefined {
   const watch = watchOf(context);
   if (watch?.asks("capability") !== true) return undefined;
   return async (request) => {
     const shown = { op: "request", id, ...request };
-    const { input: given } = await watch.askCapability("fetch", shown);
-    if (given === shown) return request;
-    const amended = RedirectSchema.safeParse(given);
-    if (!amended.success || amended.data.id !== id) {
-      const what = "A hook amended a redirect of fetch to something that is not a request of the same exchange";
-      throw new ToolError("PARAM_INVALID", what, { cause: amended.error });
+    const { input } = await watch.askCapability("fetch", shown);
+    if (input === shown) return request;
+    const modified = RedirectSchema.safeParse(input);
+    if (!modified.success || modified.data.id !== id) {
+      const message = "A hook returned an invalid request for a redirect of fetch. Expected a request with the same id";
+      throw new ToolError("PARAM_INVALID", message, { cause: modified.error });
     }
-    return amended.data;
+    return modified.data;
   };
 }

@@ -1,12 +1,12 @@
-// undici's client and no more of it: its main module also loads a fetch, WebSockets and mocks, and puts a dispatcher of its own under
-// the host's global fetch. Loaded when it is needed: most hosts send nothing.
+// Loads the client of undici from its internal files. Undici's main module would also load a fetch, WebSockets and mocks, and would
+// replace the dispatcher of the host's global fetch. The client is loaded on first use, since most hosts send no requests.
 import { createRequire } from "node:module";
 import type * as undici from "undici";
 
 export interface HttpClient {
   readonly Client: typeof undici.Client;
   readonly buildConnector: typeof undici.buildConnector;
-  /** What the main module makes a method of every client. */
+  /** The `request` method, which undici's main module adds to every client. */
   readonly request: (
     this: undici.Client,
     options: undici.Dispatcher.RequestOptions,
@@ -16,7 +16,7 @@ export interface HttpClient {
 const require = createRequire(import.meta.url);
 let loaded: HttpClient | undefined;
 
-/** Takes some 40 ms the first time. */
+/** Returns undici's client. The first call takes about 40 ms. */
 export function loadHttpClient(): HttpClient {
   loaded ??= {
     Client: require("undici/lib/dispatcher/client.js") as typeof undici.Client,

@@ -1,5 +1,5 @@
-// Resolves a host name once, checks all of its addresses, and pins a connection to them: what a name resolves to afterwards does not
-// matter. For every connection of the host whose target others choose.
+// Resolves a host name once, checks all of its addresses, and pins a connection to them, so that a later change of the name's records has
+// no effect (DNS rebinding). Every connection whose target comes from a tool or a server uses this.
 import { isIP, type LookupFunction } from "node:net";
 import { runCallback } from "../../util/host-callback.ts";
 import { type AddressList, blockedRange } from "./address-guard.ts";
@@ -13,7 +13,7 @@ const MAX_ADDRESSES = 16;
 export type Resolver = (hostname: string, signal: AbortSignal) => Promise<readonly string[]> | readonly string[];
 
 /**
- * Returns the addresses of a host, all of them checked: one that may not be connected to is enough to reject the host.
+ * Returns the addresses of a host after checking them. A single blocked address is enough to deny the host.
  * @param host a name, or an address without brackets, which is not resolved
  * @param allowed addresses that may be connected to although they are not public
  * @throws {ToolError} CAPABILITY_DENIED for an address that is not public, TOOL_FAILED when the name cannot be resolved within 10 s

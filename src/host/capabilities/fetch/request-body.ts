@@ -1,4 +1,5 @@
-// The body of a tool's request: whole, or in parts that wait until the network takes them; counted, with secrets put in.
+// The body of a tool's request: decodes it from base64, counts its bytes, and inserts the values of secrets. A streamed body is written as
+// fast as the network accepts it.
 import { PassThrough } from "node:stream";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { filteredParts, type StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
@@ -11,7 +12,7 @@ export function checkRequestBytes(bytes: number, most: number): void {
   throw new ToolError("QUOTA_EXCEEDED", `${what} ${most} bytes (egress.requestBytes)`);
 }
 
-/** Characters that are decoded in one step: about 0.3 ms. A multiple of four, so that no byte is split. */
+/** Characters to decode in one step: about 0.3 ms. A multiple of four, so that no byte is split. */
 const BASE64_STEP = 256 * 1024;
 const PADDED_BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
@@ -42,10 +43,10 @@ export async function fromBase64(text: string, most: number, { signal, payer }: 
   return decoded;
 }
 
-/** Of a body that comes in parts. */
+/** Bytes of a streamed body that are buffered before `write` waits. */
 const BUFFERED_BYTES = 64 * 1024;
 
-/** A body that the tool writes while it is sent. */
+/** A streamed body, which the tool writes while it is being sent. */
 export class Upload {
   readonly stream: PassThrough = new PassThrough({ highWaterMark: BUFFERED_BYTES });
   readonly #filler: StreamFilter;
@@ -55,21 +56,21 @@ export class Upload {
   #sent = 0;
   #last: Promise<void> = Promise.resolve();
 
-  /** @param maxBytes of what the tool writes, and of what is sent in its place */
+  /** @param maxBytes limit for the bytes that the tool writes, and for the bytes that are sent after secrets are inserted */
   constructor(filler: StreamFilter, maxBytes: number, turns: Turns) {
     this.#filler = filler;
     this.#maxBytes = maxBytes;
     this.#turns = turns;
-    // The exchange reports how it ended; a stream that is destroyed early is no error.
+    // The exchange reports failures. A stream that is destroyed early must not emit an unhandled error.
     this.stream.on("error", () => {});
   }
 
   /**
-   * Resolves when there is room for more, or nobody wants it.
+   * Writes a part. Resolves when the stream can accept more, or is closed.
    * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, CAPABILITY_DENIED
    */
   write(base64: string): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#inOrder(async () => {
       const chunk = await fromBase64(base64, this.#maxBytes, this.#turns);
       this.#written += chunk.length;
       checkRequestBytes(this.#written, this.#maxBytes);
@@ -79,13 +80,13 @@ export class Upload {
   }
 
   end(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#inOrder(async () => {
       if (!this.#filler.isIdle) await this.#putAll(this.#filler.lastSteps());
       this.stream.end();
     });
   }
 
-  /** Part by part, so that no more is filled than the network takes. */
+  /** Writes part by part, so that secrets are inserted only as fast as the network accepts data. */
   async #putAll(steps: Iterator<Buffer, void>): Promise<void> {
     for await (const part of filteredParts(steps, this.#turns)) {
       if (!this.stream.writable) return;
@@ -95,8 +96,8 @@ export class Upload {
     }
   }
 
-  /** A tool need not wait before it writes again: parts leave in the order in which they came. */
-  #inTurn(write: () => Promise<void>): Promise<void> {
+  /** Runs writes one after another. A tool may write again without waiting; parts are sent in the order of the calls. */
+  #inOrder(write: () => Promise<void>): Promise<void> {
     const writing = this.#last.then(write);
     this.#last = writing.catch(() => {});
     return writing;

@@ -1,5 +1,5 @@
-// Puts the values of secrets into a request's URL, headers and body. A value may be much longer than its placeholder, so every limit is
-// one of the filled request, and is checked before any more of it is kept. Long texts are filled over several turns of the event loop.
+// Inserts the values of secrets into a request's URL, headers and body. A value may be much longer than its placeholder, so limits apply
+// to the filled request, and are checked before more of it is kept. Long texts are filled over several turns of the event loop.
 import { Readable } from "node:stream";
 import type { NeedleSet } from "../../observability/redaction/needle.ts";
 import { filteredParts, runSteps, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
@@ -8,25 +8,25 @@ import { checkRequestBytes } from "./request-body.ts";
 import { type HeaderList, headerOf, MAX_HEADER_BYTES, tooManyHeaderBytes, withDefaults } from "./request-headers.ts";
 import type { CallSecrets, SecretEncoding } from "./secrets.ts";
 
-/** Longest path and query of a request, as they are sent. Most servers accept 8 to 16 KiB. */
+/** Longest path and query of a request, with secrets inserted. Most servers accept 8 to 16 KiB. */
 const MAX_URL_BYTES = 64 * 1024;
 
-/** Comparisons of a byte with a placeholder that one request may take at once, about 1 ms; more of them take turns. */
-const AT_ONCE_COMPARISONS = 128 * 1024;
-/** A filled body of this size is kept; a longer one is made as it is sent. */
+/** Comparisons of a byte with a placeholder that one request runs in one turn of the event loop: about 1 ms. Further ones are time-sliced. */
+const MAX_SYNC_COMPARISONS = 128 * 1024;
+/** Longest filled body that is kept in memory. A longer one is filled a second time while it is sent. */
 const KEPT_BODY_BYTES = 64 * 1024;
 
-/** How a secret is written into a body of this kind. */
-function writingOf(headers: HeaderList): SecretEncoding {
+/** Returns the encoding of secrets in a body, by its content type. */
+function encodingOf(headers: HeaderList): SecretEncoding {
   const type = (headerOf(headers, "content-type") ?? "").toLowerCase();
   if (/^application\/(?:[\w.+-]+\+)?json\b|^text\/json\b/.test(type)) return "json";
   return type.startsWith("application/x-www-form-urlencoded") ? "url" : "plain";
 }
 
-/** A body as it is sent: at once, or made in parts while it is sent, whose bytes were counted before. */
+/** A body to send: in memory, or as a stream whose bytes were counted before. */
 type FilledBody = { readonly body: Buffer } | { readonly body: Readable; readonly bytes: number };
 
-/** Fills one request. */
+/** Inserts the values of secrets into one request. */
 export class RequestFiller {
   readonly #secrets: CallSecrets;
   readonly #url: URL;
@@ -89,9 +89,9 @@ export class RequestFiller {
     return filled === decoded ? value : scheme + Buffer.from(filled).toString("base64");
   }
 
-  /** @throws {ToolError} QUOTA_EXCEEDED for a body that is longer than `most` once it is filled */
+  /** Fills a body. @throws {ToolError} QUOTA_EXCEEDED if the filled body has more than `most` bytes */
   async body(body: Buffer, headers: HeaderList, most: number): Promise<FilledBody> {
-    const needles = this.#fillers(writingOf(headers));
+    const needles = this.#fillers(encodingOf(headers));
     if (needles.isEmpty) return { body };
     const filter = new StreamFilter(needles);
     let kept: Buffer[] | undefined = [];
@@ -110,21 +110,21 @@ export class RequestFiller {
     return kept === undefined ? { body: this.#sent(body, needles), bytes } : { body: Buffer.concat(kept) };
   }
 
-  /** Fills a body that comes in parts. */
+  /** Returns a filter that fills a streamed body. */
   stream(headers: HeaderList): StreamFilter {
-    return new StreamFilter(this.#fillers(writingOf(headers)));
+    return new StreamFilter(this.#fillers(encodingOf(headers)));
   }
 
-  /** Fills the body a second time: what is sent then is what was counted, and never all of it is in memory. */
+  /** Returns a stream that fills the body a second time. It yields the bytes that were counted, without holding all of them in memory. */
   #sent(body: Buffer, needles: NeedleSet): Readable {
     const steps = new StreamFilter(needles).wholeSteps(body);
     const stream = Readable.from(filteredParts(steps, this.#turns), { objectMode: false });
-    // The connection reports its failure to the exchange.
+    // The exchange receives a failure from the connection.
     return stream.on("error", () => {});
   }
 
-  async #text(text: string, writing: SecretEncoding, most: number, tooLong: () => Error): Promise<string> {
-    const needles = this.#fillers(writing);
+  async #text(text: string, encoding: SecretEncoding, most: number, tooLong: () => Error): Promise<string> {
+    const needles = this.#fillers(encoding);
     if (needles.isEmpty || text === "") return text;
     const filter = new StreamFilter(needles);
     const parts: Buffer[] = [];
@@ -137,17 +137,17 @@ export class RequestFiller {
     return filter.replaced === 0 ? text : Buffer.concat(parts).toString();
   }
 
-  #fillers(writing: SecretEncoding): NeedleSet {
-    const needles = this.#needles.get(writing) ?? this.#secrets.fillers(this.#url, writing);
-    this.#needles.set(writing, needles);
+  #fillers(encoding: SecretEncoding): NeedleSet {
+    const needles = this.#needles.get(encoding) ?? this.#secrets.fillers(this.#url, encoding);
+    this.#needles.set(encoding, needles);
     return needles;
   }
 
-  /** Runs at once while there is little to do, since most requests have a few short headers. */
+  /** Runs synchronously up to {@link MAX_SYNC_COMPARISONS}, since most requests have a few short headers. */
   async #run(filter: StreamFilter, bytes: Buffer, take: (part: Buffer) => void): Promise<void> {
     const steps = filter.wholeSteps(bytes);
     this.#comparisons += filter.costOf(bytes.length);
-    if (this.#comparisons > AT_ONCE_COMPARISONS) return await runSteps(steps, take, this.#turns);
+    if (this.#comparisons > MAX_SYNC_COMPARISONS) return await runSteps(steps, take, this.#turns);
     for (const part of steps) take(part);
   }
 }

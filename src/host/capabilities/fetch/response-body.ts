@@ -1,34 +1,34 @@
-// The body of a response on its way to the tool: decoded as fetch decodes, counted before and after, redacted, in parts.
+// Reads the body of a response for the tool: decodes it as fetch does, counts its bytes before and after, redacts secrets, and splits it.
 import { pipeline, type Readable, type Transform } from "node:stream";
-// Zstandard by its module, not by name: an import of a name that an older Node lacks would fail before that Node can be reported.
+// Zstandard is used through the module object: a named import that an older Node.js lacks would fail before its version can be reported.
 import zlib, { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { filteredParts, type StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 
-/** What a tool is given at once. */
+/** Longest part that a tool receives. */
 const MAX_PART_BYTES = 256 * 1024;
 const DECODED_BYTES = 64 * 1024;
-/** More than anybody means well with. */
+/** Real servers use one or two codings. The limit stops bodies that are compressed many times over. */
 const MAX_CODINGS = 5;
-/** Comparisons of a byte with a secret's value that take a millisecond or two; a longer part takes several turns of the event loop. */
-const AT_ONCE_COMPARISONS = 256 * 1024;
+/** Comparisons of a byte with a secret's value in one turn of the event loop: 1 to 2 ms. A longer part is time-sliced. */
+const MAX_SYNC_COMPARISONS = 256 * 1024;
 
 const gunzip = (): Transform =>
   createGunzip({ chunkSize: DECODED_BYTES, flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH });
 const DECODERS: { readonly [coding: string]: (first: number) => Transform } = {
   gzip: gunzip,
   "x-gzip": gunzip,
-  // With zlib's header, as it should be, or without, as it often is.
+  // The standard requires a zlib header, but many servers omit it.
   deflate: (first) => {
     const options = { chunkSize: DECODED_BYTES, flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
     return (first & 0x0f) === 8 ? createInflate(options) : createInflateRaw(options);
   },
   br: () => createBrotliDecompress({ chunkSize: DECODED_BYTES }),
-  // RFC 9659: a window of 8 MiB, so that a decoder's memory has an end.
+  // RFC 9659 limits the window to 8 MiB, which bounds the decoder's memory.
   zstd: () => zlib.createZstdDecompress({ chunkSize: DECODED_BYTES, params: { [constants.ZSTD_d_windowLogMax]: 23 } }),
 };
 
-/** In the order in which they were applied. None where one is unknown: then the body is passed on as it is. */
+/** Returns the content codings in the order in which they were applied; none if one is unknown, and then the body is not decoded. */
 function codingsOf(header: string): readonly string[] {
   const codings = header
     .toLowerCase()
@@ -36,7 +36,7 @@ function codingsOf(header: string): readonly string[] {
     .map((coding) => coding.trim())
     .filter((coding) => coding !== "" && coding !== "identity");
   if (codings.length > MAX_CODINGS)
-    throw new ToolError("QUOTA_EXCEEDED", `A response may be encoded ${MAX_CODINGS} times`);
+    throw new ToolError("QUOTA_EXCEEDED", `The response has more than ${MAX_CODINGS} content codings`);
   return codings.every((coding) => Object.hasOwn(DECODERS, coding)) ? codings : [];
 }
 
@@ -50,7 +50,7 @@ async function* decode(source: AsyncIterable<Buffer>, coding: string): AsyncGene
     yield first.value;
     for (let part = await parts.next(); part.done !== true; part = await parts.next()) yield part.value;
   }
-  // The error comes out of the iteration.
+  // Iterating over the decoder throws its error.
   pipeline(whole, decoder, () => {});
   try {
     for await (const part of decoder) yield part as Buffer;
@@ -59,11 +59,15 @@ async function* decode(source: AsyncIterable<Buffer>, coding: string): AsyncGene
   }
 }
 
+/** Returns the error of a response body that exceeds the limit. */
+export const responseTooLarge = (most: number): ToolError =>
+  new ToolError("QUOTA_EXCEEDED", `The response's body has more than ${most} bytes (egress.responseBytes)`);
+
 async function* counted(source: AsyncIterable<Buffer>, most: number): AsyncGenerator<Buffer> {
   let bytes = 0;
   for await (const part of source) {
     bytes += part.length;
-    if (bytes > most) throw new ToolError("QUOTA_EXCEEDED", `A response's body may have ${most} bytes`);
+    if (bytes > most) throw responseTooLarge(most);
     yield part;
   }
 }
@@ -74,7 +78,7 @@ async function* redacted(
   turns: Turns,
 ): AsyncGenerator<Buffer, void> {
   for await (const part of source) {
-    if (filter.costOf(part.length) <= AT_ONCE_COMPARISONS) yield filter.push(part);
+    if (filter.costOf(part.length) <= MAX_SYNC_COMPARISONS) yield filter.push(part);
     else yield* filteredParts(filter.steps(part), turns);
   }
   yield* filteredParts(filter.lastSteps(), turns);
@@ -83,17 +87,17 @@ async function* redacted(
 export interface ResponseBodyOptions {
   readonly contentEncoding: string;
   readonly maxBytes: number;
-  /** Takes out what the tool may not see. */
+  /** Redacts the values of secrets. */
   readonly filter: StreamFilter;
   readonly turns: Turns;
 }
 
-/** The body in parts of 1 byte to 256 KiB. Throws what the network, a decoder or a cap throws. */
+/** Yields the body in parts of 1 byte to 256 KiB. Throws errors of the network, of a decoder, or of a limit. */
 export async function* readBody(body: Readable, options: ResponseBodyOptions): AsyncGenerator<Buffer> {
   const { contentEncoding, maxBytes, filter, turns } = options;
   let parts: AsyncIterable<Buffer> = counted(body, maxBytes);
   for (const coding of codingsOf(contentEncoding).toReversed()) parts = counted(decode(parts, coding), maxBytes);
-  // What stands in a value's place may be longer than the value: counted once more.
+  // A redaction label may be longer than the value, so the bytes are counted again.
   const shown = filter.isIdle ? parts : counted(redacted(parts, filter, turns), maxBytes);
   for await (const part of shown) {
     for (let at = 0; at < part.length; at += MAX_PART_BYTES) yield part.subarray(at, at + MAX_PART_BYTES);

@@ -1,4 +1,4 @@
-// secrets: a tool gets a placeholder; the value is put in its place as a request leaves, towards the secret's own hosts only.
+// Capability secrets: a tool receives a placeholder. The value replaces the placeholder when a request is sent to one of the secret's hosts.
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
@@ -11,25 +11,25 @@ import { type Capability, type CapabilityContext, defineCapability } from "../ca
 import { denied, type SecretPolicies } from "./egress-policy.ts";
 import { type EgressRule, matchesRule } from "./egress-rules.ts";
 
-/** How a value is written where a placeholder stood. */
+/** Encoding of a value that replaces a placeholder. */
 export type SecretEncoding = "plain" | "json" | "url";
 
-const WRITERS: { readonly [How in SecretEncoding]: (value: string) => string } = {
+const ENCODERS: { readonly [Encoding in SecretEncoding]: (value: string) => string } = {
   plain: (value) => value,
   json: (value) => JSON.stringify(value).slice(1, -1),
   url: (value) => encodeURIComponent(value.toWellFormed()),
 };
 
-/** How long a host's function may take to give a secret's value. */
-const VALUE_MS = 10_000;
+/** Longest time in ms that a host's function may take to return a secret's value. */
+const VALUE_TIMEOUT_MS = 10_000;
 
-/** A placeholder that was escaped is replaced by a value that is escaped. */
-function writingOf(found: string, stated: SecretEncoding): SecretEncoding {
+/** Returns the encoding of the found placeholder: an escaped placeholder is replaced by an escaped value. */
+function encodingOf(found: string, encoding: SecretEncoding): SecretEncoding {
   if (found.includes("\\")) return "json";
-  return found.includes("%") ? "url" : stated;
+  return found.includes("%") ? "url" : encoding;
 }
 
-/** Plain text on the wire is for hosts of which the rule says so. */
+/** Tells whether a secret may be sent to the URL: over https, or over http if the rule starts with `http://`. */
 const isBound = (rules: readonly EgressRule[], url: URL): boolean =>
   rules.some((rule) => matchesRule(rule, url) && (url.protocol === "https:" || rule.scheme === "http:"));
 
@@ -39,15 +39,18 @@ interface IssuedSecret {
   readonly placeholder: string;
 }
 
-/** Of those that the tool names; all of them where it names none. */
-function narrowed(policies: SecretPolicies, asked: JsonValue | undefined): ReadonlyMap<string, SecretPolicies[string]> {
+/** Returns the secrets that the tool's definition names; all of them if it names none. */
+function selectSecrets(
+  policies: SecretPolicies,
+  asked: JsonValue | undefined,
+): ReadonlyMap<string, SecretPolicies[string]> {
   const all = Object.entries(policies);
   return new Map(Array.isArray(asked) ? all.filter(([name]) => asked.includes(name)) : all);
 }
 
-/** The secrets of one call. Values are asked for once, and concealed before anything else is done with them. */
+/** The secrets of one call. Each value is read once, and registered for redaction before any other use. */
 export class CallSecrets {
-  /** Of the values that this call may have had to do with. */
+  /** Redacts every value that this call may use. */
   readonly redactor: Redactor = new Redactor();
   readonly #granted: ReadonlyMap<string, SecretPolicies[string]>;
   readonly #context: CapabilityContext;
@@ -56,14 +59,14 @@ export class CallSecrets {
   #markers: { readonly issued: number; readonly needles: NeedleSet } | undefined;
 
   constructor(policies: SecretPolicies, asked: JsonValue | undefined, context: CapabilityContext) {
-    this.#granted = narrowed(policies, asked);
+    this.#granted = selectSecrets(policies, asked);
     this.#context = context;
   }
 
-  /** The placeholder of a secret: one for each call and secret. @throws {ToolError} CAPABILITY_DENIED */
+  /** Returns the placeholder of a secret, which is the same for the whole call. @throws {ToolError} CAPABILITY_DENIED */
   async use(name: string): Promise<string> {
     if (!this.#granted.has(name)) {
-      throw denied("secrets", `there is no secret ${JSON.stringify(name.slice(0, 128))} for this tool`);
+      throw denied("secrets", `this tool has no secret ${JSON.stringify(name.slice(0, 128))}`);
     }
     const value = await this.#valueOf(name);
     const issued = this.#issued.get(name);
@@ -73,24 +76,25 @@ export class CallSecrets {
     return placeholder;
   }
 
-  /** Conceals every value that the tool may ever have a placeholder for: one may come back that an earlier call has sent. */
-  async concealAll(): Promise<void> {
-    // One that cannot be had cannot come back; whoever uses it is told.
+  /** Registers every value that the tool has access to, since a response may contain a value that an earlier call has sent. */
+  async registerAll(): Promise<void> {
+    // A value that cannot be read cannot have been sent. `use` reports the failure.
     await Promise.allSettled([...this.#granted.keys()].map((name) => this.#valueOf(name)));
   }
 
   #valueOf(name: string): Promise<string> {
     const known = this.#values.get(name);
     if (known !== undefined) return known;
-    const asking = this.#ask(name);
-    this.#values.set(name, asking);
-    return asking;
+    const value = this.#readAndRegister(name);
+    this.#values.set(name, value);
+    return value;
   }
 
-  async #ask(name: string): Promise<string> {
+  async #readAndRegister(name: string): Promise<string> {
     const value = await this.#read(name);
-    if (typeof value !== "string") throw new ToolError("TOOL_FAILED", `The secret ${name} has no value`);
-    // A turn for each: for the longest values it takes 4 ms, and a call may have 64.
+    if (typeof value !== "string")
+      throw new ToolError("TOOL_FAILED", `The value of the secret ${name} is not a string`);
+    // Each secret is a slice of its own: the longest values take 4 ms, and a call may have 64 secrets.
     await runTimeSliced(
       () => {
         this.redactor.conceal(name, value);
@@ -103,17 +107,18 @@ export class CallSecrets {
     return value;
   }
 
-  /** What the host states for it, which need not be a text. */
+  /** Returns the configured value or the result of the host's function, which may be of any type. */
   async #read(name: string): Promise<unknown> {
-    const stated = this.#granted.get(name)?.value;
-    if (typeof stated !== "function") return stated;
-    const outcome = await runCallback(stated, { timeoutMs: VALUE_MS, signal: this.#context.signal });
+    const configured = this.#granted.get(name)?.value;
+    if (typeof configured !== "function") return configured;
+    const outcome = await runCallback(configured, { timeoutMs: VALUE_TIMEOUT_MS, signal: this.#context.signal });
     if ("answer" in outcome) return outcome.answer;
     if (outcome.failed !== "timed out") throw outcome.cause;
-    throw new ToolError("TOOL_FAILED", `The host gave no value for the secret ${name} within ${VALUE_MS} ms`);
+    const message = `The host's function for the secret ${name} did not return within ${VALUE_TIMEOUT_MS} ms`;
+    throw new ToolError("TOOL_FAILED", message);
   }
 
-  /** Finds placeholders in any of their forms. */
+  /** Finds placeholders, escaped or not. */
   get markers(): NeedleSet {
     if (this.#markers?.issued !== this.#issued.size) {
       this.#markers = { issued: this.#issued.size, needles: this.#needles(() => () => "") };
@@ -122,22 +127,22 @@ export class CallSecrets {
   }
 
   /**
-   * Finds placeholders and puts values in their places, in what goes to this URL.
-   * A value that is not bound to the URL throws CAPABILITY_DENIED when its placeholder is found.
+   * Replaces placeholders with values, in data that is sent to this URL. If a placeholder is found whose secret is not bound to the URL, the
+   * replacement throws CAPABILITY_DENIED.
    */
-  fillers(url: URL, writing: SecretEncoding): NeedleSet {
-    return this.#needles((secret) => this.#fillerOf(secret, url, writing));
+  fillers(url: URL, encoding: SecretEncoding): NeedleSet {
+    return this.#needles((secret) => this.#fillerOf(secret, url, encoding));
   }
 
-  #fillerOf({ name, value }: IssuedSecret, url: URL, writing: SecretEncoding): Replace {
-    const mayGo = isBound(this.#granted.get(name)?.hosts ?? [], url);
-    // A body may hold tens of thousands of placeholders: each way of writing the value is made once.
-    const written = new Map<SecretEncoding, Buffer>();
+  #fillerOf({ name, value }: IssuedSecret, url: URL, encoding: SecretEncoding): Replace {
+    const isAllowed = isBound(this.#granted.get(name)?.hosts ?? [], url);
+    // A body may contain tens of thousands of placeholders, so each encoded form of the value is created once.
+    const encoded = new Map<SecretEncoding, Buffer>();
     return (found) => {
-      if (!mayGo) throw unbound(name, url);
-      const how = writingOf(found, writing);
-      const bytes = written.get(how) ?? Buffer.from(WRITERS[how](value));
-      written.set(how, bytes);
+      if (!isAllowed) throw unbound(name, url);
+      const form = encodingOf(found, encoding);
+      const bytes = encoded.get(form) ?? Buffer.from(ENCODERS[form](value));
+      encoded.set(form, bytes);
       return bytes;
     };
   }
@@ -151,18 +156,18 @@ export class CallSecrets {
 }
 
 function unbound(name: string, url: URL): ToolError {
-  const where = `${url.protocol}//${url.host.slice(0, 300)}`;
+  const target = `${url.protocol}//${url.host.slice(0, 300)}`;
   return denied(
     "secrets",
-    `the secret ${name} is not bound to ${where}; over http it goes only to hosts stated as http://`,
+    `the secret ${name} is not bound to ${target}; it is sent over http only to hosts whose rule starts with http://`,
   );
 }
 
-/** @param secretsOf the secrets of a call, the same for each of its capabilities */
+/** @param secretsOf returns the secrets of a call, which fetch and secrets share */
 export function createSecretsCapability(secretsOf: (context: CapabilityContext) => CallSecrets): Capability {
   return defineCapability({
     name: "secrets",
-    description: "Placeholders of secrets, for requests to the hosts that these are bound to",
+    description: "Returns placeholders of secrets, for requests to the hosts that the secrets are bound to",
     members: ["use"],
     inputSchema: z.strictObject({ op: z.literal("use"), args: z.tuple([z.string().max(1_024)]) }),
     outputSchema: z.string(),

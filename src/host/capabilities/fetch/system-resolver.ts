@@ -1,9 +1,9 @@
-// The operating system's resolver, a few names at a time: each holds one of the four threads that all of the host's files,
-// decoders and digests need, for as long as somebody's name server likes.
+// Limits concurrent lookups of the operating system's resolver. Each lookup occupies one of the four threads that the host also needs for
+// files, compression and cryptography, and a slow name server of one tenant can keep it for seconds.
 import { lookup } from "node:dns/promises";
 
-const AT_ONCE = 3;
-const AT_ONCE_FOR_ONE = 2;
+const MAX_LOOKUPS = 3;
+const MAX_LOOKUPS_PER_ACCOUNT = 2;
 
 type LookUp = (hostname: string) => Promise<readonly string[]>;
 
@@ -15,7 +15,7 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** One for all tenants: none can keep the others waiting. */
+/** Shared by all tenants. A tenant cannot occupy all threads. */
 export class SystemResolver {
   readonly #lookUp: LookUp;
   readonly #running: string[] = [];
@@ -25,9 +25,13 @@ export class SystemResolver {
     this.#lookUp = lookUp;
   }
 
-  /** @param signal of whoever waits: when it aborts before the name's turn has come, nobody is asked */
+  /**
+   * Returns the addresses of a host name.
+   * @param account tenant that the lookup counts for
+   * @param signal if it aborts while the lookup is queued, the lookup does not start
+   */
   async resolve(hostname: string, account: string, signal: AbortSignal): Promise<readonly string[]> {
-    await this.#turn(account, signal);
+    await this.#acquire(account, signal);
     try {
       return await this.#lookUp(hostname);
     } finally {
@@ -36,19 +40,19 @@ export class SystemResolver {
     }
   }
 
-  #turn(account: string, signal: AbortSignal): Promise<void> {
+  #acquire(account: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
-      const give = (): void => {
+      const giveUp = (): void => {
         this.#waiting.delete(waiting);
         reject(signal.reason);
       };
       const begin = (): void => {
-        signal.removeEventListener("abort", give);
+        signal.removeEventListener("abort", giveUp);
         resolve();
       };
       const waiting = { account, begin };
-      signal.addEventListener("abort", give, { once: true });
+      signal.addEventListener("abort", giveUp, { once: true });
       this.#waiting.add(waiting);
       this.#next();
     });
@@ -56,9 +60,9 @@ export class SystemResolver {
 
   #next(): void {
     for (const waiting of this.#waiting) {
-      if (this.#running.length >= AT_ONCE) return;
+      if (this.#running.length >= MAX_LOOKUPS) return;
       const own = this.#running.filter((account) => account === waiting.account).length;
-      if (own >= AT_ONCE_FOR_ONE) continue;
+      if (own >= MAX_LOOKUPS_PER_ACCOUNT) continue;
       this.#waiting.delete(waiting);
       this.#running.push(waiting.account);
       waiting.begin();

@@ -1,4 +1,4 @@
-// The SQL of the embedded store. Synchronous: it runs in a thread of its own (kv-thread-entry.ts), where it may wait for the disk and for
+// The SQL of the embedded store. It is synchronous: it runs in its own thread (kv-thread-entry.ts), where it may wait for the disk and for
 // other processes that use the same file.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { dirname } from "node:path";
@@ -19,19 +19,19 @@ import {
 } from "./kv-store.ts";
 import { afterPrefix } from "./space-names.ts";
 
-/** One operation as it crosses to the thread. `space` is its name, made by `spaceName`. */
+/** One operation as it is sent to the thread. `space` is a name returned by `spaceName`. */
 export type KvRequest =
   | { readonly op: "get"; readonly space: string; readonly key: string }
   | { readonly op: "set"; readonly space: string; readonly key: string; readonly write: KvWrite }
   | { readonly op: "delete"; readonly space: string; readonly key: string; readonly ifVersion: string | undefined }
   | { readonly op: "list"; readonly space: string; readonly options: KvListOptions }
   | { readonly op: "usage"; readonly space: string }
-  /** Names of spaces that begin with it and come after another one; `prefix` is made by `tenantPrefix`. */
+  /** Lists names of spaces that start with `prefix` (from `tenantPrefix`) and sort after `after`. */
   | { readonly op: "spaces"; readonly prefix: string; readonly after: string | undefined }
-  /** Asked alone: it cannot share a transaction. */
+  /** Must be the only request of its batch, since it cannot share a transaction. */
   | { readonly op: "deleteTenant"; readonly prefix: string };
 
-/** Names of spaces, at most {@link SPACES_PAGE}. */
+/** A page of at most {@link SPACES_PAGE} names of spaces. */
 export interface KvSpaces {
   readonly spaces: readonly string[];
 }
@@ -40,16 +40,16 @@ export type KvAnswer = KvEntry | undefined | KvSetOutcome | KvDeleteOutcome | Kv
 
 export const SPACES_PAGE = 100;
 
-/** What the host takes in at once: more would hold up its event loop. */
+/** Bytes after which a reply ends. Receiving a larger one would block the host's event loop. */
 const MAX_REPLY_BYTES = 2 * 1024 * 1024;
 
 const FORMAT = 1;
-/** Another process's transaction is over in milliseconds; so long only where its disk stalls. */
+/** Longest wait for the lock. Transactions of other processes take milliseconds, unless their disk stalls. */
 const BUSY_MS = 5_000;
 const PURGE_EVERY_MS = 30_000;
 const MAX_PURGED = 500;
 
-/** Keys are bytes: SQLite compares them by memcmp, which is the order of code points, and a NUL is one like any other. */
+/** Keys are BLOBs: SQLite compares them with memcmp, which gives the order of code points, and keys may contain NUL characters. */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS spaces (
     id INTEGER PRIMARY KEY,
@@ -76,13 +76,13 @@ interface SpaceRow extends KvQuota {
   readonly id: number;
 }
 
-/** What is needed of an entry that is to be replaced or removed: not its value. */
+/** An entry without its value, for replacing and removing it. */
 interface EntryHead {
   readonly id: number;
   readonly space: number;
   readonly version: number;
   readonly expires: number | null;
-  /** Of key and data. */
+  /** Length of key and data. */
   readonly bytes: number;
 }
 
@@ -95,7 +95,7 @@ interface EntryRow extends Pick<EntryHead, "version" | "expires"> {
 const HEAD = "SELECT id, space, version, expires, length(key) + length(data) AS bytes FROM entries";
 const ROW = "SELECT key, kind, data, version, expires FROM entries";
 
-/** The shortest bytes that come after all that begin with `prefix`: no byte of UTF-8 is 255. */
+/** Returns the shortest bytes that sort after all keys with the prefix. UTF-8 contains no byte 255, so adding 1 cannot overflow. */
 function endOf(prefix: Buffer): Buffer {
   const end = Buffer.from(prefix);
   const last = end.length - 1;
@@ -113,14 +113,14 @@ function toEntry({ key, kind, data, version, expires }: EntryRow): KvEntry {
   };
 }
 
-/** A file that nobody else may read, in a folder that is made if there is none. */
+/** Opens the database, which only its owner may read. Creates the file and its folder if they do not exist. */
 function openFile(path: string): DatabaseSync {
   makeFolderSync(dirname(path));
-  // To open a pipe would wait for somebody at its other end, and no thread can be ended while it waits in the kernel.
+  // Opening a named pipe would block until another process opens its other end, and a thread that waits in the kernel cannot be ended.
   const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
   const descriptor = openSync(path, O_APPEND | O_CREAT | O_WRONLY | (O_NONBLOCK ?? 0), 0o600);
   try {
-    if (!fstatSync(descriptor).isFile()) throw new Error("Expected the path of the kv store to be that of a file");
+    if (!fstatSync(descriptor).isFile()) throw new Error("The path of the kv store is not a regular file");
   } finally {
     closeSync(descriptor);
   }
@@ -132,20 +132,20 @@ export class KvDatabase {
   readonly #statements = new Map<string, StatementSync>();
   #purgedAt = 0;
 
-  /** @throws {Error} when the file cannot be opened, is no database, or is a later Glovebox's */
+  /** @throws {Error} when the file cannot be opened, is not a database, or has the format of a later version of Glovebox */
   constructor(path: string) {
     this.#database = openFile(path);
     this.#database.exec(
       `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;`,
     );
     const { user_version: format } = this.#query("PRAGMA user_version").get() as { readonly user_version: number };
-    if (format > FORMAT) throw new Error(`The kv file has format ${format}; this Glovebox knows ${FORMAT}`);
+    if (format > FORMAT) throw new Error(`The kv file has format ${format}, but this version supports up to ${FORMAT}`);
     if (format < FORMAT) this.#atomically(() => this.#database.exec(TABLES));
   }
 
   /**
-   * All that are answered, or none: what writes shares one transaction, and so one wait for the disk. The last ones have no answer where
-   * the first ones' are large: they are to be asked again.
+   * Runs a batch of requests. If the batch writes, all requests share one transaction, and so one wait for the disk. If the first answers
+   * are large, the last requests get no answer, and the caller sends them again.
    */
   run(requests: readonly KvRequest[]): KvAnswer[] {
     const [first] = requests;
@@ -194,13 +194,13 @@ export class KvDatabase {
   }
 
   #answer(request: KvRequest, now: number): KvAnswer {
-    if (request.op === "deleteTenant") throw new Error("A tenant is deleted in a batch of its own");
+    if (request.op === "deleteTenant") throw new Error("deleteTenant must be the only request of its batch");
     if (request.op === "spaces") return this.#spaces(request.prefix, request.after);
     const space = this.#space(request.space);
     switch (request.op) {
       case "get": {
         const row = space === undefined ? undefined : this.#row(space.id, request.key);
-        return row === undefined || isOver(row, now) ? undefined : toEntry(row);
+        return row === undefined || isExpired(row, now) ? undefined : toEntry(row);
       }
       case "set":
         return this.#set(space ?? this.#addSpace(request.space), request.key, request.write, now);
@@ -221,9 +221,9 @@ export class KvDatabase {
   }
 
   /**
-   * Removes a tenant's entries and spaces, and then what they have left behind: in free pages and in the slack of used ones, which VACUUM
-   * writes anew, and in the write-ahead log, which is emptied. Takes as long as to copy the file.
-   * @throws {Error} also if another process reads the file for so long that the log cannot be emptied
+   * Removes a tenant's entries and spaces, and then their remains in the file. VACUUM rewrites all pages, whose free space may contain
+   * deleted data, and the checkpoint empties the write-ahead log. This takes as long as copying the file.
+   * @throws {Error} also if the log cannot be emptied because another process keeps reading the file
    */
   #deleteTenant(prefix: string): KvDeletion {
     const end = afterPrefix(prefix);
@@ -236,7 +236,7 @@ export class KvDatabase {
       this.#query("DELETE FROM spaces WHERE name >= ? AND name < ?").run(prefix, end);
       return { keys: counted.keys, bytes: counted.bytes };
     });
-    // Also where nothing was found: the tenant may have deleted its values itself, or an earlier attempt may have ended here.
+    // Necessary even if no entry was found: the tenant may have deleted its values, or an earlier attempt may have failed at this point.
     this.#database.exec("VACUUM");
     const { busy } = this.#database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { readonly busy: number };
     if (busy !== 0) throw new Error("The log of the kv file could not be emptied: another process is reading the file");
@@ -263,19 +263,19 @@ export class KvDatabase {
   #set(space: SpaceRow, key: string, write: KvWrite, now: number): KvSetOutcome {
     const { kind, data, expiresAt = null, ifVersion, quota } = write;
     const row = this.#head(space.id, key);
-    const known = row === undefined || isOver(row, now) ? undefined : row;
+    const known = row === undefined || isExpired(row, now) ? undefined : row;
     const current = known === undefined ? null : String(known.version);
     if (ifVersion !== undefined && ifVersion !== current) return { status: "conflict", version: current };
-    // In a row's place, expired or not.
+    // The new entry replaces the row, even an expired one.
     const keys = row === undefined ? 1 : 0;
     const bytes = entryBytes(key, data) - (row?.bytes ?? 0);
-    const wanted = (before: KvQuota): KvQuota => ({ keys: before.keys + keys, bytes: before.bytes + bytes });
-    let full = exceededQuota(space, wanted(space), quota);
-    if (full !== undefined && this.#expire(space.id, row?.id ?? 0, now) > 0) {
+    const usageAfter = (before: KvQuota): KvQuota => ({ keys: before.keys + keys, bytes: before.bytes + bytes });
+    let excess = exceededQuota(space, usageAfter(space), quota);
+    if (excess !== undefined && this.#removeExpired(space.id, row?.id ?? 0, now) > 0) {
       const swept = this.#query("SELECT id, keys, bytes FROM spaces WHERE id = ?").get(space.id) as unknown as SpaceRow;
-      full = exceededQuota(swept, wanted(swept), quota);
+      excess = exceededQuota(swept, usageAfter(swept), quota);
     }
-    if (full !== undefined) return { status: "full", ...full };
+    if (excess !== undefined) return { status: "full", ...excess };
     const { version } = this.#query(
       "UPDATE spaces SET version = version + 1, keys = keys + ?, bytes = bytes + ? WHERE id = ? RETURNING version",
     ).get(keys, bytes, space.id) as { readonly version: number };
@@ -293,7 +293,7 @@ export class KvDatabase {
     now: number,
   ): KvDeleteOutcome["status"] {
     const row = this.#head(space, key);
-    if (row === undefined || isOver(row, now)) return "missing";
+    if (row === undefined || isExpired(row, now)) return "missing";
     if (ifVersion !== undefined && ifVersion !== String(row.version)) return "conflict";
     this.#remove(row);
     return "deleted";
@@ -321,20 +321,20 @@ export class KvDatabase {
     this.#query("UPDATE spaces SET keys = keys - 1, bytes = bytes - ? WHERE id = ?").run(bytes, space);
   }
 
-  /** Takes what has expired out of a space, but for one row; says how much that was. */
-  #expire(space: number, exceptId: number, now: number): number {
-    const over = this.#query(`${HEAD} WHERE space = ? AND expires <= ? AND id <> ?`);
-    const rows = over.all(space, now, exceptId) as unknown as EntryHead[];
+  /** Removes the expired entries of a space except one, and returns their number. */
+  #removeExpired(space: number, exceptId: number, now: number): number {
+    const expired = this.#query(`${HEAD} WHERE space = ? AND expires <= ? AND id <> ?`);
+    const rows = expired.all(space, now, exceptId) as unknown as EntryHead[];
     for (const row of rows) this.#remove(row);
     return rows.length;
   }
 
-  /** What has expired in spaces that nobody writes to goes too, a little at a time. */
+  /** Removes expired entries of all spaces, a limited number at a time, so that those of unused spaces are removed too. */
   #purge(now: number): void {
     if (now - this.#purgedAt < PURGE_EVERY_MS) return;
     this.#purgedAt = now;
-    const over = this.#query(`${HEAD} WHERE expires <= ? LIMIT ?`);
-    for (const row of over.all(now, MAX_PURGED) as unknown as EntryHead[]) this.#remove(row);
+    const expired = this.#query(`${HEAD} WHERE expires <= ? LIMIT ?`);
+    for (const row of expired.all(now, MAX_PURGED) as unknown as EntryHead[]) this.#remove(row);
   }
 }
 
@@ -344,6 +344,6 @@ function sizeOf(answer: KvAnswer): number {
   return "entries" in answer ? answer.entries.reduce((sum, { data }) => sum + data.byteLength, 0) : 0;
 }
 
-const isOver = ({ expires }: Pick<EntryHead, "expires">, now: number): boolean => expires !== null && expires <= now;
+const isExpired = ({ expires }: Pick<EntryHead, "expires">, now: number): boolean => expires !== null && expires <= now;
 const toBytes = (key: string | undefined): Buffer | null => (key === undefined ? null : Buffer.from(key));
 const twice = <Value>(value: Value): [Value, Value] => [value, value];

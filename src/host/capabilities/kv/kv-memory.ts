@@ -1,4 +1,4 @@
-// A KvStore in memory: for tests, and for hosts whose tools need nothing to outlive the process.
+// A KvStore in memory, for tests, and for hosts that need no values to outlive the process.
 import {
   entryBytes,
   exceededQuota,
@@ -15,12 +15,12 @@ import {
   type KvWrite,
 } from "./kv-store.ts";
 
-const isOver = ({ expiresAt }: KvEntry): boolean => expiresAt !== undefined && expiresAt <= Date.now();
+const isExpired = ({ expiresAt }: KvEntry): boolean => expiresAt !== undefined && expiresAt <= Date.now();
 
-/** One tenant's entries of one tool. */
+/** The entries of one tenant for one tool. */
 class Space {
   readonly #entries = new Map<string, KvEntry>();
-  /** Keys as UTF-8, in order. */
+  /** Keys in UTF-8, sorted. */
   readonly #order: Buffer[] = [];
   #bytes = 0;
   #lastVersion = 0;
@@ -31,7 +31,7 @@ class Space {
 
   get(key: string): KvEntry | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined || !isOver(entry)) return entry;
+    if (entry === undefined || !isExpired(entry)) return entry;
     this.#remove(entry);
     return undefined;
   }
@@ -40,14 +40,14 @@ class Space {
     const known = this.get(key);
     const current = known?.version ?? null;
     if (ifVersion !== undefined && ifVersion !== current) return { status: "conflict", version: current };
-    const full = this.#refusal(key, data, known, quota);
-    if (full !== undefined) return { status: "full", ...full };
+    const excess = this.#excess(key, data, known, quota);
+    if (excess !== undefined) return { status: "full", ...excess };
     if (known !== undefined) this.#bytes -= entryBytes(key, known.data);
     else this.#order.splice(this.#indexOf(Buffer.from(key)), 0, Buffer.from(key));
     this.#bytes += entryBytes(key, data);
     this.#lastVersion += 1;
     const version = String(this.#lastVersion);
-    // A Buffer's own slice would be a view.
+    // Copies the data: Buffer.slice would return a view.
     const entry = {
       key,
       kind,
@@ -76,7 +76,7 @@ class Space {
       const key = (this.#order[index] as Buffer).toString();
       if (!key.startsWith(prefix)) break;
       const entry = this.#entries.get(key);
-      if (entry === undefined || isOver(entry)) continue;
+      if (entry === undefined || isExpired(entry)) continue;
       left -= entryBytes(key, entry.data);
       if (entries.length === limit || (left < 0 && entries.length > 0)) return { entries, more: true };
       entries.push(entry);
@@ -84,14 +84,14 @@ class Space {
     return { entries, more: false };
   }
 
-  /** What has expired makes room, if room is what is missing. */
-  #refusal(key: string, data: Uint8Array, known: KvEntry | undefined, quota: KvQuota) {
+  /** Returns how the entry would exceed the quota, after removing expired entries if that is necessary. */
+  #excess(key: string, data: Uint8Array, known: KvEntry | undefined, quota: KvQuota) {
     const needed = (): KvQuota => ({
       keys: this.#entries.size + (known === undefined ? 1 : 0),
       bytes: this.#bytes + entryBytes(key, data) - (known === undefined ? 0 : entryBytes(key, known.data)),
     });
     if (exceededQuota(this.usage, needed(), quota) === undefined) return undefined;
-    for (const entry of [...this.#entries.values()]) if (isOver(entry)) this.#remove(entry);
+    for (const entry of [...this.#entries.values()]) if (isExpired(entry)) this.#remove(entry);
     return exceededQuota(this.usage, needed(), quota);
   }
 
@@ -101,7 +101,7 @@ class Space {
     this.#bytes -= entryBytes(key, data);
   }
 
-  /** Of the first key that is not below. */
+  /** Returns the index of the first key that does not sort before `key`. */
   #indexOf(key: Buffer): number {
     let low = 0;
     for (let high = this.#order.length; low < high; ) {
@@ -118,11 +118,11 @@ class Space {
   }
 }
 
-/** Of one read of an export. */
+/** Size of one page of an export. */
 const EXPORT_PAGE = { prefix: "", limit: 100, bytes: 1024 * 1024 } as const;
 
 export class MemoryKvStore implements KvStore {
-  /** By tenant and tool. */
+  /** Spaces by tenant and tool. */
   readonly #tenants = new Map<string, Map<string, Space>>();
 
   #of({ tenantId, tool }: KvSpace): Space {

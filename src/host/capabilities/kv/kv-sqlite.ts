@@ -1,5 +1,5 @@
-// The default KvStore: SQLite as Node brings it along, in a file, behind a thread. To wait for a disk, or for another process's
-// transaction, is nothing that the host's event loop does.
+// The default KvStore: a SQLite file (node:sqlite) in a thread, so that the host's event loop never waits for the disk or for a transaction
+// of another process.
 import { Worker } from "node:worker_threads";
 import type { KvAnswer, KvRequest, KvSpaces } from "./kv-database.ts";
 import type {
@@ -18,7 +18,7 @@ import type {
 import type { KvReply } from "./kv-thread-entry.ts";
 import { spaceName, tenantPrefix, toolOfSpace } from "./space-names.ts";
 
-/** Of one transaction: those that come while one is under way share the next. Copying them to the thread takes the host's own time. */
+/** Limits of one batch. Requests that arrive during a transaction share the next one. Copying a batch to the thread takes host time. */
 const MAX_BATCH = 256;
 const MAX_BATCH_BYTES = 2 * 1024 * 1024;
 
@@ -31,50 +31,50 @@ interface Waiting {
 }
 
 const nameOf = ({ tenantId, tool }: KvSpace): string => spaceName(tenantId, tool);
-/** Of one read of an export. */
+/** Size of one page of an export. */
 const EXPORT_PAGE = { prefix: "", limit: 100, bytes: 1024 * 1024 } as const;
 
 export class SqliteKvStore implements KvStore {
   readonly #path: string;
   #thread: Worker | undefined;
   #waiting: Waiting[] = [];
-  #underWay: Waiting[] = [];
+  #pending: Waiting[] = [];
   #closed = false;
 
-  /** The file is opened, and made if there is none, when something is first asked for. */
+  /** The file is opened on the first request, and created if it does not exist. */
   constructor(path: string) {
     this.#path = path;
   }
 
   get(space: KvSpace, key: string): Promise<KvEntry | undefined> {
-    return this.#ask({ op: "get", space: nameOf(space), key });
+    return this.#send({ op: "get", space: nameOf(space), key });
   }
 
   set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome> {
-    return this.#ask({ op: "set", space: nameOf(space), key, write });
+    return this.#send({ op: "set", space: nameOf(space), key, write });
   }
 
   delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome> {
-    return this.#ask({ op: "delete", space: nameOf(space), key, ifVersion });
+    return this.#send({ op: "delete", space: nameOf(space), key, ifVersion });
   }
 
   list(space: KvSpace, options: KvListOptions): Promise<KvPage> {
-    return this.#ask({ op: "list", space: nameOf(space), options });
+    return this.#send({ op: "list", space: nameOf(space), options });
   }
 
   usage(space: KvSpace): Promise<KvQuota> {
-    return this.#ask({ op: "usage", space: nameOf(space) });
+    return this.#send({ op: "usage", space: nameOf(space) });
   }
 
-  /** Takes as long as to copy the file: what is asked for meanwhile waits. */
+  /** Takes as long as copying the file. Other requests wait until then. */
   deleteTenant(tenantId: string): Promise<KvDeletion> {
-    return this.#ask({ op: "deleteTenant", prefix: tenantPrefix(tenantId) });
+    return this.#send({ op: "deleteTenant", prefix: tenantPrefix(tenantId) });
   }
 
   async *entries(tenantId: string): AsyncGenerator<KvTenantEntry, void> {
     const prefix = tenantPrefix(tenantId);
     for (let last: string | undefined; ; ) {
-      const { spaces } = await this.#ask<KvSpaces>({ op: "spaces", prefix, after: last });
+      const { spaces } = await this.#send<KvSpaces>({ op: "spaces", prefix, after: last });
       if (spaces.length === 0) return;
       for (const space of spaces) yield* this.#entriesOf(space);
       last = spaces.at(-1);
@@ -84,21 +84,21 @@ export class SqliteKvStore implements KvStore {
   async *#entriesOf(space: string): AsyncGenerator<KvTenantEntry, void> {
     const tool = toolOfSpace(space);
     for (let after: string | undefined, more = true; more; ) {
-      const page = await this.#ask<KvPage>({ op: "list", space, options: { ...EXPORT_PAGE, after } });
+      const page = await this.#send<KvPage>({ op: "list", space, options: { ...EXPORT_PAGE, after } });
       for (const entry of page.entries) yield { ...entry, tool };
       more = page.more;
       after = page.entries.at(-1)?.key;
     }
   }
 
-  /** What was asked for before is done first. Twice is a no-op. */
+  /** Closes the store after all earlier requests. A second call is a no-op. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     const thread = this.#thread;
     if (thread === undefined) return;
-    const over = new Promise((resolve) => thread.once("exit", resolve));
+    const exited = new Promise((resolve) => thread.once("exit", resolve));
     thread.ref();
-    while (this.#waiting.length + this.#underWay.length > 0 && this.#thread === thread) {
+    while (this.#waiting.length + this.#pending.length > 0 && this.#thread === thread) {
       await new Promise<void>((resolve) => {
         thread.once("message", () => resolve());
         thread.once("exit", () => resolve());
@@ -106,38 +106,38 @@ export class SqliteKvStore implements KvStore {
     }
     if (this.#thread !== thread) return;
     thread.postMessage("close");
-    await over;
+    await exited;
   }
 
-  /** Ends the thread without waiting for what it does. Where the kernel does not let go of it, it keeps nobody waiting either. */
+  /** Ends the thread without waiting for its work, and rejects open requests. A thread that is stuck in the kernel does not delay this. */
   abandon(): void {
     this.#closed = true;
     const thread = this.#thread;
     this.#thread = undefined;
     thread?.unref();
     void thread?.terminate().catch(() => undefined);
-    const unanswered = [...this.#underWay.splice(0), ...this.#waiting.splice(0)];
+    const unanswered = [...this.#pending.splice(0), ...this.#waiting.splice(0)];
     for (const { reject } of unanswered) reject(new Error("The kv store was closed before it had answered"));
   }
 
-  #ask<Answer extends KvAnswer>(request: KvRequest): Promise<Answer> {
+  #send<Answer extends KvAnswer>(request: KvRequest): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
         reject(new Error("The kv store is closed"));
         return;
       }
       this.#waiting.push({ request, resolve, reject });
-      // Those that come in the same turn go together.
-      if (this.#waiting.length === 1 && this.#underWay.length === 0) queueMicrotask(() => this.#send());
+      // Requests of the same turn of the event loop share a batch.
+      if (this.#waiting.length === 1 && this.#pending.length === 0) queueMicrotask(() => this.#flush());
     });
   }
 
-  #send(): void {
-    if (this.#underWay.length > 0 || this.#waiting.length === 0) return;
-    this.#underWay = this.#waiting.splice(0, this.#batchLength());
+  #flush(): void {
+    if (this.#pending.length > 0 || this.#waiting.length === 0) return;
+    this.#pending = this.#waiting.splice(0, this.#batchLength());
     this.#thread ??= this.#start();
     this.#thread.ref();
-    this.#thread.postMessage(this.#underWay.map(({ request }) => request));
+    this.#thread.postMessage(this.#pending.map(({ request }) => request));
   }
 
   #batchLength(): number {
@@ -173,20 +173,20 @@ export class SqliteKvStore implements KvStore {
   }
 
   #receive(reply: KvReply): void {
-    if ("problem" in reply) {
-      this.#settle((one) => one.reject(new Error(reply.problem)));
+    if ("error" in reply) {
+      this.#settle((one) => one.reject(new Error(reply.error)));
       return;
     }
-    // The rest is asked again, before what has come meanwhile.
-    this.#waiting.unshift(...this.#underWay.splice(reply.answers.length));
+    // Requests without an answer are sent again, before later ones.
+    this.#waiting.unshift(...this.#pending.splice(reply.answers.length));
     this.#settle((one, index) => one.resolve(reply.answers[index] as never));
   }
 
   #settle(end: (one: Waiting, index: number) => void): void {
-    const ended = this.#underWay;
-    this.#underWay = [];
+    const ended = this.#pending;
+    this.#pending = [];
     ended.forEach(end);
-    if (this.#waiting.length > 0) this.#send();
+    if (this.#waiting.length > 0) this.#flush();
     else this.#thread?.unref();
   }
 }

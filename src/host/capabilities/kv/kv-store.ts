@@ -1,107 +1,120 @@
-// What a store behind `ctx.kv` is: a host may hand in its own. test/host/capabilities/kv-store-conformance.ts holds for each.
+// The interface of the store behind `ctx.kv`. A host may pass its own store; every store must pass the tests of
+// test/host/capabilities/kv-store-conformance.ts.
 
-/** Whose entries: nothing that is done in one space is seen in another. */
+/** Identifies the entries of one tenant for one tool. Spaces are isolated from each other. */
 export interface KvSpace {
   readonly tenantId: string;
-  /** `tenant/NAME` for a tool of the tenant's own, `global/NAME` for one that is everybody's. */
+  /** `tenant/NAME` for a tool of this tenant, `global/NAME` for a tool of all tenants. */
   readonly tool: string;
 }
 
-/** What is kept under a key: JSON as text in UTF-8, or bytes. A store looks into neither. */
+/** A stored value: JSON as text in UTF-8, or bytes. A store treats both as opaque. */
 export interface KvValue {
   readonly kind: "json" | "bytes";
   readonly data: Uint8Array;
 }
 
+/** A stored value with its key and version. */
 export interface KvEntry extends KvValue {
   readonly key: string;
-  /** Of this value of this key: no later one has the same, not after a deletion either. To be compared, and nothing else. */
+  /** Opaque version of the value. A store never uses a version of a key again, not even after the entry is deleted. */
   readonly version: string;
-  /** Milliseconds since 1970; from then on there is no such entry. */
+  /** Time of expiry in ms since 1970. From then on, the store behaves as if the entry did not exist. */
   readonly expiresAt?: number | undefined;
 }
 
-/** What a space may hold. An entry counts as the bytes of its key in UTF-8 and of its data. */
+/** Limits or usage of a space. The size of an entry is the length of its key in UTF-8 plus the length of its data. */
 export interface KvQuota {
   readonly keys: number;
   readonly bytes: number;
 }
 
+/** A value to store, with the conditions for it. */
 export interface KvWrite extends KvValue {
+  /** Time of expiry in ms since 1970. */
   readonly expiresAt?: number | undefined;
-  /** Only if the key has this version; null: only if there is no entry. */
+  /** Stores the value only if the entry has this version; null stores it only if there is no entry. */
   readonly ifVersion?: string | null | undefined;
+  /** Limits of the space. */
   readonly quota: KvQuota;
 }
 
+/** Result of `set`. */
 export type KvSetOutcome =
   | { readonly status: "stored"; readonly version: string }
-  /** `version`: the one that it has; null where there is no entry. */
+  /** The condition `ifVersion` failed. `version` is the current version; null if there is no entry. */
   | { readonly status: "conflict"; readonly version: string | null }
-  /** What there would have been of it. An entry that does not grow is stored in a full space too. */
+  /**
+   * The entry would exceed a limit of the quota. `needed` is the usage with the entry. A write that does not increase the usage succeeds in
+   * a full space too.
+   */
   | { readonly status: "full"; readonly exceeded: keyof KvQuota; readonly needed: number };
 
+/** Result of `delete`. */
 export interface KvDeleteOutcome {
   readonly status: "deleted" | "missing" | "conflict";
 }
 
+/** Options of `list`. */
 export interface KvListOptions {
-  /** Keys that begin with it; all where it is empty. */
+  /** Lists only keys with this prefix; an empty prefix lists all keys. */
   readonly prefix: string;
-  /** Keys that come after it only. */
+  /** Lists only keys that sort after this one. */
   readonly after?: string | undefined;
+  /** Largest number of entries of the page. */
   readonly limit: number;
-  /** A page ends before the entry with which its keys and data would pass this, but has one entry at least. */
+  /** Largest size of the page, keys and data. A page has at least one entry, even if that entry is larger. */
   readonly bytes: number;
 }
 
+/** Result of `list`. */
 export interface KvPage {
-  /** Ordered by the code points of their keys, which is the order of their UTF-8. */
+  /** Sorted by the code points of their keys, which is also the order of their bytes in UTF-8. */
   readonly entries: readonly KvEntry[];
-  /** Whether there are further ones. */
+  /** Whether there are more entries after this page. */
   readonly more: boolean;
 }
 
-/** An entry of a tenant, and which tool keeps it. */
+/** An entry of a tenant, with the tool that stored it. */
 export interface KvTenantEntry extends KvEntry {
-  /** As in {@link KvSpace}: `tenant/NAME` or `global/NAME`. */
+  /** `tenant/NAME` or `global/NAME`, as in {@link KvSpace}. */
   readonly tool: string;
 }
 
-/** What a store has removed of a tenant: keys and values, counted as {@link KvQuota} counts them. */
+/** Number of keys and bytes that `deleteTenant` has removed, counted as in {@link KvQuota}. */
 export type KvDeletion = KvQuota;
 
 /**
- * Each operation is atomic, and durable when it has resolved, as far as the store promises that. One that rejects has stored nothing. An
- * operation that throws, rejects, resolves to another form than its type, or does not settle before the call ends fails: the tool gets
- * TOOL_FAILED, the operator the reason.
+ * A key-value store. Each operation is atomic, and durable once it has resolved, as far as the store guarantees durability. An operation that
+ * rejects must not have stored anything. An operation fails if it throws, rejects, resolves to a value of another type, or does not settle
+ * before the call ends: the tool receives TOOL_FAILED, and the operator receives the reason.
  */
 export interface KvStore {
   get(space: KvSpace, key: string): Promise<KvEntry | undefined>;
   set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome>;
   delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome>;
   list(space: KvSpace, options: KvListOptions): Promise<KvPage>;
-  /** What the space holds; entries that have expired may still count. */
+  /** Returns the usage of the space, which may include expired entries. */
   usage(space: KvSpace): Promise<KvQuota>;
   /**
-   * Removes all entries of a tenant, in all of its spaces, and returns how much that was. When it has resolved, no key, value or tenant id of
-   * it is left in what the store writes, also of entries that were overwritten, deleted or expired before. A second time it removes nothing.
-   * Without this method, `deleteTenant()` of a Glovebox fails before it removes anything.
+   * Removes all entries of a tenant, in all of its spaces, and returns their number and size. Once it has resolved, the store's files must
+   * not contain any key, value or id of the tenant, also not of entries that were overwritten, deleted or expired before. A second call
+   * removes nothing. Without this method, `deleteTenant()` of a Glovebox fails before it removes anything.
    */
   deleteTenant?(tenantId: string): Promise<KvDeletion>;
   /**
-   * Gives all entries of a tenant, in any order, without those that have expired. It reads as it is asked, so that a consumer that stops
-   * early leaves nothing behind; entries that are written meanwhile may be missing. Without this method, `exportTenant()` fails.
+   * Yields all entries of a tenant in any order, without expired ones. It must read lazily, so that a consumer that stops early leaves no
+   * work behind. Entries that are written in the meantime may be missing. Without this method, `exportTenant()` fails.
    */
   entries?(tenantId: string): AsyncIterable<KvTenantEntry>;
-  /** Called when the box is closed, of a store that it has made itself. */
+  /** Called when the Glovebox is closed, if the Glovebox created the store itself. */
   [Symbol.asyncDispose]?(): Promise<void>;
 }
 
-/** What an entry counts as. */
+/** Returns the size of an entry as {@link KvQuota} counts it. */
 export const entryBytes = (key: string, data: Uint8Array): number => Buffer.byteLength(key) + data.byteLength;
 
-/** Of the bounds of a space the first that would be passed; what shrinks or stays is always let in. */
+/** Returns the first limit that a write would exceed; undefined if it exceeds none, or does not increase the usage. */
 export function exceededQuota(
   before: KvQuota,
   after: KvQuota,

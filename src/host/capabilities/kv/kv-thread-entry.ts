@@ -1,9 +1,9 @@
-// The embedded store's thread: opens the file, answers batches of requests, closes it when told.
+// Entry of the embedded store's thread: opens the file, answers batches of requests, and closes the file on request.
 import { parentPort, workerData } from "node:worker_threads";
 import { type KvAnswer, KvDatabase, type KvRequest } from "./kv-database.ts";
 
-/** What crosses back: answers for all requests or the first of them, or why there is none for any. */
-export type KvReply = { readonly answers: readonly KvAnswer[] } | { readonly problem: string };
+/** The reply to a batch: answers to all requests or to the first ones, or the error of the whole batch. */
+export type KvReply = { readonly answers: readonly KvAnswer[] } | { readonly error: string };
 
 const database = new KvDatabase((workerData as { readonly path: string }).path);
 
@@ -11,7 +11,7 @@ function reply(requests: readonly KvRequest[]): KvReply {
   try {
     return { answers: database.run(requests) };
   } catch (thrown) {
-    return { problem: Error.isError(thrown) ? thrown.message : String(thrown) };
+    return { error: Error.isError(thrown) ? thrown.message : String(thrown) };
   }
 }
 

@@ -1,4 +1,5 @@
-// kv: what a tool keeps between its calls, for each tenant apart. Keys, sizes and quotas are checked here; a KvStore keeps the rest.
+// Capability kv: a tool stores values between its calls, separately for each tenant. Keys, sizes and requests are validated here; a KvStore
+// stores the entries and enforces the quota.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { PreparedCall } from "../../pipeline/prepared-call.ts";
@@ -8,21 +9,21 @@ import { type Capability, defineCapability } from "../capability.ts";
 import type { KvEntry, KvSpace, KvStore, KvWrite } from "./kv-store.ts";
 import { readDeleteOutcome, readEntry, readPage, readSetOutcome } from "./store-answers.ts";
 
-/** As many as in a list of Cloudflare's or Deno's. */
+/** The same limit as in Cloudflare KV and Deno KV. */
 const MAX_PAGE = 1_000;
 const DEFAULT_PAGE = 100;
 const MAX_KEY_BYTES = 1_024;
 const MAX_TTL_MS = 10 * 365 * 24 * 3_600_000;
-/** In an answer a value may take twice its size (quotes in text are escaped), and each entry something for its fields. */
+/** Share of `limits.outputBytes` for the values of a page. Escaping can double a value's size in JSON, and entries have other fields. */
 const PAGE_SHARE = 0.4;
 
 const isKey = (key: string): boolean => key.isWellFormed() && Buffer.byteLength(key) <= MAX_KEY_BYTES;
-const KEY_RULE = `Expected well-formed text of at most ${MAX_KEY_BYTES} bytes in UTF-8`;
+const KEY_RULE = `Expected a well-formed string of at most ${MAX_KEY_BYTES} bytes in UTF-8`;
 const PrefixSchema = z.string().refine(isKey, KEY_RULE);
 const KeySchema = PrefixSchema.min(1);
 const VersionSchema = z.string().max(256);
 
-/** What the guest's side sends (src/sandbox/guest/platform/kv.ts): a value is the text of its JSON, or bytes in base64. */
+/** Requests of the guest (src/sandbox/guest/platform/kv.ts). A value is JSON text, or bytes in base64. */
 const RequestSchema = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("get"), key: KeySchema }),
   z.strictObject({
@@ -43,7 +44,7 @@ const RequestSchema = z.discriminatedUnion("op", [
 type Request = z.infer<typeof RequestSchema>;
 type SetRequest = Extract<Request, { readonly op: "set" }>;
 
-/** A tenant's own tool shares nothing with one that is everybody's, though they may have one name. */
+/** Returns the space of a call. A tenant's tool and a global tool of the same name have different spaces. */
 const spaceOf = ({ tenantId, toolTenantId, definition }: PreparedCall): KvSpace => ({
   tenantId,
   tool: `${toolTenantId === undefined ? "global" : "tenant"}/${definition.name}`,
@@ -64,7 +65,7 @@ function toWrite({ value, ttlMs, ifVersion }: SetRequest, { limits }: PreparedCa
   if (data.byteLength > limits.kvValueBytes) {
     throw new ToolError(
       "QUOTA_EXCEEDED",
-      `A value in kv may have ${limits.kvValueBytes} bytes, got ${data.byteLength}`,
+      `A value in kv can have at most ${limits.kvValueBytes} bytes, got ${data.byteLength} (limits.kvValueBytes)`,
       { details: { limit: "kvValueBytes", allowed: limits.kvValueBytes, needed: data.byteLength } },
     );
   }
@@ -88,7 +89,7 @@ async function set(store: KvStore, request: SetRequest, call: PreparedCall): Pro
   const allowed = call.limits[limit];
   throw new ToolError(
     "QUOTA_EXCEEDED",
-    `kv may hold ${allowed} ${exceeded} for a tenant of ${call.definition.name}; with this entry there would be ${needed}`,
+    `kv can store ${allowed} ${exceeded} per tenant for ${call.definition.name}, but this entry needs ${needed} (limits.${limit})`,
     { details: { limit, allowed, needed } },
   );
 }
@@ -117,11 +118,11 @@ async function answer(store: KvStore, request: Request, call: PreparedCall): Pro
   }
 }
 
-/** @param pending holds each operation until the store has settled it: a call that is cancelled has its result before */
+/** @param pending tracks each operation until the store has settled it, which may be after the end of a cancelled call */
 export function createKvCapability(store: KvStore, pending: PendingByKey): Capability {
   const capability = defineCapability({
     name: "kv",
-    description: "Keeps values between calls, for each tenant and tool apart",
+    description: "Stores values between calls, separately for each tenant and tool",
     inputSchema: RequestSchema,
     outputSchema: z.unknown(),
     handler: (request, context) => {

@@ -1,5 +1,5 @@
-// Answers of a KvStore, which may be the host's own: each is validated, so that an answer of another form fails the operation and does not
-// count as "no such entry" or "stored".
+// Validates the answers of a KvStore, which may be implemented by the host: an invalid answer fails the operation, and is not taken for
+// "no entry" or "stored".
 import { types } from "node:util";
 import * as z from "zod";
 import type { KvDeleteOutcome, KvDeletion, KvEntry, KvPage, KvSetOutcome, KvTenantEntry } from "./kv-store.ts";
@@ -26,7 +26,7 @@ const TenantEntrySchema = EntrySchema.extend({
 const DeletionSchema = z.object({ keys: z.number().min(0), bytes: z.number().min(0) });
 const PageSchema = z.object({ entries: z.array(EntrySchema), more: z.boolean() });
 
-/** @throws {TypeError} naming the method and the field that is wrong */
+/** @throws {TypeError} with the method and the invalid field */
 function read<Schema extends z.ZodType>(schema: Schema, answer: unknown, method: string): z.infer<Schema> {
   const { data, error } = schema.safeParse(answer);
   if (error === undefined) return data as z.infer<Schema>;
@@ -38,11 +38,11 @@ function read<Schema extends z.ZodType>(schema: Schema, answer: unknown, method:
 const invalid = (method: string, why: string): TypeError =>
   new TypeError(`The kv store returned an invalid answer from ${method}(): ${why}`);
 
-/** @throws {TypeError} also for an entry of another key */
+/** @throws {TypeError} also for an entry with another key */
 export function readEntry(answer: unknown, key: string): KvEntry | undefined {
   if (answer === undefined) return undefined;
   const entry = read(EntrySchema, answer, "get");
-  if (entry.key !== key) throw invalid("get", "key: Expected the key that was asked for");
+  if (entry.key !== key) throw invalid("get", "key: Expected the requested key");
   return entry;
 }
 
@@ -58,7 +58,7 @@ export const readDeletion = (answer: unknown): KvDeletion => read(DeletionSchema
 /** @throws {TypeError} */
 export const readTenantEntry = (answer: unknown): KvTenantEntry => read(TenantEntrySchema, answer, "entries");
 
-/** @throws {TypeError} also for more entries than were asked for, and for keys without the prefix */
+/** @throws {TypeError} also for more entries than requested, and for keys without the prefix */
 export function readPage(
   answer: unknown,
   { prefix, limit }: { readonly prefix: string; readonly limit: number },
@@ -66,6 +66,6 @@ export function readPage(
   const page = read(PageSchema, answer, "list");
   if (page.entries.length > limit) throw invalid("list", `entries: Expected at most ${limit}`);
   const stray = page.entries.findIndex(({ key }) => !key.startsWith(prefix));
-  if (stray >= 0) throw invalid("list", `entries.${stray}.key: Expected a key with the prefix that was asked for`);
+  if (stray >= 0) throw invalid("list", `entries.${stray}.key: Expected a key with the requested prefix`);
   return page;
 }

@@ -1,5 +1,6 @@
-// One WebSocket of a tool: the handshake under the rules of fetch, messages in parts both ways, and its end. Bytes are read from the network
-// only when the tool asks for messages, and written only as fast as the network takes them: neither side fills the host's memory.
+// One WebSocket of a tool: opens it under the egress rules of fetch, transfers messages in parts, and closes it. Bytes are read from the
+// network only when the tool requests messages, and written only as fast as the network accepts them, so that neither side can fill the
+// host's memory.
 import type { Socket } from "node:net";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
@@ -26,11 +27,11 @@ import { type MessagePart, MessageWriter } from "./message-writer.ts";
 
 /** Time for the server to answer a close frame, and to close the connection after that. */
 const CLOSE_MS = 2_000;
-/** Bytes and parts of messages that one answer holds; JSON may write a byte as six. */
+/** Bytes and parts of messages in one answer. JSON may encode one byte as six characters. */
 const ANSWER_BYTES = 64 * 1024;
 const ANSWER_PARTS = 512;
-/** Bytes whose frames are parsed at once: at most 4,096 of them, in about 1 ms. */
-const AT_ONCE_BYTES = 8 * 1024;
+/** Bytes whose frames are parsed in one turn of the event loop: at most 4,096 frames, in about 1 ms. */
+const MAX_SYNC_BYTES = 8 * 1024;
 
 export interface SocketClose {
   readonly code: number;
@@ -38,13 +39,13 @@ export interface SocketClose {
   readonly wasClean: boolean;
 }
 
-/** What a tool receives at once: parts of messages, and how the connection ended if it has. */
+/** The answer to `receive`: parts of messages, and how the connection ended, if it has. */
 export interface Received {
   readonly messages: readonly WireMessage[];
   readonly closed?: SocketClose;
 }
 
-/** Counts the bytes of all WebSockets of one call, frames and all. */
+/** Counts the bytes of all WebSockets of one call, frame headers included. */
 export class Traffic {
   readonly #most: number;
   readonly #bytes = { sent: 0, received: 0 };
@@ -57,17 +58,17 @@ export class Traffic {
   count(direction: "sent" | "received", bytes: number): void {
     this.#bytes[direction] += bytes;
     if (this.#bytes[direction] <= this.#most) return;
-    const what = `The WebSockets of this call have ${direction} more than ${this.#most} bytes`;
-    throw new ToolError("QUOTA_EXCEEDED", `${what} (egress.webSocketBytes)`);
+    const message = `The WebSockets of this call have ${direction} more than ${this.#most} bytes`;
+    throw new ToolError("QUOTA_EXCEEDED", `${message} (egress.webSocketBytes)`);
   }
 }
 
-/** Is over when it has ended, failed or was cancelled. Its first failure is what every later request is answered with. */
+/** A connection ends when it is closed, fails or is cancelled. Every request after a failure is answered with the first failure. */
 export class WebSocketConnection {
   readonly #parts: ExchangeParts;
   readonly #traffic: Traffic;
   readonly #abort = new AbortController();
-  readonly #onOver: () => void;
+  readonly #onEnd: () => void;
   readonly #turns: Turns;
   readonly #reader: FrameReader;
   readonly #messages: MessageReader;
@@ -77,23 +78,23 @@ export class WebSocketConnection {
   #writer: MessageWriter | undefined;
   #receiving: Promise<unknown> = Promise.resolve();
   #sending: Promise<unknown> = Promise.resolve();
-  /** The last ping that is not answered yet: RFC 6455 (5.5.3) lets a pong answer all that came before. */
+  /** The last unanswered ping. One pong may answer it and all earlier ones (RFC 6455, 5.5.3). */
   #ping: Buffer | undefined;
-  /** The pong that the network has not taken yet. */
+  /** The pong that the network has not accepted yet. */
   #pong: Promise<void> | undefined;
-  /** What the server did wrong. */
+  /** The server's violation of the protocol. */
   #violation: unknown;
   #hasSentClose = false;
   /** The tool has called `close`. */
   #isClosing = false;
   #closed: SocketClose | undefined;
   #failure: ToolError | undefined;
-  #isOver = false;
+  #hasEnded = false;
 
-  constructor(parts: ExchangeParts, traffic: Traffic, onOver: () => void) {
+  constructor(parts: ExchangeParts, traffic: Traffic, onEnd: () => void) {
     this.#parts = parts;
     this.#traffic = traffic;
-    this.#onOver = onOver;
+    this.#onEnd = onEnd;
     this.#turns = { signal: this.#abort.signal, payer: parts.payer };
     const { timeoutMs, responseBytes } = parts.policy;
     this.#messages = new MessageReader(parts.secrets.redactor, this.#turns);
@@ -106,7 +107,7 @@ export class WebSocketConnection {
         ),
     );
     this.#timer = setTimeout(
-      () => this.#fail(networkError(`the WebSocket was not open within ${timeoutMs} ms (egress.timeoutMs)`)),
+      () => this.#fail(networkError(`the WebSocket did not open within ${timeoutMs} ms (egress.timeoutMs)`)),
       timeoutMs,
     );
   }
@@ -135,20 +136,20 @@ export class WebSocketConnection {
     const client = await connections.take(url, addresses, signal);
     signal.throwIfAborted();
     try {
-      const sent = { path, headers: withTrace(filled, headersTo?.(url) ?? []), stated: headers, signal };
+      const sent = { path, headers: withTrace(filled, headersTo?.(url) ?? []), toolHeaders: headers, signal };
       const { socket, protocol } = await upgrade(client, sent);
       this.#accept(socket, url);
       signal.throwIfAborted();
       return protocol;
     } finally {
-      // The socket is no longer the client's, which would open another one.
+      // The client no longer owns the socket, and would open another one.
       connections.drop(client);
     }
   }
 
   #accept(socket: Socket, url: URL): void {
     clearTimeout(this.#timer);
-    if (this.#isOver) {
+    if (this.#hasEnded) {
       socket.destroy();
       return;
     }
@@ -160,19 +161,19 @@ export class WebSocketConnection {
     this.#writer = new MessageWriter({ secrets, url, maxBytes: policy.requestBytes, turns: this.#turns });
   }
 
-  /** Resolves when the network has room for more. Parts are sent in the order in which they came. */
+  /** Sends a part of a message, in the order of the calls. Resolves when the network can accept more. */
   send(part: MessagePart): Promise<null> {
     return this.#inOrder(async () => {
       if (this.#writer === undefined) throw new ToolError("PARAM_INVALID", "The WebSocket is not open");
       for await (const frame of this.#writer.frames(part)) {
         if (this.#hasSentClose) return;
         await this.#write(frame);
-        if (this.#isClosing && !this.#hasSentClose && !this.#isOver) this.#startTimer();
+        if (this.#isClosing && !this.#hasSentClose && !this.#hasEnded) this.#startTimer();
       }
     });
   }
 
-  /** Begins the closing handshake, after all that was sent before. */
+  /** Starts the closing handshake, after all earlier messages. */
   close(code: number | undefined, reason: string): Promise<null> {
     return this.#inOrder(async () => {
       if (this.#hasSentClose || this.#socket === undefined) return;
@@ -182,15 +183,15 @@ export class WebSocketConnection {
     });
   }
 
-  /** Says that the tool wants to close it, while what it has sent before is still on its way: the network has to take that by and by. */
+  /** Starts the closing timeout while earlier messages are still being sent. Each part that the network accepts restarts it. */
   closing(): null {
-    if (this.#isClosing || this.#hasSentClose || this.#socket === undefined || this.#isOver) return null;
+    if (this.#isClosing || this.#hasSentClose || this.#socket === undefined || this.#hasEnded) return null;
     this.#isClosing = true;
     this.#startTimer();
     return null;
   }
 
-  /** The time that is left until the next step of the closing: another part taken, or the server's answer. */
+  /** Restarts the timeout for the next step of closing: another accepted part, or the server's close frame. */
   #startTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#end({ code: ABNORMAL, reason: "", wasClean: false }), CLOSE_MS);
@@ -199,7 +200,7 @@ export class WebSocketConnection {
   #inOrder(work: () => Promise<void>): Promise<null> {
     const run = async (): Promise<null> => {
       if (this.#failure !== undefined) throw this.#failure;
-      if (this.#isOver) return null;
+      if (this.#hasEnded) return null;
       try {
         await work();
       } catch (thrown) {
@@ -212,7 +213,7 @@ export class WebSocketConnection {
     return running;
   }
 
-  /** Resolves with what has arrived, as soon as that is something. Answers come in the order of their requests. */
+  /** Resolves with the parts that have arrived, as soon as there are any. Concurrent requests are answered in order. */
   receive(): Promise<Received> {
     const running = this.#receiving.then(() => this.#receive());
     this.#receiving = running.catch(() => {});
@@ -239,13 +240,13 @@ export class WebSocketConnection {
       if (close === undefined) return { messages };
       return { messages, closed: await this.#finishClose(close) };
     } catch (thrown) {
-      // What ended it while this waited is the reason, and not what the wait came to.
+      // If the connection was closed during the wait, report how it was closed, not the error that the wait ended with.
       if (this.#closed !== undefined) return { messages: [], closed: this.#closed };
       throw await this.#failWith(thrown);
     }
   }
 
-  /** Reads until there is something to tell: parts of messages, or the end. */
+  /** Reads until there are parts of messages, or the connection ends. */
   async #readParts(
     chunks: AsyncIterator<Buffer>,
   ): Promise<{ readonly parts: readonly DataFrame[]; readonly close: SocketClose | undefined }> {
@@ -256,7 +257,7 @@ export class WebSocketConnection {
       const isPinged = this.#ping !== before;
       const pong = this.#answerPing();
       if (parts.length > 0 || close !== undefined) return { parts, close };
-      // A server that sends nothing but pings and reads no pongs is not read any more.
+      // Wait for the pong, so that a server that sends only pings and reads no pongs cannot fill the memory.
       if (isPinged) await pong;
       const { done, value } = await chunks.next();
       if (done !== true) this.#traffic.count("received", value.length);
@@ -265,7 +266,7 @@ export class WebSocketConnection {
     }
   }
 
-  /** Parses what has arrived, over several turns of the event loop where that is much. Returns how the server closes, if it does. */
+  /** Parses the buffered bytes; many bytes are parsed over several turns of the event loop. Returns the server's close frame, if any. */
   async #parse(parts: DataFrame[]): Promise<SocketClose | undefined> {
     let close: SocketClose | undefined;
     let bytes = 0;
@@ -280,24 +281,24 @@ export class WebSocketConnection {
       }
       return close !== undefined || bytes >= ANSWER_BYTES || parts.length >= ANSWER_PARTS;
     };
-    if (this.#reader.waitingBytes > AT_ONCE_BYTES) await runTimeSliced(step, this.#abort.signal, this.#parts.payer);
+    if (this.#reader.waitingBytes > MAX_SYNC_BYTES) await runTimeSliced(step, this.#abort.signal, this.#parts.payer);
     else while (!step());
     return close;
   }
 
-  /** @param isLate what came before is told first, and a violation the next time */
-  #nextFrame(isLate: boolean): Frame | undefined {
+  /** @param isAfterParts true to return earlier parts first, and to throw a violation at the next call */
+  #nextFrame(isAfterParts: boolean): Frame | undefined {
     if (this.#violation !== undefined) throw this.#violation;
     try {
       return this.#reader.next();
     } catch (violation) {
       this.#violation = violation;
-      if (isLate) return undefined;
+      if (isAfterParts) return undefined;
       throw violation;
     }
   }
 
-  /** One pong at a time is on its way; behind a server that does not read, the next one answers the last ping that came meanwhile. */
+  /** Sends one pong at a time. When the network has accepted it, the next pong answers the last ping that arrived in the meantime. */
   #answerPing(): Promise<void> {
     const ping = this.#ping;
     if (this.#pong === undefined && ping !== undefined && !this.#hasSentClose) {
@@ -306,13 +307,13 @@ export class WebSocketConnection {
         .catch(() => {})
         .finally(() => {
           this.#pong = undefined;
-          if (!this.#isOver) void this.#answerPing();
+          if (!this.#hasEnded) void this.#answerPing();
         });
     }
     return this.#pong ?? Promise.resolve();
   }
 
-  /** Resolves when there is room for more, or the connection is over. */
+  /** Resolves when the network can accept more, or the connection has ended. */
   async #write(frame: Buffer): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined || !socket.writable) return;
@@ -333,7 +334,7 @@ export class WebSocketConnection {
   /** Answers a close frame, and waits until the server has closed the connection. */
   async #finishClose(close: SocketClose): Promise<SocketClose> {
     if (close.wasClean) {
-      // It has answered in time: what it does with its connection makes the end no less clean.
+      // The server has sent its close frame in time, so the close is clean, however the server then closes the connection.
       clearTimeout(this.#timer);
       await this.#shutDown(close.code === NO_CODE ? undefined : close.code);
     }
@@ -341,15 +342,15 @@ export class WebSocketConnection {
     return this.#end({ ...close, reason });
   }
 
-  /** Tells the server why the connection is given up, where it is the server that broke a rule. */
+  /** Fails the connection. If the server has violated the protocol, it receives a close frame with the reason first. */
   async #failWith(thrown: unknown): Promise<ToolError> {
     if (!(thrown instanceof FrameError)) return this.#fail(thrown);
     await this.#shutDown(thrown.closeCode);
     if (thrown.closeCode === CLOSE_CODES.tooBig) return this.#fail(new ToolError("QUOTA_EXCEEDED", thrown.message));
-    return this.#fail(networkError(`the server broke the WebSocket protocol: ${thrown.message}`));
+    return this.#fail(networkError(`the server violated the WebSocket protocol: ${thrown.message}`));
   }
 
-  /** Sends the last frame, and drops what the server sends until it closes the connection, which it has {@link CLOSE_MS} to do. */
+  /** Sends the close frame, and discards received data until the server closes the connection, at most {@link CLOSE_MS}. */
   async #shutDown(code: number | undefined): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined || this.#chunks === undefined) return;
@@ -360,13 +361,13 @@ export class WebSocketConnection {
     try {
       while ((await this.#chunks.next()).done !== true);
     } catch {
-      // A connection that breaks now is closed too.
+      // A connection that fails now is closed too.
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** The first end is the connection's. */
+  /** Ends the connection. Only the first call has an effect. */
   #end(close: SocketClose): SocketClose {
     if (this.#closed !== undefined) return this.#closed;
     this.#closed = close;
@@ -377,19 +378,19 @@ export class WebSocketConnection {
   #fail(thrown: unknown): ToolError {
     if (this.#failure !== undefined) return this.#failure;
     const failure = toExchangeError(thrown);
-    if (this.#isOver) return failure;
+    if (this.#hasEnded) return failure;
     this.#failure = failure;
     this.#finish();
     return failure;
   }
 
   #finish(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     clearTimeout(this.#timer);
-    this.#abort.abort(this.#failure ?? networkError("it is closed"));
+    this.#abort.abort(this.#failure ?? networkError("the WebSocket is closed"));
     this.#socket?.destroy();
-    this.#onOver();
+    this.#onEnd();
   }
 }
 

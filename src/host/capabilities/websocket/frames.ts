@@ -1,16 +1,16 @@
-// Frames of the WebSocket protocol (RFC 6455) from a client's side: reads what a server sends, none of which is trusted, and writes masked
-// frames. A message is passed on in parts as it arrives, so that the host never holds a whole message.
+// Frames of the WebSocket protocol (RFC 6455) for a client: parses the untrusted frames of a server, and writes masked frames. Messages are
+// passed on in parts as they arrive, so that the host never holds a whole message.
 import { isUtf8 } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 
 export const OPCODES = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, ping: 0x9, pong: 0xa } as const;
 export type Opcode = (typeof OPCODES)[keyof typeof OPCODES];
 
-/** Close codes that a connection that fails tells its server. */
+/** Close codes that the host sends when it fails a connection. */
 export const CLOSE_CODES = { protocolError: 1002, invalidData: 1007, tooBig: 1009 } as const;
-/** Stands for a close frame without a code; never sent. */
+/** Reported for a close frame without a code; never sent (RFC 6455, 7.4.1). */
 export const NO_CODE = 1005;
-/** Stands for a connection that ended without a closing handshake; never sent. */
+/** Reported for a connection that ended without a closing handshake; never sent (RFC 6455, 7.4.1). */
 export const ABNORMAL = 1006;
 
 /** Longest payload of a close, ping or pong frame. */
@@ -26,7 +26,7 @@ const LENGTH_16 = 126;
 const LENGTH_64 = 127;
 const MASK_BYTES = 4;
 
-/** What a server did wrong, with the close code that says so. */
+/** A violation of the protocol by the server, with the close code to send. */
 export class FrameError extends Error {
   readonly closeCode: number;
   constructor(message: string, closeCode: number = CLOSE_CODES.protocolError) {
@@ -45,33 +45,33 @@ interface Head {
   readonly opcode: number;
   readonly isFinal: boolean;
   readonly length: number;
-  /** Of the head itself. */
+  /** Length of the head. */
   readonly bytes: number;
 }
 
-/** Codes that a close frame may hold (RFC 6455, 7.4, and IANA's registry). */
+/** Close codes that are valid in a frame (RFC 6455, 7.4, and IANA's registry). */
 const isCloseCode = (code: number): boolean =>
   (code >= 1_000 && code <= 1_014 && code !== 1_004 && code !== NO_CODE && code !== ABNORMAL) ||
   (code >= 3_000 && code <= 4_999);
 
-/** Takes bytes as they come, and parses one frame for each call of `next`. */
+/** Buffers received bytes, and parses one frame for each call of `next`. */
 export class FrameReader {
   readonly #maxMessageBytes: number;
   readonly #tooBig: () => FrameError;
   #rest: Buffer = Buffer.alloc(0);
-  /** Of the data frame that is being read. */
+  /** Bytes of the current data frame that have not been read. */
   #left = 0;
   #isFinal = true;
   /** Undefined between messages. */
   #message: { readonly isText: boolean; bytes: number } | undefined;
 
-  /** @param tooBig makes the error for a message of more than `maxMessageBytes` */
+  /** @param tooBig creates the error for a message of more than `maxMessageBytes` */
   constructor(maxMessageBytes: number, tooBig: () => FrameError) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#tooBig = tooBig;
   }
 
-  /** Bytes that have been pushed and are in no frame yet. */
+  /** Number of bytes that have been pushed but not parsed. */
   get waitingBytes(): number {
     return this.#rest.length;
   }
@@ -80,7 +80,7 @@ export class FrameReader {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
   }
 
-  /** Returns undefined where the next frame needs more bytes. @throws {FrameError} */
+  /** Returns the next frame, or undefined if it needs more bytes. @throws {FrameError} */
   next(): Frame | undefined {
     for (;;) {
       if (this.#left > 0) return this.#rest.length === 0 ? undefined : this.#part();
@@ -114,10 +114,10 @@ export class FrameReader {
     if (short < LENGTH_16) return { opcode, isFinal, length: short, bytes: 2 };
     const bytes = short === LENGTH_16 ? 4 : 10;
     if (rest.length < bytes) return undefined;
-    // Lengths above 2^53 lose digits, and are above every limit all the same.
+    // Lengths above 2^53 lose precision, but exceed every limit anyway.
     const length = short === LENGTH_16 ? rest.readUInt16BE(2) : Number(rest.readBigUInt64BE(2));
     const least = short === LENGTH_16 ? LENGTH_16 : 0x1_0000;
-    if (length < least) throw new FrameError("a frame's length is not written in the shortest way");
+    if (length < least) throw new FrameError("a frame's length is not in its shortest encoding");
     return { opcode, isFinal, length, bytes };
   }
 
@@ -164,7 +164,7 @@ export class FrameReader {
 
 function readClose(payload: Buffer): { readonly code: number; readonly reason: string } {
   if (payload.length === 0) return { code: NO_CODE, reason: "" };
-  if (payload.length < CODE_BYTES) throw new FrameError("a close frame has half a code");
+  if (payload.length < CODE_BYTES) throw new FrameError("a close frame has an incomplete code");
   const code = payload.readUInt16BE();
   if (!isCloseCode(code)) throw new FrameError(`a close frame has the invalid code ${code}`);
   const reason = payload.subarray(CODE_BYTES);
@@ -172,7 +172,7 @@ function readClose(payload: Buffer): { readonly code: number; readonly reason: s
   return { code, reason: reason.toString() };
 }
 
-/** Returns one frame as a client sends it: masked with four random bytes. */
+/** Encodes a frame of a client, masked with four random bytes. */
 export function encodeFrame(opcode: Opcode, payload: Buffer, isFinal = true): Buffer {
   const { length } = payload;
   const lengthBytes = length < LENGTH_16 ? 0 : length < 0x1_0000 ? 2 : 8;
@@ -190,7 +190,7 @@ export function encodeFrame(opcode: Opcode, payload: Buffer, isFinal = true): Bu
   return frame;
 }
 
-/** Returns a close frame. @param code undefined for one without a code, and then without a reason */
+/** Encodes a close frame. @param code undefined for a frame without code and reason */
 export function encodeClose(code: number | undefined, reason = ""): Buffer {
   if (code === undefined) return encodeFrame(OPCODES.close, Buffer.alloc(0));
   const payload = Buffer.alloc(CODE_BYTES + Buffer.byteLength(reason));

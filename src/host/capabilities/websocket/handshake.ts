@@ -1,4 +1,5 @@
-// The opening handshake of a WebSocket: an HTTP request to switch protocols, over a connection that is checked as one of fetch is. Redirects are not followed, and no extension is offered.
+// The opening handshake of a WebSocket: an HTTP upgrade request over a connection that is checked like those of fetch. Redirects are not
+// followed, and no extensions are offered.
 import { createHash, randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Client, Dispatcher } from "undici";
@@ -8,10 +9,10 @@ import { networkError } from "../fetch/network-errors.ts";
 import { type HeaderList, headerOf } from "../fetch/request-headers.ts";
 import { toPairs } from "../fetch/response-head.ts";
 
-/** RFC 6455, 1.3. */
+/** The GUID of RFC 6455, 1.3. */
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PROTOCOL_HEADER = "sec-websocket-protocol";
-/** Headers of the handshake that the host makes; a tool states protocols only. */
+/** Headers of the handshake that only the host sets. A tool sets the protocols only. */
 const HOST_HEADERS: readonly string[] = [
   "sec-websocket-accept",
   "sec-websocket-extensions",
@@ -24,10 +25,10 @@ const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 export function checkHandshakeHeaders(headers: HeaderList): void {
   const own = headers.find(([name]) => HOST_HEADERS.includes(name.toLowerCase()));
   if (own === undefined) return;
-  throw denied("headers", `a tool may not set ${JSON.stringify(own[0])}: the handshake is the host's`);
+  throw denied("headers", `a tool may not set ${JSON.stringify(own[0])}: the host performs the handshake`);
 }
 
-/** Returns the protocols that the headers name, in order. */
+/** Returns the protocols in the headers, in order. */
 const protocolsOf = (headers: HeaderList): readonly string[] =>
   headers
     .filter(([name]) => name.toLowerCase() === PROTOCOL_HEADER)
@@ -35,30 +36,30 @@ const protocolsOf = (headers: HeaderList): readonly string[] =>
 
 export interface HandshakeOptions {
   readonly path: string;
-  /** With the values of secrets in them. */
+  /** Headers with the values of secrets inserted. */
   readonly headers: HeaderList;
-  /** The same as the tool states them: what it is told of the protocol has no secret in it. */
-  readonly stated: HeaderList;
+  /** Headers as the tool sent them. The chosen protocol is reported in this form, so that it contains no secret. */
+  readonly toolHeaders: HeaderList;
   readonly signal: AbortSignal;
 }
 
 export interface Upgraded {
-  /** Belongs to the caller. */
+  /** Owned by the caller, which destroys it. */
   readonly socket: Socket;
-  /** The protocol that the server chose, as the tool stated it; empty where it stated none. */
+  /** The protocol that the server chose, as the tool sent it; empty if the tool offered none. */
   readonly protocol: string;
 }
 
 /**
  * Sends the handshake and checks the answer.
- * @throws {ToolError} TOOL_FAILED when the server does not answer as RFC 6455 says, CAPABILITY_DENIED when a secret's value cannot stand in a
- *   protocol's name; what the connection throws
+ * @throws {ToolError} TOOL_FAILED when the answer is not valid by RFC 6455, CAPABILITY_DENIED when the value of a secret is not valid in a
+ *   protocol name; also errors of the connection
  */
 export async function upgrade(client: Client, options: HandshakeOptions): Promise<Upgraded> {
-  const { path, headers, stated, signal } = options;
-  const asked = protocolsOf(headers);
-  if (!asked.every((protocol) => TOKEN.test(protocol)) || new Set(asked).size < asked.length) {
-    throw denied("headers", `${PROTOCOL_HEADER} is no list of different tokens`);
+  const { path, headers, toolHeaders, signal } = options;
+  const offered = protocolsOf(headers);
+  if (!offered.every((protocol) => TOKEN.test(protocol)) || new Set(offered).size < offered.length) {
+    throw denied("headers", `${PROTOCOL_HEADER} must be a list of distinct tokens`);
   }
   const key = randomBytes(16).toString("base64");
   const own: HeaderList = [
@@ -68,14 +69,14 @@ export async function upgrade(client: Client, options: HandshakeOptions): Promis
   const { socket, head } = await dispatch(client, path, [...headers, ...own], signal);
   try {
     checkAnswer(head, key);
-    return { socket, protocol: chosenProtocol(head, asked, protocolsOf(stated)) };
+    return { socket, protocol: chosenProtocol(head, offered, protocolsOf(toolHeaders)) };
   } catch (error) {
     socket.destroy();
     throw error;
   }
 }
 
-const failed = (what: string): ToolError => networkError(`the server's answer is no WebSocket handshake: ${what}`);
+const failed = (reason: string): ToolError => networkError(`invalid WebSocket handshake from the server: ${reason}`);
 
 function dispatch(
   client: Client,
@@ -96,18 +97,18 @@ function dispatch(
     },
     onRequestUpgrade(controller, status, _headers, socket) {
       const upgraded = socket as Socket;
-      // It may fail before its reader is there; the reader is told.
+      // The socket may fail before it has a reader. The reader receives the failure later.
       upgraded.on("error", () => {});
       if (status !== 101 || signal.aborted) {
         upgraded.destroy();
-        reject(failed(`it has the status ${status}`));
+        reject(failed(`status ${status}`));
       } else resolve({ socket: upgraded, head: toPairs(controller.rawHeaders as never) });
     },
     onResponseStart(controller, status) {
-      // An interim response: the handshake has its time, however many of them come.
+      // Interim responses are ignored. The timeout of the handshake bounds their number.
       if (status < 200 && status !== 101) return;
-      const hint = status >= 300 && status < 400 ? ", and a WebSocket follows no redirect" : "";
-      const error = failed(`it has the status ${status}${hint}`);
+      const hint = status >= 300 && status < 400 ? " (WebSockets do not follow redirects)" : "";
+      const error = failed(`status ${status}${hint}`);
       reject(error);
       controller.abort(error);
     },
@@ -123,7 +124,7 @@ function dispatch(
   return promise.finally(() => signal.removeEventListener("abort", onAbort));
 }
 
-/** RFC 6455, 4.1, "the client MUST validate the server's response". */
+/** Validates the server's response (RFC 6455, 4.1). */
 function checkAnswer(head: HeaderList, key: string): void {
   const tokens = (name: string): readonly string[] =>
     head
@@ -134,25 +135,27 @@ function checkAnswer(head: HeaderList, key: string): void {
           .split(",")
           .map((token) => token.trim()),
       );
-  if (tokens("upgrade").join(",") !== "websocket") throw failed("it upgrades to another protocol");
-  if (!tokens("connection").includes("upgrade")) throw failed("its Connection header is not Upgrade");
+  if (tokens("upgrade").join(",") !== "websocket") throw failed("the Upgrade header is not websocket");
+  if (!tokens("connection").includes("upgrade")) throw failed("the Connection header is not Upgrade");
   const accept = createHash("sha1").update(`${key}${ACCEPT_SALT}`).digest("base64");
   const accepts = head.filter(([name]) => name.toLowerCase() === "sec-websocket-accept");
-  if (accepts.length !== 1 || accepts[0]?.[1].trim() !== accept) throw failed("its Sec-WebSocket-Accept is wrong");
+  if (accepts.length !== 1 || accepts[0]?.[1].trim() !== accept)
+    throw failed("the Sec-WebSocket-Accept header is wrong");
   if ((headerOf(head, "sec-websocket-extensions") ?? "") !== "")
-    throw failed("it has extensions, and none was offered");
+    throw failed("it uses extensions, but none were offered");
 }
 
-function chosenProtocol(head: HeaderList, asked: readonly string[], stated: readonly string[]): string {
+/** @param toolProtocols the offered protocols as the tool sent them, in the order of `offered` */
+function chosenProtocol(head: HeaderList, offered: readonly string[], toolProtocols: readonly string[]): string {
   const chosen = head.filter(([name]) => name.toLowerCase() === PROTOCOL_HEADER).map(([, value]) => value.trim());
   if (chosen.length > 1) throw failed("it chooses more than one protocol");
   const [protocol] = chosen;
-  if (asked.length === 0) {
+  if (offered.length === 0) {
     if (protocol === undefined) return "";
-    throw failed("it chooses a protocol, and none was offered");
+    throw failed("it chooses a protocol, but none were offered");
   }
   if (protocol === undefined) throw failed("it chooses none of the offered protocols");
-  const index = asked.indexOf(protocol);
+  const index = offered.indexOf(protocol);
   if (index < 0) throw failed("it chooses a protocol that was not offered");
-  return stated[index] ?? "";
+  return toolProtocols[index] ?? "";
 }

@@ -1,4 +1,4 @@
-// Messages of a server on their way to the tool: redacted, and text decoded, in parts as they arrive.
+// Converts received WebSocket frames to messages for the tool: redacts secrets and decodes text, part by part.
 import type { Redactor } from "../../observability/redaction/redactor.ts";
 import { filterBytes, type StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 import { CLOSE_CODES, type Frame, FrameError } from "./frames.ts";
@@ -11,7 +11,7 @@ export type WireMessage = ({ readonly text: string } | { readonly base64: string
 export class MessageReader {
   readonly #redactor: Redactor;
   readonly #turns: Turns;
-  /** Of the message that is being read; undefined between messages, and where nothing is redacted. */
+  /** Filter of the current message; undefined between messages, and if the call has no secrets. */
   #filter: StreamFilter | undefined;
   #decoder: TextDecoder | undefined;
 
@@ -20,7 +20,7 @@ export class MessageReader {
     this.#turns = turns;
   }
 
-  /** Returns the parts, and what the server did wrong after them: text that is not UTF-8. */
+  /** Converts the parts. If a text is not valid UTF-8, returns the earlier parts and the violation. */
   async toWire(
     parts: readonly DataFrame[],
   ): Promise<{ readonly messages: readonly WireMessage[]; readonly violation?: FrameError }> {

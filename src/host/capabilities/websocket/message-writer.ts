@@ -1,11 +1,11 @@
-// Messages of a tool on their way to a server: counted, with the values of secrets in the places of placeholders, as frames.
+// Converts messages of a tool to WebSocket frames: counts their bytes, and replaces placeholders with the values of secrets.
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { filteredParts, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 import { fromBase64 } from "../fetch/request-body.ts";
 import type { CallSecrets, SecretEncoding } from "../fetch/secrets.ts";
 import { encodeFrame, OPCODES } from "./frames.ts";
 
-/** A part of a message. The first one says whether it is text. */
+/** A part of a message. All parts of a message are text, or all are bytes. */
 export interface MessagePart {
   readonly data: { readonly text: string } | { readonly base64: string };
   readonly isLast: boolean;
@@ -14,24 +14,26 @@ export interface MessagePart {
 export interface MessageWriterOptions {
   readonly secrets: CallSecrets;
   readonly url: URL;
-  /** Of one message, as the tool writes it and as it is sent. */
+  /** Longest message in bytes, both as the tool writes it and with secrets inserted. */
   readonly maxBytes: number;
   readonly turns: Turns;
 }
 
 interface Message {
   readonly isText: boolean;
-  /** Undefined where the call has no placeholder. */
+  /** Undefined if the call has no placeholders. */
   readonly filter: StreamFilter | undefined;
-  stated: number;
+  /** Bytes that the tool has written. */
+  written: number;
+  /** Bytes with secrets inserted. */
   sent: number;
-  /** What waits for the part after it: only the last frame of a message says that it is the last. */
-  held: Buffer | undefined;
+  /** The last part, kept until the next one arrives: the last frame of a message must have its FIN bit set. */
+  pending: Buffer | undefined;
   hasBegun: boolean;
 }
 
-/** How a secret is written into a text message: most are JSON, and begin so. */
-const writingOf = (text: string): SecretEncoding => (/^\s*[[{"]/.test(text) ? "json" : "plain");
+/** Returns the encoding of secrets in a text message. Most messages are JSON, which shows at their start. */
+const encodingOf = (text: string): SecretEncoding => (/^\s*[[{"]/.test(text) ? "json" : "plain");
 
 export class MessageWriter {
   readonly #options: MessageWriterOptions;
@@ -42,7 +44,7 @@ export class MessageWriter {
   }
 
   /**
-   * Yields the frames that a part leads to.
+   * Yields the frames of a part.
    * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, CAPABILITY_DENIED for a secret that is not bound to the server
    */
   async *frames({ data, isLast }: MessagePart): AsyncGenerator<Buffer> {
@@ -51,8 +53,8 @@ export class MessageWriter {
     this.#message = message;
     if (message.isText !== "text" in data) throw new ToolError("PARAM_INVALID", "A message is either text or bytes");
     const bytes = "text" in data ? Buffer.from(data.text) : await fromBase64(data.base64, maxBytes, turns);
-    message.stated += bytes.length;
-    this.#check(message.stated);
+    message.written += bytes.length;
+    this.#check(message.written);
     if (message.filter === undefined) yield* this.#put(message, bytes);
     else {
       for await (const part of filteredParts(message.filter.steps(bytes), turns)) yield* this.#put(message, part);
@@ -62,7 +64,7 @@ export class MessageWriter {
     }
     if (!isLast) return;
     this.#message = undefined;
-    yield this.#frame(message, message.held ?? Buffer.alloc(0), true);
+    yield this.#frame(message, message.pending ?? Buffer.alloc(0), true);
   }
 
   #begin(data: MessagePart["data"]): Message {
@@ -70,15 +72,15 @@ export class MessageWriter {
     const isText = "text" in data;
     const filter = secrets.markers.isEmpty
       ? undefined
-      : new StreamFilter(secrets.fillers(url, isText ? writingOf(data.text) : "plain"));
-    return { isText, filter, stated: 0, sent: 0, held: undefined, hasBegun: false };
+      : new StreamFilter(secrets.fillers(url, isText ? encodingOf(data.text) : "plain"));
+    return { isText, filter, written: 0, sent: 0, pending: undefined, hasBegun: false };
   }
 
   *#put(message: Message, bytes: Buffer): Generator<Buffer> {
     message.sent += bytes.length;
     this.#check(message.sent);
-    if (message.held !== undefined && message.held.length > 0) yield this.#frame(message, message.held, false);
-    message.held = bytes;
+    if (message.pending !== undefined && message.pending.length > 0) yield this.#frame(message, message.pending, false);
+    message.pending = bytes;
   }
 
   #frame(message: Message, bytes: Buffer, isLast: boolean): Buffer {

@@ -1,4 +1,4 @@
-// The schema thread's own side: parses a value that the host has parsed before, checks it, and says how that ended; or repairs a text.
+// Entry of the schema thread: parses and validates a value that the host has parsed before, or repairs a text.
 import { parentPort } from "node:worker_threads";
 import { JsonErrorFactory } from "../../json/json-errors.ts";
 import { parseLargeJson } from "../../json/parse-large-json.ts";
@@ -6,7 +6,7 @@ import { setBounded } from "../../util/bounded-map.ts";
 import { type CompiledSchema, compileSchema } from "../compile-schema.ts";
 import type { Repaired, RepairTask, SchemaCheck } from "./schema-thread.ts";
 
-/** Tools that send large values one after another: to make a schema ready takes up to 0.2 s. */
+/** Compiled schemas to keep for tools that send several large values. Compiling a schema takes up to 0.2 s. */
 const MAX_KEPT_SCHEMAS = 16;
 const kept = new Map<string, CompiledSchema>();
 
@@ -16,7 +16,7 @@ function schemaOf(text: string): CompiledSchema {
   return compiled;
 }
 
-/** The host has taken it, so there is nothing left to refuse. */
+/** The host has already checked the limits of the value. */
 const UNBOUNDED = {
   bytes: Number.POSITIVE_INFINITY,
   depth: Number.POSITIVE_INFINITY,
@@ -37,7 +37,7 @@ async function repair(given: string): Promise<void> {
     const { jsonrepair } = await import("jsonrepair");
     text = jsonrepair(given);
   } catch {
-    // It cannot be, or its nesting passes the stack.
+    // The text cannot be repaired, or is nested too deeply for the stack.
   }
   const repaired: Repaired = { text };
   parentPort?.postMessage(repaired);

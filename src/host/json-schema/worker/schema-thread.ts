@@ -1,5 +1,5 @@
-// The thread in which large values are checked against foreign schemas, and text is repaired, so that the host's own goes on. Started when first needed,
-// ended when idle, killed when a check takes too long; it does not keep the process alive.
+// Validates large values against untrusted schemas, and repairs text, in a thread, so that the host's event loop is not blocked. The thread
+// starts on first use, ends when it is idle, and is killed when a check takes too long. It does not keep the process alive.
 
 import { Worker } from "node:worker_threads";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
@@ -8,43 +8,43 @@ import { untilAborted } from "../../util/with-abort.ts";
 import type { CompiledSchema } from "../compile-schema.ts";
 import type { ValidationOutcome } from "../outcome.ts";
 
-/** One check, as it crosses to the thread; a {@link ValidationOutcome} comes back. */
+/** A check as it is sent to the thread, which replies with a {@link ValidationOutcome}. */
 export interface SchemaCheck {
   readonly schema: string;
   readonly text: Uint8Array<ArrayBuffer>;
   readonly budgetMs: number;
 }
 
-/** One text to be repaired, as it crosses to the thread; a {@link Repaired} comes back. */
+/** A text to repair as it is sent to the thread, which replies with a {@link Repaired}. */
 export interface RepairTask {
   readonly repair: string;
 }
-/** Undefined where it could not be. */
+/** The repaired text; undefined if the text could not be repaired. */
 export interface Repaired {
   readonly text: string | undefined;
 }
 
-/** Wall time: a model's slip takes milliseconds, what takes longer is no slip. */
-const REPAIR_PATIENCE_MS = 2_000;
-/** To start the thread, on a busy machine. */
-const START_PATIENCE_MS = 10_000;
+/** Longest wall time of a repair. Repairing a model's mistake takes milliseconds. */
+const REPAIR_TIMEOUT_MS = 2_000;
+/** Longest wall time to start the thread on a busy machine. */
+const START_TIMEOUT_MS = 10_000;
 
-/** To start it takes about 50 ms, so it stays for the next large value of a busy time. */
+/** Time for which an idle thread is kept, since starting one takes about 50 ms. */
 const IDLE_MS = 10_000;
 /**
- * CPU time of a check. A well-formed value takes 12 ms for each MiB once the thread is warm (measured), and all values have the one
- * thread to share; so twice that, and what a cold start takes.
+ * CPU time of a check. A well-formed value takes 12 ms per MiB in a warm thread (measured). The budget is twice that plus the time of a cold
+ * start, since all values share the one thread.
  */
 const schemaBudgetMs = (bytes: number): number => 200 + (25 * bytes) / (1024 * 1024);
 /**
- * Wall time after which the thread is killed. It keeps its own budget; this is for what its clock does not see, and long, since on
- * a busy machine the start of a thread took two seconds. A call's own deadline ends most checks before.
+ * Wall time after which the thread is killed. The thread enforces its own budget; this timeout is for work that its clock does not see. It
+ * is long, since starting a thread on a busy machine took two seconds. The call's own timeout ends most checks earlier.
  */
-const patienceMs = (bytes: number): number => 10_000 + 10 * schemaBudgetMs(bytes);
-/** The largest values take a third of this [m]. */
+const timeoutMs = (bytes: number): number => 10_000 + 10 * schemaBudgetMs(bytes);
+/** Heap of the thread. The largest values take a third of it (measured). */
 const MAX_HEAP_MIB = 1_024;
 
-/** Our entry, whether we run from `.ts` source or from built `.js`. */
+/** Entry of the thread, in `.ts` source or in built `.js`. */
 const ENTRY = new URL(`./schema-thread-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
 
 const KILLED: ValidationOutcome = {
@@ -54,6 +54,7 @@ const KILLED: ValidationOutcome = {
   message: "Validation was stopped: the value and the schema together take too long to check",
 };
 
+/** Runs checks and repairs one after another. Disposing it ends the thread. */
 export class SchemaThread implements AsyncDisposable {
   #worker: Worker | undefined;
   /** Settles when all checks before the next one have ended: there is one thread. */
@@ -61,31 +62,31 @@ export class SchemaThread implements AsyncDisposable {
   #idleTimer: NodeJS.Timeout | undefined;
 
   /**
-   * Checks a value that is given as its JSON text, which has been parsed already, so that it is known to be valid and bounded.
-   * Rejects with the signal's reason, within a turn of its abort.
+   * Validates a value, given as JSON text that the host has already parsed, so that it is valid and bounded. Rejects with the signal's reason
+   * as soon as the signal aborts.
    */
   async validate(
     schema: CompiledSchema,
     text: string | Buffer,
     signal: AbortSignal | undefined,
   ): Promise<ValidationOutcome> {
-    return await this.#inTurn(signal, async () => {
+    return await this.#enqueue(signal, async () => {
       const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : await copyTimeSliced(text, signal);
       const check = { schema: schema.toText(), text: bytes, budgetMs: schemaBudgetMs(bytes.length) };
-      const outcome = await this.#ask<ValidationOutcome>(check, patienceMs(bytes.length), signal, [bytes.buffer]);
+      const outcome = await this.#request<ValidationOutcome>(check, timeoutMs(bytes.length), signal, [bytes.buffer]);
       return outcome ?? KILLED;
     });
   }
 
-  /** What jsonrepair makes of a text; undefined where that is nothing, or takes too long. Rejects as {@link validate} does. */
+  /** Repairs a text with jsonrepair; returns undefined if that fails or takes too long. Rejects as {@link validate} does. */
   async repair(text: string, signal: AbortSignal): Promise<string | undefined> {
-    return await this.#inTurn(signal, async () => {
-      const patience = REPAIR_PATIENCE_MS + (this.#worker === undefined ? START_PATIENCE_MS : 0);
-      return (await this.#ask<Repaired>({ repair: text }, patience, signal))?.text;
+    return await this.#enqueue(signal, async () => {
+      const timeout = REPAIR_TIMEOUT_MS + (this.#worker === undefined ? START_TIMEOUT_MS : 0);
+      return (await this.#request<Repaired>({ repair: text }, timeout, signal))?.text;
     });
   }
 
-  async #inTurn<Result>(signal: AbortSignal | undefined, task: () => Promise<Result>): Promise<Result> {
+  async #enqueue<Result>(signal: AbortSignal | undefined, task: () => Promise<Result>): Promise<Result> {
     const ahead = this.#queue;
     const { promise, resolve: leave } = Promise.withResolvers<void>();
     this.#queue = promise;
@@ -93,7 +94,7 @@ export class SchemaThread implements AsyncDisposable {
       await (signal === undefined ? ahead : untilAborted(ahead, signal));
       return await task();
     } finally {
-      // One that gives up its place while others are ahead leaves it only after them.
+      // An aborted task keeps its position in the queue until the tasks before it have ended.
       void ahead.then(leave);
     }
   }
@@ -103,21 +104,21 @@ export class SchemaThread implements AsyncDisposable {
     await this.#end();
   }
 
-  /** Undefined where it took too long, or too much memory: the thread is killed then. */
-  async #ask<Answer>(
+  /** Returns the thread's answer; undefined if the task took too long or too much memory, and then the thread is killed. */
+  async #request<Answer>(
     task: SchemaCheck | RepairTask,
-    patience: number,
+    timeout: number,
     signal: AbortSignal | undefined,
     transfer: readonly ArrayBuffer[] = [],
   ): Promise<Answer | undefined> {
     clearTimeout(this.#idleTimer);
     this.#worker ??= startThread();
     const worker = this.#worker;
-    // A call that waits is a reason for the process to go on.
+    // While a call waits for the answer, the thread keeps the process alive.
     worker.ref();
     let finished = false;
     try {
-      const answer = await ask<Answer>(worker, { task, transfer }, patience, signal);
+      const answer = await postTask<Answer>(worker, { task, transfer }, timeout, signal);
       finished = answer !== undefined;
       return answer;
     } finally {
@@ -137,21 +138,21 @@ export class SchemaThread implements AsyncDisposable {
 function startThread(): Worker {
   const worker = new Worker(ENTRY, {
     name: "glovebox-schema",
-    // It needs nothing of ours: no variables, and no flags, some of which only a process may have.
+    // The thread needs no environment variables and no flags. Some flags of a process are invalid for a thread.
     env: {},
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
   });
-  // Between two checks nobody listens, and an error without a listener ends the process.
+  // Between two checks there is no other listener, and an error without a listener ends the process.
   worker.on("error", () => undefined);
   return worker;
 }
 
-/** Rejects when the thread dies or the signal aborts; undefined when it takes too long. */
-function ask<Answer>(
+/** Posts a task. Resolves with the answer, or with undefined after the timeout; rejects when the thread dies or the signal aborts. */
+function postTask<Answer>(
   worker: Worker,
   { task, transfer }: { readonly task: SchemaCheck | RepairTask; readonly transfer: readonly ArrayBuffer[] },
-  patience: number,
+  timeout: number,
   signal: AbortSignal | undefined,
 ): Promise<Answer | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer | undefined>();
@@ -161,7 +162,7 @@ function ask<Answer>(
     else reject(new ToolError("INTERNAL", "The thread that checks large values ended", { cause }));
   };
   const abort = (): void => reject(signal?.reason);
-  const timer = setTimeout(() => resolve(undefined), patience);
+  const timer = setTimeout(() => resolve(undefined), timeout);
   worker.once("message", resolve);
   worker.once("error", fail);
   worker.once("exit", fail);
