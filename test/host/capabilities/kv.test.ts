@@ -337,7 +337,7 @@ describe("options.store", () => {
   test("is no reason to take a name of ours for a capability of one's own", async () => {
     const { defineCapability } = await import("../../../src/host/capabilities/capability.ts");
     const kv = defineCapability({ name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null });
-    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none of them ours");
+    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none with a reserved name");
   });
 });
 
