@@ -1,4 +1,4 @@
-// The whole public surface of "glovebox".
+// Re-exports the public API of the "glovebox" package.
 /// <reference types="node" preserve="true" />
 export type { BuiltinToolName } from "../bundler/artifacts/builtin-bundles.ts";
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";

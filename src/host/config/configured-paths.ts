@@ -1,4 +1,4 @@
-// Checks the folders and files that a host configures, when createGlovebox() runs: a wrong one is found then, and not by a tenant's call.
+// Checks the files and folders in the options when createGlovebox() runs, so that a wrong path fails there and not in a tenant's call.
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { access, open, stat, unlink } from "node:fs/promises";
@@ -7,9 +7,9 @@ import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 
 const FORMAT = Buffer.from("SQLite format 3\0");
-/** How SQLite says that another process is writing: the file is what it should be. */
+/** SQLite's error codes while another process writes (SQLITE_BUSY, SQLITE_LOCKED): the file is a valid database. */
 const SQLITE_BUSY = new Set([5, 6]);
-/** Tables of a store, as kv-database.ts makes them. */
+/** Tables of a key-value store, as kv-database.ts creates them. */
 const STORE_TABLES = ["entries", "spaces"];
 
 export interface ConfiguredPaths {
@@ -19,7 +19,7 @@ export interface ConfiguredPaths {
     readonly linkedPackages?: readonly string[] | undefined;
   };
   readonly python: { readonly packages?: { readonly store: string } | undefined };
-  /** Undefined for a store that the host did not configure: the default file is opened when a tool first uses it. */
+  /** Undefined if the host did not configure a path: the default file is opened when a tool first uses it. */
   readonly storePath: string | undefined;
 }
 
@@ -58,12 +58,12 @@ async function checkFolder(option: string, path: string): Promise<void> {
   } catch (cause) {
     const code = codeOf(cause);
     const problem = code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
-    throw invalid(option, `Expected a folder, and ${shown} ${problem}`, cause);
+    throw invalid(option, `Expected a folder, but ${shown} ${problem}`, cause);
   }
-  if (!isFolder) throw invalid(option, `Expected a folder, and ${shown} is a file`);
+  if (!isFolder) throw invalid(option, `Expected a folder, but ${shown} is a file`);
 }
 
-/** A file that does not exist is not made, but the folder in which it will be is. */
+/** Checks the file of the key-value store. Creates its folder if needed, but not the file. */
 async function checkStorePath(given: string): Promise<void> {
   const path = resolve(given);
   const shown = JSON.stringify(given.slice(0, 500));
@@ -82,7 +82,10 @@ async function checkStorePath(given: string): Promise<void> {
 
 type Fail = (problem: string, cause?: unknown) => ToolError;
 
-/** A file is made in its folder and removed: rights alone do not tell, for root has them all. */
+/**
+ * Creates a file in the folder and removes it. Checking permissions is not enough: root passes every check, even on a read-only file
+ * system.
+ */
 async function checkNewFile(path: string, fail: Fail): Promise<void> {
   const folder = dirname(path);
   const probe = join(folder, `.glovebox-${randomUUID()}.tmp`);
@@ -93,14 +96,14 @@ async function checkNewFile(path: string, fail: Fail): Promise<void> {
   } catch (cause) {
     const code = codeOf(cause);
     const problem = code === "EEXIST" || code === "ENOTDIR" ? "a part of its path is a file" : code;
-    throw fail(`no file can be made in its folder (${problem})`, cause);
+    throw fail(`cannot create a file in its folder (${problem})`, cause);
   }
 }
 
 async function checkStoreFile(path: string, size: number, fail: Fail): Promise<void> {
   try {
     await using file = await open(path, "r+");
-    // SQLite makes a database of an empty file.
+    // SQLite turns an empty file into a database.
     if (size === 0) return;
     const head = Buffer.alloc(FORMAT.length);
     await file.read(head, 0, head.length, 0);
@@ -111,7 +114,7 @@ async function checkStoreFile(path: string, size: number, fail: Fail): Promise<v
   }
   // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
   const { DatabaseSync } = await import("node:sqlite").catch((cause: unknown) => {
-    throw fail("this Node has no SQLite", cause);
+    throw fail("this Node.js has no SQLite", cause);
   });
   try {
     const database = new DatabaseSync(path, { readOnly: true });

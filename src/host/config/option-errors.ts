@@ -1,20 +1,20 @@
-// What is wrong with options that a host has stated: each problem with its path and what would be right, also for a key that is no option.
+// Validates options with a zod schema and turns its issues into one error message: each issue with its path and what is expected there.
 import type * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 
-export interface OptionProblem {
-  /** Keys and indexes, joined by dots. */
+export interface OptionIssue {
+  /** Keys and indexes of the option's path, joined by dots. */
   readonly pointer: string;
   readonly message: string;
 }
 
-const MAX_PROBLEMS = 20;
-const MAX_KNOWN = 20;
+const MAX_ISSUES = 20;
+const MAX_SUGGESTED_NAMES = 20;
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** zod's own description of a schema, as far as it is read here. */
+/** The parts of zod's internal schema definition that are read here. */
 interface Definition {
   readonly type: string;
   readonly shape?: { readonly [key: string]: z.core.$ZodType };
@@ -26,12 +26,16 @@ interface Definition {
   readonly options?: readonly z.core.$ZodType[];
 }
 
-export function toOptionProblems(schema: z.core.$ZodType, { issues }: z.core.$ZodError): readonly OptionProblem[] {
-  const problems = issues.flatMap((issue) => toProblems(schema, issue, issue.path));
-  return problems.slice(0, MAX_PROBLEMS);
+export function toOptionProblems(schema: z.core.$ZodType, { issues }: z.core.$ZodError): readonly OptionIssue[] {
+  const problems = issues.flatMap((issue) => collectIssues(schema, issue, issue.path));
+  return problems.slice(0, MAX_ISSUES);
 }
 
-/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong; `what` stands before it */
+/**
+ * Parses options with a schema.
+ * @param what name of the options in the message, which precedes each path
+ * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
+ */
 export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -40,7 +44,7 @@ export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: stri
   throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
 }
 
-/** Returns the error for a key that is no option, as {@link parseOptions} words it: for code that reads its options without a schema. */
+/** Returns the error for an unknown option, with the message of {@link parseOptions}, for code that reads its options without a schema. */
 export function unknownOptionError(what: string, key: string, known: readonly string[]): ToolError {
   const pointer = toPointer([key]);
   const message = unknownOption(key, known);
@@ -49,41 +53,42 @@ export function unknownOptionError(what: string, key: string, known: readonly st
   });
 }
 
-function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly OptionProblem[] {
+function collectIssues(schema: z.core.$ZodType, issue: Issue, path: Path): readonly OptionIssue[] {
   if (issue.code === "unrecognized_keys") {
     const known = keysAt(schema, path);
     return issue.keys.map((key) => ({ pointer: toPointer([...path, key]), message: unknownOption(key, known) }));
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
-    // What was meant is the one alternative of that kind, which is wrong further in.
-    const ofKind = issue.errors.filter((errors) => !errors.some(isOtherKind));
-    const meant = onlyOne(ofKind) ?? onlyOne(ofKind.filter((errors) => !errors.some(hasOtherKeys)));
-    if (meant !== undefined) return meant.flatMap((inner) => toProblems(schema, inner, [...path, ...inner.path]));
+    // If one alternative of the union fits the type of the value and only some of its fields are invalid, report the issues of those
+    // fields.
+    const sameType = issue.errors.filter((errors) => !errors.some(isTypeMismatch));
+    const meant = onlyOne(sameType) ?? onlyOne(sameType.filter((errors) => !errors.some(hasUnknownKeys)));
+    if (meant !== undefined) return meant.flatMap((inner) => collectIssues(schema, inner, [...path, ...inner.path]));
     if (issue.message === "Invalid input") {
       const expected = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first.message]));
       return [{ pointer: toPointer(path), message: [...new Set(expected)].join(", or: ") }];
     }
   }
-  // Of a name that may not be one, what it may be.
+  // The issue inside an invalid key says which names are valid.
   const { message } = (issue.code === "invalid_key" ? issue.issues[0] : undefined) ?? issue;
   return [{ pointer: toPointer(path), message }];
 }
 
-const isOtherKind = ({ code, path }: Issue): boolean =>
+const isTypeMismatch = ({ code, path }: Issue): boolean =>
   path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "custom");
 
-const hasOtherKeys = ({ code, path }: Issue): boolean => path.length === 0 && code === "unrecognized_keys";
+const hasUnknownKeys = ({ code, path }: Issue): boolean => path.length === 0 && code === "unrecognized_keys";
 const onlyOne = <Item>([first, second]: readonly Item[]): Item | undefined =>
   second === undefined ? first : undefined;
 
 const toPointer = (path: Path): string => path.map(String).join(".").slice(0, 200);
 
-/** Of a pipe, the side that has the keys: `schema.transform(…)` has them first, `strictObject(…)` last. */
+/** Returns the side of a pipe that has the keys: the input side for `schema.transform(…)`, the output side for `strictObject(…)`. */
 function objectSideOf(def: Definition): z.core.$ZodType | undefined {
   return def.in?._zod.def.type === "transform" ? def.out : def.in;
 }
 
-/** The options that there are at this place. */
+/** Returns the known option names at a path. */
 function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
   const def = schema._zod.def as unknown as Definition;
   const [key, ...rest] = path;
@@ -109,10 +114,10 @@ export function unknownOption(key: string, known: readonly string[]): string {
   const nearest = findNearestName(key, known);
   if (nearest !== undefined) return `Unknown option. Did you mean "${nearest}"?`;
   if (known.length === 0) return "Unknown option";
-  return `Unknown option. Expected one of: ${known.slice(0, MAX_KNOWN).join(", ")}`;
+  return `Unknown option. Expected one of: ${known.slice(0, MAX_SUGGESTED_NAMES).join(", ")}`;
 }
 
-/** Letters to put in, take out or change (Levenshtein). */
+/** Returns the Levenshtein distance: the number of letters to insert, delete or replace. */
 function distanceOf(text: string, other: string): number {
   if (Math.abs(text.length - other.length) > other.length) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);

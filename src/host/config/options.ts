@@ -1,4 +1,4 @@
-// createGlovebox's options: one schema that states every default. An error names the option's path.
+// Options of createGlovebox() and addTool(), with the zod schemas that validate them and state every default.
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
@@ -48,145 +48,200 @@ import { LAYER_NAMES, type Layer } from "../workers/hardening/layers.ts";
 import { parseOptions } from "./option-errors.ts";
 
 export const PLACEMENTS = ["tenant", "shared"] as const;
-/** Whom a worker process serves: one tenant, then it dies; or any tenant of this host. */
+/**
+ * Which tenants a worker process serves: `"tenant"` for one tenant, after which the process ends, `"shared"` for all tenants of this host.
+ */
 export type Placement = (typeof PLACEMENTS)[number];
 
 export const SHUTDOWN_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
 export type ShutdownSignal = (typeof SHUTDOWN_SIGNALS)[number];
 
+/**
+ * Which hardening layers worker processes must have: `"auto"` for every layer that works on this machine, `"strict"` for all of them, or
+ * a list of required and of disabled layers.
+ */
 export type Hardening =
   | "auto"
   | "strict"
   | {
+      /** Layers without which `createGlovebox` fails with TOOL_UNAVAILABLE. */
       readonly require?: readonly Layer[] | undefined;
+      /** Layers that are not used, even where the machine has them. */
       readonly without?: readonly Layer[] | undefined;
-      /** No machine code is made at run time, so V8's compilers cannot be attacked; computing takes about seven times as long. */
+      /**
+       * Whether V8 runs without its JIT compilers, so that a tool cannot attack them. Computing takes about seven times as long.
+       * @default false
+       */
       readonly jitless?: boolean | undefined;
     };
 
-/** Options of the JavaScript engine. Tools in Python have an `eval` and `exec` of their own, which these options do not concern. */
+/** Options of the JavaScript engine. They do not concern Python tools, which have `eval` and `exec` of their own. */
 export interface EngineOptions {
   /**
-   * Whether tools and sessions have `eval`, `Function` and its three siblings. Where it is false, these throw an `EvalError`, except in a
-   * tool or session that is granted `stringToCode`.
+   * Whether tools and sessions have `eval`, `Function` and its async and generator variants. If false, these throw an `EvalError`, except
+   * in a tool or session that is granted `stringToCode`.
    * @default true
    */
   readonly dynamicCode?: boolean | undefined;
 }
 
-/** What a process may end on in memory: where a container states less than the machine has, that counts. */
+/** Returns the default of `workers.memoryMiB`: three quarters of the machine's memory, or of its container's limit if that is lower. */
 function machineMemoryMiB(): number {
   const constrained = process.constrainedMemory();
   const bytes = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
   return Math.max(256, Math.floor((bytes / 1024 / 1024) * 0.75));
 }
 
-/** Which tools are on, and what holds for all of them. */
+/** Which tools are enabled, and limits that apply to all of them. */
 export interface ToolsOptions {
-  /** False unless stated, where `tools` is stated at all: then no tool is listed or run that no flag turns on. */
+  /**
+   * Whether tools that no flag decides about are listed and can be called. If you pass `tools` without it, only flags enable a tool.
+   * @default false
+   */
   readonly enabled?: boolean | undefined;
-  /** First-party tools that everybody has from the start, by name; `true` for all of them, none unless stated. */
+  /**
+   * Names of the first-party tools to add for all tenants, or `true` for all of them.
+   * @default []
+   */
   readonly builtinTools?: true | readonly BuiltinToolName[] | undefined;
-  /** Wall time of a call, 1,000 to 300,000; with `limits.timeoutMs` the lower one. A tenant, tool or call can only lower it. */
+  /**
+   * Longest time in ms that a call may run, 1,000 to 300,000. If `limits.timeoutMs` is set too, the lower one applies. A tenant, tool or
+   * call can only lower it.
+   */
   readonly executionTimeoutMs?: number | undefined;
-  /** Calls of one tenant that `box.invoker` runs at one time, over all batches, 1 to 10; 10 unless stated. */
+  /**
+   * Most calls of one tenant that `box.invoker` runs at the same time, across all batches, 1 to 10.
+   * @default 10
+   */
   readonly maxConcurrentTools?: number | undefined;
 }
 
+/** Options for tools written in Python. */
 export interface PythonOptions {
   /**
-   * Wheels of the host's: those that Python tools may import, out of a folder. Pure Python, or built for this version of Pyodide. No
-   * tool has any unless it is named here.
+   * Wheels that Python tools may import: `store` is their folder, `allow` the names of the packages. A wheel must be pure Python, or built
+   * for the version of Pyodide in use. Default: the standard library only.
    */
   readonly packages?: { readonly store: string; readonly allow: readonly string[] } | undefined;
-  /** What `python_exec` is granted, as a tool's definition states it: `{ kv: {}, tools: ["words"] }`; nothing unless stated. */
+  /**
+   * Capabilities granted to `python_exec`, in the format of a tool definition: `{ kv: {}, tools: ["words"] }`.
+   * @default {}
+   */
   readonly capabilities?: CapabilityRequests | undefined;
 }
 
-/** What is probably wrong with a tool that was added. */
+/** A probable mistake in a tool that was added. */
 export interface ToolWarning {
   readonly toolName: string;
   readonly message: string;
 }
 
-/** All of it optional; the defaults are the safe ones. */
+/** Options of `createGlovebox`. All are optional, and the defaults are the safe choice. */
 export interface GloveboxOptions {
-  /** Which tools are on, and what holds for all; left out, every tool that the host adds is on. */
+  /** Which tools are enabled, and limits that apply to all of them. Default: every tool that the host adds is enabled. */
   readonly tools?: ToolsOptions | undefined;
   /**
-   * Feature flags, which outrank `tools`: a function, or an OpenFeature client. A tool has two, `tools.enabled`, which all share, and
-   * `tools.NAME`. It is off where one says false, on where one says true, and else what `tools.enabled` of the configuration says; left
-   * out, that is off too. A flag that throws, or takes a second, is off, and `onError` hears why.
+   * Feature flags that override `tools`: a function, or an OpenFeature client. Each tool has two flags: `tools.enabled`, which all tools
+   * share, and `tools.NAME`. A tool is disabled if one of them is false, enabled if one is true, and otherwise follows the option
+   * `tools.enabled`, or is disabled if that is not set. A flag that throws, or does not resolve within 1 s, counts as false, and `onError`
+   * receives the cause.
    */
   readonly flags?: Flags | undefined;
-  /** For every call: a tool and a call can only lower them. */
+  /** Limits of every call. A tenant, tool or call can only lower them. */
   readonly limits?: PartialLimits | undefined;
-  /** How long an isolate lives; `call` unless stated. */
+  /**
+   * How long an isolate lives: for one call, for many calls of a tool, or for a session.
+   * @default "call"
+   */
   readonly isolation?: Isolation | undefined;
-  /** Whom a worker process serves; `tenant` unless stated. */
+  /**
+   * Which tenants a worker process serves.
+   * @default "tenant"
+   */
   readonly placement?: Placement | undefined;
   /**
    * `"single"`: there is one tenant, and passing a `tenantId` anywhere is an error. `"multi"`: every method that concerns a tool, a call, a
-   * session or a stored value requires `tenantId`; a tool of all tenants is added with `scope: "global"`. Default: `"single"`.
+   * session or a stored value requires `tenantId`; a tool of all tenants is added with `scope: "global"`.
+   * @default "single"
    */
   readonly tenancy?: TenancyMode | undefined;
-  /** Policies of tenants, such as their limits and their share of the machine: a record, or a function that looks them up. */
+  /**
+   * Policies of tenants, such as their limits and their share of the machine: a record by tenant id, or a function that returns the policy
+   * of a tenant.
+   */
   readonly tenants?: Tenants | undefined;
-  /** How answers of an asynchronous `tenants` function are cached. */
+  /** How long the results of an asynchronous `tenants` function are cached. */
   readonly tenantCache?: TenantCacheOptions | undefined;
   /**
-   * What worker processes are wrapped in. `auto` unless stated: every layer that holds on this machine; `box.hardening` tells which.
-   * `strict`: `createGlovebox` refuses to start where one is missing. Or name those without which it may not start, and those
-   * to leave out.
+   * Hardening of the worker processes. `"auto"`: every layer that works on this machine; `box.hardening` reports which. `"strict"`:
+   * `createGlovebox` fails if a layer is missing. An object names the layers to require and those to leave out.
+   * @default "auto"
    */
   readonly hardening?: Hardening | undefined;
+  /** How tools are built, and which packages they may import. */
   readonly bundler?:
     | {
-        /** Folder that a tool's packages come from; without it each `node_modules` next to the tool or above it, up to `root`. */
+        /** Folder that packages are loaded from. Default: every `node_modules` next to the tool and above it, up to `root`. */
         readonly store?: string | undefined;
-        /** Highest folder in which packages are looked for; the working folder unless stated. */
+        /** Topmost folder in which packages are looked up. Default: the current working directory. */
         readonly root?: string | undefined;
         /**
-         * Folders in which the packages of a workspace lie (npm, pnpm, yarn): the store may link to packages in them. Without it, a
-         * package whose real path lies outside of the store is rejected.
+         * Workspace folders (npm, pnpm, yarn) that packages in the store may be symlinked to. A package whose real path lies outside of the
+         * store and of these folders is rejected.
+         * @default []
          */
         readonly linkedPackages?: readonly string[] | undefined;
-        /** Packages that tools may import; all of the store unless stated. */
+        /** Names of the packages that tools may import. Default: all packages in the store. */
         readonly allowPackages?: readonly string[] | undefined;
+        /** Limits of a build: sizes, number of modules and time. */
         readonly limits?: Partial<BundleLimits> | undefined;
       }
     | undefined;
+  /** Size of the pool of worker processes. */
   readonly workers?:
     | {
-        /** Processes at most, 1 to 1,024. */
+        /**
+         * Most worker processes at one time, 1 to 1,024.
+         * @default 16
+         */
         readonly max?: number | undefined;
-        /** Processes kept ready that nobody has used, 0 to 64. */
+        /**
+         * Warm processes: started, and not used by any tenant yet, 0 to 64.
+         * @default 1
+         */
         readonly spares?: number | undefined;
-        /** The same with a Python interpreter loaded, 0 to 16, from the first Python tool on; 1 unless stated. Each has some 300 MiB. */
+        /**
+         * Warm processes with a Python interpreter loaded, 0 to 16. They are started when the first Python tool is added. Each takes about
+         * 300 MiB.
+         * @default 1
+         */
         readonly pythonSpares?: number | undefined;
-        /** Resident memory of all processes together, in MiB, from 256; three quarters of the machine's unless stated. */
+        /** Resident memory of all processes together, in MiB, at least 256. Default: three quarters of the machine's memory. */
         readonly memoryMiB?: number | undefined;
-        /** Calls of all tenants that may wait, 0 to 1,000,000; 10,000 unless stated. */
+        /**
+         * Most calls of all tenants that wait in the queue, 0 to 1,000,000.
+         * @default 10_000
+         */
         readonly maxQueued?: number | undefined;
       }
     | undefined;
-  /** What tools in Python may import besides the standard library, and what `python_exec` may do. */
+  /** Packages that Python tools may import in addition to the standard library, and capabilities of `python_exec`. */
   readonly python?: PythonOptions | undefined;
-  /** Bundles and code caches on disk; `false` keeps them in memory only. */
+  /** Cache of bundles and V8 code caches. `false`: in memory only. */
   readonly cache?:
     | false
     | {
-        /** `~/.cache/glovebox` unless stated; `false` for none. */
+        /** Folder of the cache on disk; `false` for none. Default: `~/.cache/glovebox`. */
         readonly directory?: string | false | undefined;
-        /** Bytes that the folder may hold; 512 MiB unless stated. */
+        /** Largest size of the folder in bytes. Default: 512 MiB. */
         readonly maxBytes?: number | undefined;
-        /** Bytes that are kept in memory besides; 64 MiB unless stated. */
+        /** Largest size of the cache in memory, in bytes. Default: 64 MiB. */
         readonly memoryBytes?: number | undefined;
       }
     | undefined;
   /**
-   * Closes Glovebox when the process gets one of `signals`. Running calls have `drainMs` (in ms, default: 5,000) to finish, the rest end
-   * with CANCELLED, and then the signal does what it would have done, unless the host listens to it too. Default: `signals: []`, which
+   * Closes Glovebox when the process receives one of `signals`. Running calls have `drainMs` to finish, the rest end with CANCELLED. Then
+   * the signal has its usual effect, unless the host has a listener of its own for it. Default: `{ signals: [], drainMs: 5_000 }`, which
    * installs no signal handler; `false` is the same.
    * @example { signals: ["SIGTERM"], drainMs: 10_000 }
    */
@@ -195,59 +250,67 @@ export interface GloveboxOptions {
     | { readonly signals?: readonly ShutdownSignal[] | undefined; readonly drainMs?: number | undefined }
     | undefined;
   /**
-   * What `ctx.kv` keeps, for tools that are granted `kv`: a file (`~/.local/share/glovebox/kv.sqlite` unless stated, which every box of
-   * this user shares), `"memory"`, or a store of the host's own.
+   * Key-value store behind `ctx.kv`, for tools that are granted `kv`: a SQLite file, `"memory"`, or the host's own store, which `close()` does
+   * not close. Default: `~/.local/share/glovebox/kv.sqlite`, which all Glovebox instances of the operating system's user share.
    */
   readonly store?: "memory" | { readonly path: string } | KvStore | undefined;
-  /** How often each tenant may call, unless its policy says otherwise. Default: as often as it will. */
+  /** How often each tenant may call. A tenant's policy replaces it. Default: no limit. */
   readonly rateLimit?: RateLimitOptions | undefined;
-  /** What each tenant may use in a minute, hour, day or month, unless its policy says otherwise. Default: as much as it will. */
+  /** How much each tenant may use in a minute, hour, day or month. A tenant's policy replaces it. Default: no limit. */
   readonly quotas?: QuotaOptions | undefined;
   /**
-   * Keeps the counters of rates and quotas, for hosts of several processes. `close()` does not close it. Default: counters in memory, which
-   * end with the process.
+   * Store of the counters of `rateLimit` and `quotas`, for hosts that run several processes. `close()` does not close it. Default: counters in
+   * memory, which are lost when the process ends.
    */
   readonly quotaStore?: QuotaStore | undefined;
-  /** Where tools with the capability `fetch` may send requests; nowhere unless stated. */
+  /** Where tools with the capability `fetch` may send requests. Default: nowhere. */
   readonly egress?: EgressOptions | undefined;
-  /** What tools with the capability `secrets` may have sent for them, and to which hosts. */
+  /**
+   * Secrets that the host adds to requests of tools with the capability `secrets`, and the hosts that may receive them. The tool never sees
+   * the value.
+   */
   readonly secrets?: Secrets | undefined;
-  /** Host functions that can be granted to tools. */
+  /** Host functions that can be granted to tools, made with `defineCapability`. */
   readonly capabilities?: readonly Capability[] | undefined;
-  /** Upstream MCP servers, whose tools are ours to call: each is started, or connected, when somebody wants its tools. */
+  /** Upstream MCP servers, whose tools the router offers. Each is started, or connected to, when its tools are first needed. */
   readonly mcp?: McpOptions | undefined;
-  /** What is done with arguments that a tool would not take as they are; nothing unless stated. A tool and a call may state otherwise. */
+  /** How arguments that do not match a tool's schema are coerced. Default: not at all. A tool and a call may override it. */
   readonly arguments?: ArgumentOptions | undefined;
-  /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
+  /**
+   * Whether a tool's clock stands still while its code runs and advances only when a host call returns or a timer fires. This defeats
+   * timing attacks.
+   * @default false
+   */
   readonly coarseTime?: boolean | undefined;
-  /** What of the JavaScript engine tools in JavaScript have without a grant. */
+  /** Features of the JavaScript engine that tools have without a grant. */
   readonly engine?: EngineOptions | undefined;
-  /** When a source of tools that keeps failing is left alone for a while. */
+  /** When the circuit of a tool source that keeps failing opens. */
   readonly health?: HealthOptions | undefined;
-  /** Functions of the host's own around each stage of a call: they observe, amend or refuse. */
+  /** Functions of the host that run around each stage of a call: they observe, modify or reject it. */
   readonly hooks?: readonly Hook[] | undefined;
-  /** OpenTelemetry: `true` for the global providers, or the host's own. It needs `@opentelemetry/api`. */
+  /** OpenTelemetry: `true` for the global providers, or options with the host's own. Requires `@opentelemetry/api`. */
   readonly telemetry?: true | TelemetryOptions | undefined;
-  /** The operator's log: a pino of the host's own, pino's options, a level, or `true`; none unless stated. */
+  /** Operator log: a pino instance, pino's options, a level, or `true`. Default: none. */
   readonly logger?: LoggerOption | undefined;
   /**
-   * Receives what is probably a mistake, such as a tool that exports `parameters` in the place of `inputSchema`. Default: the `logger`, or
-   * without one `process.emitWarning()`.
+   * Receives probable mistakes, such as a tool that exports `parameters` instead of `inputSchema`. Default: the `logger`, or
+   * `process.emitWarning()` if there is none.
    */
   readonly onWarning?: ((warning: ToolWarning) => void) | undefined;
-  /** Told of failures that a caller may not see the cause of. */
+  /** Receives failures whose cause must not be shown to the caller. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-export const CAPABILITY_RULE = "Expected what defineCapability() returns";
+export const CAPABILITY_RULE = "Expected the return value of defineCapability()";
 export const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
-/** Capabilities of ours: a host's have other names. */
-const OWN_NAMES = ["log", "fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"] as const;
-const isOurs = (name: string): boolean => (OWN_NAMES as readonly string[]).includes(name);
-const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
+/** Names of Glovebox's own capabilities, which a host's capability cannot have. */
+const BUILTIN_CAPABILITY_NAMES = ["log", "fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"] as const;
+const isBuiltinName = (name: string): boolean => (BUILTIN_CAPABILITY_NAMES as readonly string[]).includes(name);
+/** Checks that all names differ and that none is reserved. Only a stub for tests may have the name of a built-in capability, other than `log`. */
+const haveAllowedNames = (capabilities: readonly Capability[]): boolean =>
   new Set(capabilities.map(({ name }) => name)).size === capabilities.length &&
-  capabilities.every(({ name, standsIn }) => !isOurs(name) || (standsIn === true && name !== "log"));
+  capabilities.every(({ name, standsIn }) => !isBuiltinName(name) || (standsIn === true && name !== "log"));
 const isKvStore = (value: unknown): value is KvStore =>
   typeof value === "object" &&
   value !== null &&
@@ -274,7 +337,7 @@ const HardeningSchema = z
     return { require: hardening === "strict" ? [...LAYER_NAMES] : [], without: [], jitless: false };
   });
 
-/** As long as the longest call. */
+/** Longest time in ms that `close()` waits for running calls: as long as the longest call. */
 export const MAX_DRAIN_MS = 300_000;
 
 const defaultStorePath = (): string => join(homedir(), ".local", "share", "glovebox", "kv.sqlite");
@@ -290,7 +353,7 @@ const ToolsSchema = strictObject({
   maxConcurrentTools: z.int().min(1).max(MAX_CONCURRENT_TOOLS).optional(),
 });
 
-/** As a distribution may be called (packaging.python.org, "Names and normalization"). */
+/** Valid names of a Python distribution (packaging.python.org, "Names and normalization"). */
 const PACKAGE_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
 
 const OptionsSchema = strictObject({
@@ -356,7 +419,10 @@ const OptionsSchema = strictObject({
   secrets: SecretsSchema.default({}),
   capabilities: z
     .array(z.custom<Capability>(isCapability, CAPABILITY_RULE))
-    .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)
+    .refine(
+      haveAllowedNames,
+      `Expected capabilities with different names, and none with a reserved name: ${BUILTIN_CAPABILITY_NAMES.join(", ")}`,
+    )
     .default([]),
   mcp: McpSchema.prefault({}),
   arguments: ArgumentOptionsSchema.optional(),
@@ -382,63 +448,76 @@ const OptionsSchema = strictObject({
 
 export type Config = z.infer<typeof OptionsSchema>;
 
-/** One process takes this many calls at a time; an owner with more gets another process, up to one for each core. */
+/** Most calls that run in one process at the same time. An owner with more calls gets another process, up to one for each core. */
 export const CALLS_PER_WORKER = 16;
-/** And so many more, whose callers wait for them: were they to wait for a place, both might wait for ever. */
+/** Additional slots for nested calls in one process. Without them, callers that wait for nested calls could hold all slots and deadlock. */
 export const NESTED_PER_WORKER = 16;
-/** Isolates that one process may hold: those that run, those kept warm (see IsolatePool), those made ahead, and a few being disposed. */
+/** Most isolates in one process: running ones, those kept warm (see IsolatePool), prewarmed ones, and two that are being disposed. */
 export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + NESTED_PER_WORKER + 16 + MAX_SPARES + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 
-/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+/**
+ * Validates the options of `createGlovebox` and fills in the defaults.
+ * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
+ */
 export function parseConfig(options: GloveboxOptions = {}): Config {
   const config = parseOptions(OptionsSchema, options, "options");
   checkTenancyOptions(config);
   return config;
 }
 
-/** A tool's source as a host hands it in, with what the host supplies or overrides. */
+/** Source of a tool, and the parts of its definition that the host supplies or overrides. */
 export type ToolInput = (
-  | { readonly path: string }
-  | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
   | {
+      /** Path of the tool's file. */
+      readonly path: string;
+    }
+  | {
+      /** Source files by path. */
+      readonly files: { readonly [path: string]: string };
+      /** Path of the file with the tool's exports. */
+      readonly entry?: string | undefined;
+    }
+  | {
+      /** Source text of a single-file tool. */
       readonly source: string;
       /**
-       * `script` for a script in sloppy mode: the body of a function of `input` and `ctx`, in JavaScript. It may return at its top level;
-       * where it does not, the value of its last expression is the output.
+       * `"script"` runs the source as the body of a sloppy-mode function of `input` and `ctx`, in JavaScript. Its output is what it
+       * returns, or else the value of its last expression.
        * @default "module"
        */
       readonly mode?: SourceMode | undefined;
     }
 ) & {
-  /** What it is written in; by the extension of its file or entry unless stated, and TypeScript where there is none. */
+  /** Language of the source. Default: by the extension of the file or entry, or TypeScript if there is none. */
   readonly language?: Language | undefined;
-  /** Used when the definition has none. */
+  /** Name of the tool if its definition has none. */
   readonly name?: string | undefined;
-  /** Fields that the host supplies or overrides; `capabilities` named here, engine features included, are granted. */
+  /** Fields of the definition that the host supplies or overrides. `capabilities` named here, engine features included, are granted. */
   readonly definition?: DefinitionOverrides | undefined;
 };
 
+/** Options of `addTool`. */
 export interface AddToolOptions {
   /** The tenant that the tool belongs to, 1 to 1,024 characters. With `tenancy: "multi"`, this or `scope` is required. */
   readonly tenantId?: string | undefined;
-  /** `"global"`: every tenant may call it. */
+  /** `"global"`: every tenant may call the tool. */
   readonly scope?: "global" | undefined;
-  /** Capabilities and engine features granted by name. `log` always is. */
+  /** Names of capabilities and engine features to grant. `log` is always granted. */
   readonly grant?: readonly string[] | undefined;
-  /** For this tool, instead of the host's own. */
+  /** How long an isolate of this tool lives. Default: the option `isolation` of `createGlovebox`. */
   readonly isolation?: Isolation | undefined;
-  /** For this tool, before what the host states for all. */
+  /** How arguments of this tool are coerced. Overrides the option `arguments` of `createGlovebox`. */
   readonly arguments?: ArgumentOptions | undefined;
   /**
-   * Whether the tool takes the place of one that the same owner has under its name, as `updateTool` does; without one it is added.
+   * Whether the tool replaces the owner's tool of the same name, as `updateTool` does. If there is none, the tool is added.
    * @default false
    */
   readonly replace?: boolean | undefined;
 }
 
-/** Options of `updateTool`. Nothing is taken over from the old version: what is left out has its default. */
+/** Options of `updateTool`. Nothing is copied from the old version: an option that is left out has its default. */
 export type UpdateToolOptions = Omit<AddToolOptions, "replace">;
 
 export const LANGUAGES = ["javascript", "typescript", "python"] as const;
@@ -471,27 +550,27 @@ const InspectToolOptionsSchema = strictObject({
 });
 const CloseOptionsSchema = strictObject({ drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(0) });
 
-/** @throws {ToolError} PARAM_INVALID */
+/** @throws {ToolError} PARAM_INVALID for an input that is not a valid {@link ToolInput} */
 export function parseToolInput(input: unknown): ToolInput {
   return parseOptions(ToolInputSchema, input, "tool");
 }
 
-/** @throws {ToolError} PARAM_INVALID */
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
 export function parseAddToolOptions(options: unknown = {}): z.infer<typeof AddToolOptionsSchema> {
   return parseOptions(AddToolOptionsSchema, options, "options");
 }
 
-/** @throws {ToolError} PARAM_INVALID */
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
 export function parseUpdateToolOptions(options: unknown = {}): z.infer<typeof UpdateToolOptionsSchema> {
   return parseOptions(UpdateToolOptionsSchema, options, "options");
 }
 
-/** @throws {ToolError} PARAM_INVALID */
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
 export function parseInspectToolOptions(options: unknown = {}): z.infer<typeof InspectToolOptionsSchema> {
   return parseOptions(InspectToolOptionsSchema, options, "options");
 }
 
-/** @throws {ToolError} PARAM_INVALID */
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
 export function parseCloseOptions(options: unknown = {}): z.infer<typeof CloseOptionsSchema> {
   return parseOptions(CloseOptionsSchema, options, "options");
 }

@@ -1,9 +1,9 @@
-// The version of this package, for whoever asks what it is speaking to.
+// Reads the version of this package, which Glovebox sends to MCP clients and servers.
 import { readFileSync } from "node:fs";
 
 let version: string | undefined;
 
-/** Read once: an MCP server tells it with each request. */
+/** Returns the version in package.json. Cached, since an MCP server sends it with each request. */
 export function packageVersion(): string {
   if (version === undefined) {
     const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");

@@ -1,4 +1,4 @@
-// Of all limits that are stated for a call, by whomever, the ones that count.
+// Resolves the effective limits of a call from the defaults and those of host, tenant, tool, author and call.
 import {
   DEFAULT_LIMITS,
   LIMITS,
@@ -8,26 +8,28 @@ import {
   type PartialLimits,
 } from "../../sandbox/contract/limits.ts";
 
-/** Within the hard bounds; a number that is none counts as not stated. */
+/** Clamps a limit to its hard bounds. A missing value and NaN count as no limit. */
 function withinBounds(name: LimitName, value: number | undefined): number {
   if (value === undefined || Number.isNaN(value)) return Number.POSITIVE_INFINITY;
   return Math.max(LIMITS[name].min, Math.min(value, LIMITS[name].max));
 }
 
 /**
- * The limits of one call. What the host states (for all tools, for this one, for this call) replaces the defaults; the
- * lowest of several wins. What a tool's author states can only lower the outcome. Nothing passes the hard bounds.
- * @param defaults of the tool's kind, in the place of everybody's
+ * Resolves the limits of one call. Limits that the host configures (for all tools, the tenant, the tool or the call) replace the defaults,
+ * and the lowest of them applies. Limits of the tool's author can only lower the result. All stay within the hard bounds.
+ * @param configured limits of the host, of every level
+ * @param author limits in the tool's own definition
+ * @param defaults defaults of the tool's kind, which replace the general ones
  */
 export function resolveLimits(
-  stated: readonly (PartialLimits | undefined)[],
+  configured: readonly (PartialLimits | undefined)[],
   author: PartialLimits | undefined,
   defaults: PartialLimits = {},
 ): Limits {
   const limits: Record<LimitName, number> = { ...DEFAULT_LIMITS, ...(defaults as Limits) };
   for (const name of Object.keys(limits) as LimitName[]) {
     let lowest = Number.POSITIVE_INFINITY;
-    for (const some of stated) lowest = Math.min(lowest, withinBounds(name, some?.[name]));
+    for (const some of configured) lowest = Math.min(lowest, withinBounds(name, some?.[name]));
     if (lowest !== Number.POSITIVE_INFINITY) limits[name] = Math.ceil(lowest);
   }
   return lowestLimits(limits, author);

@@ -337,7 +337,7 @@ describe("options.store", () => {
   test("does not allow a capability of the host with a reserved name", async () => {
     const { defineCapability } = await import("../../../src/host/capabilities/capability.ts");
     const kv = defineCapability({ name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null });
-    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none of them ours");
+    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none with a reserved name");
   });
 });
 

@@ -35,8 +35,8 @@ describe("a key-value store", () => {
     ["a folder", () => join(folder, "folder"), /it is a folder/],
     ["in a folder that is a file", () => join(folder, "text", "kv.db"), /a part of its path is a file/],
     ["below a folder that is a file", () => join(folder, "text", "deep", "kv.db"), /a part of its path is a file/],
-    ["where no folder can be made", () => "/proc/glovebox/kv.db", /no file can be made in its folder \(E[A-Z]+\)/],
-    ["where no file can be made", () => "/proc/kv.db", /no file can be made in its folder \(E[A-Z]+\)/],
+    ["where no folder can be made", () => "/proc/glovebox/kv.db", /cannot create a file in its folder \(E[A-Z]+\)/],
+    ["where no file can be made", () => "/proc/kv.db", /cannot create a file in its folder \(E[A-Z]+\)/],
     ["a device", () => "/dev/null", /not a regular file/],
     ["a path with a NUL", () => `${folder}/kv\0.db`, /NUL/],
     ["a text", () => join(folder, "text"), /not a SQLite database/],
@@ -87,10 +87,10 @@ describe("a folder", () => {
     ["python.packages.store", (store) => ({ python: { packages: { store, allow: [] } } })],
   ])("%s that does not exist, or is a file", async ([option, of]) => {
     expect(await problemOf(of(missing()))).toBe(
-      `options.${option}: Expected a folder, and ${JSON.stringify(missing())} does not exist`,
+      `options.${option}: Expected a folder, but ${JSON.stringify(missing())} does not exist`,
     );
     expect(await problemOf(of(file()))).toBe(
-      `options.${option}: Expected a folder, and ${JSON.stringify(file())} is a file`,
+      `options.${option}: Expected a folder, but ${JSON.stringify(file())} is a file`,
     );
     await (await makeBox(of(folder))).close();
   });

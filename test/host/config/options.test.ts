@@ -64,7 +64,7 @@ describe("parseConfig()", () => {
     [{ store: { file: "x" } }, /^options\.store\.?.*path/],
     [{ egress: { allowed: [] } }, /options\.egress\.allowed: .*Did you mean "allow"\?$/],
     [{ secrets: { KEY: { hosts: [] } } }, /^options\.secrets\.KEY/],
-    [{ capabilities: ["kv"] }, /^options\.capabilities\.0: Expected what defineCapability/],
+    [{ capabilities: ["kv"] }, /^options\.capabilities\.0: Expected the return value of defineCapability/],
     [{ coarseTime: 1 }, /^options\.coarseTime: .*expected boolean/],
     [{ health: { failures: 0 } }, /^options\.health\.failures: .*1/],
     [{ health: { openSeconds: 1 } }, /^options\.health\.openSeconds: Unknown option/],

@@ -525,7 +525,7 @@ describe("createGlovebox() with bad options", () => {
     [
       "a capability that nobody defined",
       { capabilities: [{ name: "kv" }] },
-      /^options\.capabilities\.0: Expected what defineCapability\(\) returns$/,
+      /^options\.capabilities\.0: Expected the return value of defineCapability\(\)$/,
     ],
     ["text as onError", { onError: "log" }, /^options\.onError: Expected a function$/],
     ["an unknown limit of the bundler", { bundler: { limits: { source: 5 } } }, /^options\.bundler\.limits.*source/],
