@@ -98,21 +98,18 @@ const fields = Object.fromEntries(
 ) as LimitFields;
 
 // A partial set of limits, as a host, a tool or a call configures them.
-const StatedLimitsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
-/**
- * Returns the lowest configured value of each limit. A tool's definition is untrusted: it can lower the limits of the host, never raise
- * them.
- */
+const LimitFieldsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
+export const PartialLimitsSchema: z.ZodType<PartialLimits, PartialLimits> = plainObject(LimitFieldsSchema);
 export type PartialLimits = { readonly [Name in LimitName]?: number | undefined };
 
 /** Schema of a complete set of limits, as the host sends it to the worker. */
-export const LimitsSchema: z.ZodType<Limits> = StatedLimitsSchema.required() as unknown as z.ZodType<Limits>;
+export const LimitsSchema: z.ZodType<Limits> = LimitFieldsSchema.required() as unknown as z.ZodType<Limits>;
 
 export const DEFAULT_LIMITS: Limits = Object.fromEntries(
   Object.entries(LIMITS).map(([name, row]) => [name, row.default]),
 ) as Limits;
 
-/** Returns the lowest configured value of each limit. A tool's definition is untrusted: it can lower the host's limits, never raise them. */
+/** Returns the lowest configured value of each limit. A tool's definition is untrusted: it can only lower the limits of the host. */
 export function lowestLimits(base: Limits, ...others: readonly (PartialLimits | undefined)[]): Limits {
   const lowest: Record<LimitName, number> = { ...base };
   for (const limits of others) {
