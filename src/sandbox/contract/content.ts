@@ -1,15 +1,15 @@
-// What a tool may show a model besides JSON, in MCP's words (spec 2026-07-28, tools, "Tool result"); bytes are bytes here, and base64 only
-// where they become JSON.
+// Types of the content parts (text, images, audio, resources) that a tool may return in addition to JSON, named as in MCP
+// (spec 2026-07-28, tools, "Tool result"). Binary data is a Uint8Array here; it becomes base64 only when it is serialized to JSON.
 
-/** The registered symbol under which a return value carries its content. */
+/** Key for `Symbol.for()`: the symbol property of a return value that holds its content parts. */
 export const CONTENT_KEY = "glovebox.content";
 
-/** For whom a part of the content is, in MCP's words. */
+/** Audience, priority and modification time of a content part, as MCP defines them. */
 export interface ContentAnnotations {
   readonly audience?: readonly ("user" | "assistant")[];
-  /** 0 to 1. */
+  /** From 0 (optional) to 1 (required). */
   readonly priority?: number;
-  /** ISO 8601. */
+  /** Timestamp in ISO 8601 format. */
   readonly lastModified?: string;
 }
 
@@ -30,14 +30,14 @@ export interface AudioPart extends PartBase {
   readonly data: Uint8Array;
   readonly mimeType: string;
 }
-/** A resource itself, as text or as bytes. */
+/** An embedded resource with its contents, as text or as bytes. */
 export interface ResourcePart extends PartBase {
   readonly type: "resource";
   readonly resource:
     | { readonly uri: string; readonly mimeType?: string; readonly text: string }
     | { readonly uri: string; readonly mimeType?: string; readonly blob: Uint8Array };
 }
-/** Where a resource is. */
+/** A link to a resource, without its contents. */
 export interface ResourceLinkPart extends PartBase {
   readonly type: "resource_link";
   readonly uri: string;

@@ -1,21 +1,22 @@
-// What a model sees of a tool, in MCP's words. A definition is learned inside an isolate: here it is parsed as hostile text.
+// Types and schemas of a tool definition, named as in MCP. A definition is extracted by running the tool's code in an isolate, so the
+// schemas here parse untrusted input.
 import * as z from "zod";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
 import { plainObject, strictObject } from "./plain-object.ts";
 import { MAX_MISNAMED } from "./schema-names.ts";
 
-/** MCP allows 1-128 of these, and dots (spec 2025-11-25, tools, "Tool Names"). */
+/** Tool names that MCP allows (spec 2025-11-25, tools, "Tool Names"). */
 export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_.-]{1,128}$/;
 export const TOOL_NAME_RULE = "1 to 128 of A-Z a-z 0-9 _ - .";
 
 const ToolNameSchema: z.ZodString = z.string().regex(TOOL_NAME_PATTERN, `Expected ${TOOL_NAME_RULE}`);
 
-/** A JSON Schema (2020-12) as an object; `true` and `false` are no use as a tool's whole schema. */
+/** A JSON Schema (2020-12) as an object. The boolean schemas `true` and `false` are not accepted as a tool's whole schema. */
 export type JsonSchema = { readonly [keyword: string]: JsonValue };
 const JsonSchemaSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<JsonSchema>;
 
-/** MCP's ToolAnnotations: hints, never trusted for a decision about safety. */
+/** MCP's ToolAnnotations: hints only. No security decision relies on them. */
 export interface ToolAnnotations {
   readonly title?: string | undefined;
   readonly readOnlyHint?: boolean | undefined;
@@ -31,9 +32,9 @@ export const ToolAnnotationsSchema: z.ZodType<ToolAnnotations, ToolAnnotations> 
   openWorldHint: z.boolean().optional(),
 });
 
-/** Capabilities asked for by name, each with its own settings; the host decides. */
+/** Capabilities that a tool requests, by name, each with its settings. The host decides which it grants. */
 export type CapabilityRequests = { readonly [name: string]: JsonValue };
-/** A process is told the names at each start; the protocol carries 256. */
+/** The names are sent to each worker process that runs the tool; a protocol message carries at most 256. */
 const MAX_CAPABILITY_REQUESTS = 64;
 export const CapabilityRequestsSchema: z.ZodType<CapabilityRequests> = z
   .record(z.string().max(64), z.json())
@@ -50,22 +51,25 @@ export interface ToolDefinition {
   readonly annotations?: ToolAnnotations | undefined;
   readonly capabilities?: CapabilityRequests | undefined;
   readonly limits?: PartialLimits | undefined;
-  /** Whether the tool's top level may be run before anybody has called; true unless stated. */
+  /**
+   * Whether the tool's top-level code may run before the tool is called.
+   * @default true
+   */
   readonly prewarm?: boolean | undefined;
-  /** Where an upstream server's tool comes from; all the rest of its definition is that server's word. */
+  /** Upstream server that the tool comes from. That server supplied the rest of the definition. */
   readonly origin?: ToolOrigin | undefined;
 }
 
-/** What a definition's annotations say where they are to be believed: nothing, where they are an upstream server's own word. */
+/** Returns the definition's annotations, or undefined if they come from an upstream server that the host does not trust. */
 export const believedAnnotations = ({ annotations, origin }: ToolDefinition): ToolAnnotations | undefined =>
   origin?.isTrusted === false ? undefined : annotations;
 
-/** Set by the host, never by an author. */
+/** The upstream server of a tool. Set by the host, never by the tool's author. */
 export interface ToolOrigin {
   readonly server: string;
-  /** What the server calls it. */
+  /** Name of the tool on that server. */
   readonly toolName: string;
-  /** Whether the host believes its annotations. */
+  /** Whether the host trusts the server's annotations. */
   readonly isTrusted: boolean;
 }
 
@@ -80,10 +84,10 @@ const definitionFields = {
   prewarm: z.boolean().optional(),
 };
 
-/** A definition as the guest tells it: the name may be missing, and then the source gives it. */
+/** A definition as the guest returns it. Without a name, the tool is named after its source. */
 export type LearnedDefinition = Omit<ToolDefinition, "name" | "origin"> & {
   readonly name?: string | undefined;
-  /** Fields that look like a schema under another name, and are not read. */
+  /** Names of ignored fields that look like a misspelled schema field. */
   readonly misnamed?: readonly string[] | undefined;
 };
 export const LearnedDefinitionSchema: z.ZodType<LearnedDefinition> = z.strictObject({
@@ -92,7 +96,7 @@ export const LearnedDefinitionSchema: z.ZodType<LearnedDefinition> = z.strictObj
   misnamed: z.array(z.string().max(64)).max(MAX_MISNAMED).optional(),
 });
 
-/** Fields that a host supplies or overrides. */
+/** Fields of a definition that the host supplies or overrides. */
 export type DefinitionOverrides = {
   readonly [Key in Exclude<keyof ToolDefinition, "origin">]?: ToolDefinition[Key] | undefined;
 };
@@ -100,5 +104,5 @@ export const DefinitionOverridesSchema: z.ZodType<DefinitionOverrides> = plainOb
   z.strictObject(definitionFields).partial(),
 );
 
-/** The input schema of a tool that states none: MCP demands an object. */
+/** Default input schema. MCP requires an input schema whose type is an object. */
 export const ANY_OBJECT_SCHEMA: JsonSchema = { type: "object" };

@@ -1,13 +1,13 @@
-// The one table of failure codes and the one error class. Adapters (HTTP, MCP, OpenAI, CLI) read a row; no mapping exists twice.
+// The table of error codes and the class ToolError. All adapters (HTTP, MCP, OpenAI, CLI) map errors by this table.
 
-/** Who may read an error's `message` and `details`: the model that called, the client that embeds, or only the operator. */
+/** Who may read an error's `message` and `details`: the calling model, the embedding client, or only the operator. */
 export type ErrorAudience = "model" | "client" | "operator";
 
-/** One row of {@link ERROR_CODES}. `userMessage` is safe to show to anyone; `{tool}` is replaced by the tool's name. */
+/** One row of {@link ERROR_CODES}. `userMessage` is safe to show to an end user; `{tool}` is replaced by the tool's name. */
 export interface ErrorPolicy {
   readonly audience: ErrorAudience;
   readonly http: number;
-  /** Whether the same caller may succeed by changing the input or trying again. */
+  /** Whether the caller can succeed with another input or by trying again. */
   readonly recoverable: boolean;
   readonly userMessage: string;
 }
@@ -42,7 +42,7 @@ export const ERROR_CODES = {
     audience: "client",
     http: 502,
     recoverable: false,
-    userMessage: "{tool} returned something it may not return",
+    userMessage: "{tool} returned an invalid output",
   },
   OUTPUT_TOO_LARGE: {
     audience: "model",
@@ -54,13 +54,13 @@ export const ERROR_CODES = {
     audience: "model",
     http: 507,
     recoverable: true,
-    userMessage: "{tool} used more memory than it may",
+    userMessage: "{tool} exceeded its memory limit",
   },
   CPU_LIMIT: {
     audience: "model",
     http: 504,
     recoverable: true,
-    userMessage: "{tool} used more computing time than it may",
+    userMessage: "{tool} exceeded its CPU time limit",
   },
   SANDBOX_CRASHED: {
     audience: "client",
@@ -72,13 +72,13 @@ export const ERROR_CODES = {
     audience: "model",
     http: 403,
     recoverable: false,
-    userMessage: "{tool} asked for something it may not do",
+    userMessage: "{tool} tried to do something that it is not allowed to do",
   },
   QUOTA_EXCEEDED: {
     audience: "client",
     http: 429,
     recoverable: true,
-    userMessage: "{tool} has used up its allowance",
+    userMessage: "{tool} has used up its quota",
   },
   OVERLOADED: {
     audience: "client",
@@ -114,7 +114,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** One row of {@link UNAVAILABLE_REASONS}: what TOOL_UNAVAILABLE means for one reason. */
+/** One row of {@link UNAVAILABLE_REASONS}: the HTTP status and recoverability for one reason of TOOL_UNAVAILABLE. */
 export interface UnavailablePolicy {
   readonly http: number;
   /** Whether the same call may succeed later. */
@@ -122,29 +122,29 @@ export interface UnavailablePolicy {
 }
 
 /**
- * Reasons of TOOL_UNAVAILABLE, which each of its errors has as `details.reason`. A tool that is switched off, or that belongs to another
- * tenant, has `not_found`: a caller cannot tell it from one that does not exist.
+ * Reasons of TOOL_UNAVAILABLE. Each such error has one of them as `details.reason`. For a disabled tool and a tool of another tenant the
+ * reason is `not_found`, so that a caller cannot find out whether such a tool exists.
  */
 export const UNAVAILABLE_REASONS = {
-  /** There is no such tool for this tenant, or no longer. */
+  /** The tenant has no tool of this name, or it was removed. */
   not_found: { http: 404, recoverable: false },
-  /** The session has ended, and its state with it: `details.endedFor` says why. */
+  /** The session has ended and its state is lost. `details.endedFor` states why. */
   session_ended: { http: 404, recoverable: false },
-  /** The tool was replaced after the caller, or a hook, had decided about it; the call was not run. */
+  /** The tool was replaced after the caller or a hook approved the call. The call did not run. */
   tool_changed: { http: 409, recoverable: true },
   /** The operator has suspended the tenant. */
   tenant_suspended: { http: 403, recoverable: false },
   /** The tenant is being deleted. */
   tenant_deleted: { http: 404, recoverable: false },
-  /** The store of quotas failed, so that the tenant's calls are denied. */
+  /** The quota store failed, so the tenant's calls are denied. */
   quota_store_failed: { http: 503, recoverable: true },
   /** This Glovebox is closed. */
   closed: { http: 503, recoverable: false },
-  /** This Glovebox finishes its running calls and takes no new ones. */
+  /** This Glovebox is shutting down: it finishes its running calls and accepts no new ones. */
   shutting_down: { http: 503, recoverable: true },
-  /** The tool's source failed several times in a row and is not called until `details.retryAfterMs` have passed. */
+  /** The tool's source failed several times in a row. It is not called again until `details.retryAfterMs` milliseconds have passed. */
   circuit_open: { http: 503, recoverable: true },
-  /** The tool's source, such as an MCP server, could not be reached or gave no answer. */
+  /** The tool's source, such as an MCP server, could not be reached or did not respond. */
   upstream_unavailable: { http: 503, recoverable: true },
   /** This machine lacks what the tool or its host requires. */
   unsupported: { http: 503, recoverable: false },
@@ -158,35 +158,35 @@ export function unavailablePolicyOf(reason: unknown): UnavailablePolicy | undefi
   return isReason ? UNAVAILABLE_REASONS[reason as UnavailableReason] : undefined;
 }
 
-/** A JSON value: what may cross the airlock. */
+/** A JSON value: the only kind of value that crosses the boundary between host and tool. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
-/** Structured facts about a failure; sanitized, JSON only, free of host paths. */
+/** Structured details of a failure: sanitized JSON without host paths. */
 export type ErrorDetails = { readonly [key: string]: JsonValue };
 
-/** A {@link ToolError} as it stands in a ToolResult: plain JSON. */
+/** A {@link ToolError} as plain JSON, for a ToolResult. */
 export interface ToolErrorData {
   readonly code: ErrorCode;
-  /** For developers: what was expected, what came, where. */
+  /** Message for developers: what was expected, what was received, and where. */
   readonly message: string;
   /** Safe to show to an end user. */
   readonly userMessage: string;
   readonly recoverable: boolean;
   readonly details?: ErrorDetails;
-  /** A guest error's stack in the author's own files and lines; never a frame of the host. */
+  /** Stack of a guest error, mapped to the author's files and lines. Never contains host frames. */
   readonly stack?: string;
 }
 
 export interface ToolErrorOptions {
   readonly details?: ErrorDetails;
   readonly cause?: unknown;
-  /** Overrides what the code, or the reason of TOOL_UNAVAILABLE, says. */
+  /** Overrides the value from {@link ERROR_CODES} or {@link UNAVAILABLE_REASONS}. */
   readonly recoverable?: boolean;
-  /** The guest's stack, mapped to the author's source. */
+  /** Stack of the guest error, mapped to the author's source. */
   readonly guestStack?: string;
 }
 
-/** The only error that Glovebox throws. `ToolRouter.execute()` never throws it: there it becomes a ToolResult. */
+/** The only error class that Glovebox throws. `ToolRouter.execute()` returns it as a failed ToolResult instead of throwing. */
 export class ToolError extends Error {
   override readonly name = "ToolError";
   readonly code: ErrorCode;
@@ -207,7 +207,7 @@ export class ToolError extends Error {
     return ERROR_CODES[this.code];
   }
 
-  /** The plain form for a ToolResult. `toolName` fills the template of `userMessage`. */
+  /** Returns the error as plain JSON. `toolName` replaces `{tool}` in `userMessage`. */
   toData(toolName: string): ToolErrorData {
     return {
       code: this.code,
@@ -221,14 +221,14 @@ export class ToolError extends Error {
 }
 
 /**
- * Returns the error of a call that no tool could run, or of what needs one. Each TOOL_UNAVAILABLE of Glovebox is made here.
- * @param options `recoverable` overrides what the reason says
+ * Returns a TOOL_UNAVAILABLE error with the given reason. Glovebox creates all its TOOL_UNAVAILABLE errors with this function.
+ * @param options `recoverable` overrides the value that the reason implies
  */
 export function unavailable(reason: UnavailableReason, message: string, options: ToolErrorOptions = {}): ToolError {
   return new ToolError("TOOL_UNAVAILABLE", message, { ...options, details: { reason, ...options.details } });
 }
 
-/** Returns a TOOL_UNAVAILABLE with the given reason if it states none, as one that a host's own code made; any other error as it is. */
+/** Adds the reason to a TOOL_UNAVAILABLE error that has none, such as one that the host's own code created. Returns others unchanged. */
 export function withReason(error: ToolError, reason: UnavailableReason): ToolError {
   if (error.code !== "TOOL_UNAVAILABLE" || unavailablePolicyOf(error.details?.reason) !== undefined) return error;
   const { message, details, recoverable, guestStack, cause } = error;
@@ -240,9 +240,9 @@ export function withReason(error: ToolError, reason: UnavailableReason): ToolErr
   });
 }
 
-/** Any thrown value as a ToolError; what is not one becomes INTERNAL, its text kept for the operator only as `cause`. */
+/** Returns a ToolError unchanged. Wraps any other thrown value in an INTERNAL error as its `cause`, which only the operator sees. */
 export function toToolError(thrown: unknown): ToolError {
-  // A proxy is no error, and asking a revoked one what it is throws.
+  // `instanceof` throws on a revoked proxy. Error.isError() does not, and returns false for any proxy.
   if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
   return new ToolError("INTERNAL", "Glovebox failed while it handled the call", { cause: thrown });
 }

@@ -1,8 +1,8 @@
-// Node's built-in modules, and the chunk of the platform in which a guest finds each. The bundler lets no other name through. No
-// imports but types: this file is bundled into a chunk and into the bundler's child.
+// Table of Node's built-in modules and the platform module that provides each of them to a guest. The bundler rejects other names.
+// Type imports only: this file is bundled into a platform module and into the bundler's child process.
 import type { ChunkName } from "../protocol/platform-modules.ts";
 
-/** What is told from npm packages of the same name by its `node:` alone. */
+/** Modules that need the prefix `node:`. Without it the name refers to an npm package. */
 const PREFIX_ONLY: ReadonlySet<string> = new Set(["ffi", "sea", "sqlite", "test", "test/reporters"]);
 
 const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
@@ -45,7 +45,7 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
     "tls",
     "_tls_common",
     "_tls_wrap",
-    // In Node 24 and before.
+    // In Node 24 and earlier.
     "_stream_wrap",
     "trace_events",
     "v8",
@@ -72,12 +72,12 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
   "node-zlib": ["zlib"],
 };
 
-/** Module to chunk. */
+/** Maps the name of a built-in module to its platform module. */
 export const NODE_BUILTINS: ReadonlyMap<string, ChunkName> = new Map(
   Object.entries(CHUNKS).flatMap(([chunk, names]) => names.map((name) => [name, chunk as ChunkName] as const)),
 );
 
-/** `fs` for "fs", "node:fs" and "fs/"; undefined for what is no built-in. */
+/** Returns the name of a built-in module: `fs` for "fs", "node:fs" and "fs/". Returns undefined for other specifiers. */
 export function findBuiltin(specifier: string): string | undefined {
   const isPrefixed = specifier.startsWith("node:");
   const name = (isPrefixed ? specifier.slice("node:".length) : specifier).replace(/\/$/, "");
@@ -85,12 +85,15 @@ export function findBuiltin(specifier: string): string | undefined {
   return isPrefixed || !PREFIX_ONLY.has(name) ? name : undefined;
 }
 
-/** What bundles that follow an AsyncLocalStorage ask the chunk of async_hooks for (`bundler/await-context.ts`); no import has such a name. */
+/**
+ * Export of the async_hooks module that bundles use to propagate an AsyncLocalStorage (`bundler/await-context.ts`). An import cannot have
+ * this name.
+ */
 export const ACTIVATION_EXPORT = "#activation";
 
-/** The function of the chunk of fs that takes the data files of a bundle's packages; no import has such a name either. */
+/** Export of the fs module that receives the data files of a bundle's packages. An import cannot have this name. */
 export const PACKAGE_FILES_EXPORT = "#package-files";
 
-/** The client in the place of that of the npm package `ws`, and the chunk that has it; no import has such a name either. */
+/** Export that replaces the WebSocket client of the npm package `ws`, and its platform module. An import cannot have this name. */
 export const WS_CLIENT_EXPORT = "#ws-client";
 export const WS_CLIENT_CHUNK: ChunkName = "node-ws";

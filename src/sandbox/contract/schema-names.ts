@@ -1,9 +1,9 @@
-// Names that authors give to a tool's schemas by mistake, because other frameworks call them so. Such a field is not read, and the tool would
-// run without validation and without a word about it.
+// Wrong names for a tool's schema fields, mostly from other frameworks. Glovebox ignores such a field, so the tool would silently run
+// without validation; the host uses this table to report it.
 
-/** Names in lower case, with the name that would be right. */
+/** Maps a wrong name in lower case to the correct one. */
 export const MISNAMED_SCHEMAS = {
-  // A guest may put names into Object.prototype.
+  // A guest can add properties to Object.prototype; a lookup must not find them.
   __proto__: null,
   inputschema: "inputSchema",
   input_schema: "inputSchema",
@@ -46,5 +46,5 @@ export const MISNAMED_SCHEMAS = {
   response_schema: "outputSchema",
 } as unknown as { readonly [name: string]: "inputSchema" | "outputSchema" };
 
-/** Names that one definition tells of. */
+/** Maximum number of wrong names that one definition reports. */
 export const MAX_MISNAMED = 8;

@@ -1,7 +1,10 @@
-// The words in which a guest's cryptography is asked for, on both sides of the isolate wall: methods, their arguments, the members of
-// algorithm dictionaries. Data only and no imports: bundled into the guest's chunk and into the worker.
+// Protocol between the guest's cryptography modules and the worker: methods, their arguments, and the members of algorithm dictionaries.
+// Data only, without imports: this file is bundled into the guest's platform modules and into the worker.
 
-/** How an argument crosses: text, numbers and booleans in JSON; bytes as an index into the buffers beside it; a key as its handle. */
+/**
+ * Kind of an argument, which determines its encoding: text, numbers and booleans are JSON values, bytes an index into the attached
+ * buffers, a key its handle.
+ */
 export type ArgumentKind =
   | "algorithm"
   | "bytes"
@@ -14,7 +17,7 @@ export type ArgumentKind =
   | "text"
   | "lengthOrAlgorithm";
 
-/** What an algorithm is named for (Web Cryptography API, "Algorithm Normalization"). */
+/** Operation that an algorithm is used for (Web Cryptography API, "Algorithm Normalization"). */
 export type Operation =
   | "decrypt"
   | "deriveBits"
@@ -28,7 +31,7 @@ export type Operation =
 
 export interface Argument {
   readonly kind: ArgumentKind;
-  /** Of an algorithm: those whose parameters are read. */
+  /** For an algorithm: the operations whose parameters are read. */
   readonly operations: readonly Operation[];
 }
 
@@ -40,7 +43,7 @@ const EXTRACTABLE = argument("boolean");
 const USAGES = argument("usages");
 const FORMAT = argument("format");
 
-/** The methods of SubtleCrypto. What is wrapped is encrypted, or has no parameters. */
+/** Arguments of the methods of SubtleCrypto. A wrapping algorithm takes the parameters of `encrypt`, or none. */
 export const SUBTLE_METHODS = {
   encrypt: [algorithm("encrypt"), KEY, BYTES],
   decrypt: [algorithm("decrypt"), KEY, BYTES],
@@ -62,7 +65,7 @@ export const SUBTLE_METHODS = {
 } as const satisfies { readonly [method: string]: readonly Argument[] };
 export type SubtleMethod = keyof typeof SUBTLE_METHODS;
 
-/** Those of `SubtleCrypto.supports(operation, algorithm, …)` that take an algorithm in the third place; the others take a length. */
+/** Operations for which the third argument of `SubtleCrypto.supports()` is an algorithm. For the others it is a length. */
 export const SUPPORTS_WITH_ALGORITHM: readonly string[] = [
   "deriveKey",
   "wrapKey",
@@ -71,7 +74,7 @@ export const SUPPORTS_WITH_ALGORITHM: readonly string[] = [
   "decapsulateKey",
 ];
 
-/** Of an algorithm dictionary. */
+/** Type of a member of an algorithm dictionary. */
 export type MemberKind = "text" | "number" | "bytes" | "integer" | "hash" | "key";
 
 export const MEMBERS: { readonly [member: string]: MemberKind } = {
@@ -110,7 +113,7 @@ const AES = "AES-(?:CBC|CTR|GCM|KW|OCB)";
 const RSA = "RSA-(?:OAEP|PSS)|RSASSA-PKCS1-V1_5";
 const EDWARDS_OR_LATTICE = "ED448|ML-DSA-(?:44|65|87)";
 const AEAD = "AES-(?:GCM|OCB)|CHACHA20-POLY1305";
-/** A dictionary: the names it is for, upper case, and its members in the order in which they are read. */
+/** A dictionary: a pattern for the algorithms' names in upper case, and its members in the order in which they are read. */
 type Row = readonly [names: string, ...members: readonly string[]];
 
 const IMPORT: readonly Row[] = [
@@ -160,7 +163,7 @@ export const PARAMETERS: { readonly [Name in Operation]: readonly Row[] } = {
   ],
 };
 
-/** JsonWebKey (RFC 7517) as the standard's dictionary has it. */
+/** Text members of the dictionary JsonWebKey (RFC 7517), in the order of the Web Cryptography API. */
 export const JWK_TEXTS: readonly string[] = [
   "kty",
   "use",
@@ -182,36 +185,36 @@ export const JWK_TEXTS: readonly string[] = [
 ];
 export const JWK_PRIME_TEXTS: readonly string[] = ["r", "d", "t"];
 
-/** A key as its guest knows it; the key itself stays in the worker. */
+/** Metadata of a key, as the guest sees it. The key material stays in the worker. */
 export interface KeyFacts {
   readonly handle: number;
   readonly type: string;
   readonly extractable: boolean;
-  /** `publicExponent` as a list of bytes. */
+  /** Contains `publicExponent` as a list of bytes. */
   readonly algorithm: { readonly [member: string]: unknown };
   readonly usages: readonly string[];
 }
 
-/** An asymmetric key of node:crypto, as its guest knows it. */
+/** Metadata of an asymmetric key of node:crypto, as the guest sees it. */
 export interface KeyObjectFacts {
   readonly handle: number;
   readonly type: "public" | "private";
   readonly asymmetricKeyType: string | undefined;
-  /** `publicExponent` as decimal digits. */
+  /** Contains `publicExponent` as decimal digits. */
   readonly details: { readonly [name: string]: unknown };
 }
 
-/** What a job has come to, beside its buffers. Nothing is thrown into a guest. */
+/** Result of a job, without its buffers. Failures are values because the worker never throws into a guest. */
 export type JobAnswer =
   | { readonly ok: true; readonly type: "bytes" }
   | { readonly ok: true; readonly type: "value"; readonly value: unknown }
   | { readonly ok: true; readonly type: "key"; readonly key: KeyFacts }
   | { readonly ok: true; readonly type: "pair"; readonly publicKey: KeyFacts; readonly privateKey: KeyFacts }
-  /** The ciphertext is the first buffer; the shared key the second, or a key. */
+  /** The ciphertext is the first buffer. The shared key is the second buffer, or `sharedKey` if it is defined. */
   | { readonly ok: true; readonly type: "encapsulated"; readonly sharedKey: KeyFacts | undefined }
   | Failure;
 
-/** `name` is a DOMException's, `TypeError` or `Error`; `code` is Node's, of its own functions. */
+/** `name` is the name of a DOMException, `TypeError` or `Error`. `code` is set for functions of node:crypto. */
 export interface Failure {
   readonly ok: false;
   readonly name: string;
@@ -219,13 +222,13 @@ export interface Failure {
   readonly code?: string;
 }
 
-/** What is worth doing in a worker's main thread at one time: a MiB is hashed in one to three milliseconds. */
+/** Most bytes to process in one step on the worker's main thread. Hashing 1 MiB takes one to three milliseconds. */
 export const MAX_PIECE_BYTES: number = 1024 * 1024;
-/** Of one job together: as much as one buffer of a question may have. */
+/** Most bytes in all buffers of one job: the same as for one buffer of a request. */
 export const MAX_JOB_BYTES: number = 8 * 1024 * 1024;
-/** With the worker at one time, of one isolate; what else a guest asks for waits in the guest, in memory that is its own. */
+/** Most jobs of one isolate that the worker runs at the same time. Further jobs wait in the guest and count towards its memory. */
 export const MAX_JOBS = 8;
 export const MAX_WAITING_BYTES: number = 2 * MAX_JOB_BYTES;
 export const MAX_REQUEST_UNITS: number = 128 * 1024;
-/** At one question. */
+/** Most random bytes in one request. */
 export const MAX_RANDOM_BYTES = 65_536;

@@ -1,24 +1,24 @@
-// The bytes on the one socket between host and worker: length-prefixed frames of parts. Part 0 is a message as JSON; the rest are opaque.
-// Layout (little-endian): u32 bytes of all that follows · u32 number of parts · u32 length of each part · the parts.
+// Reads and writes the frames on the socket between host and worker. A frame consists of parts: part 0 is a message as JSON, the others are
+// opaque bytes. Layout (little-endian): u32 number of bytes that follow · u32 number of parts · u32 length of each part · the parts.
 import type { Socket } from "node:net";
 
-/** A frame as it arrived. Parts are views into memory of their own: they stay valid. */
+/** A received frame. Its parts are views into memory that is not reused, so they stay valid. */
 export type Frame = readonly [message: Buffer, ...parts: Buffer[]];
 
-/** Larger than the largest payload (64 MiB) with its message: a frame past it is nonsense, and the peer is not to be believed. */
+/** Maximum size of a frame: more than the largest payload (64 MiB) with its message. A peer that exceeds it is not trusted any more. */
 export const MAX_FRAME_BYTES: number = 80 * 1024 * 1024;
-/** A message, and three parts for each of two values: text, and where it holds bytes what they are and the bytes. */
+/** A message, and up to three parts for each of two values: JSON text, BytesHeader, and bytes. */
 const MAX_PARTS = 7;
 const PREFIX_BYTES = 8;
-/** Frames that fit in this together leave as one buffer: a copy is cheaper than a write for each part. */
+/** Frames up to this total size are copied into one buffer: copying is cheaper than a write for each part. */
 const COALESCE_BYTES = 64 * 1024;
 
-/** Thrown by {@link FrameReader.push} when the bytes are not frames. The connection is of no more use. */
+/** Thrown when bytes are not valid frames, or a frame is too large. After a read error the connection cannot be used any more. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
 }
 
-/** A frame to be written. Its bytes are made when it leaves, so that frames of one tick can share a buffer. */
+/** A frame to write. It is serialized only when it is flushed, so that frames of one tick can share a buffer. */
 class OutgoingFrame {
   readonly #parts: readonly (string | Uint8Array)[];
   readonly #lengths: readonly number[];
@@ -45,7 +45,7 @@ class OutgoingFrame {
     return offset;
   }
 
-  /** Returns where the next one begins. */
+  /** Returns the offset after this frame. */
   writeTo(buffer: Buffer, at: number): number {
     let offset = this.#writeHead(buffer, at);
     for (const part of this.#parts) {
@@ -58,7 +58,7 @@ class OutgoingFrame {
     return offset;
   }
 
-  /** For a frame that shares no buffer: bytes are not copied. */
+  /** Serializes a frame that does not share a buffer, without copying its bytes. */
   toBuffers(): Buffer[] {
     const head = Buffer.allocUnsafe(this.#headBytes);
     this.#writeHead(head, 0);
@@ -69,7 +69,7 @@ class OutgoingFrame {
   }
 }
 
-/** Writes frames; those of one tick leave in one write. What is written before there is a socket waits for it. */
+/** Writes frames. Frames of one tick leave in one write. Frames that are written before `connect` wait for the socket. */
 export class FrameWriter {
   #socket: Socket | undefined;
   #waiting: OutgoingFrame[] = [];
@@ -77,35 +77,35 @@ export class FrameWriter {
   #isFlushing = false;
   /** Frames are numbered from 1. */
   #written = 0;
-  /** The last one that the socket was given. */
-  #given = 0;
-  /** Large ones that the operating system has not taken whole: no peer can have read one of them, nor any after it. */
-  readonly #leaving: number[] = [];
+  /** Number of the last frame that was passed to the socket. */
+  #flushed = 0;
+  /** Large frames that the operating system has not accepted completely. The peer cannot have read any of them, or any later frame. */
+  readonly #incomplete: number[] = [];
 
   constructor(socket?: Socket) {
     this.#socket = socket;
   }
 
-  /** For a writer made without one. */
+  /** Connects a writer that was created without a socket. */
   connect(socket: Socket): void {
     this.#socket = socket;
     this.#flushSoon();
   }
 
-  /** Bytes that the peer has not taken yet, since there is a socket. */
+  /** Bytes that were not sent yet. 0 before a socket is connected. */
   get pendingBytes(): number {
     return this.#socket === undefined ? 0 : this.#waitingBytes + this.#socket.writableLength;
   }
 
-  /** Whether the peer may have read this frame, by the number that `write` returned: in doubt it has. */
+  /** Returns whether the peer may have read this frame, given the number that `write` returned. Returns true if in doubt. */
   mayBeRead(frame: number): boolean {
-    const [firstLeaving = Number.POSITIVE_INFINITY] = this.#leaving;
-    return frame <= this.#given && frame < firstLeaving;
+    const [firstIncomplete = Number.POSITIVE_INFINITY] = this.#incomplete;
+    return frame <= this.#flushed && frame < firstIncomplete;
   }
 
   /**
-   * Returns the frame's number, for `mayBeRead`.
-   * @throws {FrameError} when the frame would pass MAX_FRAME_BYTES
+   * Writes a message with its parts. Returns the frame's number, for `mayBeRead`.
+   * @throws {FrameError} if the frame would exceed MAX_FRAME_BYTES
    */
   write(message: object, parts: readonly (string | Uint8Array)[] = []): number {
     const frame = new OutgoingFrame([JSON.stringify(message), ...parts]);
@@ -141,15 +141,15 @@ export class FrameWriter {
   }
 
   #writeLarge(socket: Socket, frame: OutgoingFrame): void {
-    this.#given += 1;
-    this.#leaving.push(this.#given);
+    this.#flushed += 1;
+    this.#incomplete.push(this.#flushed);
     const buffers = frame.toBuffers();
     const last = buffers.pop() as Buffer;
     for (const buffer of buffers) socket.write(buffer);
-    socket.write(last, (failed) => failed ?? this.#leaving.shift());
+    socket.write(last, (failed) => failed ?? this.#incomplete.shift());
   }
 
-  /** Those from `from` on that fit in one buffer. Returns how many. */
+  /** Writes as many frames from index `from` on as fit in one buffer. Returns their number. */
   #writeSmall(socket: Socket, frames: readonly OutgoingFrame[], from: number): number {
     let bytes = 0;
     let end = from;
@@ -161,12 +161,12 @@ export class FrameWriter {
     let at = 0;
     for (let index = from; index < end; index += 1) at = (frames[index] as OutgoingFrame).writeTo(buffer, at);
     socket.write(buffer);
-    this.#given += end - from;
+    this.#flushed += end - from;
     return end - from;
   }
 }
 
-/** Cuts a byte stream into frames. Bounded: it holds at most one frame and never allocates what a length merely claims. */
+/** Splits a byte stream into frames. It holds at most one frame and never allocates memory based on a length that the peer claims. */
 export class FrameReader {
   #maxFrameBytes: number;
   #chunks: Buffer[] = [];
@@ -176,14 +176,14 @@ export class FrameReader {
     this.#maxFrameBytes = maxFrameBytes;
   }
 
-  /** From now on frames may be this large, if they could not before. */
+  /** Raises the maximum size of a frame. */
   allow(maxFrameBytes: number): void {
     this.#maxFrameBytes = Math.max(this.#maxFrameBytes, maxFrameBytes);
   }
 
   /**
-   * Takes bytes, hands on each frame that they complete; those before nonsense are good.
-   * @throws {FrameError} a length or count that no peer of ours sends
+   * Adds bytes and calls `onFrame` for each frame that is complete. Valid frames before an invalid one are delivered.
+   * @throws {FrameError} if a length or a number of parts is invalid
    */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     this.#chunks.push(chunk);
@@ -229,12 +229,13 @@ function toFrame(buffer: Buffer): Frame {
   for (let index = 0; index < count; index += 1) {
     const length = buffer.readUInt32LE(PREFIX_BYTES + index * 4);
     if (offset + length > buffer.length)
-      throw new FrameError("Expected the parts to fill the frame, got a part past its end");
+      throw new FrameError("Expected the parts to fill the frame, got a part that ends after the frame");
     parts.push(buffer.subarray(offset, offset + length));
     offset += length;
   }
-  if (offset !== buffer.length) throw new FrameError("Expected the parts to fill the frame, got bytes left over");
+  if (offset !== buffer.length)
+    throw new FrameError("Expected the parts to fill the frame, got bytes after the last part");
   const [message, ...rest] = parts;
-  if (message === undefined) throw new FrameError("Expected a message, got none");
+  if (message === undefined) throw new FrameError("Expected a message, got a frame without parts");
   return [message, ...rest];
 }

@@ -1,46 +1,53 @@
-// The words that cross the isolate wall: what the guest's prelude posts out, and what the worker asks of it. Numbers and text only.
-// No imports but types: this file is bundled into the prelude and into the worker.
+// Protocol across the isolate boundary: the messages that the guest's prelude posts, and the entries that the worker makes into the guest.
+// All values are numbers, text or bytes. Type imports only: this file is bundled into the prelude and into the worker.
 import type { MemberChunk } from "./platform-modules.ts";
 
 /**
- * Posted by the prelude.
+ * Kind of a message that the prelude posts to the worker.
  *
  * | kind | a | b | c |
  * |---|---|---|---|
  * | `done` | {@link GuestOutcome} | JSON text | |
- * | `yield` | JSON text of what a streaming tool yielded | | |
- * | `log` | level | text, capped | `line:column` in the tool's script, when asked for |
+ * | `yield` | JSON text of the chunk that a streaming tool yielded | | |
+ * | `log` | level | text, limited in length | `line:column` in the tool's script, if requested |
  * | `progress` | JSON text of {progress,total,message} | | |
  * | `capability` | request id | capability name | JSON text of the input |
- * | `timer` | timer id | delay in ms; 0 is the worker's next turn, below 0 clears | |
+ * | `timer` | timer id | delay in ms; 0 is the worker's next turn, a negative delay clears the timer | |
  *
- * After the text of a `done` or a `yield` come, where it holds bytes, the JSON text of its {@link BytesHeader} and the bytes.
+ * If the value of a `done` or a `yield` contains bytes, its text is followed by the JSON text of a {@link BytesHeader} and the bytes.
  */
 export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "capability" | "timer";
 
 /**
- * Asked by the prelude, and answered by the worker while the guest waits.
+ * Kind of a synchronous request of the prelude. The guest waits while the worker responds.
  *
- * | kind | a | answer |
+ * | kind | a | response |
  * |---|---|---|
- * | `chunk` | name | the chunk's script, whose completion value is a function of what it requires |
- * | `random` | how many bytes | an ArrayBuffer |
- * | `crypto` | a method and its arguments as JSON text, then ArrayBuffers (crypto/wire.ts) | JSON text or an ArrayBuffer |
- * | `asset` | name of a file of the Python interpreter's | an ArrayBuffer |
- * | `job` | request id, then as for `crypto` | JSON text: a failure, or that the job has begun |
+ * | `chunk` | name | the platform module's script, whose completion value is a function that takes the module's dependencies |
+ * | `random` | number of bytes | an ArrayBuffer |
+ * | `crypto` | a method and its arguments as JSON text, then ArrayBuffers (crypto-messages.ts) | JSON text or an ArrayBuffer |
+ * | `asset` | name of a file of the Python interpreter | an ArrayBuffer |
+ * | `job` | request id, then as for `crypto` | JSON text: a failure, or a confirmation that the job has started |
  */
 export type GuestQuestionKind = "chunk" | "asset" | "random" | "crypto" | "job";
 
-/** Of a part of a question: a text, or an ArrayBuffer. It is copied in the worker's main thread: 8 MiB in some 10 ms. */
+/** Limits of one text and of one ArrayBuffer in a request. Both are copied on the worker's main thread; 8 MiB take about 10 ms. */
 export const MAX_QUESTION_UNITS: number = 128 * 1024;
 export const MAX_QUESTION_BYTES: number = 8 * 1024 * 1024;
 
 /**
- * How an entry into the guest ended; the text beside it:
- * `output` the value as JSON · `thrown` a {@link GuestError} · `input` / `output-schema` a list of {@link GuestIssue} ·
- * `unserializable` and `refused` a {@link GuestError} (the value is not JSON; the module is not a tool) ·
- * `too-large` the size in UTF-16 units, a number as text · `ready` empty: the bundle is loaded ·
- * `streamed` empty: the chunks were the output.
+ * Outcome of an entry into the guest. Each comes with a text:
+ *
+ * | outcome | text |
+ * |---|---|
+ * | `ready` (the bundle is loaded) | empty |
+ * | `output` | the value as JSON |
+ * | `streamed` (the chunks were the output) | empty |
+ * | `thrown` | a {@link GuestError} |
+ * | `input`, `output-schema` (the value does not match the schema) | a list of {@link GuestIssue} |
+ * | `unserializable` (the value is not JSON) | a {@link GuestError} |
+ * | `refused` (the module is not a tool) | a {@link GuestError} |
+ * | `too-large` | the size in UTF-16 code units, as a decimal number |
  */
 export const GUEST_OUTCOMES = [
   "ready",
@@ -55,80 +62,81 @@ export const GUEST_OUTCOMES = [
 ] as const;
 export type GuestOutcome = (typeof GUEST_OUTCOMES)[number];
 
-/** A thrown value as text parts, capped; `stack` is V8's, in the bundle's coordinates. */
+/** A thrown value as texts of limited length. `stack` is V8's, with positions in the bundle. */
 export interface GuestError {
   readonly name: string;
   readonly message: string;
   readonly stack: string;
-  /** Own `code` of the error, if it had a short text one: the guest's word. */
+  /** The error's own property `code`, if it is a short text. Set by the guest, so untrusted. */
   readonly code?: string;
-  /** Set by the prelude alone, on errors that it made for a capability's refusal: a code of ERROR_CODES. */
+  /** A code of ERROR_CODES. Only the prelude sets it, on errors that it created for a denied or failed capability call. */
   readonly capabilityCode?: string;
-  /** Set with it where a capability was not granted: its name. */
+  /** Name of the capability, if the error is that it was not granted. */
   readonly capability?: string | undefined;
 }
 
-/** The `code` of a GuestError by which the Python runtime says that its interpreter has ended: its isolate is of no more use. */
+/** `code` of a GuestError with which the Python runtime reports that its interpreter has crashed. Its isolate cannot be used again. */
 export const INTERPRETER_CRASHED = "INTERPRETER_CRASHED";
 
-/** One problem that the tool's own schema library found. */
+/** A validation issue that the tool's own schema library reported. */
 export interface GuestIssue {
-  /** RFC 6901 pointer into the value. */
+  /** JSON Pointer (RFC 6901) into the value. */
   readonly pointer: string;
   readonly message: string;
 }
 
 /**
- * Asked of the prelude, through its one entry function `enter(kind, a, b, …)`. `load`, `describe` and `invoke` end in one `done`.
+ * Kind of an entry into the guest, through the prelude's only entry function `enter(kind, a, b, …)`. Each `load`, `describe` and `invoke`
+ * ends with exactly one `done`.
  *
  * | kind | a | b |
  * |---|---|---|
- * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the calls to come, if what they run is to be run ahead, else empty; then names and functions, in turns, of chunks that earlier isolates of the bundle have touched |
+ * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the next calls if a warm-up call should run, else empty; then pairs of name and function for the platform modules that earlier isolates of the bundle used |
  * | `describe` | | |
- * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's; then whether chunks are wanted, and the {@link BytesHeader} and the bytes of the input, if it has any |
- * | `credit` | number of chunks that their reader has taken | |
- * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further pairs of the two |
+ * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they differ from those of the last call; then whether to stream chunks, and the {@link BytesHeader} and the bytes of the input, if it has any |
+ * | `credit` | number of chunks that the reader has consumed | |
+ * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further such pairs |
  * | `timer` | timer id | |
- * | `answer` | request id of a job | JSON text of a JobAnswer (crypto/wire.ts); then its ArrayBuffers |
- * | `unhandled` | what a promise was rejected with that nobody handles, as text | |
+ * | `answer` | request id of a job | JSON text of a JobAnswer (crypto-messages.ts); then its ArrayBuffers |
+ * | `unhandled` | reason of an unhandled promise rejection, as text | |
  */
 export type EnterKind = "load" | "describe" | "invoke" | "credit" | "deliver" | "timer" | "answer" | "unhandled";
 
 /**
- * Chunks on their way from a tool to their reader: the tool is not asked for the next one while so many, or so much of them, have
- * not been taken. Some more than are read in the time that a credit takes to arrive.
+ * Flow control of a stream: the tool is not asked for the next chunk while this number of chunks, or this many UTF-16 code units of them,
+ * are unread. The window exceeds what a reader consumes during one round trip of a credit.
  */
 export const STREAM_WINDOW = { chunks: 256, units: 256 * 1024 } as const;
 
 /**
- * Bytes in a JSON value travel beside its text: in their place stands the text `mark` followed by an index into `lengths`. No other
- * text in the value begins with `mark`.
+ * Describes the bytes of a JSON value, which are sent next to its text. The text contains a placeholder for each: a string of `mark`
+ * followed by an index into `lengths`. No other string in the value starts with `mark`.
  */
 export interface BytesHeader {
   readonly mark: string;
-  /** Of each, in bytes; they follow each other without a gap. */
+  /** Length of each in bytes. They follow each other without gaps. */
   readonly lengths: readonly number[];
 }
-/** Values of bytes that one JSON value may hold. */
+/** Maximum number of byte values in one JSON value. */
 export const MAX_BYTES_VALUES = 1_000;
 
-/** A capability's answer. Host functions never throw into the guest: they answer with one of these. */
+/** Response of a capability. Host functions never throw into the guest; they return one of these. */
 export type CapabilityEnvelope =
   | { readonly ok: true; readonly value: unknown }
   | {
       readonly ok: false;
       readonly code: string;
       readonly message: string;
-      /** Of `fetch`: what Node has as the code of a network failure, `ECONNREFUSED` for one. */
+      /** For `fetch`: Node's code of the network error, such as `ECONNREFUSED`. */
       readonly networkCode?: string;
     };
 
-/** What every call of a tool is told; the same text from call to call. */
+/** Settings that the guest receives for the calls of a tool. The text is identical for each call. */
 export interface InvokeHeader {
-  /** Granted capabilities; those asked for but not granted are in `denied`. */
+  /** Granted capabilities. Requested capabilities that the host did not grant are in `denied`. */
   readonly granted: readonly string[];
   readonly denied: readonly string[];
-  /** Of those of both lists that are more than a function whose inputs all count. */
+  /** Descriptors of capabilities in both lists, except those that are a plain function whose inputs are all counted. */
   readonly shapes?: CapabilityShapes | undefined;
   readonly outputBytes: number;
   readonly logBytes: number;
@@ -136,46 +144,46 @@ export interface InvokeHeader {
   readonly hostCalls: number;
   readonly pendingHostCalls: number;
   readonly timers: number;
-  /** Lines of console carry the place that they come from. */
+  /** Whether console lines contain their source location. */
   readonly logPlaces?: boolean;
-  /** Another call of the session may follow: timers that wait go on in it. */
+  /** Whether another call of the session may follow. Its pending timers continue in that call. */
   readonly goesOn?: boolean;
 }
 
-/** How a capability looks from the guest, as the host that defined it says. */
+/** Descriptor of a capability: how the guest presents it in ctx, as defined by the host. */
 export interface CapabilityShape {
-  /** This chunk makes what it is in ctx, when that is first touched. */
+  /** Platform module that creates the member of ctx on first access. */
   readonly chunk?: MemberChunk | undefined;
-  /** It is an object in ctx: each of these sends `{ op: MEMBER, args: […] }`. */
+  /** If set, the capability is an object in ctx with these methods. Each sends `{ op: MEMBER, args: […] }`. */
   readonly members?: readonly string[] | undefined;
-  /** Inputs with one of these as their `op` are not counted as host calls. */
+  /** Inputs whose `op` is one of these do not count as capability calls. */
   readonly uncounted?: readonly string[] | undefined;
 }
 export type CapabilityShapes = { readonly [name: string]: CapabilityShape };
 
-/** What a guest has of the engine only when the host grants it; a row each in ENGINE_FEATURES. */
+/** Engine feature that a guest has only if the host grants it. ENGINE_FEATURES describes each. */
 export type EngineFeature = "webAssembly" | "sharedArrayBuffer" | "atomics" | "resizableBuffers" | "stringToCode";
 
-/** What the prelude is told before it gives the guest its globals, as JSON text. */
+/** Options that the prelude receives as JSON text before it creates the guest's globals. */
 export interface BootOptions {
   readonly features: readonly EngineFeature[];
-  /** The guest's clock stands still while the guest runs. */
+  /** Whether the guest's clock is frozen while the guest runs. */
   readonly coarseTime: boolean;
-  /** The guest's clock begins at `now` and moves by its own timers only; Math.random begins with these four words. */
+  /** For deterministic calls: the guest's clock starts at `now` and only its timers advance it. `words` is the seed of Math.random. */
   readonly fixed?: { readonly now: number; readonly words: readonly number[] } | undefined;
 }
 
-/** Every script in an isolate is named below it. */
+/** Prefix of the filenames of all scripts in an isolate. */
 export const SCRIPT_ORIGIN = "glovebox:///";
-/** The filename of a tool's script in the isolate: its frames, and those of a session's cells, are mapped to the author's files. */
+/** Filename of a tool's script in the isolate. Stack frames of it and of a session's cells are mapped to the author's files. */
 export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
-/** The filename of the prelude: its frames are dropped from stacks. */
+/** Filename of the prelude. Its frames are removed from stacks. */
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
 
-/** Caps of the error text that leaves a guest, in UTF-16 units. */
+/** Limits of an error that leaves a guest: texts in UTF-16 code units, and the number of issues. */
 export const GUEST_ERROR_CAPS = { name: 128, capability: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
 
-/** What is told of a certificate by the names that X509Certificate gives it. */
+/** Fields of a certificate that the guest receives, named as in Node's X509Certificate. */
 export const CERTIFICATE_FACTS = [
   "ca",
   "fingerprint",
@@ -193,5 +201,5 @@ export const CERTIFICATE_FACTS = [
   "validTo",
 ] as const;
 
-/** Code of the error by which Python says that the tool's memory was not enough: Python goes on, where V8 ends the isolate. */
+/** Code of the error with which Python reports that a tool ran out of memory. Unlike V8, which ends the isolate, Python keeps running. */
 export const PYTHON_OUT_OF_MEMORY = "PYTHON_MEMORY";

@@ -1,6 +1,8 @@
-// Several byte strings as one: each with its length before it. For what the host keeps and hands on without looking into it.
+// Joins several byte strings into one, each after its length, and splits them again. Used for code caches, which the host stores and
+// forwards without reading them.
 const LENGTH_BYTES = 4;
 
+/** Joins the parts. */
 export function pack(parts: readonly Uint8Array[]): Uint8Array {
   const packed = Buffer.alloc(parts.reduce((sum, { byteLength }) => sum + LENGTH_BYTES + byteLength, 0));
   let offset = 0;
@@ -12,7 +14,7 @@ export function pack(parts: readonly Uint8Array[]): Uint8Array {
   return packed;
 }
 
-/** As many as are whole; views into `packed`. */
+/** Returns the parts as views into `packed`. Ignores a truncated last part. */
 export function unpack(packed: Uint8Array): readonly Uint8Array[] {
   const view = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
   const parts: Uint8Array[] = [];

@@ -1,11 +1,11 @@
-// The guest's platform beyond the prelude, as scripts of their own: each is evaluated when a tool first touches what is in it. No
-// imports: this file is bundled into the prelude, into the worker and read by the build.
+// Names of the platform modules: the scripts that implement the guest's platform outside the prelude. Each is evaluated when a tool first
+// uses a feature of it. No imports: this file is bundled into the prelude and into the worker, and read by the build.
 
-/** Those that make a member of ctx, by the name of its capability: each exports `createMember(ask)`. */
+/** Modules that create a member of ctx, named after its capability. Each exports `createMember(ask)`. */
 export const MEMBER_CHUNKS = ["kv", "tools"] as const;
 export type MemberChunk = (typeof MEMBER_CHUNKS)[number];
 
-/** A file each, src/sandbox/guest/platform/NAME.ts, with all that is imported there. */
+/** All platform modules. Each is built from src/sandbox/guest/platform/NAME.ts with its imports. */
 export const CHUNK_NAMES = [
   "dom-exception",
   "console",
@@ -61,8 +61,8 @@ export type ChunkName = (typeof CHUNK_NAMES)[number];
 
 export const isChunkName = (name: unknown): name is ChunkName => (CHUNK_NAMES as readonly unknown[]).includes(name);
 
-/** Its script, beside the worker's. */
+/** Returns the file name of the module's script, which is in the same directory as the worker's script. */
 export const chunkFile = (name: ChunkName): string => `chunk-${name}.js`;
 
-/** Gives a chunk's script as text; throws where there is none. */
+/** Returns the script of a platform module as text. Throws if it does not exist. */
 export type ReadChunk = (name: ChunkName) => string;
