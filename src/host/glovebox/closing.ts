@@ -1,32 +1,32 @@
-// Glovebox.close(): ends every part, each within a time of its own, whatever hangs in it. close() always resolves, and what has not ended by
-// then is killed or let go, so that it does not keep the host's process alive.
+// Glovebox.close(): closes every part, each within a time limit. It always resolves. A part that does not close in time is killed or
+// abandoned, so that it does not keep the host's process alive.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 
-/** Longest time in ms that all parts together take to close. */
+/** Longest time in ms to close all parts. */
 const CLOSE_MS = 5_000;
-/** The last part has so much, however long those before it have taken. */
+/** Shortest time in ms for the last step, even if the steps before it took longer than planned. */
 const MIN_REST_MS = 500;
 
-/** A part of a Glovebox that has to end. */
+/** A part of a Glovebox to close. */
 export interface ClosingPart {
-  /** What the operator reads when it does not. */
+  /** Name of the part in error messages. */
   readonly name: string;
   readonly close: () => unknown;
-  /** Ends it without waiting, after its time. Must not throw. */
+  /** Ends the part without waiting, once its time is up. Must not throw. */
   readonly abandon?: (() => void) | undefined;
 }
 
-/** Parts of one step are closed side by side, one step after the other. */
+/** Parts of one step are closed in parallel; the steps run one after the other. */
 export interface ClosingStep {
-  /** Default: what is left of {@link CLOSE_MS}. */
+  /** Longest time in ms for the step. Default: the rest of {@link CLOSE_MS}. */
   readonly withinMs?: number;
   readonly parts: readonly ClosingPart[];
 }
 
 /**
- * Closes all parts. Never rejects: a part that fails, or takes longer than its step may, is reported and left behind.
- * @param onError receives a ToolError (INTERNAL) for each of those
+ * Closes all parts. Never rejects: a part that fails, or exceeds the time of its step, is abandoned and reported.
+ * @param onError receives a ToolError (INTERNAL) for each abandoned part
  */
 export async function closeAll(
   steps: readonly ClosingStep[],

@@ -1,4 +1,4 @@
-// createGlovebox(): the composition root. Every part is made here, and handed to those that need it.
+// createGlovebox() and the Glovebox class: the composition root, which creates every part and passes each its dependencies.
 import { createHash } from "node:crypto";
 import {
   type BuiltinToolName,
@@ -105,60 +105,67 @@ import { closeOnSignals } from "./shutdown.ts";
 import { type BuildableRegistration, ToolBuilder } from "./tool-builder.ts";
 import { EnvironmentResolver, type Grants, type ToolEnvironment } from "./tool-environment.ts";
 
-/** Calls end a second after they are told to at the latest, whatever their executor does; a host's hooks may take longer. */
+/** Longest time in ms to close the running calls. They end within a second of their abort, but the host's hooks may take longer. */
 const CALLS_CLOSE_MS = 1_500;
-/** An upstream server that ignores its end is killed after 2 s. */
+/**
+ * Longest time in ms to close the bundler, the worker processes and the upstream servers. An upstream server that does not exit is killed
+ * after 2 s.
+ */
 const PARTS_CLOSE_MS = 3_000;
 
-/** What `inspect` shows of a tool: it has been bundled and learned, and is not registered. */
+/** Result of `inspectTool`: a tool that was built and tenant definition was extracted, but that is not registered. */
 export interface ToolInspection {
   readonly definition: ToolDefinition;
   readonly bundle: ToolBundle;
-  /** What is probably a mistake, such as a schema that is exported by another name than `inputSchema`. */
+  /** Probable mistakes, such as a schema that is not exported as `inputSchema`. */
   readonly warnings: readonly string[];
-  /** Paths on this machine that it was made from, or that were looked for in vain: a change of one may change the tool. */
+  /** Paths on this machine that the build read or looked for, missing ones included: a change of one of them may change the tool. */
   readonly files: readonly string[];
+  /** Size of the V8 code cache in bytes; 0 for a Python tool. */
   readonly codeCacheBytes: number;
+  /** Time in ms that bundling took. */
   readonly bundleMs: number;
+  /** Time in ms that extracting the definition took. */
   readonly learnMs: number;
-  /** Whether nothing had to be bundled. */
+  /** Whether the bundle came from the cache. */
   readonly cached: boolean;
 }
 
-/** How a built tool comes into the registry; `replace` also adds a tool that there is not yet. */
-type Registering = "add" | "replace" | "update";
+/** How a built tool enters the registry. `"replace"` also adds a tool that does not exist yet. */
+type RegistrationMode = "add" | "replace" | "update";
 
-/** What is kept of an added tool for an export, besides what is registered. */
-interface RememberedTool extends Pick<AddToolOptions, "isolation" | "arguments"> {
+/** Properties of an added tool that an export needs and the registry does not have. */
+interface ExportableTool extends Pick<AddToolOptions, "isolation" | "arguments"> {
   readonly bundle?: ToolBundle | undefined;
   readonly isBuiltin: boolean;
 }
 
 type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
-/** The owner is resolved: undefined stands for all tenants. */
+/** Options with a resolved owner: `tenantId` is undefined for a tool of all tenants. */
 type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
 
-function nothingToUpdate(toolName: string, tenantId: string | undefined): ToolError {
-  const whose = tenantId === undefined ? "no global tool" : "no tool of this tenant";
-  const message = `There is ${whose} named ${JSON.stringify(toolName)} to update; add it with addTool`;
+function notFoundError(toolName: string, tenantId: string | undefined): ToolError {
+  const tenant = tenantId === undefined ? "no global tool" : "no tool of this tenant";
+  const message = `There is ${tenant} named ${JSON.stringify(toolName)} to update; add it with addTool`;
   return unavailable("not_found", message, { details: { toolName } });
 }
 
-/** What first-party tools ask for, and have: which hosts a request may go to stays with `egress`. */
+/** Grants of the first-party tools: all that they request. The hosts that `fetch` may reach still depend on the option `egress`. */
 const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] } = {
   "http-get": ["fetch"],
   "run-js": ["stringToCode"],
 };
 
 /**
- * A running Glovebox. Dispose it (`await using`) or `close()` it: then its processes end, calls still in it get their results
- * (CANCELLED), and later ones TOOL_UNAVAILABLE.
+ * A running Glovebox, returned by {@link createGlovebox}. Dispose it (`await using`) or call `close()`: both end its worker processes. Calls
+ * that still run then end with CANCELLED, and later calls fail with TOOL_UNAVAILABLE.
  */
 export class Glovebox implements AsyncDisposable {
+  /** Router that executable the calls: `box.execute()` and `box.stream()` are shortcuts to it. */
   readonly router: ToolRouter;
-  /** Invocations with a time of their own, one by one and in batches, over the same router. */
+  /** Runs invocations with timeouts of their own, one at a time or in batches, on the same router. */
   readonly invoker: ToolInvoker;
-  /** Upstream MCP servers. */
+  /** Manages the upstream MCP servers. */
   readonly mcp: McpManager;
   readonly #config: Config;
   readonly #bundler: Bundler;
@@ -166,7 +173,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #pool: WorkerPool;
   readonly #python: PythonHost;
   readonly #launcher: Launcher;
-  readonly #surroundings: EnvironmentResolver;
+  readonly #environments: EnvironmentResolver;
   readonly #sessions: Sessions;
   readonly #log: HostLog | undefined;
   readonly #sessionRouter: ToolRouter;
@@ -177,7 +184,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #work = new TenantWork();
   readonly #kvPending = new PendingByKey();
   readonly #closingSignal = new AbortController();
-  /** By executor: an update changes other fields of the registered tool. */
+  /** Export data by executor, because an update replaces the registered tool but keeps its executor. */
   readonly #added = new WeakMap<Executor, AddedTool>();
   readonly #onSignals: Disposable | undefined;
   #closed = false;
@@ -193,7 +200,7 @@ export class Glovebox implements AsyncDisposable {
     readonly learner: Learner;
     readonly python: PythonHost;
     readonly launcher: Launcher;
-    /** Sessions are no tools that are listed. */
+    /** Runs the calls of sessions, which are not listed as tools. */
     readonly sessionRouter: ToolRouter;
     readonly log: HostLog | undefined;
   }) {
@@ -210,7 +217,7 @@ export class Glovebox implements AsyncDisposable {
     const { signals, drainMs } = parts.config.shutdown;
     this.#onSignals = signals.length === 0 ? undefined : closeOnSignals(this, signals, drainMs);
     const { store } = parts.config;
-    // A store of the host's own is its to close.
+    // close() does not close a store that the host passed in.
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     this.#store = this.#ownStore ?? (store as KvStore);
@@ -218,14 +225,14 @@ export class Glovebox implements AsyncDisposable {
     const egress = createEgress((context) => callOf(context).tenant);
     const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
-    this.#surroundings = new EnvironmentResolver(all, parts.config, parts.launcher);
+    this.#environments = new EnvironmentResolver(all, parts.config, parts.launcher);
     this.#builder = new ToolBuilder({
       ...parts,
       tenants: parts.router.tenants,
-      ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
-      featuresOf: (granted) => this.#surroundings.featuresOf(granted, "javascript"),
-      refuseUnlimited: (features) => this.#surroundings.refuseUnlimited(features),
-      refuseWhenClosed: () => this.#refuseWhenClosed(),
+      ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
+      featuresOf: (granted) => this.#environments.featuresOf(granted, "javascript"),
+      checkFeatures: (features) => this.#environments.checkFeatures(features),
+      throwIfClosed: () => this.#throwIfClosed(),
     });
     this.#sessionRouter = parts.sessionRouter;
     this.#sessions = new Sessions({
@@ -239,24 +246,24 @@ export class Glovebox implements AsyncDisposable {
       ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, store: this.#store, work: this.#work },
       ...{ kvPending: this.#kvPending, closing: this.#closingSignal.signal },
       placement: parts.config.placement,
-      ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
+      ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#isOwnGlobal(tool),
     });
   }
 
-  /** With one tenant, the tools that the host added for it are registered for all. */
+  /** Whether the host added the tool for its single tenant: with `tenancy: "single"`, such tools are registered for all tenants. */
   #isOwnGlobal(tool: RegisteredTool): boolean {
     return this.router.tenancy.mode === "single" && this.#added.get(tool.executor)?.isBuiltin === false;
   }
 
-  /** Process ids of the workers, for the operator. */
+  /** Process ids of the worker processes, for monitoring. */
   get workerPids(): readonly number[] {
     return this.#pool.pids;
   }
 
   /**
-   * Sources of tools and whether they can be asked: those of a tenant's and the global tools. Of all tenants: those of the global tools, and
-   * all that fail for any tenant.
+   * Returns the health of tool sources: of those that serve a tenant, global ones included. With `scope: "all"`: of the global sources, and of
+   * all sources that fail for any tenant.
    * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for all tenants
    * @throws {ToolError} PARAM_INVALID for other options
    */
@@ -265,30 +272,32 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Lists the tools that a tenant may call at present, by name: the definition of each with `metadata`, as `box.router.describeTools()`. Tools
-   * whose flags answer within a second and tools of upstream servers are among them. `box.router.listTools()` returns the definitions alone.
-   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant; INTERNAL if the `tenants` option gives no valid
-   *   policy for the tenant
+   * Lists the tools that a tenant may call now, sorted by name. Each has its definition and `metadata`, as from
+   * `box.router.describeTools()`; `box.router.listTools()` returns the definitions alone. Includes tools of upstream servers. Excludes tools
+   * tenant flags do not resolve within 1 s.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant; INTERNAL if
+   *   the `tenants` option returns no valid policy for the tenant
    */
   listTools(options?: TenantScope): Promise<readonly ListedTool[]> {
     return this.router.describeTools(options);
   }
 
-  /** Which layers of hardening the worker processes are wrapped in on this machine. */
+  /** Hardening layers of the worker processes on this machine: which are active, and why others are not. */
   get hardening(): HardeningReport {
     return this.#launcher.report;
   }
 
   /**
-   * Bundles a tool, learns its definition in an isolate, and registers it.
+   * Bundles a tool, extracts its definition in an isolate, and registers it.
    * @param options with `tenancy: "multi"`: `tenantId`, or `scope: "global"` for a tool of all tenants
-   * @throws {ToolError} PARAM_INVALID for bad options, or a missing or unexpected tenant; NAME_TAKEN for a name that another tool has;
-   *   BUNDLE_FAILED when it cannot be built or is no tool;
-   *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
+   * @returns the definition of the registered tool
+   * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options, or a missing or unexpected tenant; NAME_TAKEN if the owner has a tool
+   *   of this name; BUNDLE_FAILED if the build fails or the bundle does not export a tool; TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT or
+   *   SANDBOX_CRASHED if the tool's top level throws or exceeds a limit; TOOL_UNAVAILABLE if Glovebox is closed
    */
   addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
     return deferFailure(() => {
-      this.#refuseWhenClosed();
+      this.#throwIfClosed();
       const input = parseToolInput(tool);
       const { replace, ...chosen } = parseAddToolOptions(options);
       return this.#addOwned(input, this.#withOwner(chosen), replace ? "replace" : "add");
@@ -296,33 +305,34 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Updates a tool that was added before: bundles the new version, extracts its definition, makes warm isolates of it where the old version
-   * has some, and switches to it in one step. Until then, and if any of that fails, the old version stays as it is. Calls that were admitted
-   * before the switch end on the old version; the next call gets the new one. Sessions of a tool with `isolation: "session"` end when their
-   * calls on the old version have ended, and the next call begins a new one. Of several updates of one tool the one that was requested last
-   * stays; one that a later one has overtaken is built and not switched to.
+   * Replaces a tool that was added before: bundles the new version, extracts its definition, creates warm isolates of it where the old version
+   * has some, and switches to it in one step. Until the switch, and if any step fails, the old version stays in use. Calls that were admitted
+   * before the switch end on the old version; later calls get the new one. Sessions of a tool with `isolation: "session"` end when their
+   * calls on the old version have ended, and the next call begins a new session. If several updates of one tool overlap, the one that was
+   * requested last wins; an earlier one that finishes after it is built but not registered.
    *
-   * The owner is that of `options`, and its tool is found by the new version's name. The new version gets what `options` grant, nothing of what
-   * the old one had.
-   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) if the owner has no tool of this name; PARAM_INVALID if that tool is a
-   *   host function or comes from an upstream server; and as {@link addTool}
+   * The owner comes from `options`, and its tool is found by the name of the new version. The new version is granted what `options` grant, and
+   * inherits no grants of the old version.
+   * @returns the definition of the new version
+   * @throws {ToolError} as a rejection: TOOL_UNAVAILABLE (`details.reason: "not_found"`) if the owner has no tool of this name; PARAM_INVALID if
+   *   that tool is a host function or belongs to an upstream server; and the errors of {@link addTool}
    */
   updateTool(tool: ToolInput, options?: UpdateToolOptions): Promise<ToolDefinition> {
     return deferFailure(() => {
-      this.#refuseWhenClosed();
+      this.#throwIfClosed();
       const input = parseToolInput(tool);
       return this.#addOwned(input, this.#withOwner(parseUpdateToolOptions(options)), "update");
     });
   }
 
-  /** Adds a tool as part of its tenant's work, which a deletion of the tenant ends and waits for. */
-  async #addOwned(input: ToolInput, options: OwnedToolOptions, how: Registering): Promise<ToolDefinition> {
+  /** Adds a tool as part of its tenant's work: deleting the tenant aborts it and waits for it. */
+  async #addOwned(input: ToolInput, options: OwnedToolOptions, mode: RegistrationMode): Promise<ToolDefinition> {
     using work = this.#beginWork(options.tenantId);
-    return await this.#add(input, options, how, undefined, work);
+    return await this.#add(input, options, mode, undefined, work);
   }
 
   /**
-   * Begins work for a tool's owner, which the deletion of that tenant waits for; undefined for a tool of all tenants.
+   * Begins work for a tool's owner. Deleting the tenant waits until the handle is disposed. Returns undefined for a tool of all tenants.
    * @throws {ToolError} TOOL_UNAVAILABLE while the tenant is being deleted
    */
   #beginWork(owner: string | undefined): WorkHandle | undefined {
@@ -333,16 +343,16 @@ export class Glovebox implements AsyncDisposable {
     return this.#work.begin(tenantId, true);
   }
 
-  /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not fit the `tenancy` */
+  /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not match the `tenancy` option */
   #withOwner({ tenantId, scope, ...chosen }: ParsedToolOptions): OwnedToolOptions {
     return { ...chosen, tenantId: this.router.tenancy.ownerOf({ tenantId, scope }) };
   }
 
-  /** @internal the first-party tools that the host has named, for all tenants, with all that they ask for */
+  /** @internal Adds first-party tools for all tenants, with all grants that they request. */
   async addBuiltinTools(names: readonly BuiltinToolName[], cache: BundleCache): Promise<void> {
     const bundled = names.filter((name): name is BundledToolName => name !== PYTHON_EXEC);
     const bundles = await loadBuiltinBundles(bundled, cache);
-    // One after the other: learned side by side, each would wait for a process, and all for a core.
+    // One after the other: in parallel, each would wait for a process, and all of them for a core.
     for (const [index, name] of bundled.entries()) {
       const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolation: "call" as const };
       await this.#add({ source: "", name }, options, "add", bundles[index]);
@@ -351,42 +361,45 @@ export class Glovebox implements AsyncDisposable {
   }
 
   async #addPythonExec(): Promise<void> {
-    this.#surroundings.refuseUnlimited(withRuntimeFeatures([]));
-    const runs = await this.#python.snippets();
+    this.#environments.checkFeatures(withRuntimeFeatures([]));
+    const executable = await this.#python.snippets();
     const definition = pythonExecDefinition(this.#config.python.capabilities);
-    // A call that names no conversation has an interpreter of its own.
-    const built = { definition, authorLimits: undefined, runs };
-    const tool = this.#toTool(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" });
-    this.#remember(tool, { isBuiltin: true, isolation: "session" });
+    // A call without a session id gets an interpreter of its own.
+    const built = { definition, authorLimits: undefined, executable };
+    const tool = this.#toTool(built, this.#environments.grant([], { definition }), {}, { isolation: "session" });
+    this.#storeExportData(tool, { isBuiltin: true, isolation: "session" });
     this.router.add(tool);
   }
 
-  /** @param prebuilt what is registered in the place of the input's own source */
+  /** @param prebuilt bundle to register instead of building the input's source */
   async #add(
     input: ToolInput,
     { tenantId, grant, isolation, arguments: argumentOptions }: OwnedToolOptions,
-    how: Registering,
+    mode: RegistrationMode,
     prebuilt?: ToolBundle,
     work?: WorkHandle,
   ): Promise<ToolDefinition> {
     using update = this.#updates.begin();
-    const grants = this.#surroundings.grant(grant, input);
+    const grants = this.#environments.grant(grant, input);
     const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
-    this.#refuseWhenClosed();
+    this.#throwIfClosed();
     work?.check();
     const { definition } = built;
     const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
     const isBuiltin = prebuilt !== undefined;
-    this.#remember(tool, { bundle: built.bundle, isBuiltin, isolation, arguments: argumentOptions });
-    if (how === "add") this.router.add(tool);
-    else if (!(await this.#switchTo(tool, how, update, work))) return definition;
+    this.#storeExportData(tool, { bundle: built.bundle, isBuiltin, isolation, arguments: argumentOptions });
+    if (mode === "add") this.router.add(tool);
+    else if (!(await this.#switchTo(tool, mode, update, work))) return definition;
     update.done(definition.name, tenantId);
     for (const message of built.warnings) this.#warn({ toolName: definition.name, message });
     return definition;
   }
 
-  /** Keeps what an export gives of a tool besides its definition. */
-  #remember({ executor, granted = [] }: RegisteredTool, { bundle, isBuiltin, ...options }: RememberedTool): void {
+  /** Stores the properties of a tool that an export needs in addition to its definition. */
+  #storeExportData(
+    { executor, granted = [] }: RegisteredTool,
+    { bundle, isBuiltin, ...options }: ExportableTool,
+  ): void {
     const { isolation = this.#config.isolation, arguments: argumentOptions } = options;
     this.#added.set(executor, {
       ...{ bundle, isBuiltin, addedAt: Date.now(), language: executor.source === "python" ? "python" : "javascript" },
@@ -405,54 +418,57 @@ export class Glovebox implements AsyncDisposable {
     process.emitWarning(`${warning.toolName}: ${warning.message}`, { type: "GloveboxWarning" });
   }
 
-  /** Returns false for a version that a later request has overtaken. @throws {ToolError} as `updateTool` does */
+  /**
+   * Returns false if a later request has overtaken this version.
+   * @throws {ToolError} as {@link updateTool}
+   */
   async #switchTo(
     tool: RegisteredTool,
-    how: "replace" | "update",
+    mode: "replace" | "update",
     update: ToolUpdate,
     work: WorkHandle | undefined,
   ): Promise<boolean> {
     const { name } = tool.definition;
     if (update.isOvertaken(name, tool.tenantId)) return false;
-    this.#checkReplaceable(tool, how);
+    this.#checkReplaceable(tool, mode);
     let isSwitched = false;
     try {
       await this.#warmUp(tool);
-      this.#refuseWhenClosed();
+      this.#throwIfClosed();
       work?.check();
       if (update.isOvertaken(name, tool.tenantId)) return false;
-      // From here to its end no other code runs: each call finds the old version or the new one.
-      const before = this.#checkReplaceable(tool, how);
+      // No await from here to the end of the block, so that each call finds either the old version or the new one.
+      const before = this.#checkReplaceable(tool, mode);
       if (before === undefined) this.router.add(tool);
       else if (!this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() })) {
-        throw nothingToUpdate(name, tool.tenantId);
+        throw notFoundError(name, tool.tenantId);
       }
       isSwitched = true;
     } finally {
-      // What was made warm of a version that no call will run.
+      // Ends the warm isolates of a version that no call will use.
       if (!isSwitched) tool.executor.retire?.();
     }
     return true;
   }
 
   /**
-   * Returns the tool whose place another one takes; undefined if the owner has none.
-   * @throws {ToolError} TOOL_UNAVAILABLE, PARAM_INVALID
+   * Returns the tool to replace; undefined if the owner has none of this name.
+   * @throws {ToolError} TOOL_UNAVAILABLE if there is no tool to update; PARAM_INVALID for a tool that was not added with `addTool`
    */
-  #checkReplaceable({ definition, tenantId }: RegisteredTool, how: "replace" | "update"): RegisteredTool | undefined {
+  #checkReplaceable({ definition, tenantId }: RegisteredTool, mode: "replace" | "update"): RegisteredTool | undefined {
     const { name } = definition;
     const found = this.router.registry.get(name, tenantId);
-    // A tenant's lookup finds global tools too, and those are not the tenant's to replace.
+    // A lookup for a tenant also finds global tools, which a tenant must not replace.
     const before = found?.tenantId === tenantId ? found : undefined;
-    if (before === undefined && how === "update") throw nothingToUpdate(name, tenantId);
-    // A host function is trusted, and an upstream server's tool is that server's to change.
+    if (before === undefined && mode === "update") throw notFoundError(name, tenantId);
+    // Host functions are trusted code, and the tools of an upstream server are that server's to change.
     if (before === undefined || before.contentDigest !== undefined) return before;
-    const kind = before.executor.source === "mcp" ? "an upstream server's tool" : "a host's own tool";
-    const rule = "only tools that addTool added can be replaced; remove it first, or choose another name";
-    throw new ToolError("PARAM_INVALID", `"${name}" is ${kind}: ${rule}`);
+    const kind = before.executor.source === "mcp" ? "a tool of an upstream MCP server" : "a host function";
+    const rule = "Only tools added with addTool can be replaced. Remove it first, or choose another name";
+    throw new ToolError("PARAM_INVALID", `"${name}" is ${kind}. ${rule}`);
   }
 
-  /** Makes the new version ready where the old one is. */
+  /** Creates warm isolates of the new version if the old version has some. */
   async #warmUp(tool: RegisteredTool): Promise<void> {
     const { executor, definition, tenantId } = tool;
     const before = this.router.registry.get(definition.name, tenantId);
@@ -461,17 +477,17 @@ export class Glovebox implements AsyncDisposable {
   }
 
   #toTool(
-    { definition, asked = {}, authorLimits, runs }: BuildableRegistration,
+    { definition, requested = {}, authorLimits, executable }: BuildableRegistration,
     { granted, features }: Grants,
     input: Pick<ToolInput, "definition">,
     { isolation, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
   ): RegisteredTool {
-    const isPython = runs.python !== undefined;
-    const grants = { granted, features: this.#surroundings.featuresOf(features, isPython ? "python" : "javascript") };
+    const isPython = executable.python !== undefined;
+    const grants = { granted, features: this.#environments.featuresOf(features, isPython ? "python" : "javascript") };
     const chosen = isolation ?? this.#config.isolation;
     const tool = {
-      ...runs,
-      ...this.#surroundings.of(definition, grants, asked),
+      ...executable,
+      ...this.#environments.of(definition, grants, requested),
       isolation: chosen,
       sourceId: `${isPython ? "python" : "sandbox"}:${definition.name}`,
     };
@@ -492,65 +508,66 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Denies a tenant's calls, runs of its sessions included, until {@link resumeTenant}: TOOL_UNAVAILABLE with
-   * `details.reason: "tenant_suspended"`. Kept in memory: a host that restarts suspends again. Twice is a no-op.
+   * Denies all calls of a tenant, executable of its sessions included, with TOOL_UNAVAILABLE and `details.reason: "tenant_suspended"`, until
+   * {@link resumeTenant}. The state is kept in memory: suspend the tenant again after a restart. Suspending it twice is a no-op.
    * @param tenantId required with `tenancy: "multi"`, left out with `tenancy: "single"`
-   * @param options `calls`: whether calls that run `"finish"`, with their nested calls, or `"cancel"`. Default: `"finish"`
-   * @returns how many calls were cancelled; resolves when they have ended
-   * @throws {ToolError} as a rejection: PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
+   * @param options `calls`: whether running calls and their nested calls `"finish"` or are cancelled (`"cancel"`). Default: `"finish"`
+   * @returns the number of cancelled calls, once they have ended
+   * @throws {ToolError} as a rejection: PARAM_INVALID for invalid arguments; TOOL_UNAVAILABLE while the tenant is being deleted
    */
   suspendTenant(tenantId?: string, options?: SuspendOptions): Promise<number> {
     return deferFailure(() => this.#lifecycle.suspend(this.#tenantOf(tenantId), options));
   }
 
   /**
-   * Lets a suspended tenant call again. Returns false if it was not suspended.
-   * @throws {ToolError} PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
+   * Lets a suspended tenant call tools again. Returns false if the tenant was not suspended.
+   * @throws {ToolError} PARAM_INVALID for an invalid `tenantId`; TOOL_UNAVAILABLE while the tenant is being deleted
    */
   resumeTenant(tenantId?: string): boolean {
     return this.#lifecycle.resume(this.#tenantOf(tenantId));
   }
 
   /**
-   * Removes all that a tenant owns: ends its calls (CANCELLED) and sessions, and removes its tools, stored values, cached artifacts, worker
-   * processes, health records, MCP servers and quota counters. Meanwhile its calls are denied with TOOL_UNAVAILABLE and
-   * `details.reason: "tenant_deleted"`. Afterwards the tenant is as one that was never seen: a suspension ends too. Deletions of one tenant
-   * at one time share their receipt. With `tenancy: "single"`, its tools are those that were added with `addTool`.
-   * @throws {ToolError} as a rejection: PARAM_INVALID, also for a KvStore without `deleteTenant()`, before anything is removed; INTERNAL if a
-   *   part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
+   * Deletes everything that a tenant owns: ends its calls (CANCELLED) and sessions, and removes its tools, stored values, cached artifacts, worker
+   * processes, health records, MCP servers and quota counters. Until that is done, its calls are denied with TOOL_UNAVAILABLE and
+   * `details.reason: "tenant_deleted"`. Afterwards the tenant can start again from nothing; a suspension is lifted too. Concurrent deletions of
+   * one tenant resolve with the same receipt. With `tenancy: "single"`, the deleted tools are those that were added with `addTool`.
+   * @returns a receipt of what was removed
+   * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid `tenantId`, or, before anything is removed, for a KvStore without
+   *   `deleteTenant()`; INTERNAL if a part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
    */
   deleteTenant(tenantId?: string): Promise<TenantDeletion> {
     return deferFailure(() => {
-      this.#refuseWhenClosed();
+      this.#throwIfClosed();
       return this.#lifecycle.delete(this.#tenantOf(tenantId));
     });
   }
 
   /**
-   * Gives all that a tenant owns as NDJSON, a line at a time, each with its `\n` and a `type`: `tenant` (its policy, without the values of
-   * secrets), `tool`, `session`, `value` (`json` has the text of the value, `base64` its bytes), and at last `end`, with counts: an export
-   * without it is not complete. Tools and sessions are those of the beginning; values are read as lines are asked for, so that one that is
-   * written meanwhile may be missing. Nothing is read ahead. To leave early (`break`) releases everything.
-   * @throws {ToolError} PARAM_INVALID, also for a KvStore without `entries()`; TOOL_UNAVAILABLE when Glovebox is closed or the tenant is
-   *   being deleted, from the iteration too; INTERNAL from the iteration if the store fails
+   * Exports everything that a tenant owns as NDJSON. Yields one line at a time, each with its `\n` and a `type`: `tenant` (its policy, without
+   * the values of secrets), `tool`, `session`, `value` (text of the value in `json`, its bytes in `base64`), and finally `end` with counts. An
+   * export without `end` is incomplete. Tools and sessions are a snapshot of the start. Values are read on demand and not ahead, so a value that
+   * is written during the export may be missing. Leaving the loop early (`break`) releases all resources.
+   * @throws {ToolError} PARAM_INVALID for an invalid `tenantId`, or a KvStore without `entries()`; TOOL_UNAVAILABLE if Glovebox is closed or the
+   *   tenant is being deleted, also from the iteration; INTERNAL from the iteration if the store fails
    */
   exportTenant(tenantId?: string): AsyncIterableIterator<string> {
-    this.#refuseWhenClosed();
-    const whose = this.#tenantOf(tenantId);
+    this.#throwIfClosed();
+    const tenant = this.#tenantOf(tenantId);
     checkExportable(this.#store);
-    this.router.admission.checkAdding(whose);
-    return this.#linesOf(whose);
+    this.router.admission.checkAdding(tenant);
+    return this.#linesOf(tenant);
   }
 
   async *#linesOf(tenantId: string): AsyncGenerator<string, void> {
     const { router } = this;
-    // Asked again: the first line may be read long after the iterator was made.
-    this.#refuseWhenClosed();
+    // Checked again, because the first line may be read long after the iterator was created.
+    this.#throwIfClosed();
     router.admission.checkAdding(tenantId);
     using begun = this.#work.begin(tenantId, false);
     const work = {
       check: () => {
-        this.#refuseWhenClosed();
+        this.#throwIfClosed();
         begun.check();
       },
     };
@@ -571,7 +588,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Removes a tool; calls that have begun go on. Returns false when there was none.
+   * Removes a tool. Calls that have begun continue. Returns false if there was no such tool.
    * @param options with `tenancy: "multi"`: `{ tenantId }` for a tool of that tenant, or `{ scope: "global" }` for one of all tenants
    * @throws {ToolError} PARAM_INVALID for a name that is not a string, and for other options
    */
@@ -582,43 +599,49 @@ export class Glovebox implements AsyncDisposable {
     const isRemoved = this.router.registry.remove(name, tenantId);
     if (!isRemoved) return false;
     if (tool?.tenantId === tenantId) tool?.executor.retire?.();
-    // An update that was requested before must not bring it back.
+    // An update that was requested earlier must not add the tool again.
     using change = this.#updates.begin();
     change.done(name, tenantId);
     return true;
   }
 
-  /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
+  /**
+   * Bundles a tool and extracts its definition, without registering it.
+   * @throws {ToolError} as {@link addTool}
+   */
   inspectTool(
     tool: ToolInput,
     options?: Pick<AddToolOptions, "tenantId" | "scope" | "grant">,
   ): Promise<ToolInspection> {
     return deferFailure(async () => {
-      this.#refuseWhenClosed();
+      this.#throwIfClosed();
       const { grant, ...owner } = parseInspectToolOptions(options);
       const tenantId = this.router.tenancy.ownerOf(owner);
       using _work = this.#beginWork(tenantId);
       const input = parseToolInput(tool);
-      const { features } = this.#surroundings.grant(grant, input);
-      const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
-      return { ...built, codeCacheBytes: runs.python === undefined ? runs.codeCache.byteLength : 0 };
+      const { features } = this.#environments.grant(grant, input);
+      const { executable, requested, authorLimits, ...built } = await this.#builder.build(input, {
+        tenantId,
+        features,
+      });
+      return { ...built, codeCacheBytes: executable.python === undefined ? executable.codeCache.byteLength : 0 };
     });
   }
 
   /**
-   * Opens a session: code that is run in one isolate, run after run, with what the runs before have left.
-   * @throws {ToolError} PARAM_INVALID for an option that is wrong; NAME_TAKEN for a taken id; QUOTA_EXCEEDED when the tenant has as many as its
-   *   limit `sessions` says; TOOL_UNAVAILABLE when the box is closed, or the machine cannot limit what was asked for
+   * Opens a session: an isolate that executable code several times, and keeps its state between the executable.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options; NAME_TAKEN if the id is in use; QUOTA_EXCEEDED if the tenant has as
+   *   many sessions as its limit `sessions` allows; TOOL_UNAVAILABLE if Glovebox is closed, or the machine cannot limit a requested feature
    */
   openSession(options?: SessionOptions): Promise<Session> {
     return deferFailure(() => {
-      this.#refuseWhenClosed();
+      this.#throwIfClosed();
       return this.#sessions.open(options, this.#work);
     });
   }
 
   /**
-   * Lists sessions, those of tools (`context.sessionId`) included.
+   * Lists sessions, including those that tools with `isolation: "session"` keep (`context.sessionId`).
    * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for those of all tenants
    * @throws {ToolError} PARAM_INVALID for other options
    */
@@ -627,8 +650,8 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Ends a session of a tenant, with what runs in it. Returns false when the tenant has none of this id.
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, options other than `{ tenantId }`, and a missing or
+   * Closes a session of a tenant, with the calls that run in it. Returns false if the tenant has no session of this id.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for an id that is not a string, options other than `{ tenantId }`, and a missing or
    *   unexpected tenant
    */
   closeSession(id: string, options?: TenantScope): Promise<boolean> {
@@ -639,8 +662,8 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Ends all sessions of a tenant. Returns how many there were.
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for options other than `{ tenantId }`, and for a missing or unexpected tenant
+   * Closes all sessions of a tenant. Returns mode many there were.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
   closeSessions(options?: TenantScope): Promise<number> {
     return deferFailure(() =>
@@ -649,68 +672,68 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Forgets what the `tenants` function answered about a tenant: the next call asks again. Call it when a stored policy changes; without it
-   * the change counts once `tenantCache.ttlMs` has passed. Calls that run keep the policy that they were admitted with.
-   * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not text of 1 to 1,024 characters, and with `tenancy: "single"`
+   * Drops the cached policy of a tenant, so that the next call executable the `tenants` function again. Call it when a stored policy changes. Without
+   * it, the change takes effect after `tenantCache.ttlMs`. Running calls keep the policy that they were admitted with.
+   * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not a string of 1 to 1,024 characters, and with `tenancy: "single"`
    */
   invalidateTenant(tenantId: string): void {
     this.router.invalidateTenant(tenantId);
   }
 
   #sessionTool({ language, grant }: ParsedSessionOptions): ToolEnvironment {
-    const { granted, features } = this.#surroundings.grant(grant, {});
-    const all = this.#surroundings.featuresOf(features, language === "python" ? "python" : "javascript");
-    this.#surroundings.refuseUnlimited(all);
+    const { granted, features } = this.#environments.grant(grant, {});
+    const all = this.#environments.featuresOf(features, language === "python" ? "python" : "javascript");
+    this.#environments.checkFeatures(all);
     const definition = { name: "session", description: "", inputSchema: {} };
-    return this.#surroundings.of(definition, { granted, features: all }, {});
+    return this.#environments.of(definition, { granted, features: all }, {});
   }
 
   /**
-   * Lists the calls that were accepted and have no result yet: those of the tenant, or with `scope: "all"` those of all tenants. Runs of
-   * sessions, nested calls, calls of a batch that wait for a slot, and streams that have begun are among them.
+   * Lists the admitted calls that have no result yet: those of the tenant, or with `scope: "all"` those of all tenants. Includes executable of
+   * sessions, nested calls, calls of a batch that wait for a slot, and streams that have begun.
    * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
    */
   listCalls(options?: TenantReach): readonly CallInfo[] {
-    const ofTools = this.router.listCalls(options);
+    const toolCalls = this.router.listCalls(options);
     const tenantId = this.router.tenancy.reachOf(options ?? {});
-    const ofSessions = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
-    const all = [...ofTools, ...ofSessions];
+    const sessionCalls = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
+    const all = [...toolCalls, ...sessionCalls];
     return all.sort((a, b) => a.startedAt - b.startedAt);
   }
 
   /**
-   * Ends a call of a tenant, with the calls that are nested in it: its result is CANCELLED with `details.reason: "cancelled_by_host"`. Returns
-   * false if the tenant has no such call without a result.
-   * @param id `id` of {@link listCalls}; or the id that its caller chose, which ends all of the tenant's calls with that id
+   * Cancels a call of a tenant, with its nested calls: its result is CANCELLED with `details.reason: "cancelled_by_host"`. Returns false if the
+   * tenant has no such call without a result.
+   * @param id `id` from {@link listCalls}; or the id that the caller chose, which cancels all of the tenant's calls with that id
    * @throws {ToolError} PARAM_INVALID for an id that is not a string, or options other than `{ tenantId }`
    */
   cancelCall(id: string, options?: TenantScope): boolean {
-    const isTools = this.router.cancelCall(id, options);
+    const isToolCall = this.router.cancelCall(id, options);
     const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
-    const isSessions = this.#sessionRouter.cancelCall(id, { tenantId });
-    return isTools || isSessions;
+    const isSessionCall = this.#sessionRouter.cancelCall(id, { tenantId });
+    return isToolCall || isSessionCall;
   }
 
-  /** Runs one call: `box.router.execute()`. Always resolves. */
+  /** Runs one call, as `box.router.execute()`. Never rejects: a failure is a result with `success: false`. */
   execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
     return this.router.execute(toolCall, context, timeoutMs);
   }
 
-  /** Runs one call and gives its chunks as they come, its result last: `box.router.stream()`. Never rejects. */
+  /** Runs one call and yields its chunks as they arrive, then its result, as `box.router.stream()`. Never rejects. */
   stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
     return this.router.stream(toolCall, context, timeoutMs);
   }
 
-  /** Runs independent calls side by side: `box.invoker.executeBatch()`. Always resolves. */
+  /** Runs independent calls concurrently, as `box.invoker.executeBatch()`. Never rejects. */
   executeBatch(toolCalls: readonly (ToolCall | ToolInvocation)[], context?: BatchContext): Promise<ToolResult[]> {
     return this.invoker.executeBatch(toolCalls, context);
   }
 
   /**
-   * Ends all calls, each with its result, and all processes, within 5 s after `drainMs`. A part that hangs longer (a disk, an upstream
-   * server) is left behind and reported to `onError`; it does not keep the host's process alive. Twice is a no-op.
-   * @param options `drainMs`: how long running calls may go on to their own end, in whole ms, 0 to 300,000. Default: 0
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for options that are wrong; nothing has been closed then
+   * Ends all calls, each with a result, and all processes, within 5 s after `drainMs`. A part that takes longer (a disk, an upstream server)
+   * is abandoned and reported to `onError`; it does not keep the host process alive. Closing twice is a no-op.
+   * @param options `drainMs`: mode long running calls may take to finish, in whole ms, 0 to 300,000. Default: 0
+   * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options; nothing has been closed then
    */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
     return deferFailure(async () => {
@@ -729,7 +752,7 @@ export class Glovebox implements AsyncDisposable {
     const store = this.#ownStore;
     await closeAll(
       [
-        // Calls have their results before what they run on goes.
+        // Calls get their results before the parts that they run on are closed.
         {
           withinMs: CALLS_CLOSE_MS,
           parts: [
@@ -763,16 +786,15 @@ export class Glovebox implements AsyncDisposable {
     return this.close();
   }
 
-  #refuseWhenClosed(): void {
+  #throwIfClosed(): void {
     if (this.#closed) throw unavailable("closed", "Glovebox is closed");
   }
 }
 
 /**
- * Starts a Glovebox: a bundler, a pool of worker processes, a router.
- * @throws {ToolError} PARAM_INVALID for an option that is wrong, naming its path; TOOL_UNAVAILABLE on a Node older than 24, or a machine that
- *   lacks what `hardening` requires; INTERNAL for a broken installation
- * @example
+ * Starts a Glovebox: a bundler, a pool of worker processes and a router.
+ * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid option, with its path; TOOL_UNAVAILABLE on Node.js before 24, or if the
+ *   machine lacks a layer that `hardening` requires; INTERNAL for a broken installation
  * ```ts
  * import { createGlovebox } from "glovebox";
  * await using box = await createGlovebox();
@@ -786,14 +808,14 @@ export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
 }
 
 /**
- * The same with workers whose isolates can be inspected, for a person at this host's terminal.
+ * Creates a Glovebox tenant worker processes accept a debugger, for a developer at the host's terminal.
  * @internal
  */
 export function createInspectedGlovebox(options: GloveboxOptions, inspector: Inspector): Promise<Glovebox> {
   return openGlovebox(options, inspector);
 }
 
-/** Whoever inspects may look at the isolate of the last call for as long as they like. */
+/** Keeps the worker process of the last call alive, so that its isolate can be inspected for up to a day. */
 const INSPECTED_IDLE_MS = 24 * 3_600_000;
 
 async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
@@ -805,10 +827,10 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   await checkConfiguredPaths({
     bundler: config.bundler,
     python: config.python,
-    // The default file is for hosts whose tools use it: whether it can be made does not concern the others.
+    // The default file is checked only when a tool uses it: most hosts do not need it.
     storePath: options?.store === undefined ? undefined : storePath,
   });
-  // Not in the middle of somebody's call.
+  // Loaded now, so that it does not delay a tenant's first call.
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
@@ -876,7 +898,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
   const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
-  // Its calls name the tenant of their session, whose policy is that of every other call.
+  // Calls of this router name the tenant of their session. It shares the tenants' policies with the main router.
   const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
   const python = new PythonHost({
     learner: new PythonLearner(pool, cache),
@@ -900,7 +922,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     for (const [name, server] of Object.entries(config.mcp.servers)) {
       box.mcp.add(name, server, `options.mcp.servers.${name}`);
     }
-    // Without a flag, what is off stays off.
+    // If neither is set, no first-party tool could become enabled.
     if (tools?.enabled === true || flags !== undefined) await box.addBuiltinTools(tools?.builtinTools ?? [], cache);
   } catch (thrown) {
     await box.close();

@@ -1,70 +1,72 @@
-// A host that is told to shut down: what runs may finish for a bounded time, the rest is ended, and every call has its result
-// before the process goes. Signals are the process's, so this is the one place that keeps state for all of it.
+// Closes Glovebox instances when the process receives a signal: running calls may finish within a time limit, and every call has its result
+// before the process exits. Signal handlers are global to the process, so this is the only module with mutable module state.
 
-/** Something with calls in it. */
+/** An object whose calls can be drained. */
 export interface Drainable {
-  /** Takes no more calls; resolves when those in it have their results, after `drainMs` at the latest. */
+  /** Accepts no more calls. Resolves when all calls have their results, at the latest after `drainMs`. */
   close(options: { readonly drainMs: number }): Promise<void>;
 }
 
 interface Registration {
-  readonly box: Drainable;
+  readonly glovebox: Drainable;
   readonly drainMs: number;
 }
 
-/** For whoever awaits the last results to write them down, before the signal does what it would have done. */
-const LAST_WORDS_MS = 100;
+/** Time in ms for callers to process the last results, before the signal has its usual effect. */
+const EXIT_DELAY_MS = 100;
 
-/** Our one listener for a signal, and the boxes it is for. */
-interface Listening {
-  readonly boxes: Set<Registration>;
+/** The one listener for a signal, and the instances that it closes. */
+interface SignalListener {
+  readonly registrations: Set<Registration>;
   readonly onSignal: () => void;
 }
 
-const listening = new Map<NodeJS.Signals, Listening>();
+const listeners = new Map<NodeJS.Signals, SignalListener>();
 
-async function shutDown(signal: NodeJS.Signals, boxes: Set<Registration>, isRepeated: boolean): Promise<void> {
-  // One may be opened while the others drain.
-  for (let open = [...boxes]; open.length > 0; open = [...boxes]) {
-    await Promise.allSettled(open.map(async ({ box, drainMs }) => box.close({ drainMs: isRepeated ? 0 : drainMs })));
-    for (const registration of open) boxes.delete(registration);
+async function shutDown(signal: NodeJS.Signals, registrations: Set<Registration>, isRepeated: boolean): Promise<void> {
+  // Another instance may be opened while these drain.
+  for (let open = [...registrations]; open.length > 0; open = [...registrations]) {
+    await Promise.allSettled(
+      open.map(async ({ glovebox, drainMs }) => glovebox.close({ drainMs: isRepeated ? 0 : drainMs })),
+    );
+    for (const registration of open) registrations.delete(registration);
   }
-  // Somebody else listens: the end of the process is theirs to choose.
+  // The host has a listener of its own, which decides when the process exits.
   if (process.listenerCount(signal) > 0) return;
   setTimeout(() => {
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
-  }, LAST_WORDS_MS);
+  }, EXIT_DELAY_MS);
 }
 
-function listen(signal: NodeJS.Signals): Listening {
-  const boxes = new Set<Registration>();
-  let told = 0;
+function listen(signal: NodeJS.Signals): SignalListener {
+  const registrations = new Set<Registration>();
+  let received = 0;
   const onSignal = (): void => {
-    told += 1;
-    void shutDown(signal, boxes, told > 1);
+    received += 1;
+    void shutDown(signal, registrations, received > 1);
   };
   process.on(signal, onSignal);
-  const listener = { boxes, onSignal };
-  listening.set(signal, listener);
+  const listener = { registrations, onSignal };
+  listeners.set(signal, listener);
   return listener;
 }
 
-function leave(signal: NodeJS.Signals, registration: Registration): void {
-  const listener = listening.get(signal);
+function unregister(signal: NodeJS.Signals, registration: Registration): void {
+  const listener = listeners.get(signal);
   if (listener === undefined) return;
-  listener.boxes.delete(registration);
-  if (listener.boxes.size > 0) return;
+  listener.registrations.delete(registration);
+  if (listener.registrations.size > 0) return;
   process.off(signal, listener.onSignal);
-  listening.delete(signal);
+  listeners.delete(signal);
 }
 
-/** Closes the box when the process gets one of the signals. Dispose it when the box has been closed. */
-export function closeOnSignals(box: Drainable, signals: readonly NodeJS.Signals[], drainMs: number): Disposable {
-  const registration = { box, drainMs };
-  for (const signal of signals) (listening.get(signal) ?? listen(signal)).boxes.add(registration);
+/** Closes an instance when the process receives one of the signals. Dispose the return value when the instance has been closed. */
+export function closeOnSignals(glovebox: Drainable, signals: readonly NodeJS.Signals[], drainMs: number): Disposable {
+  const registration = { glovebox, drainMs };
+  for (const signal of signals) (listeners.get(signal) ?? listen(signal)).registrations.add(registration);
   return {
     [Symbol.dispose]: () => {
-      for (const signal of signals) leave(signal, registration);
+      for (const signal of signals) unregister(signal, registration);
     },
   };
 }

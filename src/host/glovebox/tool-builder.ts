@@ -1,4 +1,5 @@
-// From a tool's source to all that is needed to register it: built and learned, in whichever language it is. Registers nothing.
+// Builds a tool from its source, in JavaScript or Python, and extracts its definition: everything that registering it takes. Does not
+// register it.
 import { basename, dirname, extname, resolve } from "node:path";
 import type { Bundler } from "../../bundler/bundler.ts";
 import { ownerOfTool } from "../../bundler/cache/artifact-owners.ts";
@@ -30,18 +31,18 @@ import { locatePythonTool, type PythonSource, toPythonBundle } from "../python/p
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "../python/python-tool.ts";
 import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
 
-/** A tool as far as it has to be known to be registered. */
+/** Data of a built tool that its registration needs. */
 export interface BuildableRegistration {
   readonly definition: ToolDefinition;
-  /** What is probably a mistake of its author's. */
+  /** Probable mistakes of the tool's author. */
   readonly warnings?: readonly string[] | undefined;
-  /** What its author asks for, and states for it. */
-  readonly asked?: CapabilityRequests | undefined;
+  /** Capabilities that the author requests. */
+  readonly requested?: CapabilityRequests | undefined;
   readonly authorLimits: PartialLimits | undefined;
-  readonly runs: ToolExecutable;
+  readonly executable: ToolExecutable;
 }
 
-/** What of a tool is run. */
+/** The parts of a tool that a worker process executable. */
 export type ToolExecutable = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
 
 export interface BuiltTool extends BuildableRegistration {
@@ -53,7 +54,7 @@ export interface BuiltTool extends BuildableRegistration {
   readonly cached: boolean;
 }
 
-/** `{ path: "tools/add/tool.ts" }` is named after its folder when the file's own name says nothing. */
+/** File names that say nothing about the tool: `{ path: "tools/add/tool.ts" }` is named after its folder. */
 const GENERIC_FILE_NAMES = new Set(["tool", "index", "main"]);
 
 function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
@@ -71,27 +72,27 @@ export interface ToolBuilderParts {
   readonly learner: Learner;
   readonly python: PythonHost;
   readonly tenants: TenantPolicies;
-  /** Whose process learns a tenant's tool. */
+  /** Returns the owner of the worker process that extracts the definition of a tenant's tool. */
   readonly ownerOf: (tenantId: string) => string;
-  /** Features of a tool in JavaScript, given those that were granted to it. */
+  /** Returns the engine features of a JavaScript tool, given those granted to it by name. */
   readonly featuresOf: (granted: readonly EngineFeature[]) => readonly EngineFeature[];
-  /** Throws where the operating system does not limit what these pass. */
-  readonly refuseUnlimited: (features: readonly EngineFeature[]) => void;
-  /** Throws once the host is closed. */
-  readonly refuseWhenClosed: () => void;
+  /** Throws if the operating system does not limit the memory of one of these features. */
+  readonly checkFeatures: (features: readonly EngineFeature[]) => void;
+  /** Throws once Glovebox is closed. */
+  readonly throwIfClosed: () => void;
 }
 
-/** For whom a tool is built, and with what of the engine. */
+/** Whom a tool is built for, and the engine features granted to it. */
 export interface BuildContext {
   readonly tenantId: string | undefined;
-  /** Those that were granted by name. */
+  /** Features that were granted by name. */
   readonly features: readonly EngineFeature[];
-  /** What is learned in the place of the input's own source. */
+  /** Bundle to use instead of building the input's source. */
   readonly prebuilt?: ToolBundle | undefined;
 }
 
-/** The same, with the policy of the tenant. */
-interface Build extends Omit<BuildContext, "prebuilt"> {
+/** A {@link BuildContext} with the tenant's policy. */
+interface BuildWithPolicy extends Omit<BuildContext, "prebuilt"> {
   readonly policy: TenantPolicy;
 }
 
@@ -107,22 +108,22 @@ export class ToolBuilder {
     return tenantId === undefined ? tenants.default : await tenants.whenKnown(tenantId);
   }
 
-  /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor({ tenantId, policy, features }: Build, isOurs: boolean): ExtractionOptions {
+  /** Returns how the definition is extracted. The process for a global tool belongs to no tenant, and ends afterwards. */
+  #extractionOptionsOf({ tenantId, policy, features }: BuildWithPolicy, isFirstParty: boolean): ExtractionOptions {
     const owner = tenantId === undefined ? undefined : this.#parts.ownerOf(tenantId);
     const { limits, weight, coarseTime } = policy;
-    // What comes with Glovebox is known to end, on however busy a machine.
-    const own = isOurs ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
-    // An account of its own: where all of the tenant's slots are taken, a build fails no call, and no call the build.
+    // First-party tools are known to terminate, however busy the machine is, so they get the longest timeouts.
+    const own = isFirstParty ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
+    // Builds have their own account in the queue, so that they and the tenant's calls do not use up each other's concurrency slots.
     const account = tenantId === undefined ? "" : `build\n${tenantId}`;
     return { owner, account, weight, limits: own, features, coarseTime };
   }
 
-  /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
+  /** Returns the lowest configured limits for the source and its bundle. The bundler adds its own defaults. */
   #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const stated = [this.#parts.config.limits, policy.stated, toolLimits];
+    const configured = [this.#parts.config.limits, policy.configured, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
-      Math.min(...stated.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
+      Math.min(...configured.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
   }
 
@@ -145,23 +146,23 @@ export class ToolBuilder {
         ? await this.#parts.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId) })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
-    const whole = { ...build, features: this.#parts.featuresOf(features) };
-    const learning = this.#learningFor(whole, prebuilt !== undefined);
+    const fullBuild = { ...build, features: this.#parts.featuresOf(features) };
+    const extraction = this.#extractionOptionsOf(fullBuild, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
-    const learned = await this.#unlessClosed(this.#parts.learner.learn(bundle, stackMapper, learning));
-    const { definition } = learned;
-    const runs = { bundle, stackMapper, codeCache: learned.codeCache, chunks: learned.chunks };
+    const extracted = await this.#unlessClosed(this.#parts.learner.learn(bundle, stackMapper, extraction));
+    const { definition } = extracted;
+    const executable = { bundle, stackMapper, codeCache: extracted.codeCache, chunks: extracted.chunks };
     const learnMs = performance.now() - bundled;
     const completed = toDefinition(input, definition, bundle);
     const warnings = schemaWarnings(definition, overrides, "inputSchema", "outputSchema");
-    const { capabilities: asked, limits: authorLimits } = definition;
+    const { capabilities: requested, limits: authorLimits } = definition;
     return {
       definition: completed,
       warnings,
-      asked,
+      requested,
       authorLimits,
       bundle,
-      runs,
+      executable,
       bundleMs: durationMs,
       learnMs,
       cached,
@@ -169,12 +170,12 @@ export class ToolBuilder {
     };
   }
 
-  /** Its process was ended because all of them were: that is what to say. */
-  async #unlessClosed<Value>(learned: Promise<Value>): Promise<Value> {
+  /** Reports that Glovebox was closed if that is why the process ended. */
+  async #unlessClosed<Value>(extracted: Promise<Value>): Promise<Value> {
     try {
-      return await learned;
+      return await extracted;
     } catch (thrown) {
-      this.#parts.refuseWhenClosed();
+      this.#parts.throwIfClosed();
       throw thrown;
     }
   }
@@ -183,27 +184,27 @@ export class ToolBuilder {
     return Math.min(sourceBytes, this.#parts.config.bundler.limits?.sourceBytes ?? DEFAULT_BUNDLE_LIMITS.sourceBytes);
   }
 
-  async #buildPython(input: ToolInput, source: PythonSource, build: Build): Promise<BuiltTool> {
+  async #buildPython(input: ToolInput, source: PythonSource, build: BuildWithPolicy): Promise<BuiltTool> {
     const began = performance.now();
-    this.#parts.refuseUnlimited(withRuntimeFeatures([]));
+    this.#parts.checkFeatures(withRuntimeFeatures([]));
     const bundle = toPythonBundle(source);
     await this.#parts.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
-    const runs = await this.#parts.python.toolOf(source);
-    const { stated } = build.policy;
-    const limits = resolveLimits([this.#parts.config.limits, stated], undefined, PYTHON_DEFAULT_LIMITS);
-    const learning = { ...this.#learningFor(build, false), limits };
-    const learned = await this.#unlessClosed(this.#parts.python.learn(source, runs, learning));
-    const definition = toDefinition(input, learned, bundle);
-    const { capabilities: asked, limits: authorLimits } = learned;
+    const executable = await this.#parts.python.toolOf(source);
+    const { configured } = build.policy;
+    const limits = resolveLimits([this.#parts.config.limits, configured], undefined, PYTHON_DEFAULT_LIMITS);
+    const extraction = { ...this.#extractionOptionsOf(build, false), limits };
+    const extracted = await this.#unlessClosed(this.#parts.python.learn(source, executable, extraction));
+    const definition = toDefinition(input, extracted, bundle);
+    const { capabilities: requested, limits: authorLimits } = extracted;
     const learnMs = performance.now() - began;
-    const warnings = schemaWarnings(learned, input.definition, "input_schema", "output_schema");
+    const warnings = schemaWarnings(extracted, input.definition, "input_schema", "output_schema");
     return {
       definition,
       warnings,
-      asked,
+      requested,
       authorLimits,
       bundle,
-      runs,
+      executable,
       bundleMs: 0,
       learnMs,
       cached: false,
@@ -212,25 +213,28 @@ export class ToolBuilder {
   }
 }
 
-/** What its source tells of it, and what the host states in its place. @throws {ToolError} PARAM_INVALID for a name that is none */
+/**
+ * Merges the extracted definition with the host's overrides.
+ * @throws {ToolError} PARAM_INVALID for an invalid name
+ */
 function toDefinition(
   input: ToolInput,
-  { misnamed: _misnamed, ...learned }: LearnedDefinition,
+  { misnamed: _misnamed, ...extracted }: LearnedDefinition,
   bundle: ToolBundle,
 ): ToolDefinition {
   const { name, definition: overrides, language: _language, ...source } = input;
-  const chosen = overrides?.name ?? learned.name ?? name ?? nameFromSource(source, bundle);
+  const chosen = overrides?.name ?? extracted.name ?? name ?? nameFromSource(source, bundle);
   if (!TOOL_NAME_PATTERN.test(chosen)) {
     throw new ToolError(
       "PARAM_INVALID",
       `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`,
     );
   }
-  const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
-  return { ...learned, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
+  const configured = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
+  return { ...extracted, ...Object.fromEntries(configured), name: chosen } as ToolDefinition;
 }
 
-/** What a tool's author has called by a name that is not read, with the right one. A schema of the host's takes its place anyway. */
+/** Returns a warning for each schema that the tool exports under a name that is not read, unless the host overrides that schema. */
 function schemaWarnings(
   { misnamed = [] }: LearnedDefinition,
   overrides: ToolInput["definition"],
@@ -242,7 +246,7 @@ function schemaWarnings(
     if (meant === undefined || overrides?.[meant] !== undefined) return [];
     const [what, right] = meant === "inputSchema" ? ["input", inputName] : ["output", outputName];
     return [
-      `The tool exports ${JSON.stringify(name)}, which is not read: its ${what} is not validated by it. Export the schema as "${right}"`,
+      `The tool exports ${JSON.stringify(name)}, which is ignored, so its ${what} is not validated. Export the schema as "${right}"`,
     ];
   });
 }

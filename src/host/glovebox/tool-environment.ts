@@ -1,4 +1,4 @@
-// What is around a tool in its isolate, whatever it is: what its host grants it by name, how that looks to it, and whose process it is in.
+// Resolves a tool's execution environment: its granted capabilities, how the guest sees them, and which worker process runs it.
 import type { CapabilityRequests, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import {
   ENGINE_FEATURE_NAMES,
@@ -17,15 +17,16 @@ import type { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYERS } from "../workers/hardening/layers.ts";
 import type { ToolExecutable } from "./tool-builder.ts";
 
+/** Capabilities and engine features that the host grants to a tool. */
 export interface Grants {
   readonly granted: ReadonlyMap<string, Capability>;
   readonly features: readonly EngineFeature[];
 }
 
-/** A tool, but for what is run of it. */
+/** A tool without its executable parts. */
 export type ToolEnvironment = Omit<SandboxTool, keyof ToolExecutable | "isolation">;
 
-/** A worker is told them in one message of 64 KiB, with everything else of the tool. */
+/** Size limit of the capability descriptors, which a worker process receives in one message of 64 KiB with the rest of the tool. */
 const MAX_SHAPES_BYTES = 24 * 1024;
 
 export class EnvironmentResolver {
@@ -33,7 +34,7 @@ export class EnvironmentResolver {
   readonly #config: Pick<Config, "placement" | "onError" | "engine">;
   readonly #launcher: Pick<Launcher, "layers">;
 
-  /** @param capabilities all that there are to grant */
+  /** @param capabilities all capabilities that can be granted */
   constructor(
     capabilities: readonly Capability[],
     config: Pick<Config, "placement" | "onError" | "engine">,
@@ -44,14 +45,14 @@ export class EnvironmentResolver {
     this.#launcher = launcher;
   }
 
-  /** Whose process a tenant's calls run in. */
+  /** Returns the owner of the worker process that runs a tenant's calls. */
   ownerOf(tenantId: string): string {
-    // Quoted, so that what is put behind it belongs to no other tenant's name.
+    // Quoted, so that a suffix appended to it cannot produce the key of another tenant.
     return this.#config.placement === "tenant" ? `tenant:${JSON.stringify(tenantId)}` : "shared";
   }
 
   /**
-   * Returns the features that a tool's isolates have: those granted by name, and those of its language. Python's own `eval` needs none of
+   * Returns the engine features of a tool's isolates: those granted by name, and those of its language. Python's own `eval` does not use
    * V8's, so the option `engine.dynamicCode` does not concern it.
    */
   featuresOf(granted: readonly EngineFeature[], language: "javascript" | "python"): readonly EngineFeature[] {
@@ -60,8 +61,8 @@ export class EnvironmentResolver {
   }
 
   /**
-   * What the host grants a tool by name, whether it asks for it or not.
-   * @throws {ToolError} PARAM_INVALID for a capability that there is not; TOOL_UNAVAILABLE for what this machine cannot limit
+   * Resolves the grants of a tool by name, whether the tool requests them or not.
+   * @throws {ToolError} PARAM_INVALID for an unknown capability; TOOL_UNAVAILABLE for a feature whose memory this machine cannot limit
    */
   grant(names: readonly string[], { definition }: Pick<ToolInput, "definition">): Grants {
     const granted = new Map<string, Capability>([[logCapability.name, logCapability]]);
@@ -74,16 +75,19 @@ export class EnvironmentResolver {
       const capability = this.#capabilities.get(name);
       if (capability === undefined) {
         const known = [...this.#capabilities.keys(), ...ENGINE_FEATURE_NAMES].join(", ");
-        throw new ToolError("PARAM_INVALID", `There is no capability named "${name}" to grant; known are: ${known}`);
+        throw new ToolError("PARAM_INVALID", `Unknown capability "${name}". Expected one of: ${known}`);
       }
       granted.set(name, capability);
     }
-    this.refuseUnlimited([...features]);
+    this.checkFeatures([...features]);
     return { granted, features: [...features] };
   }
 
-  /** What passes V8's memory limit is given only where the operating system has one. @throws {ToolError} TOOL_UNAVAILABLE */
-  refuseUnlimited(features: readonly EngineFeature[]): void {
+  /**
+   * Checks that the operating system limits the memory of features that V8's heap limit does not cover.
+   * @throws {ToolError} TOOL_UNAVAILABLE
+   */
+  checkFeatures(features: readonly EngineFeature[]): void {
     const unlimited = unlimitedFeatures(features);
     if (unlimited.length > 0 && !this.#launcher.layers.has("resource-limits")) {
       throw unavailable(
@@ -93,8 +97,8 @@ export class EnvironmentResolver {
     }
   }
 
-  of(definition: ToolDefinition, { granted, features }: Grants, asked: CapabilityRequests): ToolEnvironment {
-    const denied = Object.keys(asked).filter((name) => !granted.has(name) && !isEngineFeature(name));
+  of(definition: ToolDefinition, { granted, features }: Grants, requested: CapabilityRequests): ToolEnvironment {
+    const denied = Object.keys(requested).filter((name) => !granted.has(name) && !isEngineFeature(name));
     return {
       prewarm: definition.prewarm !== false,
       ownerOf: (tenant) => this.ownerOf(tenant),
@@ -107,17 +111,17 @@ export class EnvironmentResolver {
     };
   }
 
-  /** A capability that was not granted looks as it would if it had been. */
+  /** Describes capabilities for the guest. One that was denied looks the same as a granted one. */
   #shapesOf(names: readonly string[], { capabilities = {} }: ToolDefinition): CapabilityShapes | undefined {
     const shapes: Record<string, CapabilityShape> = {};
     for (const name of names) {
       const capability = this.#capabilities.get(name);
-      const asked = Object.hasOwn(capabilities, name) ? capabilities[name] : undefined;
-      const shape = capability === undefined ? undefined : shapeOf(capability, asked);
+      const requested = Object.hasOwn(capabilities, name) ? capabilities[name] : undefined;
+      const shape = capability === undefined ? undefined : shapeOf(capability, requested);
       if (shape !== undefined) shapes[name] = shape;
     }
     if (Buffer.byteLength(JSON.stringify(shapes)) > MAX_SHAPES_BYTES) {
-      throw new ToolError("PARAM_INVALID", "The capabilities of this tool have too many members together");
+      throw new ToolError("PARAM_INVALID", "The capabilities granted to this tool have too many members in total");
     }
     return Object.keys(shapes).length === 0 ? undefined : shapes;
   }

@@ -1,4 +1,4 @@
-// One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
+// Runs one call inside the worker: obtains its isolate, meters and limits it, and reports its progress to the host.
 
 import type { Limits } from "../contract/limits.ts";
 import { type EngineFeature, INTERPRETER_CRASHED, type InvokeHeader } from "../protocol/guest-messages.ts";
@@ -24,17 +24,17 @@ const DENIED = JSON.stringify({ ok: false, code: "CAPABILITY_DENIED", message: "
 const TOO_LARGE = JSON.stringify({
   ok: false,
   code: "PARAM_INVALID",
-  message: "The input of this host call is too large",
+  message: "The input of this capability call is too large",
 });
 
-/** What a call or a learning run is to be run with. */
+/** Settings and input of a call, or of the extraction of a definition. */
 export interface Assignment {
   readonly seq: number;
   readonly bundle: LoadableBundle;
   readonly limits: Limits;
   readonly features: readonly EngineFeature[];
   readonly coarseTime: boolean;
-  /** Undefined when the definition is to be learned. */
+  /** Undefined for the extraction of a definition. */
   readonly call: AssignedCall | undefined;
 }
 
@@ -42,24 +42,27 @@ export interface AssignedCall {
   readonly tool: ToolProfile;
   readonly callId: string;
   readonly tenantId: string;
-  /** Beside the input. */
+  /** Bytes of the input. */
   readonly bytes?: GuestBytes | undefined;
-  /** Its chunks are wanted as they come. */
+  /** Whether to send the chunks of a streaming tool as they are produced. */
   readonly stream?: boolean | undefined;
   readonly deterministic?: Deterministic | undefined;
-  /** Whose isolate it runs in. */
+  /** Session in whose isolate the call runs. */
   readonly session?: AssignedSession | undefined;
-  /** It is no call: the tool is loaded for one to come, whose calls come as those of the tool with the number `like`. */
+  /** Loads the tool for a future call instead of running one. `like`: id of the tool whose call rate predicts that of this tool. */
   readonly prewarm?: { readonly like?: number | undefined } | undefined;
 }
 
 export interface AssignedSession {
   readonly id: number;
-  /** An earlier run has left an isolate for it: where that is gone, the run fails. */
+  /** Set if an earlier call created the session's isolate. If that is gone, the call fails. */
   readonly resumes?: true | undefined;
 }
 
-/** @param isPython its event loop takes its timers along by itself */
+/**
+ * Converts the host's message to the settings of a tool.
+ * @param isPython Python's event loop continues its timers in the session's next call by itself
+ */
 export function toToolProfile(message: ToolMessage, isPython = false): ToolProfile {
   const { granted, denied, shapes, limits, logPlaces, isolation } = message;
   const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = limits;
@@ -79,42 +82,43 @@ export function toToolProfile(message: ToolMessage, isPython = false): ToolProfi
   return { ...message, header: JSON.stringify(header) };
 }
 
-/** What a call needs of its worker. */
-export interface CallParts {
+/** Parts of the worker that a call uses. */
+export interface CallDependencies {
   readonly pool: IsolatePool;
   readonly cpuShare: CpuShare;
   readonly send: Send;
-  /** Where the host has started the worker for it. */
+  /** Set if the host started the worker for inspection. */
   readonly inspection?: Inspection | undefined;
 }
 
-/** What a conversation has left is worth waiting for, on a busy machine too. */
+/** Longest wait in ms for a session's isolate to become idle. Its state is worth a longer wait, on a busy machine too. */
 const SESSION_SETTLE_MS = 1_000;
-/** Of an outcome that is no output. A hundred issues of usual length are 50 KB; the host kills a process that sends 1 MiB. */
-const MAX_END_UNITS = 256 * 1024;
+/** Longest text of a failed outcome, in UTF-16 code units. 100 typical issues take 50 KB; the host kills a process that sends 1 MiB. */
+const MAX_FAILURE_LENGTH = 256 * 1024;
 
-/** Runs one `call` or `learn`. Sends exactly one `ended`, and `released` if the guest had not stopped by then. */
+/** Runs one `call` or `learn` message. Sends exactly one `ended`, and later `released` if the guest had not stopped at that time. */
 export class ActiveCall implements GuestListener, CpuShareAccount {
   readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
   readonly #sendNow: Send;
-  /** Of a call whose chunks are wanted. */
+  /** Set for a streaming call. */
   readonly #chunks: OutputBuffer | undefined;
   readonly #inspection: Inspection | undefined;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;
-  /** The tool has logged or requested something while it was loaded ahead: only a call may see that. */
-  #hasSpoken = false;
-  /** The host knows that the tool runs. */
+  /** Whether the tool logged or requested something while it was prewarmed. Only a call may have such effects. */
+  #hasSideEffects = false;
+  /** Whether the host knows that the tool runs. */
   #isAnnounced = false;
-  /** The host wants to know whether the guest is idle; what it was last told, undefined where that no longer holds. */
+  /** Whether the host requested idle reports. */
   #isWatched = false;
-  #idleTold: boolean | undefined;
+  /** Last reported idle state. Undefined if it is outdated. */
+  #reportedIdle: boolean | undefined;
   #hasEnded = false;
-  /** Of the isolate's time, what has been charged for, or was spent before this call. */
-  #busyMsTaken = 0;
+  /** Part of the isolate's busy time that was already charged or was spent before this call. */
+  #chargedBusyMs = 0;
   #cpuMs = 0;
   #logBytes = 0;
   #logLines = 0;
@@ -122,9 +126,9 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   #startMs = 0;
   #executeMs = 0;
 
-  constructor(assignment: Assignment, { pool, cpuShare, send, inspection }: CallParts) {
+  constructor(assignment: Assignment, { pool, cpuShare, send, inspection }: CallDependencies) {
     this.#assignment = assignment;
-    // What a bundle is learned from nobody looks at.
+    // The extraction of a definition cannot be inspected.
     this.#inspection = assignment.call === undefined ? undefined : inspection;
     this.#cpuShare = cpuShare;
     this.#pool = pool;
@@ -143,7 +147,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     return this.#assignment.limits;
   }
 
-  /** Resolves when nothing of the call runs any more. Never rejects. */
+  /** Runs the call. Resolves when all its code has stopped. Never rejects. */
   async run(input: string): Promise<void> {
     const { seq, bundle, call } = this.#assignment;
     let end: GuestEnd;
@@ -152,32 +156,32 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
       end = await this.#runToEnd(input);
       if (call === undefined && end.outcome === "output" && (await this.#isolate?.settle())) {
         codeCache = this.#isolate?.makeCodeCache(bundle);
-        // The process that learned a bundle is often the one that runs it: it has no other way to hear of the cache.
+        // The same process often runs the tool next, and the host does not send it the cache that it created itself.
         if (codeCache !== undefined) this.#pool.addBundle(bundle.sha256, bundle.code, codeCache);
       }
     } catch {
       end = { outcome: "isolate-failed", text: "" };
     }
-    end = this.#capped(end);
-    // Reading the heap may find that the isolate is over its memory limit, so whether the isolate can be used is decided afterwards.
-    const hasLeft = await this.#finishMeters();
+    end = this.#limitEnd(end);
+    // Reading the heap can reveal that the isolate exceeded its memory limit, so check afterwards whether it is still usable.
+    const hasStopped = await this.#finishMeters();
     const usage = this.#usage();
-    const settled = hasLeft && this.#isolate?.isDisposed === false;
-    if (!settled) end = this.#withLateDeath(end);
+    const settled = hasStopped && this.#isolate?.isDisposed === false;
+    if (!settled) end = this.#withLateMemoryFailure(end);
     this.#isAnnounced = true;
     this.#hasEnded = true;
     this.#chunks?.close();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
-    const touched = this.#pool.takeTouched(bundle);
+    const touched = this.#pool.takeUsedModules(bundle);
     const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, touched } as const;
     const isolate = this.#isolate;
-    const stays = this.#inspection?.end(seq) === true;
+    const isInspected = this.#inspection?.end(seq) === true;
     if (settled && isolate !== undefined) {
-      // Nothing of it runs, nor will: what is left of the isolate is no concern of who waits.
+      // No guest code runs any more, so `ended` is sent before the isolate is disposed or reused.
       isolate.rest();
       const kept = this.#keepForSession(isolate, end);
       this.#send({ ...ended, released: true, ...(kept ? { kept: true } : {}) }, parts);
-      if (!stays && !kept) this.#giveBack(isolate, end);
+      if (!isInspected && !kept) this.#releaseIsolate(isolate, end);
       return;
     }
     const stopped = isolate?.dispose();
@@ -189,15 +193,15 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   }
 
   /**
-   * An isolate that V8 ended for its memory limit after the guest had given its result: the call has passed its limit. Without this a
-   * session or a warm isolate would lose its state while the caller reads of a success.
+   * Turns the result into a memory failure if V8 ended the isolate for its memory limit after the guest had returned its result. Otherwise
+   * a session or a warm isolate would lose its state although the caller received a success.
    */
-  #withLateDeath(end: GuestEnd): GuestEnd {
+  #withLateMemoryFailure(end: GuestEnd): GuestEnd {
     if (this.#isolate?.isOutOfMemory !== true || this.#cancelled) return end;
     return { outcome: "memory", text: "" };
   }
 
-  /** A run that failed leaves what it has done, as one that ended well does. */
+  /** Keeps the isolate for the session's next call, also after a failed call. Returns false if it cannot be kept. */
   #keepForSession(isolate: ToolIsolate, end: GuestEnd): boolean {
     const { call } = this.#assignment;
     if (call?.session === undefined || (this.#isPython && hasCrashed(end))) return false;
@@ -205,24 +209,27 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     return true;
   }
 
-  /** The guest has counted UTF-16 units; bytes count here. What it says of another end is text for a person. */
-  #capped(end: GuestEnd): GuestEnd {
+  /**
+   * Enforces `outputBytes` in bytes, since the guest can only count UTF-16 code units. Drops the text of a failure that is too long: it is
+   * only a message for people.
+   */
+  #limitEnd(end: GuestEnd): GuestEnd {
     const { length } = end.text;
-    if (end.outcome !== "output") return length > MAX_END_UNITS ? { outcome: end.outcome, text: "" } : end;
+    if (end.outcome !== "output") return length > MAX_FAILURE_LENGTH ? { outcome: end.outcome, text: "" } : end;
     const { bytes, content } = end;
-    const beside = (bytes?.data.byteLength ?? 0) + (content?.bytes?.data.byteLength ?? 0);
-    const outputBytes = this.#limits.outputBytes - (this.#chunks?.bytes ?? 0) - beside;
-    const units = length + (content?.text.length ?? 0);
+    const attachedBytes = (bytes?.data.byteLength ?? 0) + (content?.bytes?.data.byteLength ?? 0);
+    const outputBytes = this.#limits.outputBytes - (this.#chunks?.bytes ?? 0) - attachedBytes;
+    const textLength = length + (content?.text.length ?? 0);
     const fits =
-      units * 3 <= outputBytes || Buffer.byteLength(end.text) + Buffer.byteLength(content?.text ?? "") <= outputBytes;
-    return fits ? end : { outcome: "too-large", text: String(units + beside) };
+      textLength * 3 <= outputBytes || Buffer.byteLength(end.text) + Buffer.byteLength(content?.text ?? "") <= outputBytes;
+    return fits ? end : { outcome: "too-large", text: String(textLength + attachedBytes) };
   }
 
   async #runToEnd(input: string): Promise<GuestEnd> {
     const started = performance.now();
     const { seq, call } = this.#assignment;
-    if (call?.prewarm !== undefined) return await this.#loadAhead();
-    const warm = call === undefined ? undefined : this.#takeReady(call);
+    if (call?.prewarm !== undefined) return await this.#prewarm();
+    const warm = call === undefined ? undefined : this.#takeWarmIsolate(call);
     if (warm === undefined) {
       this.#send({ type: "preparing", seq });
       const failure = await this.#prepare();
@@ -231,36 +238,36 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
       this.#announce();
     } else {
       this.#isolate = warm;
-      this.#busyMsTaken = warm.busyMs;
+      this.#chargedBusyMs = warm.busyMs;
       this.#startMs = performance.now() - started;
     }
     if (this.#isolate === undefined || this.#cancelled) return { outcome: "cancelled", text: "" };
-    const begun = performance.now();
+    const executeStarted = performance.now();
     const end = await this.#enter(this.#isolate, input);
-    this.#executeMs = performance.now() - begun;
+    this.#executeMs = performance.now() - executeStarted;
     return end;
   }
 
-  async #loadAhead(): Promise<GuestEnd> {
+  async #prewarm(): Promise<GuestEnd> {
     this.#send({ type: "preparing", seq: this.#assignment.seq });
     const failure = await this.#prepare();
     if (failure === undefined && this.#cancelled) return { outcome: "cancelled", text: "" };
     return failure ?? { outcome: "output", text: "null" };
   }
 
-  /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
-  #takeReady(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
+  /** Returns an isolate in which the tool is loaded: one that an earlier call has used, or an unused one from the warm pool. */
+  #takeWarmIsolate(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
     if (this.#inspection !== undefined || call.session !== undefined) return undefined;
-    // What earlier calls have left, or a top level that was run ahead, would be no part of what repeats.
+    // State of earlier calls, or top-level code that ran earlier, would make the call unrepeatable.
     if (call.deterministic !== undefined) return undefined;
     if (call.tool.isolation === "tool") {
       const warm = this.#pool.takeIdle(warmKey(call));
       if (warm !== undefined || !this.#isPython) return warm;
     }
-    return this.#isPython ? this.#pool.python?.take(call.tool) : this.#pool.spares.take(call.tool);
+    return this.#isPython ? this.#pool.python?.take(call.tool) : this.#pool.warmIsolates.take(call.tool);
   }
 
-  /** Its bundle is Python's. */
+  /** Whether the bundle is the Python runtime. */
   get #isPython(): boolean {
     return this.#pool.python?.sha256 === this.#assignment.bundle.sha256;
   }
@@ -273,14 +280,14 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     return isolate.call({ header: tool.header, input, callId, tenantId, bytes, stream }, this);
   }
 
-  /** A new isolate with the bundle in it; undefined when it worked. */
+  /** Obtains an isolate and loads the bundle into it. Returns the failure, or undefined on success. */
   async #prepare(): Promise<GuestEnd | undefined> {
     const { seq, features, coarseTime, call } = this.#assignment;
     const session = call?.session;
     if (session !== undefined) {
       const kept = this.#pool.takeSession(session.id);
-      if (kept !== undefined) return await this.#goOn(kept);
-      // Its state is gone: a new isolate in its place would look as if the earlier runs had never been.
+      if (kept !== undefined) return await this.#resumeSession(kept);
+      // The session's state is lost. A new isolate would silently lose the effects of its earlier calls.
       if (session.resumes === true) return { outcome: "isolate-failed", text: "" };
     }
     const { memoryMiB } = this.#limits;
@@ -288,10 +295,10 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     const deterministic = call?.deterministic;
     const python = this.#isPython ? this.#pool.python : undefined;
     if (python !== undefined && deterministic === undefined && !inspector) {
-      const spare = await python.waitFor(this.#assignment);
-      this.#isolate = spare;
-      this.#busyMsTaken = spare?.busyMs ?? 0;
-      if (spare !== undefined) return undefined;
+      const warm = await python.waitFor(this.#assignment);
+      this.#isolate = warm;
+      this.#chargedBusyMs = warm?.busyMs ?? 0;
+      if (warm !== undefined) return undefined;
       if (this.#cancelled) return { outcome: "cancelled", text: "" };
     }
     const options = { features, coarseTime, inspector, deterministic };
@@ -303,12 +310,12 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     return end.outcome === "ready" ? undefined : end;
   }
 
-  /** In the isolate that the session's last call has left; the bundle of a tool is there already, a cell brings its own. */
-  async #goOn(isolate: ToolIsolate): Promise<GuestEnd | undefined> {
+  /** Continues in the session's isolate. A tool's bundle is already loaded there; a cell has its own bundle. */
+  async #resumeSession(isolate: ToolIsolate): Promise<GuestEnd | undefined> {
     this.#isolate = isolate;
-    // It passed its memory limit between two runs, in work that an earlier run had left.
+    // The isolate exceeded its memory limit between two calls, in work that an earlier call had left pending.
     if (isolate.isDisposed) return { outcome: isolate.isOutOfMemory ? "memory" : "isolate-failed", text: "" };
-    this.#busyMsTaken = isolate.busyMs;
+    this.#chargedBusyMs = isolate.busyMs;
     const { bundle } = this.#assignment;
     if (isolate.hasLoaded(bundle)) return undefined;
     const end = await isolate.load(bundle, this);
@@ -319,12 +326,12 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     const isolate = this.#isolate;
     if (isolate === undefined || isolate.isDisposed) return 0;
     const { busyMs } = isolate;
-    const taken = busyMs - this.#busyMsTaken;
-    this.#busyMsTaken = busyMs;
-    return taken;
+    const uncharged = busyMs - this.#chargedBusyMs;
+    this.#chargedBusyMs = busyMs;
+    return uncharged;
   }
 
-  /** Called a hundred times a second while the call runs: one that is short has nothing to announce. */
+  /** Reports `started` once the tool executes. Called every 10 ms, so most short calls never send it. */
   announce(): void {
     if (this.#phase === "execute") this.#announce();
   }
@@ -335,40 +342,40 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     this.#send({ type: "started", seq: this.#assignment.seq });
   }
 
-  /** The host stops the call's clock while the guest waits for the caller and does nothing else. */
+  /** Starts or stops idle reports. The host pauses the call's clock while the guest only waits for the client. */
   watchIdle(isWatched: boolean): void {
     this.#isWatched = isWatched;
-    this.#idleTold = undefined;
+    this.#reportedIdle = undefined;
     this.reportIdle();
   }
 
-  /** Called a hundred times a second while the call runs. A guest with timers of its own is at work between two of them, too. */
+  /** Reports a change of the idle state. Called every 10 ms. A guest with pending timers counts as busy. */
   reportIdle(): void {
     if (!this.#isWatched || this.#hasEnded || this.#phase !== "execute") return;
     const isolate = this.#isolate;
     const isIdle = isolate !== undefined && !isolate.isRunning && !isolate.hasTimers;
-    if (isIdle === this.#idleTold) return;
-    this.#idleTold = isIdle;
+    if (isIdle === this.#reportedIdle) return;
+    this.#reportedIdle = isIdle;
     this.#send({ type: "idle", seq: this.#assignment.seq, isIdle });
   }
 
-  /** Whether it keeps a core busy, as far as that can be told. */
+  /** Whether the call probably keeps a core busy. */
   get isWorking(): boolean {
     return this.#phase === "load" || this.#isolate?.isRunning === true;
   }
 
-  /** Called a hundred times a second while the call runs. */
+  /** Adds CPU time to the call, and stops it if it exceeds `cpuMs`. Called every 10 ms while the call runs. */
   charge(cpuMs: number): void {
     this.#cpuMs += cpuMs;
     if (this.#cpuMs > this.#limits.cpuMs && this.#isolate?.isRunning) this.#stop("cpu");
   }
 
-  /** What has been spent since the last charge, at the last charge's rate: to ask the kernel for each call would cost more. */
+  /** Charges the time since the last charge, at the last measured rate. Reading the process's CPU time for each call would cost more. */
   #chargeRest(): void {
     this.#cpuMs += this.takeBusyMs() * this.#cpuShare.factor;
   }
 
-  /** The host has ended the call. */
+  /** Stops the call on the host's request. */
   cancel(): void {
     this.#cancelled = true;
     this.#stop("cancelled");
@@ -383,11 +390,11 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   }
 
   deliver(requestId: number, envelope: string): void {
-    this.#idleTold = undefined;
+    this.#reportedIdle = undefined;
     this.#isolate?.deliver(requestId, envelope);
   }
 
-  /** So many more of its chunks have been taken. */
+  /** Lets a streaming tool produce this number of further chunks. */
   credit(chunks: number): void {
     this.#isolate?.credit(chunks);
   }
@@ -396,15 +403,15 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     if (this.#chunks?.add(text, bytes) === false) this.#stop("too-large");
   }
 
-  /** Notes what a tool says that is loaded ahead; true if nobody is to hear it. */
-  #isAhead(): boolean {
+  /** Returns whether the tool is only prewarmed, and if so records that it had a side effect, which must not be sent to the host. */
+  #suppressSideEffect(): boolean {
     if (this.#assignment.call?.prewarm === undefined) return false;
-    this.#hasSpoken = true;
+    this.#hasSideEffects = true;
     return true;
   }
 
   onLog(level: string, text: string, place?: string): void {
-    if (this.#isAhead()) return;
+    if (this.#suppressSideEffect()) return;
     const { logBytes, logLines } = this.#limits;
     this.#logLines += 1;
     this.#logBytes += text.length;
@@ -417,20 +424,20 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   }
 
   onProgress(text: string): void {
-    if (this.#isAhead()) return;
+    if (this.#suppressSideEffect()) return;
     if (text.length <= 4_096) this.#send({ type: "progress", seq: this.#assignment.seq }, [text]);
   }
 
   onCapability(requestId: number, name: string, text: string): void {
     const { seq, call } = this.#assignment;
     const granted = call !== undefined && (name === "log" || call.tool.granted.includes(name));
-    // A request is the guest at work, even if the host answers it before the next look.
-    if (this.#isAhead() || !granted) this.deliver(requestId, DENIED);
+    // `deliver` also resets the reported idle state: a capability call is activity of the guest.
+    if (this.#suppressSideEffect() || !granted) this.deliver(requestId, DENIED);
     else if (text.length > this.#limits.inputBytes) this.deliver(requestId, TOO_LARGE);
     else this.#send({ type: "capability", seq, requestId, name }, [text]);
   }
 
-  /** Reads the meters once the guest has left; false when its isolate cannot be used again. */
+  /** Waits until the guest is idle and charges the rest of its CPU time. Returns false if the isolate cannot be used again. */
   async #finishMeters(): Promise<boolean> {
     const isolate = this.#isolate;
     if (isolate === undefined || isolate.isDisposed) return false;
@@ -450,39 +457,39 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     };
   }
 
-  #giveBack(isolate: ToolIsolate, end: GuestEnd): void {
+  #releaseIsolate(isolate: ToolIsolate, end: GuestEnd): void {
     const { call, bundle } = this.#assignment;
     if (call?.prewarm !== undefined) {
-      this.#keepAhead(isolate, end, call);
+      this.#keepPrewarmed(isolate, end, call);
       return;
     }
-    const hasEndedWell = !this.#isPython && (end.outcome === "output" || end.outcome === "streamed");
-    const mayStay =
+    const hasSucceeded = !this.#isPython && (end.outcome === "output" || end.outcome === "streamed");
+    const isReusable =
       call?.tool.isolation === "tool" &&
       !call.tool.isForgotten &&
       call.deterministic === undefined &&
       !(this.#isPython && hasCrashed(end));
-    if (mayStay && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
-    // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
-    else if (call !== undefined && hasEndedWell) setImmediate(() => this.#pool.retire(isolate, bundle));
+    if (isReusable && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
+    // The messages leave at the end of this turn of the event loop. Disposal comes after that, so that it does not delay the result.
+    else if (call !== undefined && hasSucceeded) setImmediate(() => this.#pool.retire(isolate, bundle));
     else setImmediate(() => void isolate.dispose());
   }
 
-  /** One that has done anything but load is no call's to find. */
-  #keepAhead(isolate: ToolIsolate, { outcome }: GuestEnd, call: AssignedCall): void {
+  /** Keeps a prewarmed isolate, unless its top-level code failed or had side effects. */
+  #keepPrewarmed(isolate: ToolIsolate, { outcome }: GuestEnd, call: AssignedCall): void {
     const { tool, prewarm } = call;
-    const isQuiet = outcome === "output" && !this.#hasSpoken && !isolate.hasTimers && tool.isForgotten !== true;
+    const isQuiet = outcome === "output" && !this.#hasSideEffects && !isolate.hasTimers && tool.isForgotten !== true;
     if (!isQuiet) setImmediate(() => void isolate.dispose());
     else if (tool.isolation === "tool") this.#pool.keep(warmKey(call), isolate);
-    else this.#pool.spares.adopt(tool, isolate, prewarm?.like);
+    else this.#pool.warmIsolates.adopt(tool, isolate, prewarm?.like);
   }
 }
 
-/** Python's interpreter has ended in it. Who makes that up loses an isolate of its own. */
+/** Returns whether the Python interpreter crashed. A tool that fakes this error only loses its own isolate. */
 const hasCrashed = ({ outcome, text }: GuestEnd): boolean =>
   outcome === "thrown" && text.includes(`"code":"${INTERPRETER_CRASHED}"`);
 
-/** Of an `ended`, see protocol.ts. */
+/** Returns the parts of an `ended` frame, see messages.ts. */
 function partsOf({ text, bytes, content }: GuestEnd): (string | Uint8Array)[] {
   if (bytes === undefined && content === undefined) return [text];
   const parts = [text, bytes?.header ?? "", bytes?.data ?? ""];
@@ -491,7 +498,7 @@ function partsOf({ text, bytes, content }: GuestEnd): (string | Uint8Array)[] {
     : [...parts, content.text, content.bytes?.header ?? "", content.bytes?.data ?? ""];
 }
 
-/** An isolate is kept for one tenant's calls of one tool as it was described: another version is another tool. */
+/** Returns the key of idle isolates: they are reused for the same tenant and tool. A new version of a tool has a new id. */
 function warmKey(call: AssignedCall): string {
   return `${call.tool.toolId} ${call.tenantId}`;
 }

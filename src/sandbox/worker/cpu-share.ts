@@ -1,10 +1,10 @@
-// CPU time of isolates. isolated-vm's `cpuTime` is the time that a thread has spent in the isolate by the wall's clock: on a machine
-// with more to run than it has cores, mostly waiting (16 loops on 2 cores: 59 s in 4 s). What the process has really used is
-// known to the kernel, so that is divided among the isolates by the time each has been in.
+// Estimates the CPU time of isolates. isolated-vm's `cpuTime` is the wall-clock time that a thread spent in the isolate. On a machine with
+// more running threads than cores that is mostly waiting (16 loops on 2 cores: 59 s in 4 s). Therefore the process's CPU time, as measured
+// by the kernel, is divided among the isolates in proportion to their wall-clock time.
 
-/** An isolate's user. */
+/** Call to which the CPU time of an isolate is charged. */
 export interface CpuShareAccount {
-  /** Time spent in the isolate since the last time this was asked, in ms of the wall's clock. */
+  /** Returns the wall-clock time in ms that was spent in the isolate since the last call of this method. */
   takeBusyMs(): number;
   charge(cpuMs: number): void;
 }
@@ -13,25 +13,25 @@ export class CpuShare {
   #usedMs = 0;
   #factor = 1;
 
-  /** Of the time in an isolate, the part that is CPU time: 1 where there is a core for each thread. */
+  /** Fraction of the time in an isolate that is CPU time: 1 if there is a core for each thread. */
   get factor(): number {
     return this.#factor;
   }
 
-  /** From here on the process's CPU time is somebody's. */
+  /** Starts a period in which the process's CPU time is charged to calls. */
   begin(): void {
     this.#usedMs = processCpuMs();
   }
 
-  /** Divides what the process has used since the last time. No isolate is charged more than the time it has been in. */
-  share(payers: readonly CpuShareAccount[]): void {
+  /** Divides the CPU time since the last call of this method. No isolate is charged more than its wall-clock time. */
+  share(accounts: readonly CpuShareAccount[]): void {
     const usedMs = processCpuMs();
     const spentMs = usedMs - this.#usedMs;
     this.#usedMs = usedMs;
-    const busy = payers.map((payer) => payer.takeBusyMs());
+    const busy = accounts.map((account) => account.takeBusyMs());
     const totalMs = busy.reduce((sum, ms) => sum + ms, 0);
     if (totalMs > 0) this.#factor = Math.min(1, spentMs / totalMs);
-    for (const [index, payer] of payers.entries()) payer.charge((busy[index] ?? 0) * this.#factor);
+    for (const [index, account] of accounts.entries()) account.charge((busy[index] ?? 0) * this.#factor);
   }
 }
 

@@ -1,5 +1,5 @@
-// The worker's side of inspection: the isolate of a call waits without the tool until the host has said what it had to say to it, and
-// stays when the call is over, to be looked at until the next one comes. Only in a worker that its host has started for this.
+// The worker's side of inspection with DevTools. An inspected isolate waits before the tool is loaded until the client has finished its
+// setup, and stays open after the call until the next call is inspected. Only in a worker that the host started for inspection.
 import type { Send } from "../protocol/messages.ts";
 import { MAX_INSPECT_BYTES } from "../protocol/messages.ts";
 import type { ToolIsolate } from "./tool-isolate.ts";
@@ -8,7 +8,7 @@ interface Inspected {
   readonly seq: number;
   readonly isolate: ToolIsolate;
   readonly go: () => void;
-  isCallOver: boolean;
+  hasEnded: boolean;
 }
 
 export class Inspection {
@@ -19,14 +19,14 @@ export class Inspection {
     this.#send = send;
   }
 
-  /** Resolves when the host lets the call go on: at once for one beside another that is inspected already. */
+  /** Opens the isolate for inspection. Resolves when the host continues the call, or at once if another running call is inspected. */
   async open(seq: number, isolate: ToolIsolate): Promise<void> {
-    if (this.#inspected?.isCallOver === false) return;
+    if (this.#inspected?.hasEnded === false) return;
     void this.#inspected?.isolate.dispose();
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#inspected = { seq, isolate, go: resolve, isCallOver: false };
+    this.#inspected = { seq, isolate, go: resolve, hasEnded: false };
     isolate.openInspector((text) => {
-      // Text of UTF-16 units: in UTF-8 it may be three times as long.
+      // In UTF-8 a UTF-16 code unit takes up to three bytes.
       if (this.#inspected?.isolate === isolate && text.length * 3 <= MAX_INSPECT_BYTES) {
         this.#send({ type: "inspected", seq }, [text]);
       }
@@ -35,19 +35,20 @@ export class Inspection {
     await promise;
   }
 
-  /** To an isolate that is there no more, nothing is said. */
+  /** Forwards a DevTools message to the isolate of the call. Ignores messages for other calls. */
   receive(seq: number, text: string): void {
     if (this.#inspected?.seq === seq) this.#inspected.isolate.inspect(text);
   }
 
+  /** Continues the call. */
   go(seq: number): void {
     if (this.#inspected?.seq === seq) this.#inspected.go();
   }
 
-  /** The call is over. True when its isolate is to stay. */
+  /** Marks the call as ended. Returns true if its isolate must stay open for inspection. */
   end(seq: number): boolean {
     if (this.#inspected?.seq !== seq) return false;
-    this.#inspected.isCallOver = true;
+    this.#inspected.hasEnded = true;
     return true;
   }
 }

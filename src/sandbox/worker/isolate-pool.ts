@@ -1,4 +1,4 @@
-// The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
+// The isolates and bundles of one worker. Creates isolates for calls and keeps those that later calls of a tool or session reuse.
 import type { ChunkName } from "../protocol/platform-modules.ts";
 import {
   createLoadableBundle,
@@ -10,11 +10,11 @@ import {
 import { type WarmIsolateKeeper, WarmIsolates } from "./warm-isolates.ts";
 import { type PythonOptions, WarmPythonIsolates } from "./warm-python-isolates.ts";
 
-/** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
+/** Maximum number of idle isolates in one worker (1.2 to 2 MB each). The least recently used one is disposed first. */
 const MAX_IDLE = 16;
 
-/** Of a bundle's calls that ended well, those after which its code cache is made again: at 2, 4, 8 … */
-const MAX_REMADE_AFTER = 64;
+/** A bundle's code cache is rebuilt after 2, 4, 8 … successful calls, up to this number. */
+const LAST_CACHE_REBUILD = 64;
 
 interface IdleIsolate {
   readonly key: string;
@@ -23,65 +23,65 @@ interface IdleIsolate {
 
 export class IsolatePool {
   readonly #engine: Engine;
-  readonly spares: WarmIsolates;
+  readonly warmIsolates: WarmIsolates;
   readonly #bundles = new Map<string, LoadableBundle>();
-  /** By bundle. */
-  readonly #callsEnded = new Map<string, number>();
-  /** By bundle: how many of its chunks, in the order of their set, the host has heard of. */
-  readonly #chunksTold = new Map<string, number>();
+  /** Number of successful calls by bundle. */
+  readonly #successfulCalls = new Map<string, number>();
+  /** By bundle: how many of its used platform modules, in the order of their set, the host already knows. */
+  readonly #reportedModules = new Map<string, number>();
   readonly #isCalm: () => boolean;
-  /** In a process that was given Python. */
+  /** Set in a process that runs Python. */
   python: WarmPythonIsolates | undefined;
-  /** Of each session between two of its calls. */
+  /** Isolate of each session between two of its calls. */
   readonly sessions = new Map<number, ToolIsolate>();
-  /** In order of last use, oldest first. */
+  /** Ordered by last use, oldest first. */
   #idle: IdleIsolate[] = [];
 
   constructor(engine: Engine, worker: Pick<WarmIsolateKeeper, "isCalm" | "onStuck">) {
     this.#engine = engine;
     this.#isCalm = worker.isCalm;
-    this.spares = new WarmIsolates({
+    this.warmIsolates = new WarmIsolates({
       ...worker,
       create: ({ limits, features, coarseTime }) => this.create({ memoryMiB: limits.memoryMiB, features, coarseTime }),
       bundle: ({ sha256 }) => this.bundle(sha256),
     });
   }
 
-  /** @param known what the host knows that its isolates touch */
+  /** @param known platform modules that the host knows the bundle's isolates use */
   addBundle(sha256: string, code: string, codeCache: Uint8Array, known: readonly ChunkName[] = []): void {
     const chunks = this.#bundles.get(sha256)?.chunks ?? new Set(known);
-    this.#chunksTold.set(sha256, Math.max(this.#chunksTold.get(sha256) ?? 0, known.length));
+    this.#reportedModules.set(sha256, Math.max(this.#reportedModules.get(sha256) ?? 0, known.length));
     this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache, chunks));
   }
 
-  /** What isolates of the bundle have touched since this was asked last, or undefined; the host's own words are not told back. */
-  takeTouched({ sha256, chunks }: LoadableBundle): ChunkName[] | undefined {
-    const told = this.#chunksTold.get(sha256) ?? 0;
-    if (chunks.size <= told) return undefined;
-    this.#chunksTold.set(sha256, chunks.size);
-    return [...chunks].slice(told);
+  /** Returns the platform modules that the bundle's isolates used and that the host does not know yet, or undefined if there are none. */
+  takeUsedModules({ sha256, chunks }: LoadableBundle): ChunkName[] | undefined {
+    const reported = this.#reportedModules.get(sha256) ?? 0;
+    if (chunks.size <= reported) return undefined;
+    this.#reportedModules.set(sha256, chunks.size);
+    return [...chunks].slice(reported);
   }
 
   bundle(sha256: string): LoadableBundle | undefined {
     return this.#bundles.get(sha256);
   }
 
-  /** Its bundle is for calls that have begun. */
+  /** Removes a bundle. Running calls keep their reference to it. */
   forgetBundle(sha256: string): void {
     this.#bundles.delete(sha256);
-    this.#chunksTold.delete(sha256);
-    this.#callsEnded.delete(sha256);
+    this.#reportedModules.delete(sha256);
+    this.#successfulCalls.delete(sha256);
   }
 
-  /** Disposes what no call is using of a tool. */
+  /** Disposes the tool's isolates that no call uses. */
   forgetTool(toolId: number): void {
-    this.spares.forget(toolId);
+    this.warmIsolates.forget(toolId);
     const isOf = ({ key }: IdleIsolate): boolean => key.startsWith(`${toolId} `);
     for (const { isolate } of this.#idle.filter(isOf)) void isolate.dispose();
     this.#idle = this.#idle.filter((idle) => !isOf(idle));
   }
 
-  /** What a session's last call has left, for its next one; it may have been disposed meanwhile, which the call has to report. */
+  /** Takes the isolate of a session for its next call. The caller must check whether it was disposed since the last call. */
   takeSession(session: number): ToolIsolate | undefined {
     const isolate = this.sessions.get(session);
     this.sessions.delete(session);
@@ -92,7 +92,7 @@ export class IsolatePool {
     void this.takeSession(session)?.dispose();
   }
 
-  /** A warm isolate that no call is using, if there is one. */
+  /** Takes an idle isolate with this key, if one exists. */
   takeIdle(key: string): ToolIsolate | undefined {
     for (let index = this.#idle.length - 1; index >= 0; index -= 1) {
       const candidate = this.#idle[index];
@@ -103,27 +103,30 @@ export class IsolatePool {
     return undefined;
   }
 
-  /** Only in a process in which nothing of a tool's has been; once. Returns what it has made that was not known, else empty. */
+  /**
+   * Starts the pool of Python isolates. Must be called once, in a process that has not run any tool code. Returns the snapshot and the code
+   * cache if it had to create them, else empty arrays.
+   */
   async openPython(
     sha256: string,
     options: PythonOptions,
   ): Promise<{ readonly snapshot: Uint8Array; readonly codeCache: Uint8Array }> {
     const python = new WarmPythonIsolates(this.#engine, () => this.bundle(sha256), options);
     this.python = python;
-    const made = await python.open();
-    if (made.codeCache.byteLength > 0) {
+    const artifacts = await python.open();
+    if (artifacts.codeCache.byteLength > 0) {
       const bundle = this.bundle(sha256);
-      if (bundle !== undefined) this.addBundle(sha256, bundle.code, made.codeCache);
+      if (bundle !== undefined) this.addBundle(sha256, bundle.code, artifacts.codeCache);
     }
-    return made;
+    return artifacts;
   }
 
-  /** An isolate with nothing in it; `boot` it first. */
+  /** Creates an empty isolate. The caller must `boot` it first. */
   create(options: IsolateOptions): ToolIsolate {
     return new ToolIsolate(this.#engine, options);
   }
 
-  /** Keeps a warm isolate for the next call of the same key. */
+  /** Keeps an idle isolate for the next call with the same key. */
   keep(key: string, isolate: ToolIsolate): void {
     isolate.rest();
     this.#idle.push({ key, isolate });
@@ -131,26 +134,26 @@ export class IsolatePool {
   }
 
   /**
-   * Disposes an isolate whose call has ended well, after it has left what it has compiled to those to come. For this process only: to
-   * others its cache could be poison.
+   * Disposes the isolate of a successful call. Before that, it may rebuild the bundle's code cache, which then contains the functions that
+   * the isolate has compiled. The cache stays in this process: after tool code has run here, other processes must not trust it.
    */
   retire(isolate: ToolIsolate, { sha256 }: LoadableBundle): void {
-    const calls = (this.#callsEnded.get(sha256) ?? 0) + 1;
-    this.#callsEnded.set(sha256, calls);
+    const calls = (this.#successfulCalls.get(sha256) ?? 0) + 1;
+    this.#successfulCalls.set(sha256, calls);
     const isPowerOfTwo = (calls & (calls - 1)) === 0;
-    if (calls > 1 && calls <= MAX_REMADE_AFTER && isPowerOfTwo && this.#isCalm()) this.#remakeCache(isolate, sha256);
+    if (calls > 1 && calls <= LAST_CACHE_REBUILD && isPowerOfTwo && this.#isCalm()) this.#rebuildCache(isolate, sha256);
     void isolate.dispose();
   }
 
-  #remakeCache(isolate: ToolIsolate, sha256: string): void {
+  #rebuildCache(isolate: ToolIsolate, sha256: string): void {
     const bundle = this.#bundles.get(sha256);
     if (bundle === undefined || isolate.isDisposed || isolate.isRunning) return;
     try {
-      const made = isolate.makeCodeCache(bundle);
-      // A smaller one has lost what V8 has flushed.
-      if (made.byteLength > (bundle.codeCache?.byteLength ?? 0)) this.addBundle(sha256, bundle.code, made);
+      const codeCache = isolate.makeCodeCache(bundle);
+      // A smaller cache lacks functions whose bytecode V8 has flushed.
+      if (codeCache.byteLength > (bundle.codeCache?.byteLength ?? 0)) this.addBundle(sha256, bundle.code, codeCache);
     } catch {
-      // It has passed its memory limit at the last moment: the old cache is as good as it was.
+      // The isolate exceeded its memory limit. The existing cache stays in use.
     }
   }
 }

@@ -1,4 +1,4 @@
-// What a streaming tool yields, on its way out of the worker: counted in bytes, and sent in one frame for those of one turn.
+// Buffers the chunks of a streaming tool in the worker: enforces the output limit and sends the chunks of one event-loop turn in one frame.
 import type { Limits } from "../contract/limits.ts";
 import type { GuestBytes } from "./tool-isolate.ts";
 
@@ -10,19 +10,19 @@ export class OutputBuffer {
   #lines: string[] = [];
   #bytes = 0;
   #count = 0;
-  #isOver = false;
+  #isClosed = false;
 
   constructor(limits: Pick<Limits, "outputBytes" | "jsonValues">, send: SendParts) {
     this.#limits = limits;
     this.#send = send;
   }
 
-  /** Of all that was added. */
+  /** Total size of all added chunks in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** False, and nothing is added, once it is more than one output may be. */
+  /** Adds a chunk. Returns false and drops it if the chunks together exceed the output limits. */
   add(text: string, bytes: GuestBytes | undefined): boolean {
     this.#bytes += Buffer.byteLength(text) + (bytes?.data.byteLength ?? 0);
     this.#count += 1;
@@ -34,17 +34,17 @@ export class OutputBuffer {
     return true;
   }
 
-  /** Before anything else is said of the call: what comes earlier arrives earlier. */
+  /** Sends the buffered chunks. Must be called before any other message of the call, to keep the order. */
   flush(): void {
-    if (this.#lines.length === 0 || this.#isOver) return;
+    if (this.#lines.length === 0 || this.#isClosed) return;
     const lines = this.#lines;
     this.#lines = [];
     this.#send([lines.join("\n")]);
   }
 
-  /** After the end of the call nothing leaves. */
+  /** Sends the buffered chunks and drops later ones. */
   close(): void {
     this.flush();
-    this.#isOver = true;
+    this.#isClosed = true;
   }
 }

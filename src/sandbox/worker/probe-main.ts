@@ -1,4 +1,4 @@
-// The probe's entry: its targets are its one argument.
+// Entry point of the probe process. Its only argument is the ProbeTargets as JSON text.
 import { probe } from "./probe.ts";
 
 const [argument = ""] = process.argv.slice(2);

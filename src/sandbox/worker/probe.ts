@@ -1,11 +1,11 @@
-// Runs in a worker's place and tries what no worker may do; tells what came of it on the one socket. For `glovebox doctor`.
+// Runs as a worker process for `glovebox doctor`, attempts forbidden operations, and reports the results on the worker's socket.
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import * as z from "zod";
 
-/** What the doctor has put up for the probe to fail at. */
+/** Targets that `glovebox doctor` prepares for the probe's attempts. */
 export const ProbeTargetsSchema = z.strictObject({
   /** A file that the host can read. */
   file: z.string(),
@@ -33,7 +33,7 @@ export const PROBES = [
 ] as const;
 export type Probe = (typeof PROBES)[number];
 
-/** `refused`: it could not be done. `evidence`: the error's code, or what was there to be seen. */
+/** Result of each attempt. `refused`: whether it failed. `evidence`: the error's code, or what the probe could read or do. */
 export const ProbeReportSchema = z.record(
   z.enum(PROBES),
   z.strictObject({ refused: z.boolean(), evidence: z.string().max(4_096) }),
@@ -64,7 +64,7 @@ async function load(name: string): Promise<string> {
   return "loaded";
 }
 
-/** Each returns what it got hold of, or throws. */
+/** Returns the attempts. Each returns evidence of its success, or throws. */
 const attempts = ({ file, newFile, port, hostPid }: ProbeTargets): { readonly [Name in Probe]: () => unknown } => ({
   "read-file": () => `read ${readFileSync(file).length} bytes`,
   "write-file": () => {
@@ -108,7 +108,7 @@ async function runProbes(targets: ProbeTargets): Promise<ProbeReport> {
   return report as ProbeReport;
 }
 
-/** The doctor looks at the process from outside too: it lives until it is killed, or its host is gone. */
+/** Runs all attempts and sends the report. The process stays alive until it is killed or the host closes the socket, because the doctor also inspects it from outside. */
 export async function probe(argument: string): Promise<void> {
   const socket = new Socket({ fd: 3, readable: true, writable: true });
   socket.on("close", () => process.kill(process.pid, "SIGKILL")).resume();

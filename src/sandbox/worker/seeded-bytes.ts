@@ -1,22 +1,22 @@
-// Random bytes that a seed decides, for calls that are to repeat exactly. Of no use as secrets: whoever has the seed has them.
+// Deterministic random bytes for repeatable calls. They must not be used as secrets: anyone with the seed can compute them.
 import { type Cipheriv, createCipheriv, createHash } from "node:crypto";
 
-/** What a call that repeats begins with, besides its input. */
+/** Initial state of a repeatable call. */
 export interface Deterministic {
   readonly seed: string;
-  /** What its clock shows first, in ms since 1970. */
+  /** Initial time of its clock, in ms since 1970. */
   readonly now: number;
 }
 
 const keyOf = (seed: string, purpose: string): Buffer => createHash("sha256").update(`${purpose}\0${seed}`).digest();
 
-/** The start of Math.random: four words of 32 bits. */
+/** Returns the seed of Math.random: four 32-bit words. */
 export function seedWords(seed: string): readonly number[] {
   const key = keyOf(seed, "Math.random");
   return [0, 4, 8, 12].map((at) => key.readUInt32LE(at));
 }
 
-/** One call's stream of bytes: AES in counter mode. */
+/** Stream of random bytes of one call, generated with AES in counter mode. */
 export class SeededBytes {
   readonly #stream: Cipheriv;
 
