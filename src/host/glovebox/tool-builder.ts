@@ -121,7 +121,7 @@ export class ToolBuilder {
 
   /** Returns the lowest configured limits for the source and its bundle. The bundler adds its own defaults. */
   #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const configured = [this.#parts.config.limits, policy.configured, toolLimits];
+    const configured = [this.#parts.config.limits, policy.configuredLimits, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...configured.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };

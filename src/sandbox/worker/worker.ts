@@ -196,7 +196,7 @@ class Worker {
     void active.run(input).then(() => {
       this.#calls.delete(seq);
       void this.#pool?.python?.refill();
-      return this.#pool?.spares.refill();
+      return this.#pool?.warmIsolates.refill();
     }, die);
   }
 
