@@ -190,8 +190,8 @@ export class ToolBuilder {
     const bundle = toPythonBundle(source);
     await this.#parts.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
     const executable = await this.#parts.python.toolOf(source);
-    const { configured } = build.policy;
-    const limits = resolveLimits([this.#parts.config.limits, configured], undefined, PYTHON_DEFAULT_LIMITS);
+    const { configuredLimits } = build.policy;
+    const limits = resolveLimits([this.#parts.config.limits, configuredLimits], undefined, PYTHON_DEFAULT_LIMITS);
     const extraction = { ...this.#extractionOptionsOf(build, false), limits };
     const extracted = await this.#unlessClosed(this.#parts.python.learn(source, executable, extraction));
     const definition = toDefinition(input, extracted, bundle);
