@@ -8,8 +8,8 @@ const {
   MCP_CONFORMANCE_CONTEXT,
 } = process.env;
 const scenario = { url: process.argv.at(-1), name, revision, context: JSON.parse(MCP_CONFORMANCE_CONTEXT ?? "{}") };
-const asked = request({ port: Number(process.argv[2]), host: "127.0.0.1", method: "POST" }, (response) => {
+const outgoing = request({ port: Number(process.argv[2]), host: "127.0.0.1", method: "POST" }, (response) => {
   process.exitCode = response.statusCode === 200 ? 0 : 1;
   response.pipe(process.stdout);
 });
-asked.end(JSON.stringify(scenario));
+outgoing.end(JSON.stringify(scenario));

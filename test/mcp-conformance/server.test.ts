@@ -115,8 +115,8 @@ describe.for(["auto", "legacy"] as const)("the suite's server with the SDK's cli
     const failed = await call("test_error_handling");
     expect(failed.isError).toBe(true);
     expect(failed.content).toMatchObject([{ text: expect.stringContaining("intentionally returns an error") }]);
-    const refused = await call("json_schema_2020_12_tool", { contactMethod: "phone", email: "a" });
-    expect(refused.isError).toBe(true);
+    const rejected = await call("json_schema_2020_12_tool", { contactMethod: "phone", email: "a" });
+    expect(rejected.isError).toBe(true);
     await expect(call("there_is_no_such_tool")).rejects.toThrow("Unknown tool");
   });
 

@@ -79,11 +79,15 @@ function createProvider({ url, context }: Scenario, issuer: string): OAuthClient
 
 /** The authorization servers that the suite's server names, which a host would configure. */
 async function issuersOf(url: string): Promise<readonly string[]> {
-  const refused = await fetch(url, { method: "POST", body: "{}" });
-  const [, named] = /resource_metadata="([^"]+)"/.exec(refused.headers.get("www-authenticate") ?? "") ?? [];
+  const denied = await fetch(url, { method: "POST", body: "{}" });
+  const [, metadataUrl] = /resource_metadata="([^"]+)"/.exec(denied.headers.get("www-authenticate") ?? "") ?? [];
   const { origin, pathname } = new URL(url);
   const wellKnown = "/.well-known/oauth-protected-resource";
-  const places = [...(named === undefined ? [] : [named]), `${origin}${wellKnown}${pathname}`, `${origin}${wellKnown}`];
+  const places = [
+    ...(metadataUrl === undefined ? [] : [metadataUrl]),
+    `${origin}${wellKnown}${pathname}`,
+    `${origin}${wellKnown}`,
+  ];
   for (const place of places) {
     const response = await fetch(place);
     if (!response.ok) continue;

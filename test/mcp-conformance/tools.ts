@@ -57,7 +57,7 @@ export const SUITE_TOOLS: readonly SuiteTool[] = [
       return "Tool with logging executed successfully";
     };`,
   ),
-  tool("test_logging_tool", `export default (input, { log }) => { log.info("Said to nobody"); return "logged"; };`),
+  tool("test_logging_tool", `export default (input, { log }) => { log.info("Logged"); return "logged"; };`),
   tool(
     "test_error_handling",
     `export default () => { throw new Error("This tool intentionally returns an error for testing"); };`,
@@ -196,11 +196,11 @@ export const SUITE_TOOLS: readonly SuiteTool[] = [
   tool(
     "test_input_required_result_capabilities",
     `export default async (input, ctx) => {
-      const asked = await Promise.allSettled([
+      const outcomes = await Promise.allSettled([
         ctx.elicit(${NAME_FORM}),
         ctx.sample({ messages: [say("Say hello")], maxTokens: 20, key: "greeting" }),
       ]);
-      return asked.map(({ status }) => status).join(", ");
+      return outcomes.map(({ status }) => status).join(", ");
     };`,
     "elicit",
     "sample",

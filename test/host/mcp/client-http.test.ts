@@ -74,9 +74,9 @@ describe("a result over HTTP", () => {
   });
 
   test.for([
-    ["content that is no list", { content: 5 }, "OUTPUT_INVALID"],
+    ["content that is not a list", { content: 5 }, "OUTPUT_INVALID"],
     ["a million parts", { content: Array.from({ length: 1_000_000 }, () => 1) }, "OUTPUT_INVALID"],
-    ["a part that is none", { content: [{ type: "hologram" }] }, "OUTPUT_INVALID"],
+    ["an unknown kind of content", { content: [{ type: "hologram" }] }, "OUTPUT_INVALID"],
     ["an image without bytes", { content: [{ type: "image", mimeType: "image/png", data: "%%" }] }, "OUTPUT_INVALID"],
     ["nothing", {}, "ok"],
     ["a list", [], "OUTPUT_INVALID"],
@@ -242,7 +242,7 @@ describe("a server that stopped", () => {
     "no longer knows the session (%i): the call is repeated in a new one",
     async (status) => {
       let sessions = 0;
-      let asked = 0;
+      let requests = 0;
       await open(async ({ method, id }, response, request) => {
         if (method === "initialize") {
           sessions += 1;
@@ -251,8 +251,8 @@ describe("a server that stopped", () => {
         }
         if (method !== "tools/call") return undefined;
         if (request.headers["mcp-session-id"] === "s1") {
-          asked += 1;
-          await pause(asked * 10);
+          requests += 1;
+          await pause(requests * 10);
           response.writeHead(status, { "content-type": "application/json" });
           response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32_000, message: "No session" } }));
           return undefined;
@@ -355,7 +355,7 @@ describe("a request", () => {
   });
 
   test("has a token of the tenant's own provider, which is notified when the server rejects one", async () => {
-    const refused: string[] = [];
+    const rejectedTenants: string[] = [];
     await open(
       ({ method }, response, { headers: { authorization } }) => {
         if (authorization === "Bearer of c") return void response.writeHead(401).end();
@@ -364,14 +364,14 @@ describe("a request", () => {
       {
         authProviderFor: async (tenantId) => ({
           token: async () => `of ${tenantId}`,
-          onUnauthorized: async () => void refused.push(tenantId),
+          onUnauthorized: async () => void rejectedTenants.push(tenantId),
         }),
       },
     );
     const results = await Promise.all(["a", "b", "c"].map((tenantId) => call({ tenantId })));
     expect(results.slice(0, 2).map(outputOf)).toEqual(["Bearer of a", "Bearer of b"]);
     expect(errorOf(results[2] as ToolResult)).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /HTTP 401/ });
-    expect(new Set(refused)).toEqual(new Set(["c"]));
+    expect(new Set(rejectedTenants)).toEqual(new Set(["c"]));
   });
 
   test("without a sign-in fails, and the error names the authProvider", async () => {

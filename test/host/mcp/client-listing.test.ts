@@ -19,11 +19,11 @@ afterAll(async () => await box.close());
 async function listed(
   list: (params: NonNullable<RpcRequest["params"]>) => unknown,
   options: Partial<McpHttpServer> = {},
-): Promise<{ readonly names: readonly string[]; readonly status: McpServerStatus; readonly asked: number }> {
-  let asked = 0;
+): Promise<{ readonly names: readonly string[]; readonly status: McpServerStatus; readonly requests: number }> {
+  let requests = 0;
   const answer: Answer = ({ method, params = {} }) => {
     if (method !== "tools/list") return undefined;
-    asked += 1;
+    requests += 1;
     return list(params);
   };
   await using server = await startScriptedServer(answer);
@@ -32,7 +32,7 @@ async function listed(
     const names = (await box.listTools()).map(({ name }) => name);
     const [status] = box.mcp.servers();
     if (status === undefined) throw new Error("Expected one server");
-    return { names, status, asked };
+    return { names, status, requests };
   } finally {
     await box.mcp.removeServer("up");
   }
@@ -48,12 +48,12 @@ describe("a listing", () => {
   });
 
   test("ends at a repeated cursor and reports it", async () => {
-    const { names, status, asked } = await listed(({ cursor }) => ({
+    const { names, status, requests } = await listed(({ cursor }) => ({
       tools: [tool(`t${String(cursor)}`)],
       nextCursor: cursor === "a" ? "b" : "a",
     }));
     expect(names).toEqual(["ta", "tb", "tundefined"]);
-    expect(asked).toBe(3);
+    expect(requests).toBe(3);
     expect(status.listProblem).toMatch(/cursor of page 3 repeats an earlier one/);
   });
 
@@ -63,7 +63,7 @@ describe("a listing", () => {
       page += 1;
       return { tools: [tool(`t${page}`)], nextCursor: `c${page}` };
     });
-    expect(endless.asked).toBe(64);
+    expect(endless.requests).toBe(64);
     expect(endless.status.listProblem).toMatch(/at most 64 pages/);
     const many = await listed(() => ({ tools: Array.from({ length: 50 }, (_, n) => tool(`t${n}`)) }), { maxTools: 20 });
     expect(many.names).toHaveLength(20);
@@ -93,7 +93,7 @@ describe("a listing", () => {
   test.for([
     ["no list", () => ({ tools: {} })],
     ["nothing", () => ({})],
-    ["a million things that are no tools", () => ({ tools: Array.from({ length: 1_000_000 }, () => 1) })],
+    ["a million invalid tools", () => ({ tools: Array.from({ length: 1_000_000 }, () => 1) })],
     ["an invalid cursor", () => ({ tools: [], nextCursor: 5 })],
   ] as const)("that is %s fails at once", async ([, list]) => {
     const started = performance.now();
@@ -114,11 +114,11 @@ describe("a listing", () => {
   });
 
   test("is valid for the TTL that its server sends", async () => {
-    let asked = 0;
+    let requests = 0;
     const answer: Answer = ({ method }) => {
       if (method !== "tools/list") return undefined;
-      asked += 1;
-      return { tools: [tool(`t${asked}`)], ttlMs: 1_200 };
+      requests += 1;
+      return { tools: [tool(`t${requests}`)], ttlMs: 1_200 };
     };
     await using server = await startScriptedServer(answer);
     box.mcp.addServer("up", { url: server.url, prefix: "" });

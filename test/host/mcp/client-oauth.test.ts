@@ -75,8 +75,8 @@ describe("discovery", () => {
 
   test("signs in at the server's own origin if no issuer is configured", async () => {
     const own = issues(server.origin);
-    const asked = protectedBy(server, metadataOf(server), server.origin);
-    server.answers = async (request, response) => (await own(request, response)) ?? (await asked(request, response));
+    const respond = protectedBy(server, metadataOf(server), server.origin);
+    server.answers = async (request, response) => (await own(request, response)) ?? (await respond(request, response));
     add();
     expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
     expect(provider.pages).toEqual([`${server.origin}/authorize`]);
@@ -279,8 +279,8 @@ describe("stored credentials", () => {
 
   test("of another issuer are not sent to a hostile server that is an issuer itself", async () => {
     const own = issues(server.origin);
-    const asked = protectedBy(server, metadataOf(server), server.origin);
-    server.answers = async (request, response) => (await own(request, response)) ?? (await asked(request, response));
+    const respond = protectedBy(server, metadataOf(server), server.origin);
+    server.answers = async (request, response) => (await own(request, response)) ?? (await respond(request, response));
     provider.client = { ...client, issuer: issuer.origin };
     provider.kept = { ...tokens, issuer: issuer.origin };
     add();

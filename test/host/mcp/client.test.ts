@@ -9,13 +9,13 @@ import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts"
 
 const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
 const script = { command: process.execPath, args: [SCRIPT] } as const;
-const asked: unknown[] = [];
+const requests: unknown[] = [];
 const common: Partial<UpstreamServerOptions> = {
   // A busy machine can take a second to answer.
   timeoutMs: 2_000,
   scope: "global",
   onElicitation: (request, { tenantId, callId, toolName, server }) => {
-    asked.push({ message: request.message, tenantId, callId, toolName, server });
+    requests.push({ message: request.message, tenantId, callId, toolName, server });
     return { action: "accept", content: { name: "Ada" } };
   },
 };
@@ -199,13 +199,13 @@ describe("a call of an upstream tool", () => {
   });
 
   test.for(ALL)("receives its log messages: %s", async (server) => {
-    const heard: string[] = [];
-    const result = await call(`${server}__log`, { lines: ["a", "b"] }, { onLog: ({ message }) => heard.push(message) });
+    const logs: string[] = [];
+    const result = await call(`${server}__log`, { lines: ["a", "b"] }, { onLog: ({ message }) => logs.push(message) });
     expect(result.logs).toMatchObject([
       { level: "warn", message: "author: a" },
       { level: "warn", message: "author: b" },
     ]);
-    expect(heard).toEqual(["author: a", "author: b"]);
+    expect(logs).toEqual(["author: a", "author: b"]);
   });
 
   // These two use servers without a short timeout, because twenty concurrent calls can be slow on a busy machine.
@@ -240,7 +240,7 @@ describe("a call of an upstream tool", () => {
     expect(http.headers.some((headers) => headers.get("x-key") === "k-1")).toBe(true);
   });
 
-  test("of an unknown tool lists similar names", async () => {
+  test("of an unknown tool lists the known names", async () => {
     const error = errorOf(await call("stdio-new__no-such-tool"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", message: expect.stringMatching(/known are: /) });
   });
@@ -255,11 +255,11 @@ describe("a call of an upstream tool", () => {
 
 describe("a request of a server during a call", () => {
   test.for(["stdio-new", "stdio-old", "http-new"] as const)("is answered by the host's hook: %s", async (server) => {
-    asked.length = 0;
+    requests.length = 0;
     const result = await call(`${server}__ask`, {}, { tenantId: "acme" });
     expect(outputOf(result)).toBe('accept {"name":"Ada","tea":true}');
     const { callId } = result;
-    expect(asked).toEqual([{ message: "Who are you?", tenantId: "acme", callId, toolName: "ask", server }]);
+    expect(requests).toEqual([{ message: "Who are you?", tenantId: "acme", callId, toolName: "ask", server }]);
   });
 
   test("is rejected if the host has no hook", async () => {

@@ -177,22 +177,22 @@ describe("batches", () => {
 });
 
 describe("a browser's preflight", () => {
-  const preflight = async (asked: string): Promise<string | null> => {
+  const preflight = async (requested: string): Promise<string | null> => {
     const headers = { origin: "http://localhost:1", "access-control-request-method": "POST" };
     const request = new Request(URL_HERE, {
       method: "OPTIONS",
-      headers: { ...headers, "access-control-request-headers": asked },
+      headers: { ...headers, "access-control-request-headers": requested },
     });
     return (await handlerOf({}).fetch(request)).headers.get("access-control-allow-headers");
   };
-  test.for<readonly [name: string, asked: string, allowed: string | null]>([
+  test.for<readonly [name: string, requested: string, allowed: string | null]>([
     ["names of headers are allowed", "mcp-method, authorization,x", "mcp-method, authorization,x"],
     ["too many names are not allowed", "x".repeat(5_000), null],
     ["a name with a space is not allowed", "a b", null],
     ["a name with a semicolon is not allowed", "a;b", null],
     ["a tag is not allowed", "<script>", null],
     ["an empty name is not allowed", "a,,b", null],
-  ])("%s", async ([, asked, allowed]) => {
-    expect(await preflight(asked)).toBe(allowed);
+  ])("%s", async ([, requested, allowed]) => {
+    expect(await preflight(requested)).toBe(allowed);
   });
 });

@@ -249,9 +249,9 @@ describe.for([
 
   test("notifies its client when tools are added and removed", async () => {
     const { client } = await connect(kind, mode);
-    let told = 0;
+    let notifications = 0;
     client.setNotificationHandler("notifications/tools/list_changed", () => {
-      told += 1;
+      notifications += 1;
     });
     if (mode === "auto") await client.listen({ toolsListChanged: true });
     const source = "export default () => 1";
@@ -261,7 +261,7 @@ describe.for([
         async () => {
           await box.addTool({ name: "late", source }, { tenantId: "default" });
           box.removeTool("late", { tenantId: "default" });
-          return told;
+          return notifications;
         },
         { timeout: 10_000, interval: 50 },
       )
@@ -282,10 +282,10 @@ describe.for([
     "lets tools send many requests, and reports a client that fails to answer",
     async () => {
       const { client } = await connect(kind, mode);
-      let asked = 0;
+      let requests = 0;
       client.setRequestHandler("elicitation/create", async () => {
-        asked += 1;
-        if (asked > 12) throw new Error("no more");
+        requests += 1;
+        if (requests > 12) throw new Error("no more");
         return { action: "accept", content: {} };
       });
       const result = await client.callTool({ name: "asks_on" });
@@ -456,8 +456,8 @@ describe("McpHandler.fetch()", () => {
     const retry = (state: string, headers = {}) =>
       modern("tools/call", { ...ask, requestState: state, inputResponses: answers }, headers);
     const forged = `${requestState.slice(0, -2)}${requestState.endsWith("AA") ? "BB" : "AA"}`;
-    for (const refused of [await retry(forged), await retry(requestState, { "x-tenant": "acme" })]) {
-      expect(await refused.json()).toMatchObject({ error: { code: -32_602 } });
+    for (const response of [await retry(forged), await retry(requestState, { "x-tenant": "acme" })]) {
+      expect(await response.json()).toMatchObject({ error: { code: -32_602 } });
     }
     const second = await (await retry(requestState)).json();
     expect(second).toMatchObject({ result: { resultType: "input_required" } });
@@ -510,33 +510,33 @@ describe("McpHandler.fetch()", () => {
   });
 
   test("notifies only clients of the tenant, and once for several changes", async () => {
-    const heard: string[] = [];
+    const notified: string[] = [];
     for (const tenant of ["acme", "zeta"]) {
       const client = new Client({ name: tenant, version: "1" }, { versionNegotiation: { mode: "auto" } });
-      client.setNotificationHandler("notifications/tools/list_changed", () => void heard.push(tenant));
+      client.setNotificationHandler("notifications/tools/list_changed", () => void notified.push(tenant));
       const requestInit = { headers: { "x-tenant": tenant } };
       await client.connect(new StreamableHTTPClientTransport(url, { requestInit }));
       onTestFinished(() => client.close());
       await client.listen({ toolsListChanged: true });
     }
     for (const name of ["one", "two"]) box.router.register(name, {}, () => 1, { tenantId: "acme" });
-    await expect.poll(() => heard).toEqual(["acme"]);
+    await expect.poll(() => notified).toEqual(["acme"]);
     for (const name of ["one", "two"]) box.removeTool(name, { tenantId: "zeta" });
     box.router.register("three", {}, () => 1, { scope: "global" });
-    await expect.poll(() => [...heard].sort()).toEqual(["acme", "acme", "zeta"]);
+    await expect.poll(() => [...notified].sort()).toEqual(["acme", "acme", "zeta"]);
     for (const name of ["one", "two"]) box.removeTool(name, { tenantId: "acme" });
     box.removeTool("three", { scope: "global" });
   });
 
   test.for<[who: string, tenantOf: NonNullable<McpHandlerOptions["tenantOf"]>]>([
     ["without a tenant", () => undefined],
-    ["whose tenant cannot be told", () => Promise.reject(new Error("the directory is down"))],
+    ["whose tenant cannot be determined", () => Promise.reject(new Error("the directory is down"))],
     ["whose tenant is no name", () => ""],
     ["whose tenant has too long a name", () => "x".repeat(1_025)],
     ["whose tenant is no text", () => 5 as unknown as string],
   ])("answers 403 to a caller %s", async ([, tenantOf]) => {
     const onError = () => {
-      throw new Error("Nobody listens");
+      throw new Error("The listener failed");
     };
     const other = createMcpHandler(box, { tenantOf, onError });
     onTestFinished(() => other.close());

@@ -65,7 +65,11 @@ describe("toMcpTool()", () => {
     ["itself", { $ref: "#" }, { $ref: "#" }],
     ["an array", { type: "array" }, { ...wrapped, properties: { input: { type: "array" } } }],
     ["objects, or nothing", { type: ["object", "null"] }, wrapped],
-    ["choices of which one is none", { anyOf: [{ type: "object" }, { oneOf: [{ type: "string" }] }] }, wrapped],
+    [
+      "alternatives of which one is not an object",
+      { anyOf: [{ type: "object" }, { oneOf: [{ type: "string" }] }] },
+      wrapped,
+    ],
     ["words", { enum: ["a", "b"] }, wrapped],
     ["one value", { const: 5 }, wrapped],
     ["a text by reference", { $ref: "#/$defs/a~1b", $defs: { "a/b": { type: "string" } } }, wrapped],

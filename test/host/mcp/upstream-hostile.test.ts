@@ -205,9 +205,9 @@ describe("the requests of a server", () => {
   });
 
   test("are answered at once after a flood of notifications", async () => {
-    const [flooded, asked] = [call("calls__flood"), call("calls__ask")];
+    const [flooded, request] = [call("calls__flood"), call("calls__ask")];
     expect(outputOf(await flooded)).toBe("flooded");
-    expect(outputOf(await asked)).toContain("e: -32601");
+    expect(outputOf(await request)).toContain("e: -32601");
   });
 
   test("are answered by the hooks, except for invalid pages and sampling with tools", async () => {

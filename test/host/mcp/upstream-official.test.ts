@@ -31,7 +31,7 @@ async function freePort(): Promise<number> {
 let box: Glovebox;
 let folder: string;
 let http: ChildProcess;
-const asked: string[] = [];
+const messages: string[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "glovebox-official-"));
@@ -45,7 +45,7 @@ beforeAll(async () => {
   await once(http.stderr ?? http, "data");
   const hooks: Partial<UpstreamServerOptions> = {
     onElicitation: ({ message }) => {
-      asked.push(message);
+      messages.push(message);
       return { action: "decline" };
     },
     onSampling: () => ({
@@ -187,7 +187,7 @@ describe("the official servers", () => {
     const sampled = await call("hooked__trigger-sampling-request", { prompt: "Hi", maxTokens: 10 });
     expect(String(outputOf(sampled))).toContain("A sampled answer");
     expect(String(outputOf(await call("hooked__trigger-elicitation-request")))).toMatch(/declined/i);
-    expect(asked).toHaveLength(1);
+    expect(messages).toHaveLength(1);
     expect(codeOf(await call("everything__trigger-sampling-request", { prompt: "Hi" }))).toBe("TOOL_UNAVAILABLE");
   });
 
