@@ -172,7 +172,7 @@ export const PROBES: readonly Refusal[] = [
   ["ctx.kv", "from glovebox import ctx\nawait ctx.kv.get('x')", REFUSED],
   ["ctx.fetch", "from glovebox import ctx\nawait ctx.fetch('http://127.0.0.1:1/')", REFUSED],
   ["ctx.secrets", "from glovebox import ctx\nawait ctx.secrets.use('API_KEY')", REFUSED],
-  ["a capability forged by name", "import glovebox\nawait glovebox._ask('kv.get', ['x'])", REFUSED],
+  ["a capability forged by name", "import glovebox\nawait glovebox._call_host('kv.get', ['x'])", REFUSED],
   [
     "the bridge asked by path",
     "import glovebox\nawait glovebox._Bridge.js.call('constructor.constructor', '[\"return 42\"]')",

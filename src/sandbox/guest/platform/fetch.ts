@@ -6,8 +6,7 @@ import { readDataUrl } from "./fetch-data-url.ts";
 import { Exchange } from "./fetch-exchange.ts";
 import { formDataEntries } from "./fetch-form-data.ts";
 import { isHeaders } from "./fetch-headers.ts";
-import { matchesIntegrity } from "./fetch-integrity.ts";
-import { blobs } from "./fetch-platform.ts";
+import { blobs, digests, toBase64 } from "./fetch-platform.ts";
 import { blockedPort } from "./fetch-ports.ts";
 import { isRequest, Request, type RequestState, requestState } from "./fetch-request.ts";
 import { isResponse, makeResponse, Response, settleBody } from "./fetch-response.ts";
@@ -61,6 +60,32 @@ async function fetchRequest(state: RequestState): Promise<Response> {
   const port = blockedPort(url.href);
   if (port !== undefined) throw failed(`Port ${port} is blocked by the Fetch standard`);
   return await new Exchange(openFetchChannel(), state).run();
+}
+
+/** Hashes of Subresource Integrity, from weakest to strongest. Only the strongest algorithm in the metadata is used. */
+const INTEGRITY_ALGORITHMS = ["sha256", "sha384", "sha512"] as const;
+const INTEGRITY_EXPRESSION = /^(sha256|sha384|sha512)-([A-Za-z0-9+/_-]+)={0,2}(?:\?.*)?$/i;
+
+const toPlainBase64 = (base64: string): string => base64.replace(/[=]+$/, "").replaceAll("-", "+").replaceAll("_", "/");
+
+/** Checks bytes against the hashes of a request. Ignores expressions that are not a known hash. Metadata without a known hash matches any bytes. */
+async function matchesIntegrity(bytes: Uint8Array, metadata: string): Promise<boolean> {
+  const expressions = metadata.split(/[\t\n\f\r ]+/).flatMap((word) => {
+    const found = INTEGRITY_EXPRESSION.exec(word);
+    if (found === null) return [];
+    const [, algorithm = "", value = ""] = found;
+    return [
+      {
+        rank: (INTEGRITY_ALGORITHMS as readonly string[]).indexOf(algorithm.toLowerCase()),
+        value: toPlainBase64(value),
+      },
+    ];
+  });
+  if (expressions.length === 0) return true;
+  const strongest = Math.max(...expressions.map(({ rank }) => rank));
+  const name = (INTEGRITY_ALGORITHMS[strongest] as string).replace("sha", "SHA-");
+  const digest = toPlainBase64(toBase64(new Uint8Array(await digests().digest(name, bytes))));
+  return expressions.some(({ rank, value }) => rank === strongest && value === digest);
 }
 
 /** Checks the integrity of a response before the tool receives any of its bytes. */

@@ -2,8 +2,8 @@
 // over any stream.
 import * as streams from "readable-stream";
 import { nameClasses } from "./class-names.ts";
+import { Buffer } from "./node-buffer.ts";
 import { readline, readlinePromises } from "./readline.ts";
-import { consumers } from "./stream-consumers.ts";
 import { installWebBridges } from "./stream-web.ts";
 import { addUnsupported } from "./unsupported-members.ts";
 
@@ -47,6 +47,32 @@ const web = Object.defineProperties(
 );
 
 addUnsupported(web, "stream/web", "use ReadableStream.prototype.tee()", "ReadableStreamTee");
+
+type Chunks = AsyncIterable<unknown> | Iterable<unknown>;
+
+async function buffer(stream: Chunks): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream)
+    chunks.push(typeof chunk === "string" ? Buffer.from(chunk) : Buffer.from(chunk as Uint8Array));
+  return Buffer.concat(chunks);
+}
+
+async function text(stream: Chunks): Promise<string> {
+  return (await buffer(stream)).toString("utf8").replace(/^\ufeff/, "");
+}
+
+/** node:stream/consumers: functions that read a whole stream into one value. */
+const consumers = {
+  buffer,
+  text,
+  bytes: async (stream: Chunks): Promise<Uint8Array> => new Uint8Array(await buffer(stream)),
+  arrayBuffer: async (stream: Chunks): Promise<ArrayBuffer> => new Uint8Array(await buffer(stream)).buffer,
+  json: async (stream: Chunks): Promise<unknown> => JSON.parse(await text(stream)),
+  blob: async (stream: Chunks): Promise<unknown> => {
+    const { Blob } = globalThis as unknown as { readonly Blob: new (parts: unknown[]) => unknown };
+    return new Blob([await buffer(stream)]);
+  },
+};
 
 export const builtins = {
   stream,
