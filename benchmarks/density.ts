@@ -1,4 +1,4 @@
-// What does it cost in memory to keep a tool ready, to keep a tenant's process, and to keep a tool that nobody calls?
+// What does it cost in memory to keep a tool ready, to keep a tenant's process, and to keep an unused tool?
 import { setTimeout as pause } from "node:timers/promises";
 import { createGlovebox, type Glovebox } from "../src/host/index.ts";
 import { ADD, toToolSource } from "./support/jobs.ts";
@@ -11,7 +11,7 @@ const TOOLS = 8;
 const TENANTS = times(4, 2);
 /** Fewer spares than tools are kept; each gets calls enough to earn one. */
 const CALLS = 5;
-/** A tool that nobody has called for 3 s is cold, and is looked for each second. */
+/** A tool that has not been called for 3 s is cold. The host checks this each second. */
 const COLD_MS = times(6_000, 500);
 const SETTLE_MS = times(2_000, 300);
 

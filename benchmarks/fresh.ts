@@ -44,7 +44,7 @@ async function measurePaced(): Promise<void> {
   });
 }
 
-/** Isolates per second of one raw process for each core, with so many at a time in each. */
+/** Isolates per second of one raw process for each core, with the given number in parallel in each. */
 async function saturateRaw(inFlight: number): Promise<number> {
   const children = Array.from({ length: availableParallelism() }, () => fork(benchmarkPath("support/raw-loop.ts")));
   const order: RawLoopOrder = { code: bundle.code, input: ADD.input, inFlight, ms: WINDOW_MS };

@@ -9,7 +9,7 @@ import { createCaller } from "./support/tools.ts";
 
 const ROUNDS = times(40, 1);
 const DEADLINE_MS = 200;
-/** What will not stop is ended 200 ms after its end, and counted then. */
+/** A call that does not stop is ended 200 ms after its end, and counted then. */
 const SETTLE_MS = 400;
 const TENANT = "acme";
 

@@ -35,7 +35,7 @@ async function open(kind: Kind): Promise<Served> {
   return { process: child, client };
 }
 
-/** So many calls, sixteen at one time; each must be right. */
+/** Makes the given number of calls, sixteen in parallel. Each must be correct. */
 async function load({ client }: Served, calls: number): Promise<readonly number[]> {
   const taken: number[] = [];
   let left = calls;

@@ -1,4 +1,4 @@
-// What do hostile neighbours cost a tenant that behaves? Its p99 alone, and beside eight tenants that do what harm they can.
+// What do hostile neighbours cost a correct tenant? Its p99 alone, and while eight tenants attack.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";
 import { createGlovebox, defineCapability, type Glovebox } from "../src/host/index.ts";
@@ -26,7 +26,7 @@ const PROBES: readonly Probe[] = [
 const PHASES = ["alone", "beside"] as const;
 type Phase = (typeof PHASES)[number];
 
-/** What is measured of all rounds of one phase. */
+/** Measurements of all rounds of one phase. */
 class PhaseRecord {
   readonly probes = new Map(PROBES.map(({ toolName }) => [toolName, new ProbeTimes()]));
   lagMaxMs = 0;
@@ -104,7 +104,7 @@ async function runPhase(box: Glovebox, phase: Phase, record: PhaseRecord, ms: nu
   record.hostCpu.push((user + system) / 1e6 / seconds);
   record.workerStarts.push((await starts) / seconds);
   await Promise.all([...probes, ...neighbours]);
-  // What will not stop is killed 200 ms after its end.
+  // A call that does not stop is killed 200 ms after its end.
   await pause(500);
 }
 

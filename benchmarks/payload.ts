@@ -27,7 +27,7 @@ const LIMITS = {
   jsonValues: 4_000_000,
 };
 
-/** What an API answers: records of short texts, numbers and flags. About 100 bytes each. */
+/** A typical API answer: records of short texts, numbers and flags. About 100 bytes each. */
 function makeRecords(bytes: number): { readonly records: readonly object[] } {
   const records = Array.from({ length: Math.max(1, Math.round(bytes / 102)) }, (_, index) => ({
     id: 100_000 + index,

@@ -1,4 +1,4 @@
-// What does a tool pay for the platform: one that touches nothing of it, and one that touches all of it?
+// What does a tool pay for the platform: one that uses none of it, and one that uses all of it?
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const EVERYTHING = `
 const isOurs = (name) => Object.getOwnPropertyDescriptor(globalThis, name).get !== undefined;
 export default () => Object.getOwnPropertyNames(globalThis).filter((name) => isOurs(name) && globalThis[name] !== undefined).length;
 `;
-/** By then a spare has made the code caches. */
+/** By then a warm isolate has created the code caches. */
 const CACHES_MS = QUICK ? 0 : 6_000;
 
 const directory = await mkdtemp(join(tmpdir(), "glovebox-bench-"));

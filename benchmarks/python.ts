@@ -1,5 +1,5 @@
-// What does Python cost: to begin, to compute, to call the host, to keep ready? Beside monty, an interpreter of a part of Python in
-// process, and beside a python3 that is started for each run.
+// What does Python cost: to start, to compute, to call the host, to keep ready? Compared with monty, an interpreter of a part of Python in
+// process, and with a python3 that is started for each run.
 import { execFile } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -64,7 +64,7 @@ async function call(box: Glovebox, toolName: string, args: object, tenantId: str
 
 type Subjects = ReadonlyMap<string, () => Promise<unknown>>;
 
-/** Taking turns; pauses are nobody's time. */
+/** Measures the subjects alternately. Pauses are not counted. */
 async function measure(name: string, question: string, subjects: Subjects, notes: readonly string[]): Promise<void> {
   const taken = new Map<string, number[]>([...subjects.keys()].map((subject) => [subject, []]));
   for (let sample = 0; sample <= SAMPLES; sample += 1) {

@@ -16,7 +16,7 @@ const source = toToolSource(ADD);
 const countOf = (count: number, word: string): string =>
   `${(count === MANY ? 1_000 : count).toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
-/** Calls per second of so many callers, each with one call at a time. */
+/** Calls per second of the given number of callers, each with one call at a time. */
 async function throughput(callers: number, call: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const end = performance.now() + WINDOW_MS;
@@ -66,7 +66,7 @@ async function measureCallers(): Promise<void> {
   });
 }
 
-/** A box with so many tools, of which one is called; they differ, or they would be one bundle. */
+/** A Glovebox with the given number of tools, of which one is called. They differ, because equal tools would share one bundle. */
 async function openWithTools(count: number): Promise<{ readonly box: Glovebox; readonly msPerTool: number }> {
   const box = await createGlovebox({ tenancy: "multi", isolation: "tool", cache: false });
   const started = performance.now();
@@ -117,7 +117,7 @@ async function measureTenants(): Promise<void> {
   const call = createCaller(box);
   await box.addTool({ name: "add", source }, { scope: "global" });
   for (let tenant = 0; tenant < MANY; tenant += 1) {
-    // Each has a tool of its own in the registry, besides the one that all of them call.
+    // Each tenant has its own tool in the registry, in addition to the one that all of them call.
     box.router.register("own", { description: "A tenant's own" }, () => null, { tenantId: `tenant-${tenant}` });
   }
   const rotating = (count: number): (() => Promise<unknown>) => {

@@ -17,22 +17,22 @@ const cli = existsSync(built) ? built : benchmarkPath("../src/cli/main.ts");
 const folder = await mkdtemp(join(tmpdir(), "glovebox-start-"));
 const cache = join(folder, ".cache", "glovebox");
 
-interface Told {
+interface StartReport {
   readonly success: boolean;
   readonly fromCreateMs: number;
   readonly fromStartMs: number;
 }
 
-async function startChild(tool: string, input: object): Promise<Told> {
+async function startChild(tool: string, input: object): Promise<StartReport> {
   const { stdout } = await run(process.execPath, [
     benchmarkPath("support/start-child.ts"),
     cache,
     benchmarkPath(tool),
     JSON.stringify(input),
   ]);
-  const told = JSON.parse(stdout) as Told;
-  if (!told.success) throw new Error(`Expected ${tool} to succeed`);
-  return told;
+  const report = JSON.parse(stdout) as StartReport;
+  if (!report.success) throw new Error(`Expected ${tool} to succeed`);
+  return report;
 }
 
 async function clock(work: () => Promise<unknown>): Promise<number> {

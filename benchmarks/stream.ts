@@ -1,4 +1,4 @@
-// What does a stream cost: how soon is its first chunk there, and how many, and how much of them, pass in a second?
+// What does a stream cost: how soon does its first chunk arrive, and how many chunks and bytes pass in a second?
 import { createGlovebox, type StreamItem } from "../src/host/index.ts";
 import { percentile, report, times } from "./support/measure.ts";
 

@@ -1,4 +1,4 @@
-// What does a call of a tool cost that is loaded already?
+// What does a call of a loaded tool cost?
 import { createGlovebox } from "../src/host/index.ts";
 import { Peers } from "./peers/all.ts";
 import type { LoadedJob } from "./peers/peer.ts";

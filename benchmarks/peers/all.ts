@@ -1,4 +1,4 @@
-// Opens the peers that work on this machine, and says of each other one why it is left out.
+// Opens the peers that work on this machine, and reports why each other one is left out.
 import { isDeepStrictEqual } from "node:util";
 import { ADD, type Job } from "../support/jobs.ts";
 import type { LeftOut } from "../support/result.ts";
@@ -12,10 +12,10 @@ import { workerd } from "./workerd.ts";
 
 export const ADAPTERS: readonly PeerAdapter[] = [quickJs, run, quickJsSandbox, workerd, secureExec, deno];
 
-/** One that has not answered by then is taken not to start. */
+/** A peer that has not answered within this time in ms counts as not started. */
 const OPEN_MS = 15_000;
 
-/** So long a process may take to end by itself. */
+/** Longest time in ms that a process may take to end by itself. */
 const EXIT_MS = 2_000;
 
 export interface OpenPeer {
@@ -55,7 +55,7 @@ export class Peers implements AsyncDisposable {
     return new Peers(open, leftOut);
   }
 
-  /** One subject for each, that runs the job in a sandbox of its own. */
+  /** One subject for each peer, which runs the job in its own sandbox. */
   subjects(job: Job): { readonly [name: string]: () => Promise<unknown> } {
     return Object.fromEntries(this.open.map(({ name, peer }) => [name, () => peer.run(job)]));
   }
@@ -97,7 +97,7 @@ async function within<T>(work: Promise<T>, late: Error): Promise<T> {
   }
 }
 
-/** One line, and no path of this machine. */
+/** Reduces a text to one line without paths of this machine. */
 function reasonOf(error: unknown): string {
   const line = (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";
   if ((error as { readonly code?: unknown }).code === "ENOENT") return "not installed: npm install --prefix benchmarks";

@@ -1,4 +1,4 @@
-// What a benchmark asks of a peer: one small adapter for each, so that all are given the same job.
+// The interface of a peer in the benchmarks: one small adapter for each, so that all run the same job.
 import { readFile } from "node:fs/promises";
 import type { Job } from "../support/jobs.ts";
 

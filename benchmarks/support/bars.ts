@@ -1,4 +1,4 @@
-// The bars, as a table: each with the file that its figure comes from, how that figure is obtained, and what it must not pass.
+// The limits of the benchmarks, as a table: each with the result file of its figure, the way to compute it, and its bound.
 import { FRESH, QUICKJS, RAW, RAW_COLD, type Result, type Summary, WARM } from "./result.ts";
 
 export interface Bar {
@@ -18,7 +18,7 @@ export interface Bar {
 
 const subject = (result: Result, name: string): Summary | undefined => result.subjects?.[name];
 const p50 = (result: Result, name: string): number => subject(result, name)?.p50Ms ?? Number.NaN;
-/** Of the agent loop's, by API. */
+/** Result files of the agent loop, by API. */
 const worseP50 = (result: Result, what: string): number =>
   Math.max(p50(result, `Responses: ${what}`), p50(result, `Chat Completions: ${what}`));
 const ratio = (result: Result, name: string, baseline: string): number => p50(result, name) / p50(result, baseline);

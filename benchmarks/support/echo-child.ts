@@ -1,4 +1,4 @@
-// A process that sends back what it is sent, and does nothing else.
+// A process that only sends back each message that it receives.
 import { Socket } from "node:net";
 
 const socket = new Socket({ fd: 3, readable: true, writable: true });

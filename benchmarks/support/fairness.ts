@@ -21,7 +21,7 @@ export interface TenantShare {
   readonly calls: number;
   /** Calls that ended well within the window, times what one costs alone. */
   readonly cpuMs: number;
-  /** What the results say they cost. */
+  /** CPU cost as reported by the results. */
   readonly meteredCpuMs: number;
   readonly share: number;
   readonly failures: number;
@@ -33,7 +33,7 @@ interface Tally {
   failures: number;
 }
 
-/** The work is the same each time: the quickest of many calls is what it costs when nobody is in its way. */
+/** The work is the same each time, so the fastest of many calls is its cost without interference. */
 async function costOfOne(box: Glovebox): Promise<number> {
   const times: number[] = [];
   for (let n = 0; n < CALIBRATION; n += 1) {

@@ -1,4 +1,4 @@
-// Tools that do harm, each in one way, as a table: what the benchmarks put beside the tools that behave.
+// Hostile tools, each with one attack, as a table. The benchmarks run them at the same time as correct tools.
 
 export interface HostileTool {
   readonly name: string;

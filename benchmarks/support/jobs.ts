@@ -1,4 +1,4 @@
-// What Glovebox, raw isolated-vm and the peers are all given to do: one function's source and its input, the same for each.
+// Jobs that Glovebox, raw isolated-vm and the peers run: the source and the input of one function, the same for each.
 
 /** A function expression `(input, host) => output`; `host.ask(n)` asks the host and promises n + 1. */
 export interface Job {
@@ -68,7 +68,7 @@ const NBODY_SOURCE = `async ({ steps }) => {
 
 export const nbody = (steps: number): Job => ({ source: NBODY_SOURCE, input: { steps } });
 
-/** What `host.ask` answers, wherever it is asked. */
+/** The answer of `host.ask` in every sandbox. */
 export const answer = (n: number): number => n + 1;
 
 /** A job as a tool's source. */

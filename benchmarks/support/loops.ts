@@ -1,9 +1,9 @@
-// Ten ways not to end, as a table: what a deadline has to stop.
+// Ten endless loops, as a table: code that a deadline has to stop.
 
 export interface EndlessTool {
   readonly name: string;
   readonly source: string;
-  /** What V8 lets stop it. Builtins look at no interrupt on their way: only the end of the process ends them. */
+  /** How V8 can stop the loop. Builtins check for no interrupt, so only the end of the process ends them. */
   readonly stoppedBy: "dispose" | "SIGKILL";
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { BARS, judgeBar, toLine } from "./bars.ts";
 import type { LeftOut, Result, Row, Summary } from "./result.ts";
 
-/** One thing to be timed: called once for each sample. */
+/** One operation to measure, called once for each sample. */
 export type Subject = () => Promise<unknown>;
 
 /** A subject with a pace of its own. */
@@ -29,28 +29,28 @@ export interface MeasureOptions {
   readonly paceMs?: number;
   /** Calls of one subject in a row before it is the next one's turn; 1 unless given. A pace means little without. */
   readonly block?: number;
-  /** Time that one subject may take in all: a slow one sits out the rest, and its n says so. 20 s unless given. */
+  /** Time in ms that one subject may take in all. A slow subject has fewer samples, which its n shows. Default: 20 s. */
   readonly budgetMs?: number;
-  /** What else the page tells a reader. */
+  /** Further notes for the reader of the page. */
   readonly notes?: readonly string[];
   /** Peers that could not be asked, and why. */
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** What `npm run bench -- --quick` gives each benchmark: does it work at all? Its figures mean nothing. */
+/** `npm run bench -- --quick` only checks that each benchmark works. Its figures are meaningless. */
 export const QUICK: boolean = process.argv.includes("--quick");
 
-/** So many, or as few as show that it works. */
+/** Returns the given count, or a small one in a quick run. */
 export const times = <T = number>(full: T, quick: T): T => (QUICK ? quick : full);
 
-/** A subject that is slower than its budget is called so often all the same. */
+/** Lowest number of calls of a subject, even if it exceeds its time. */
 const MIN_SAMPLES = 10;
 const BUDGET_MS = 20_000;
 
 const require = createRequire(import.meta.url);
 const versionOf = (name: string): string => (require(`${name}/package.json`) as { readonly version: string }).version;
 
-/** Of times in rising order. */
+/** Returns a percentile of times that are in ascending order. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
@@ -77,7 +77,7 @@ class Recorder {
   #warmup: number;
   #left: number;
   #spentMs = 0;
-  /** Of a peer, why it is asked no more. */
+  /** The reason why a peer is no longer measured. */
   failure: unknown;
 
   constructor(subject: Subject | PacedSubject, options: MeasureOptions) {
@@ -115,7 +115,7 @@ class Recorder {
   }
 }
 
-/** What a subject leaves behind, garbage and threads that tear down, is not to fall on the same other one each time. */
+/** Varies the order, so that garbage and ending threads of one subject do not always affect the same other one. */
 function shuffled<Item>(items: readonly Item[]): readonly Item[] {
   const keyed = items.map((item) => ({ item, key: Math.random() }));
   return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
@@ -171,7 +171,7 @@ export interface Latencies extends Pick<MeasureOptions, "name" | "question" | "n
   readonly taken: ReadonlyMap<string, readonly number[]>;
 }
 
-/** What `measure` does with its times, for a benchmark that takes them in its own way. */
+/** Summarizes times as `measure` does, for a benchmark that measures them in its own way. */
 export async function reportLatencies({ name, question, taken, notes = [], leftOut = [] }: Latencies): Promise<void> {
   const summaries = new Map<string, Summary>();
   let baseline: number | undefined;
@@ -204,7 +204,7 @@ export async function report(result: {
   await writeResult({ ...result, ...surroundings() });
 }
 
-/** What a figure was taken on; it means nothing without. */
+/** The machine on which a figure was measured. A figure means nothing without it. */
 export function surroundings(): { readonly versions: object; readonly machine: object } {
   return {
     versions: { node: process.versions.node, v8: process.versions.v8, "isolated-vm": versionOf("isolated-vm") },
@@ -212,7 +212,7 @@ export function surroundings(): { readonly versions: object; readonly machine: o
   };
 }
 
-/** Where results go; those of a quick run never in the place of real ones. */
+/** Folder of the results. A quick run never overwrites real ones. */
 export const resultsUrl: URL = new URL(QUICK ? "../results/quick/" : "../results/", import.meta.url);
 
 /** Writes benchmarks/results/NAME.json, or the file given, and prints what became of the bars that rest on it. */

@@ -1,14 +1,14 @@
-// What a process holds in memory, as Linux counts it.
+// Measures the memory of a process as Linux counts it.
 import { readFileSync } from "node:fs";
 import { treeOf } from "../../test/support/process-tree.ts";
 
 export interface Memory {
   readonly rssMiB: number;
-  /** What is shared with others counts in parts: the sum over all processes is what the machine really holds. */
+  /** Shared memory counts proportionally, so that the sum over all processes is the real usage. */
   readonly pssMiB: number;
 }
 
-/** Of one process and all beneath it: a worker may run under a wrapper. Needs the right to read another user's process: root. */
+/** Measures a process and all below it, because a worker may run under a wrapper. Reading another user's process requires root. */
 export function memoryOf(pid: number): Memory {
   let rssMiB = 0;
   let pssMiB = 0;

@@ -12,7 +12,7 @@ const SERIES = [
   { name: "loaded already", colour: "#009e73" },
 ] as const;
 
-/** What a page begins with; a result that is not named comes after, by its name. */
+/** Results at the start of the page. Other results follow by name. */
 const ORDER = [
   "fresh",
   "fresh-saturated",

@@ -1,4 +1,4 @@
-// One picture of what a call costs: bars on a logarithmic scale, as plain SVG. Colours are those that most people can tell apart.
+// Draws the cost of a call: bars on a logarithmic scale, as plain SVG, in colours that most people can distinguish.
 
 export interface PlotRow {
   readonly name: string;

@@ -1,4 +1,4 @@
-// A tool that behaves, called at a steady pace, and where the time of each of its calls went.
+// A correct tool that is called at a steady pace, and the time of each stage of its calls.
 import { setTimeout as pause } from "node:timers/promises";
 import type { Glovebox, ToolResult } from "../../src/host/index.ts";
 import { percentile } from "./measure.ts";

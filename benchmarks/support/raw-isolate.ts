@@ -1,4 +1,4 @@
-// The baseline: isolated-vm as people use it by hand, in process, JSON text in and out, asynchronously. No limits but memory.
+// The baseline: isolated-vm used directly, in process, JSON text in and out, asynchronously. Its only limit is memory.
 import ivm from "isolated-vm";
 import { answer } from "./jobs.ts";
 
@@ -19,7 +19,7 @@ const HARNESS = `
   return async (text) => { await loaded; return JSON.stringify(await execute(JSON.parse(text), host)); };
 `;
 
-/** What npm packages ask for while they load; Glovebox's prelude gives it to its guests. */
+/** Globals that npm packages require while they load. Glovebox's prelude provides them to its guests. */
 const GLOBALS = `
   globalThis.console = { log() {}, warn() {}, error() {} };
   globalThis.setTimeout = () => 0;

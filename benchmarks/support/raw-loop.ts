@@ -1,4 +1,4 @@
-// A process that makes, calls and disposes raw isolates for as long as it is told, and says how many it made.
+// A process that creates, calls and disposes raw isolates for a given time, and reports their number.
 import { runRawTool } from "./raw-isolate.ts";
 
 export interface RawLoopOrder {

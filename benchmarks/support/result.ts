@@ -1,6 +1,6 @@
-// What a result file holds, and the names by which files and bars know the same subjects.
+// The content of a result file, and the names by which files and limits refer to the same subjects.
 
-/** Of one subject. */
+/** The result of one subject. */
 export interface Summary {
   readonly n: number;
   readonly p50Ms: number;
@@ -10,7 +10,7 @@ export interface Summary {
   readonly ratio: number;
 }
 
-/** A row of a table that is no list of latencies. */
+/** A row of a table that does not list latencies. */
 export type Row = { readonly [column: string]: number | string };
 
 export interface LeftOut {

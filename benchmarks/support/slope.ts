@@ -10,7 +10,7 @@ export interface Slope {
   readonly mean: number;
   readonly perHour: number;
   readonly standardError: number;
-  /** What the slope makes of the whole time that was measured. */
+  /** The change by the slope over the whole measured time. */
   readonly change: number;
 }
 
@@ -42,11 +42,11 @@ export function slopeOf(samples: readonly Sample[]): Slope {
   return { n, mean, perHour, standardError, change: perHour * hours };
 }
 
-/** What is asked of a figure: the way in which it may not drift, and by how little it may over the whole run. */
+/** The allowed drift of a figure: its direction, and its largest change over the whole run. */
 export interface DriftRule {
   readonly unit: string;
   readonly bad: "up" | "down";
-  /** A change over the whole run that is no finding however sure it is; as a share of the mean where `relative`. */
+  /** A change over the whole run that is ignored even if it is certain; as a share of the mean where `relative`. */
   readonly floor: number;
   readonly relative?: boolean;
 }

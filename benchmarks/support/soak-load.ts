@@ -106,7 +106,7 @@ export class SoakLoad implements AsyncDisposable {
     }
   }
 
-  /** A tenant that nobody has seen before makes a few calls, and never comes again. */
+  /** A new tenant makes a few calls and never returns. */
   async #visitForever(): Promise<void> {
     const tools = SOAK_TOOLS.filter(({ healthy }) => healthy);
     for (let visitor = 0; !this.#over.signal.aborted; visitor += 1) {
@@ -115,7 +115,7 @@ export class SoakLoad implements AsyncDisposable {
     }
   }
 
-  /** A tool that nobody has seen before is added, called, and removed, for a tenant that stays. */
+  /** Adds, calls and removes a new tool for a tenant that stays. */
   async #renewForever(): Promise<void> {
     const [model] = SOAK_TOOLS;
     for (let version = 0; !this.#over.signal.aborted && model !== undefined; version += 1) {

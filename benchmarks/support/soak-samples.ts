@@ -1,4 +1,4 @@
-// What the soak looks at every few seconds: the host's memory, handles and descriptors, the processes beneath it, and how calls fare.
+// Samples of the soak, every few seconds: the host's memory, handles and descriptors, the processes below it, and the calls.
 import { readdirSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

@@ -1,4 +1,4 @@
-// The tools of the soak, as a table: what each is called with, and which ends are right.
+// The tools of the soak, as a table: the input of each, and its accepted outcomes.
 import type { ErrorCode, ToolResult } from "../../src/host/index.ts";
 import { HOSTILE_TOOLS } from "./hostile-tools.ts";
 
@@ -16,7 +16,7 @@ export interface SoakTool {
   readonly healthy?: boolean;
   /** The longest wait before the caller cancels. */
   readonly cancelsWithinMs?: number;
-  /** What the argument `text` is as long as; small unless stated. */
+  /** Length of the argument `text`. Default: small. */
   readonly textUnits?: number;
 }
 
@@ -39,7 +39,7 @@ const HEALTHY = { pauseMs: 20, timeoutMs: 20_000, codes: ["ok", "OVERLOADED"], h
 const HOSTILE = { pauseMs: 500, timeoutMs: 300 } as const;
 /** A machine that is busy may not let a tool come to its own end; a call dies with a neighbour that would not stop. */
 const OUTSIDE_ENDS = ["TOOL_TIMEOUT", "CPU_LIMIT", "SANDBOX_CRASHED", "OVERLOADED"] as const;
-/** What a hostile tool can come to by its own doing. */
+/** Outcomes that a hostile tool can cause for itself. */
 const OWN_ENDS: { readonly [name: string]: readonly (ErrorCode | "ok")[] } = {
   "allocation-loop": ["MEMORY_LIMIT"],
   "capability-flood": ["QUOTA_EXCEEDED"],
@@ -83,12 +83,12 @@ export interface Expected {
   readonly text: string;
 }
 
-/** What is wrong with a result; undefined when nothing is. */
+/** Returns what is wrong with a result, or undefined if it is correct. */
 export function findFault(tool: SoakTool, result: ToolResult, expected: Expected): string | undefined {
   const code = result.success ? "ok" : result.error.code;
   if (!tool.codes.includes(code)) return `${tool.name}: ${code}${result.success ? "" : ` (${result.error.message})`}`;
   if (result.callId !== expected.callId) return `${tool.name}: a result of another call`;
-  // What floods answers with its own words.
+  // A flood answers with its own messages.
   if (!result.success || tool.name === "output-flood") return undefined;
   const { nonce, text, callId, tenantId } = result.output as Partial<Expected>;
   const isOwn = nonce === expected.nonce && text === expected.text;

@@ -1,4 +1,4 @@
-// A new process that opens a Glovebox, adds a tool, makes one call, and says how long that took.
+// A new process that opens a Glovebox, adds a tool, makes one call, and reports how long that took.
 import { createGlovebox } from "../../src/host/index.ts";
 
 const [directory = "", path = "", input = "{}"] = process.argv.slice(2);

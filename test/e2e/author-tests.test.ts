@@ -1,4 +1,4 @@
-// glovebox test and glovebox/testing, as a tool's author has them: a project of its own, with its own vitest, or without.
+// glovebox test and glovebox/testing as a tool's author uses them: a separate project, with its own vitest or without.
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ beforeEach(async () => {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
 });
 
-/** What npm would have installed, and where this checkout has what the package exports. */
+/** The installed packages, and the location of the package's exports in this checkout. */
 async function installVitest(): Promise<void> {
   await mkdir(join(folder, "node_modules"));
   await symlink(root("node_modules/vitest"), join(folder, "node_modules", "vitest"));
@@ -61,7 +61,7 @@ describe("glovebox test", () => {
     ],
     ["where there is nothing", ["test", "gone"], {}, /There is no file or folder "gone"/],
     ["of two paths", ["test", "a", "b"], {}, /Expected one PATH, also got "b"/],
-  ] as const)("is refused %s", { timeout: PATIENCE_MS }, async ([, args, files, message]) => {
+  ] as const)("is rejected %s", { timeout: PATIENCE_MS }, async ([, args, files, message]) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     const here = process.cwd();
     process.chdir(folder);
@@ -72,7 +72,7 @@ describe("glovebox test", () => {
 });
 
 describe("openTool()", () => {
-  test("grants stand-ins for capabilities, and remembers what they were asked", { timeout: PATIENCE_MS }, async () => {
+  test("grants stubs of capabilities, and records their calls", { timeout: PATIENCE_MS }, async () => {
     await writeFile(
       join(folder, "price.ts"),
       `export const capabilities = { lookUp: true };

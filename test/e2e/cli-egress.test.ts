@@ -1,4 +1,4 @@
-// --allow-fetch and --secret, as a person meets them: a command line and a real server.
+// --allow-fetch and --secret from the user's side: a command line and a real server.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { serve } from "../support/egress.ts";
@@ -15,7 +15,7 @@ const GET = `export const capabilities = { fetch: true, secrets: true };
 let leave: () => Promise<void>;
 
 async function run(...args: readonly string[]): Promise<{ readonly code: number | null; readonly said: string }> {
-  const env = { API_KEY: KEY, EMPTY: "", HOME: "/home/of/somebody" };
+  const env = { API_KEY: KEY, EMPTY: "", HOME: "/home/of/a/user" };
   const { code, stdout, stderr } = await runInProcess(["run", "get.ts", "--timeout-ms", "60000", ...args], { env });
   return { code, said: stdout + stderr };
 }

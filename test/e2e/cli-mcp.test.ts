@@ -56,22 +56,25 @@ const call = (id: number, name: string, args: object): object => ({
 });
 
 describe("glovebox mcp over stdin and stdout", () => {
-  test.for(["auto", "legacy"] as const)("serves files and its own tools to a client that asks by %s", async (mode) => {
-    const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
-    const args = [MAIN, "mcp", "noisy.ts", "--tool", "run-js"];
-    const transport = new StdioClientTransport({ command: process.execPath, args, cwd: folder, stderr: "pipe" });
-    onTestFinished(() => client.close());
-    await client.connect(transport);
-    const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(["noisy", "run-js"]);
-    expect(await client.callTool({ name: "noisy", arguments: { n: 2 } })).toMatchObject({
-      structuredContent: { twice: 4 },
-    });
-    const code = "6 * 7";
-    expect((await client.callTool({ name: "run-js", arguments: { code } })).isError).not.toBe(true);
-  });
+  test.for(["auto", "legacy"] as const)(
+    "serves files and its own tools to a client with the %s protocol",
+    async (mode) => {
+      const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+      const args = [MAIN, "mcp", "noisy.ts", "--tool", "run-js"];
+      const transport = new StdioClientTransport({ command: process.execPath, args, cwd: folder, stderr: "pipe" });
+      onTestFinished(() => client.close());
+      await client.connect(transport);
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name)).toEqual(["noisy", "run-js"]);
+      expect(await client.callTool({ name: "noisy", arguments: { n: 2 } })).toMatchObject({
+        structuredContent: { twice: 4 },
+      });
+      const code = "6 * 7";
+      expect((await client.callTool({ name: "run-js", arguments: { code } })).isError).not.toBe(true);
+    },
+  );
 
-  test("writes nothing to stdout but messages, refuses what is none, and ends with its stdin and all its calls", async () => {
+  test("writes only messages to stdout, rejects invalid ones, and ends with its stdin and all its calls", async () => {
     const running = start("noisy.ts", "spins.ts");
     const lines = createInterface({ input: running.child.stdout });
     const said: { id?: number; method?: string }[] = [];
@@ -109,7 +112,7 @@ describe("glovebox mcp over stdin and stdout", () => {
 });
 
 describe("glovebox mcp --http", () => {
-  test("says where it listens, serves there, refuses other Hosts, and ends on SIGTERM with calls running", async () => {
+  test("prints its address, serves there, rejects other Hosts, and ends on SIGTERM with calls running", async () => {
     const running = start("noisy.ts", "spins.ts", "--http", "0");
     const stdout = text(running.child.stdout);
     const [line] = (await once(createInterface({ input: running.child.stderr }), "line")) as [string];
@@ -147,12 +150,12 @@ describe("glovebox mcp --http", () => {
   test.for<[name: string, args: string[], message: RegExp]>([
     ["nothing to serve", [], /Expected the PATH of a tool, or --tool NAME, got nothing/],
     ["a tool there is not", ["--tool", "nope"], /--tool: expected one of .*run-js.*, got "nope"/],
-    ["a port that is none", ["noisy.ts", "--http", "web"], /--http: expected a port from 0 to 65535, got "web"/],
+    ["an invalid port", ["noisy.ts", "--http", "web"], /--http: expected a port from 0 to 65535, got "web"/],
     ["a host without --http", ["noisy.ts", "--host", "0.0.0.0"], /expected --http PORT as well/],
     ["every address without a name", ["noisy.ts", "--http", "0", "--host", "0.0.0.0"], /expected --allow-host/],
     ["an input", ["noisy.ts", "--input", "{}"], /Unknown option "--input" of mcp/],
     ["a file that is not there", ["gone.ts"], /There is no file or folder "gone\.ts"/],
-  ])("refuses %s", async ([, args, message]) => {
+  ])("rejects %s", async ([, args, message]) => {
     const { code, stdout, stderr } = await runInProcess(["mcp", ...args]);
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(message);

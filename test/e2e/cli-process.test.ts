@@ -263,7 +263,7 @@ describe("a signal", () => {
       for (const [index, delayMs] of sampleAttacks([0, 150, 500, 1_200], offset, 2).entries()) {
         const signal = index % 2 === 0 ? "SIGINT" : "SIGTERM";
         const end = await stopped(args, signal, () => pause(delayMs));
-        // By the signal itself only before any code of ours has run; 0 once dev and mcp are up.
+        // The signal itself ends the process only before its code runs; dev and mcp exit with 0 once they are ready.
         const isStopped = end.signal === signal || end.code === SIGNALS[signal];
         const isUp = end.code === 0 && /^(dev|mcp)$/.test(args[0] ?? "");
         expect([isStopped || isUp, end]).toEqual([true, end]);

@@ -1,4 +1,4 @@
-// The command line with tools in Python: run, inspect, and what it says of one that is wrong.
+// The command line with tools in Python: run, inspect, and the messages for invalid tools.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -107,7 +107,7 @@ describe("glovebox run", () => {
     expect((await exit)[0]).toBe(130);
   });
 
-  test("prints content beside the output, and bytes as base64", async () => {
+  test("prints content in addition to the output, and bytes as base64", async () => {
     const { code, stdout } = await glovebox(["run", "shows.ts"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
@@ -209,7 +209,7 @@ describe("a mistake gets its exit code and a message that helps", () => {
     ["a missing file", ["run", "add.ts", "--input-file", "gone.json"], 2, /there is no such file/],
     ["stdin that is not JSON", ["run", "add.ts", "-"], 2, /stdin is not JSON/, "nope"],
     [
-      "a limit that is no number",
+      "a limit that is not a number",
       ["run", "add.ts", "--timeout-ms", "soon"],
       2,
       /--timeout-ms: expected a whole number/,
@@ -255,7 +255,7 @@ describe("a mistake gets its exit code and a message that helps", () => {
     ],
     ["an output that is not JSON", ["run", "bigint.ts"], 1, /OUTPUT_INVALID: Expected a JSON value, got a BigInt/],
     ["inspect without a path", ["inspect"], 2, /Expected PATH of a tool, got nothing/],
-    ["inspect of what is no tool", ["inspect", "none.ts"], 2, /default export/],
+    ["inspect of a file that is not a tool", ["inspect", "none.ts"], 2, /default export/],
     ["init without a name", ["init"], 2, /Expected NAME for the tool, got nothing/],
     ["init with a bad name", ["init", "a b"], 2, /Expected a name of 1 to 128/],
   ])("%s", async ([, args, code, message, stdin]) => {

@@ -1,4 +1,4 @@
-// glovebox dev as its user has it: a real process that watches real files, which the test changes.
+// glovebox dev from the user's side: a real process that watches real files, which the test changes.
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ test("glovebox dev runs again on each change of tool, import and input, and show
     "stderr",
     /BUNDLE_FAILED: by\.ts:1:19[\s\S]*> 1 \| export const by = ;\n[ |]*\^[\s\S]*Waiting for changes\n/,
   );
-  // As editors save: beside, and renamed.
+  // Saves like an editor: writes a new file next to the old one and renames it.
   await writeFile(join(folder, "by.ts~"), "export const by = 5;");
   await rename(join(folder, "by.ts~"), join(folder, "by.ts"));
   await dev.says("stdout", /^500\n/);
@@ -101,7 +101,7 @@ test("glovebox dev begins with a tool that cannot be built, and ends while one r
   await dev.says("stderr", /Waiting for changes\n/);
   await writeFile(join(folder, "tool.ts"), 'export default () => { console.log("spinning"); for (;;); };');
   await dev.says("stderr", /spinning\n/);
-  // What runs is stopped for what has changed.
+  // A running call is stopped if its file has changed.
   await writeFile(join(folder, "tool.ts"), 'export default () => { console.log("spinning again"); for (;;); };');
   await dev.says("stderr", /spinning again\n/);
 
@@ -150,7 +150,7 @@ test.for([
     /Expected one of --input, --input-file and -, got several/,
   ],
   [["dev", "tool.ts", "--timeout-ms", "soon"], /--timeout-ms: expected a whole number/],
-] as const)("glovebox %j is refused with code 2", { timeout: DEV_MS }, async ([args, message]) => {
+] as const)("glovebox %j is rejected with code 2", { timeout: DEV_MS }, async ([args, message]) => {
   const { code, stderr } = await runInProcess(args);
   expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
 });

@@ -170,7 +170,9 @@ function get(url: string, headers: { readonly [name: string]: string }): Promise
 }
 
 describe("the door for DevTools", () => {
-  test("lists its target, and lets in nobody whom a web page could have sent", { timeout: INSPECT_MS }, async () => {
+  test("lists its target, and rejects connections that a web page could have opened", {
+    timeout: INSPECT_MS,
+  }, async () => {
     const { url } = await startDev("--inspect=0");
     const http = url.replace("ws:", "http:").replace(/\/[^/]+$/, "");
     const { body } = await get(`${http}/json/list`, {});
@@ -194,7 +196,7 @@ describe("the door for DevTools", () => {
     expect(client.isOpen).toBe(true);
   });
 
-  test("what is no message of the protocol does it no harm", { timeout: INSPECT_MS }, async () => {
+  test("an invalid protocol message has no effect", { timeout: INSPECT_MS }, async () => {
     const { dev, url } = await startDev("--inspect=0");
     await dev.says("stderr", /Waiting for changes\n/);
     await using client = await DevToolsClient.connect(url);
@@ -218,12 +220,12 @@ describe("the door for DevTools", () => {
   test.for([
     ["--inspect=x", /--inspect: expected a port from 0 to 65535, got "x"/],
     ["--inspect-brk=70000", /--inspect-brk: expected a port from 0 to 65535, got "70000"/],
-  ] as const)("%s is refused with code 2", { timeout: INSPECT_MS }, async ([flag, message]) => {
+  ] as const)("%s is rejected with code 2", { timeout: INSPECT_MS }, async ([flag, message]) => {
     const { code, stderr } = await runInProcess(["dev", "tool.ts", flag]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
   });
 
-  test("a port that somebody has is refused with code 2", { timeout: INSPECT_MS }, async () => {
+  test("a port in use is rejected with code 2", { timeout: INSPECT_MS }, async () => {
     const { url } = await startDev("--inspect=0");
     const { code, stderr } = await runInProcess(["dev", "tool.ts", `--inspect=${new URL(url).port}`]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/--inspect: port \d+ is in use/)]);

@@ -79,7 +79,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** What the Inspector prints: the answer's result. */
+/** The output of the Inspector: the result of the answer. */
 async function inspect(args: readonly string[], target: readonly string[]): Promise<unknown> {
   return await new Promise((resolve, reject) => {
     const env = { ...cliEnvironment(folder), PATH: process.env.PATH };
@@ -144,7 +144,7 @@ describe.for(["auto", "legacy"] as const)("the SDK's client (%s)", (mode) => {
     expect(counted.structuredContent).toEqual({ a: 2, b: 1 });
   });
 
-  test("is told of a loop's timeout, and nothing of it runs on", async () => {
+  test("receives the timeout of a loop, which stops running", async () => {
     const result = await client.callTool({ name: "loop", arguments: {} });
     expect(result.isError).toBe(true);
     expect(result._meta).toMatchObject({ "glovebox/errorCode": "TOOL_TIMEOUT" });
@@ -153,7 +153,7 @@ describe.for(["auto", "legacy"] as const)("the SDK's client (%s)", (mode) => {
       await pause(100);
       return ticks() - before;
     };
-    // A loop would take ten of ten, or half of them beside others.
+    // A loop would take ten of ten, or half of them if other processes run.
     await expect.poll(spentIn100Ms, { timeout: 45_000, interval: 50 }).toBeLessThan(3);
   });
 

@@ -1,4 +1,4 @@
-// The package as somebody else gets it: packed, installed into an empty project, used there on each Node that it supports.
+// The package as a user gets it: packed, installed into an empty project, used there on each supported version of Node.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -120,7 +120,7 @@ async function findOldNode(): Promise<{ readonly path: string; readonly version:
   return undefined;
 }
 
-test("an older Node loads every entry and hears from createGlovebox() which one it needs, as from the command line", {
+test("an older Node loads every entry, and createGlovebox() and the command line report the required version", {
   timeout: INSTALL_MS,
 }, async ({ skip }) => {
   const old = await findOldNode();

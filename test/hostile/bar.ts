@@ -120,7 +120,7 @@ export class LagMeter implements Disposable {
 
 const SAMPLE_MS = 10;
 /**
- * A process that has passed its bound must be gone after so many looks: 300 ms on a machine that has time. The host looks by a timer of the
+ * A process that has passed its bound must end within this number of checks: 300 ms on an idle machine. The host looks by a timer of the
  * same thread, so that both wait alike where the thread waits for a processor.
  */
 const KILL_LOOKS = 30;
@@ -170,7 +170,7 @@ export class MemoryWatch implements Disposable {
     }
   }
 
-  /** Fails when a process has passed its bound, unless it was killed soon. */
+  /** Fails if a process has exceeded its bound, unless it was killed soon afterwards. */
   async expectBounded(): Promise<void> {
     this.#look();
     const isPending = (): boolean => [...this.#excesses.keys()].some((pid) => isAlive(pid) && !this.#lived.has(pid));

@@ -6,12 +6,12 @@ import { expectIdle } from "../support/processes.ts";
 import { DEATH_MS, MemoryWatch, promptly } from "./bar.ts";
 import { CPU_ATTACKS } from "./python/cpu.ts";
 import { PROBES } from "./python/escape.ts";
-import { BOMB_MEMORY_MIB, MEMORY_ATTACKS, REFUSED_BOMBS } from "./python/memory.ts";
+import { BOMB_MEMORY_MIB, MEMORY_ATTACKS, REJECTED_BOMBS } from "./python/memory.ts";
 import { OUTPUT_ATTACKS } from "./python/output.ts";
 import { SPOILS_OWN_RESULT, TRACES } from "./python/state.ts";
-import { PythonArena, type PythonAttack, type Refusal } from "./python/support.ts";
+import { PythonArena, type PythonAttack, type PythonProbe } from "./python/support.ts";
 
-/** Of what is done before tests, on a machine that others keep busy. */
+/** Timeout in ms of the preparation, on a machine that other work keeps busy. */
 const PATIENCE_MS = 400_000;
 /** An attack needs its own interpreter, which takes a second to start, so a run takes a sample of this size. */
 const SHARE = 8;
@@ -58,22 +58,22 @@ describe.for(GROUPS)("an attack in Python on %s", ([, attacks]) => {
   });
 });
 
-const REFUSALS: readonly (readonly [string, readonly Refusal[], PartialLimits?])[] = [
+const PROBE_GROUPS: readonly (readonly [string, readonly PythonProbe[], PartialLimits?])[] = [
   ["a way out of Python", PROBES],
-  ["a bomb that Python itself refuses", sampleAttacks(REFUSED_BOMBS, 1, 2), { memoryMiB: BOMB_MEMORY_MIB }],
+  ["a bomb that Python itself rejects", sampleAttacks(REJECTED_BOMBS, 1, 2), { memoryMiB: BOMB_MEMORY_MIB }],
 ];
 
-describe.for(REFUSALS)("%s", ([group, refusals, limits]) => {
+describe.for(PROBE_GROUPS)("%s", ([group, probes, limits]) => {
   let answers: readonly string[];
   beforeAll(async () => {
     answers = await arena.tryAll(
-      refusals.map(([, code]) => code),
+      probes.map(([, code]) => code),
       group,
       limits,
     );
   }, PATIENCE_MS);
 
-  test.for(refusals.map(([name, , answer], index) => [name, answer, index] as const))("%s", ([, answer, index]) => {
+  test.for(probes.map(([name, , answer], index) => [name, answer, index] as const))("%s", ([, answer, index]) => {
     expect(answers[index]).toMatch(answer);
   });
 });
@@ -86,7 +86,7 @@ describe("what a run in Python leaves behind", () => {
     const left = await arena.tryAll(honest, "leaves");
     expect(left.filter((answer) => answer.startsWith("raised"))).toEqual([]);
     for (const [name, write] of TRACES) if (SPOILS_OWN_RESULT.test(name)) await arena.run(write, "leaves");
-    found.push(await arena.tryAll(reads, "leaves"), await arena.tryAll(reads, "somebody else"));
+    found.push(await arena.tryAll(reads, "leaves"), await arena.tryAll(reads, "another tenant"));
   }, PATIENCE_MS);
 
   test.for(TRACES.map(([name, , , clean], index) => [name, clean, index] as const))("%s", ([, clean, index]) => {

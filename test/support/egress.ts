@@ -47,7 +47,7 @@ export async function serve(listener: RequestListener, host = "127.0.0.1"): Prom
   return { port, origin: `http://${host}:${port}`, open: () => sockets.size, requests, server };
 }
 
-export interface Refusal {
+export interface Rejection {
   readonly code: string;
   readonly message: string;
 }
@@ -137,12 +137,12 @@ export class TestCall implements Disposable {
 }
 
 /** Returns the error that a promise rejects with. Fails if the promise fulfills. */
-export async function refusalOf(promise: Promise<unknown>): Promise<Refusal> {
+export async function rejectionOf(promise: Promise<unknown>): Promise<Rejection> {
   const thrown: unknown = await promise.then(
     (value) => new Error(`Expected a rejection, got ${JSON.stringify(value)}`),
     (reason: unknown) => reason,
   );
-  const { code, message } = thrown as Refusal;
+  const { code, message } = thrown as Rejection;
   if (typeof code !== "string") throw thrown;
   return { code, message };
 }

@@ -1,4 +1,4 @@
-// ctx.elicit, ctx.sample, ctx.roots in real tools: who can be asked, what of an answer is believed, and whose time it takes.
+// ctx.elicit, ctx.sample and ctx.roots in real tools: which clients support them, how answers are checked, and whose time is used.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CallClient } from "../../../src/host/contract/client-requests.ts";
@@ -52,7 +52,7 @@ describe("ctx.elicit", () => {
     expect(outputOf(await run(form, { client: { elicit: async () => ({ action }) } }))).toEqual({ action });
   });
 
-  test.for([[{ size: 10 }], [{}], [null]])("refuses %j, which does not match requestedSchema", async ([content]) => {
+  test.for([[{ size: 10 }], [{}], [null]])("rejects %j, which does not match requestedSchema", async ([content]) => {
     const elicit = async () => ({ action: "accept", content }) as never;
     const result = await run(form, { client: { elicit } });
     expect(codeOf(result)).toBe("TOOL_FAILED");
@@ -102,7 +102,7 @@ describe("ctx.sample and ctx.roots", () => {
     [{ messages: [{ role: "user", content: ["hi"] }], maxTokens: 10 }],
     [{ messages: [], maxTokens: 10 }],
   ])("reject the request %j without sending it to the client", async ([request]) => {
-    const sample = () => expect.unreachable("nobody hears of it");
+    const sample = () => expect.unreachable("the client receives no request");
     expect(errorOf(await run({ what: "sample", request }, { client: { sample } })).message).toMatch(/messages/);
   });
 
@@ -154,7 +154,7 @@ describe("a request to the client", () => {
   });
 
   test.for<[string, () => unknown]>([
-    ["a value that is no promise", () => ({ action: "accept", content: { size: 1 } })],
+    ["a value that is not a promise", () => ({ action: "accept", content: { size: 1 } })],
     ["a thenable", () => toThenable((resolve) => resolve({ action: "accept", content: { size: 1 } }))],
     ["a promise of another realm", () => inOtherRealm('Promise.resolve({ action: "accept", content: { size: 1 } })')],
   ])("accepts %s as an answer, and the call's clock runs on", async ([, elicit]) => {

@@ -1,4 +1,4 @@
-// Capabilities: what a host grants by name. JSON in, JSON out, checked on both sides, counted, and answered whatever the handler does.
+// Capabilities that a host grants by name. JSON in, JSON out, checked on both sides, counted, and answered whatever the handler does.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import * as z from "zod";
@@ -113,13 +113,13 @@ describe("defineCapability()", () => {
     ],
     ["no name", { ...options, name: undefined }, /^capability.name: Expected an identifier .* got undefined$/],
     ["a list of one name", { ...options, name: ["kv"] }, /^capability.name: Expected an identifier .* got an array$/],
-    ["a name that is no identifier", { ...options, name: "my-kv" }, /got "my-kv"$/],
+    ["a name that is not an identifier", { ...options, name: "my-kv" }, /got "my-kv"$/],
     ["a name of 65 characters", { ...options, name: "x".repeat(65) }, /identifier of 1 to 64 characters/],
     ["a member of ctx", { ...options, name: "signal" }, /except callId, tenantId, signal, progress, then/],
     ["then, which would make ctx a promise", { ...options, name: "then" }, /got "then"$/],
     ["a member of every object", { ...options, name: "toString" }, /members of Object.prototype; got "toString"$/],
     ["__proto__", { ...options, name: "__proto__" }, /got "__proto__"$/],
-    ["a description that is no text", { ...options, description: 5 }, /^capability.description: /],
+    ["a description that is not text", { ...options, description: 5 }, /^capability.description: /],
     ["no handler", { ...options, handler: null }, /^capability.handler: Expected a function, got null$/],
     [
       "no input schema",
@@ -150,7 +150,7 @@ describe("defineCapability()", () => {
       /inputSchema: Expected/,
     ],
     [
-      "members that are no list",
+      "members that are not a list",
       { ...options, members: "get" },
       /^capability.members: Expected an array of at most 128/,
     ],
@@ -394,11 +394,11 @@ describe("CapabilityBroker with an untrusted worker", () => {
   const long = (tail: string): string => `["${"x".repeat(200_000)}"${tail}]`;
   test.for<[string, string, object]>([
     ["hands it to the handler, which knows no such word", `"${"x".repeat(200_000)}"`, { code: "OUTPUT_INVALID" }],
-    ["refuses what is not JSON", long(","), { ok: false, code: "PARAM_INVALID" }],
-    ["refuses what is nested", long(",[[[[[1]]]]]"), { ok: false, code: "PARAM_INVALID" }],
-    ["refuses too many values", long(`${",1".repeat(100)}`), { ok: false, code: "PARAM_INVALID" }],
-    ["refuses a __proto__ key", long(',{"__proto__":1}'), { ok: false, code: "PARAM_INVALID" }],
-    ["refuses what does not fit the schema", long(",1"), { ok: false, code: "PARAM_INVALID" }],
+    ["rejects invalid JSON", long(","), { ok: false, code: "PARAM_INVALID" }],
+    ["rejects nested values", long(",[[[[[1]]]]]"), { ok: false, code: "PARAM_INVALID" }],
+    ["rejects too many values", long(`${",1".repeat(100)}`), { ok: false, code: "PARAM_INVALID" }],
+    ["rejects a __proto__ key", long(',{"__proto__":1}'), { ok: false, code: "PARAM_INVALID" }],
+    ["rejects a value that does not match the schema", long(",1"), { ok: false, code: "PARAM_INVALID" }],
   ])("reads a large input over several turns, and %s", async ([, text, answer]) => {
     const broker = brokerOf({ jsonDepth: 5, jsonValues: 100 });
     expect(await answerOf(broker, "answer", text)).toMatchObject(answer);

@@ -1,4 +1,4 @@
-// What a capability may say of itself beyond a function: members in ctx, inputs that do not count, state that ends with its call.
+// Optional parts of a capability: members in ctx, inputs that do not count, state that ends with its call.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { CallScope } from "../../../src/host/capabilities/call-scope.ts";
@@ -152,7 +152,7 @@ const WRONG_MEMBERS: typeof FAILING_CALLBACKS = [
   ["returns null", () => null],
   ["promises names", async () => ["get"]],
 ];
-test.for(WRONG_MEMBERS)("a members function that %s fails the tool that asks for it only", async ([, members]) => {
+test.for(WRONG_MEMBERS)("a members function that %s fails only the tool that requests it", async ([, members]) => {
   const rejections = watchRejections();
   const capability = defineCapability({
     ...{ name: "broken", inputSchema: {}, outputSchema: {}, handler: () => null },
@@ -189,7 +189,7 @@ describe("perCall()", () => {
     ]);
   });
 
-  test("refuses when the call is over", async () => {
+  test("rejects after the call has ended", async () => {
     expect(codeOf(await run("note"))).toBe("ok");
     expect(() => contexts.at(-1)?.perCall(openNotes)).toThrow("The tool call has ended");
   });

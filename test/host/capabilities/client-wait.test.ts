@@ -12,7 +12,7 @@ const ASK = "ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', 
 const ASK_PYTHON = 'ctx.elicit({"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}})';
 const GRANT = ["elicit", "tools", "slow", "kv"];
 
-/** At work beside an open question, each in its own way. */
+/** Work during an open request, each in its own way. */
 const BUSY: { readonly [name: string]: string } = {
   timers: `${ASK}; for (;;) await tick();`,
   interval: `setInterval(() => {}, 50); await ${ASK};`,
@@ -20,8 +20,8 @@ const BUSY: { readonly [name: string]: string } = {
   "other capability": `await Promise.all([${ASK}, ctx.slow()]);`,
   "capability after capability": `${ASK}; for (;;) await ctx.kv.get("a");`,
   "nested call that is at work": `await nest("timers");`,
-  "nested call beside one that waits": `await Promise.all([nest("waits"), nest("works")]);`,
-  "timers beside a nested call that waits": `nest("waits"); for (;;) await tick();`,
+  "nested call next to one that waits": `await Promise.all([nest("waits"), nest("works")]);`,
+  "timers next to a nested call that waits": `nest("waits"); for (;;) await tick();`,
 };
 const WAITS: { readonly [name: string]: string } = {
   waits: `return (await ${ASK}).action;`,

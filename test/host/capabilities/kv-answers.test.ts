@@ -66,7 +66,7 @@ const INVALID: readonly (readonly [Method, string, unknown])[] = [
   ["delete", "true", true],
   ["delete", "an unknown status", { status: "ok" }],
   ["list", "undefined", undefined],
-  ["list", "entries that are none", { entries: [null], more: false }],
+  ["list", "invalid entries", { entries: [null], more: false }],
   ["list", "no entries", { more: false }],
   ["list", "more as text", { entries: [], more: "no" }],
   ["list", "too many entries", { entries: [ENTRY, ENTRY, ENTRY], more: false }],

@@ -1,4 +1,4 @@
-// What every KvStore does, whatever it is made of: run by each implementation's own test.
+// Behaviour of every KvStore. The test of each implementation runs it.
 import { setTimeout as pause } from "node:timers/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

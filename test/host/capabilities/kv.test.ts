@@ -9,7 +9,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, expectPublishable, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
-/** Does what it is told, one step after the other, and gives back what came of each. */
+/** Performs the given steps in order and returns the outcome of each. */
 const SOURCE = `
   const show = (value) => value instanceof Uint8Array ? { bytes: [...value] } : value === undefined ? "undefined" : value;
   export default async ({ steps }, { kv }) => {
@@ -147,7 +147,7 @@ describe("ctx.kv", () => {
 
   test.for<[string, Step, RegExp]>([
     ["an empty key", ["get", ""], /^The input of capability kv: /],
-    ["a key that is no text", ["get", 5], /^The input of capability kv: /],
+    ["a key that is not text", ["get", 5], /^The input of capability kv: /],
     ["a lone surrogate as key", ["get", "\ud800"], /well-formed string of at most 1024 bytes/],
     ["a key of 1,026 bytes", ["set", "é".repeat(513), 1], /well-formed string of at most 1024 bytes/],
     ["no time to live", ["set", "k", 1, { ttlMs: 0 }], /ttlMs/],

@@ -101,7 +101,7 @@ describe("a missing capability is named in the error", () => {
     ["code made from text", "export default (input, ctx) => eval(\"ctx.kv.get('a')\")"],
     ["an object with execute", "export default { execute: (i, ctx) => ctx.kv.get('a') }"],
     [
-      "a tool that asked for it",
+      "a tool that requested it",
       "export const capabilities = { kv: true }; export default (i, ctx) => ctx.kv.get('a')",
     ],
   ])("in %s", async ([, source]) => {

@@ -56,7 +56,7 @@ const INVALID: readonly (readonly [name: string, validate: Validate, message: Re
   ["an instance with a getter", () => new Failure(), /not so$/],
 ];
 
-/** Answers that are no result, and schemas that fail. */
+/** Invalid results, and schemas that fail. */
 const BROKEN: readonly (readonly [name: string, validate: Validate])[] = [
   ["returns undefined", () => undefined],
   ["returns null", () => null],
@@ -83,7 +83,7 @@ describe("the input schema of a capability", () => {
     expect(handled).toEqual([]);
   });
 
-  test.for(BROKEN)("rejects every input if it %s, and the operator is told", async ([, validate]) => {
+  test.for(BROKEN)("rejects every input if it %s, and reports it to the operator", async ([, validate]) => {
     const rejections = watchRejections();
     const { ask, handled, reported } = probeOf(validate);
     const answer = await ask("probe");

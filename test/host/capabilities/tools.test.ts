@@ -1,4 +1,4 @@
-// ctx.tools in real tools: who may call whom, how deep, how often, for how long, and what comes of a call that fails.
+// ctx.tools in real tools: which tools may call each other, how deep, how often, for how long, and the outcome of a failed call.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
 
-/** Calls what it is told, and says what came of it. */
+/** Makes the given calls and reports their outcomes. */
 const CALLER = `export default async ({ name, input, times = 1, catches = true }, { tools }) => {
   const once = async () => {
     try { return await tools.call(name, input); }

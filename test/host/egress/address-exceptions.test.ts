@@ -1,10 +1,10 @@
-// Addresses that are not public and may be connected to all the same: by requests of the rule that states them, and by no others.
+// Non-public addresses that are allowed as exceptions: only for requests of the rule that lists them.
 import { describe, expect, test } from "vitest";
 import { readEgress } from "../../../src/cli/commands/egress.ts";
 import type { EgressAllow, EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
 import { parseConfig } from "../../../src/host/config/options.ts";
-import { refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { FAILING_CALLBACKS, inOtherRealm } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 
@@ -28,7 +28,7 @@ describe("the addresses of an allow rule", () => {
   ])("hold for no other request: %s", async ([, allow, host]) => {
     const server = await serve((_request, response) => response.end("inside"));
     const port = host.includes(":") ? "" : `:${server.port}`;
-    expect(await refusalOf(callTo(allow, server).request(`http://${host}${port}/`))).toEqual(denied("address"));
+    expect(await rejectionOf(callTo(allow, server).request(`http://${host}${port}/`))).toEqual(denied("address"));
     expect(server.requests).toEqual([]);
   });
 
@@ -53,7 +53,7 @@ describe("the addresses of an allow rule", () => {
     const call = callTo(allow, server);
     const url = `http://inside.test:${server.port}/`;
     expect((await call.fetch(url)).text).toBe("inside");
-    expect(await refusalOf(call.request(url, { method: "POST" }))).toEqual(denied("address"));
+    expect(await rejectionOf(call.request(url, { method: "POST" }))).toEqual(denied("address"));
     expect((await call.fetch(url)).text).toBe("inside");
     expect(server.requests.map(({ method }) => method)).toEqual(["GET", "GET"]);
   });
@@ -67,7 +67,7 @@ describe("the addresses of an allow rule", () => {
     const inside = ["inside.test", "also-inside.test"].map((to) => ({ to, addresses: here }));
     const call = callTo([...inside, "outside.test"], server);
     expect((await call.fetch(`http://inside.test:${server.port}/in`)).text).toBe("inside");
-    expect(await refusalOf(call.request(`http://inside.test:${server.port}/out`))).toEqual(denied("address"));
+    expect(await rejectionOf(call.request(`http://inside.test:${server.port}/out`))).toEqual(denied("address"));
     expect(server.requests.map(({ url }) => url)).toEqual(["/in", "/there", "/out"]);
   });
 
@@ -103,7 +103,7 @@ describe("a resolver of the host", () => {
     const server = await serve((_request, response) => response.end("inside"));
     const allow = [{ to: "inside.test", addresses: here }];
     const call = callTo(allow, server, { resolve: resolve as () => string[] });
-    expect(await refusalOf(call.request(`http://inside.test:${server.port}/`))).toEqual({
+    expect(await rejectionOf(call.request(`http://inside.test:${server.port}/`))).toEqual({
       code: "TOOL_FAILED",
       message: expect.stringMatching(/^The exchange failed: name (not found|lookup failed|lookup timed out)$/),
     });
@@ -142,7 +142,7 @@ describe("options of the egress", () => {
       'options.egress.allow.1.addresses.1: Expected an address or a CIDR range, got "ten"',
     ],
     [
-      "addresses that are no list",
+      "addresses that are not a list",
       egress({ allow: [{ to: "a.test", addresses: "10.0.0.1" }] }),
       "options.egress.allow.0.addresses: Invalid input: expected array, received string",
     ],
@@ -193,7 +193,7 @@ describe("--allow-fetch", () => {
     const call = callTo(allowOf("localhost", "rebind.test", "127.0.0.2"), server);
     expect((await call.fetch(`http://localhost:${server.port}/`)).text).toBe("inside");
     for (const host of ["rebind.test", "a.localhost", "127.0.0.1"]) {
-      expect((await refusalOf(call.request(`http://${host}:${server.port}/`))).code).toBe("CAPABILITY_DENIED");
+      expect((await rejectionOf(call.request(`http://${host}:${server.port}/`))).code).toBe("CAPABILITY_DENIED");
     }
     expect(server.requests).toHaveLength(1);
   });

@@ -167,7 +167,7 @@ describe("a tool's EventSource", () => {
     ["a relative URL", `new EventSource("/a")`, "SyntaxError"],
     ["no argument", `new EventSource()`, "TypeError"],
     ["no new", `EventSource(url)`, "TypeError"],
-    ["options that are no object", `new EventSource(url, 1)`, "TypeError"],
+    ["options that are not an object", `new EventSource(url, 1)`, "TypeError"],
   ])("throws for %s", async ([, expression, name]) => {
     const output = await outputFor("http://127.0.0.1:1", `try { ${expression}; } catch (error) { return error.name; }`);
     expect(output).toBe(name);

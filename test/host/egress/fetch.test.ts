@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
-import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { onLoopback, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 
 const callTo = (server: TestServer, options: Partial<EgressOptions> = {}): TestCall =>
   new TestCall({ allow: onLoopback(`127.0.0.1:${server.port}`), ...options });
@@ -126,8 +126,8 @@ describe("a request", () => {
     ["HEAD", /method HEAD must not have a body/],
   ])("with the method %s has no body", async ([method, message]) => {
     const server = await serveEcho();
-    const refusal = await refusalOf(callTo(server).request(server.origin, { method, body: "x" }));
-    expect(refusal).toEqual({ code: "PARAM_INVALID", message: expect.stringMatching(message) });
+    const rejection = await rejectionOf(callTo(server).request(server.origin, { method, body: "x" }));
+    expect(rejection).toEqual({ code: "PARAM_INVALID", message: expect.stringMatching(message) });
   });
 
   test.for<[string, object]>([
@@ -135,7 +135,7 @@ describe("a request", () => {
     ["no base64", { body: { base64: "%%" }, method: "POST" }],
     ["a number twice", { id: 0 }],
     ["another word", { more: 1 }],
-    ["a method that is none", { method: 5 }],
+    ["an invalid method", { method: 5 }],
   ])("that is malformed is PARAM_INVALID: %s", async ([, fields]) => {
     const server = await serveEcho();
     const call = callTo(server);
@@ -149,13 +149,13 @@ describe("a request", () => {
       redirect: "follow",
     };
     await call.fetch(server.origin, { id: 0 });
-    expect((await refusalOf(call.ask("fetch", { ...whole, ...fields }))).code).toBe("PARAM_INVALID");
+    expect((await rejectionOf(call.ask("fetch", { ...whole, ...fields }))).code).toBe("PARAM_INVALID");
   });
 
   test("with an unknown id: reading is PARAM_INVALID, cancelling has no effect", async () => {
     const call = callTo(await serveEcho());
     for (const op of ["read", "end"])
-      expect((await refusalOf(call.ask("fetch", { op, id: 5 }))).code).toBe("PARAM_INVALID");
+      expect((await rejectionOf(call.ask("fetch", { op, id: 5 }))).code).toBe("PARAM_INVALID");
     expect(await call.cancel(5)).toBe(null);
   });
 });
@@ -169,7 +169,7 @@ const CODED: readonly (readonly [string, string, (text: string) => Buffer])[] = 
   ["zstd", "zstd", (plain) => zstdCompressSync(plain)],
   ["gzip of br", "br, gzip", (plain) => gzipSync(brotliCompressSync(plain))],
   ["identity", "identity", (plain) => Buffer.from(plain)],
-  ["a coding that nobody knows", "rot13", (plain) => Buffer.from(plain)],
+  ["an unknown coding", "rot13", (plain) => Buffer.from(plain)],
 ];
 
 describe("a response", () => {
@@ -185,12 +185,12 @@ describe("a response", () => {
     const bomb = encode("0".repeat(3_000_000));
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(bomb));
     const call = callTo(server, { responseBytes: 1_000_000 });
-    const refusal = await refusalOf(call.fetch(server.origin, { id: 3 }));
-    expect(refusal).toEqual({
+    const rejection = await rejectionOf(call.fetch(server.origin, { id: 3 }));
+    expect(rejection).toEqual({
       code: "QUOTA_EXCEEDED",
       message: "The response's body has more than 1000000 bytes (egress.responseBytes)",
     });
-    expect((await refusalOf(call.read(3))).code).toBe("QUOTA_EXCEEDED");
+    expect((await rejectionOf(call.read(3))).code).toBe("QUOTA_EXCEEDED");
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
@@ -200,15 +200,15 @@ describe("a response", () => {
     ["zstd", "not zstd at all"],
   ])("that does not match its content-encoding is TOOL_FAILED: %s", async ([coding, body]) => {
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(body));
-    const refusal = await refusalOf(callTo(server).fetch(server.origin));
-    expect(refusal).toMatchObject({ code: "TOOL_FAILED", message: expect.stringContaining("content-encoding") });
+    const rejection = await rejectionOf(callTo(server).fetch(server.origin));
+    expect(rejection).toMatchObject({ code: "TOOL_FAILED", message: expect.stringContaining("content-encoding") });
   });
 
   test("encoded six times is rejected", async () => {
     const server = await serve((_request, response) =>
       response.setHeader("content-encoding", "gzip,".repeat(6)).end("x"),
     );
-    expect((await refusalOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");
+    expect((await rejectionOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");
   });
 
   test.for<[string, number]>([
@@ -226,13 +226,13 @@ describe("a response", () => {
 
   test("whose head is too large is QUOTA_EXCEEDED", async () => {
     const server = await serve((_request, response) => response.setHeader("x-long", "x".repeat(40_000)).end("ok"));
-    expect((await refusalOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");
+    expect((await rejectionOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");
   });
 
   test("whose content-length is too long is rejected before it is read", async () => {
     const server = await serve((_request, response) => response.setHeader("content-length", "5000000").write("x"));
-    const refusal = await refusalOf(callTo(server, { responseBytes: 1_000 }).request(server.origin));
-    expect(refusal.code).toBe("QUOTA_EXCEEDED");
+    const rejection = await rejectionOf(callTo(server, { responseBytes: 1_000 }).request(server.origin));
+    expect(rejection.code).toBe("QUOTA_EXCEEDED");
   });
 
   test("is passed on in parts of at most 256 KiB, as they arrive", async () => {
@@ -256,20 +256,20 @@ describe("limits", () => {
   test("requestBytes: whole, and in parts", async () => {
     const server = await serveEcho();
     const call = callTo(server, { requestBytes: 10 });
-    const whole = await refusalOf(call.request(server.origin, { method: "POST", body: "x".repeat(11) }));
+    const whole = await rejectionOf(call.request(server.origin, { method: "POST", body: "x".repeat(11) }));
     expect(whole.code).toBe("QUOTA_EXCEEDED");
-    const head = refusalOf(call.request(server.origin, { id: 9, method: "POST", body: "stream" }));
+    const head = rejectionOf(call.request(server.origin, { id: 9, method: "POST", body: "stream" }));
     await call.write(9, "x".repeat(10));
-    expect((await refusalOf(call.write(9, "x"))).code).toBe("QUOTA_EXCEEDED");
+    expect((await rejectionOf(call.write(9, "x"))).code).toBe("QUOTA_EXCEEDED");
     expect((await head).code).toBe("QUOTA_EXCEEDED");
-    expect((await refusalOf(call.end(9))).code).toBe("QUOTA_EXCEEDED");
+    expect((await rejectionOf(call.end(9))).code).toBe("QUOTA_EXCEEDED");
   });
 
   test("open exchanges: each must be read or cancelled", async () => {
     const server = await serve((_request, response) => response.write("never ends"));
     const call = callTo(server);
     await Promise.all(Array.from({ length: 50 }, (_, id) => call.request(server.origin, { id })));
-    expect(await refusalOf(call.request(server.origin, { id: 50 }))).toMatchObject({ code: "QUOTA_EXCEEDED" });
+    expect(await rejectionOf(call.request(server.origin, { id: 50 }))).toMatchObject({ code: "QUOTA_EXCEEDED" });
     await call.cancel(17);
     expect((await call.request(server.origin, { id: 51 })).status).toBe(200);
   });
@@ -280,9 +280,9 @@ describe("limits", () => {
     });
     const call = callTo(server, { timeoutMs: 200 });
     const late = { code: "TOOL_FAILED", message: "The exchange failed: timed out after 200 ms (egress.timeoutMs)" };
-    expect(await refusalOf(call.request(`${server.origin}/head`))).toMatchObject({ code: "TOOL_FAILED" });
-    expect(await refusalOf(call.fetch(`${server.origin}/body`))).toEqual(late);
-    const head = refusalOf(call.request(`${server.origin}/send`, { id: 80, method: "POST", body: "stream" }));
+    expect(await rejectionOf(call.request(`${server.origin}/head`))).toMatchObject({ code: "TOOL_FAILED" });
+    expect(await rejectionOf(call.fetch(`${server.origin}/body`))).toEqual(late);
+    const head = rejectionOf(call.request(`${server.origin}/send`, { id: 80, method: "POST", body: "stream" }));
     expect((await head).code).toBe("TOOL_FAILED");
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
@@ -341,13 +341,13 @@ describe("redirects", () => {
     const call = callTo(server);
     const answer = await call.fetch(`${server.origin}/start`, { redirect: "manual" });
     expect([answer.status, answer.redirected]).toEqual([302, false]);
-    expect((await refusalOf(call.fetch(`${server.origin}/start`, { redirect: "error" }))).code).toBe("TOOL_FAILED");
+    expect((await rejectionOf(call.fetch(`${server.origin}/start`, { redirect: "error" }))).code).toBe("TOOL_FAILED");
   });
 
   test("are counted", async () => {
     const server = await serveRedirect(302, () => "/start");
-    const refusal = await refusalOf(callTo(server, { maxRedirects: 3 }).fetch(`${server.origin}/start`));
-    expect(refusal).toEqual({
+    const rejection = await rejectionOf(callTo(server, { maxRedirects: 3 }).fetch(`${server.origin}/start`));
+    expect(rejection).toEqual({
       code: "CAPABILITY_DENIED",
       message:
         'Denied by the egress rule "redirect": the request was redirected more than 3 times (egress.maxRedirects)',
@@ -377,7 +377,7 @@ describe("redirects", () => {
 });
 
 describe("a network that fails", () => {
-  test("is TOOL_FAILED without an address: refused, reset, no HTTP, cut short", async () => {
+  test("is TOOL_FAILED without an address: connection refused, reset, not HTTP, cut short", async () => {
     const answers: Record<string, string> = {
       garbage: "this is no HTTP\r\n\r\n",
       short: "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
@@ -388,10 +388,10 @@ describe("a network that fails", () => {
       await new Promise<void>((resolve) => tcp.listen(0, "127.0.0.1", resolve));
       const { port } = tcp.address() as AddressInfo;
       const call = new TestCall({ allow: onLoopback(`127.0.0.1:${port}`) });
-      const refusal = await refusalOf(call.fetch(`http://127.0.0.1:${port}/`));
-      expect([name, refusal.code, refusal.message.includes("127.0.0.1")]).toEqual([name, "TOOL_FAILED", false]);
+      const rejection = await rejectionOf(call.fetch(`http://127.0.0.1:${port}/`));
+      expect([name, rejection.code, rejection.message.includes("127.0.0.1")]).toEqual([name, "TOOL_FAILED", false]);
       await new Promise((resolve) => tcp.close(resolve));
-      const gone = await refusalOf(call.fetch(`http://127.0.0.1:${port}/`, { id: 99 }));
+      const gone = await rejectionOf(call.fetch(`http://127.0.0.1:${port}/`, { id: 99 }));
       expect(gone).toEqual({ code: "TOOL_FAILED", message: "The exchange failed: connection refused" });
     }
   });
@@ -405,8 +405,8 @@ describe("a network that fails", () => {
     ];
     for (const resolve of resolvers) {
       const call = new TestCall({ allow: ["api.test"], timeoutMs: 150, ...(resolve === undefined ? {} : { resolve }) });
-      const refusal = await refusalOf(call.request("http://api.test/"));
-      expect([refusal.code, refusal.message.includes("10.0.0.53")]).toEqual(["TOOL_FAILED", false]);
+      const rejection = await rejectionOf(call.request("http://api.test/"));
+      expect([rejection.code, rejection.message.includes("10.0.0.53")]).toEqual(["TOOL_FAILED", false]);
     }
   });
 });
@@ -423,16 +423,16 @@ describe("the end of a call", () => {
     await call.fetch(`${server.origin}/idle`);
     await call.request(`${server.origin}/body`);
     const pending = [
-      refusalOf(call.request(`${server.origin}/head`)),
-      refusalOf(call.request("http://192.0.2.1:81/")),
-      refusalOf(call.request(`${server.origin}/up`, { id: 70, method: "POST", body: "stream" })),
+      rejectionOf(call.request(`${server.origin}/head`)),
+      rejectionOf(call.request("http://192.0.2.1:81/")),
+      rejectionOf(call.request(`${server.origin}/up`, { id: 70, method: "POST", body: "stream" })),
     ];
     await vi.waitFor(() => expect(server.open()).toBeGreaterThanOrEqual(3));
     call[Symbol.dispose]();
     // Whichever is noticed first: that the call is over, or that its connection is.
     for (const { code } of await Promise.all(pending)) expect(["CANCELLED", "TOOL_FAILED"]).toContain(code);
     await vi.waitFor(() => expect(server.open()).toBe(0));
-    expect((await refusalOf(call.request(server.origin))).code).toBe("CANCELLED");
+    expect((await rejectionOf(call.request(server.origin))).code).toBe("CANCELLED");
     const own = process.getActiveResourcesInfo().filter((name) => /TCPSocketWrap|TCPConnectWrap|TLSWrap/.test(name));
     expect(own).toEqual([]);
   });

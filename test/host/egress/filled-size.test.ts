@@ -11,7 +11,7 @@ import { Upload } from "../../../src/host/capabilities/fetch/request-body.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { NeedleSet } from "../../../src/host/observability/redaction/needle.ts";
 import { StreamFilter } from "../../../src/host/observability/redaction/stream-filter.ts";
-import { onLoopback, type Refusal, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { onLoopback, type Rejection, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { makeBox, outputOf } from "../../support/host-zone.ts";
 import { controlHoldMs, holdOf } from "../../support/loop-hold.ts";
 
@@ -205,12 +205,12 @@ describe("a body with placeholders", () => {
     const { server, call } = await openCall({ KEY: VALUE }, { requestBytes });
     const body = (await call.use("KEY")).repeat(3);
     expect((await call.fetch(server.origin, { method: "POST", body })).status).toBe(200);
-    const over = await refusalOf(call.request(server.origin, { method: "POST", body: `${body}x` }));
+    const over = await rejectionOf(call.request(server.origin, { method: "POST", body: `${body}x` }));
     expect(over).toEqual({ code: "QUOTA_EXCEEDED", message: tooLarge(requestBytes) });
-    const head = refusalOf(call.request(server.origin, { id: 9, method: "POST", body: "stream" }));
+    const head = rejectionOf(call.request(server.origin, { id: 9, method: "POST", body: "stream" }));
     await call.write(9, body);
-    const refusal = await refusalOf(call.write(9, "xy"));
-    expect([refusal, await head]).toEqual([over, over]);
+    const rejection = await rejectionOf(call.write(9, "xy"));
+    expect([rejection, await head]).toEqual([over, over]);
   });
 
   test("that its server rejects early leaves no reusable connection", async () => {
@@ -236,7 +236,7 @@ describe("the body that a tool sends", () => {
     expect(body.equals(value.body as Buffer)).toBe(true);
     await expectShortTurns(heldMs);
     const over = toHop({ ...request, body: { base64: `${base64}AAAA` } }, policy, {});
-    expect(await refusalOf(over)).toEqual({ code: "QUOTA_EXCEEDED", message: tooLarge(limit) });
+    expect(await rejectionOf(over)).toEqual({ code: "QUOTA_EXCEEDED", message: tooLarge(limit) });
   });
 
   test.for(["a", "abc", "ab=", "=abc", "ab==cdef", "ab cd", "é"])(
@@ -253,7 +253,7 @@ describe("the body that a tool sends", () => {
         redirect: "follow",
         body,
       };
-      expect((await refusalOf(call.ask("fetch", request))).code).toBe("PARAM_INVALID");
+      expect((await rejectionOf(call.ask("fetch", request))).code).toBe("PARAM_INVALID");
       expect(server.requests).toEqual([]);
     },
   );
@@ -270,7 +270,7 @@ describe("the body that a tool sends", () => {
 
 describe("a request's head with placeholders", () => {
   const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
-  const shortly = (rule: string): Refusal => ({
+  const shortly = (rule: string): Rejection => ({
     code: "CAPABILITY_DENIED",
     message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": .* more than 65536 bytes`)),
   });
@@ -287,7 +287,7 @@ describe("a request's head with placeholders", () => {
     const { server, call } = await openCall(MANY);
     const placeholders = await Promise.all(Object.keys(MANY).map((name) => call.use(name)));
     const { query = "", ...options } = place(placeholders[0] ?? "");
-    const run = await measured(() => refusalOf(call.request(`${server.origin}/${query}`, options)));
+    const run = await measured(() => rejectionOf(call.request(`${server.origin}/${query}`, options)));
     expect(run.value).toEqual(shortly(rule));
     expect(server.requests).toEqual([]);
     await expectBounded(run);
@@ -296,8 +296,8 @@ describe("a request's head with placeholders", () => {
   test("is limited where only its escapes are long", async () => {
     const { server, call } = await openCall({ KEY: "k".repeat(8) });
     for (const part of ["path", "?query="]) {
-      const refusal = refusalOf(call.request(`${server.origin}/${part}${"é".repeat(12_000)}`));
-      expect(await refusal).toEqual(shortly("url"));
+      const rejection = rejectionOf(call.request(`${server.origin}/${part}${"é".repeat(12_000)}`));
+      expect(await rejection).toEqual(shortly("url"));
     }
     expect((await call.fetch(`${server.origin}/${"é".repeat(1_000)}`)).status).toBe(200);
   });
@@ -334,7 +334,7 @@ describe("the response of a server", () => {
       { responseBytes: MiB },
       (_request, response) => response.end(value.repeat(MiB / 8)),
     );
-    const run = await measured(() => refusalOf(call.fetch(server.origin)));
+    const run = await measured(() => rejectionOf(call.fetch(server.origin)));
     expect(run.value).toEqual({
       code: "QUOTA_EXCEEDED",
       message: "The response's body has more than 1048576 bytes (egress.responseBytes)",

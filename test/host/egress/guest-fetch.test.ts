@@ -72,7 +72,7 @@ describe("fetch() in a tool", () => {
   test.for<[string, string, unknown]>([
     ["an address that is not allowed", "http://10.0.0.1:8080/", "CAPABILITY_DENIED"],
     ["a host that is not allowed", "http://api.example.com/", "CAPABILITY_DENIED"],
-    ["a port where nobody listens", "http://127.0.0.1:1025/", "ECONNREFUSED"],
+    ["a port without a listener", "http://127.0.0.1:1025/", "ECONNREFUSED"],
   ])("is denied: %s", async ([, url, code]) => {
     const caught = outputOf(await run("caught", url)) as readonly unknown[];
     expect(caught.slice(0, 2)).toEqual([code === "ECONNREFUSED" ? "TypeError" : "CapabilityError", code]);

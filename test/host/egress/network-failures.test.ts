@@ -94,7 +94,7 @@ interface Failed {
   readonly keys: readonly string[];
 }
 
-/** What the tool catches, which its caller is told as well where the tool does not. Neither has anything of the host. */
+/** The error that the tool catches, and that its caller receives if the tool does not catch it. Neither contains data of the host. */
 async function failureOf(url: string, { step = "get", tenantId = "acme" } = {}): Promise<Failed> {
   const call = (isCaught: boolean) =>
     box.execute({ id: "c1", toolName: "get", arguments: { step, url, isCaught } }, { tenantId });

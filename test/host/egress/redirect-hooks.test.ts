@@ -1,4 +1,4 @@
-// Hooks with a capability stage are asked for each request that fetch sends, so also for the target of each redirect.
+// Hooks with a capability stage run for each request that fetch sends, so also for the target of each redirect.
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -35,7 +35,7 @@ type Guard = (input: Input) => ReturnType<NonNullable<Hook["capability"]>>;
 interface Site {
   readonly origin: string;
   readonly server: Server;
-  /** Paths that were asked for. */
+  /** Requested paths. */
   readonly paths: string[];
 }
 

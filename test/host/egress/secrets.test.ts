@@ -1,4 +1,4 @@
-// Secrets: a placeholder in the guest, the value on the wire to the secret's own hosts, and in nothing that a call says.
+// Secrets: a placeholder in the guest, the value on the wire to the secret's own hosts, and in no output of a call.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Secrets } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { onLoopback, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import {
   CALLBACK_ERROR_MESSAGE,
   FAILING_CALLBACKS,
@@ -69,7 +69,7 @@ const echo = async (request: IncomingMessage, response: ServerResponse): Promise
   const body = await text(request).catch(() => undefined);
   response.end(Buffer.from(JSON.stringify({ url, headers, body })).toString("base64").split("").reverse().join(" "));
 };
-/** Undoes it: in a form that nobody looks for, so that tests see what was sent. */
+/** Reverses the value, in a form that redaction does not look for, so that tests see the sent text. */
 const unecho = (body: string): { url: string; headers: Record<string, string>; body: string } =>
   JSON.parse(Buffer.from(body.split(" ").reverse().join(""), "base64").toString());
 
@@ -136,8 +136,8 @@ describe("a placeholder", () => {
     const server = await serve(echo);
     const call = callTo(server, "line one\r\nHost: evil.test");
     const headers = [["x-key", await call.use("API_KEY")]] as const;
-    const refusal = await refusalOf(call.request(server.origin, { headers }));
-    expect(refusal).toMatchObject({ code: "CAPABILITY_DENIED", message: expect.not.stringContaining("evil") });
+    const rejection = await rejectionOf(call.request(server.origin, { headers }));
+    expect(rejection).toMatchObject({ code: "CAPABILITY_DENIED", message: expect.not.stringContaining("evil") });
   });
 });
 
@@ -154,13 +154,13 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     ["in a body", (p) => ({ method: "POST", body: p })],
     ["in a body, escaped", (p) => ({ method: "POST", body: JSON.stringify(p).replaceAll("_", "\\u005f") })],
   ];
-  test.for(places)("is refused: %s", async ([, place]) => {
+  test.for(places)("is rejected: %s", async ([, place]) => {
     const server = await serve(echo);
     const other = await serve(echo);
     const secrets: Secrets = { API_KEY: { value: VALUE, hosts: [other.origin] } };
     const call = new TestCall({ allow: onLoopback(server.origin, other.origin) }, secrets);
     const { path = "/", ...options } = place(await call.use("API_KEY"));
-    expect(await refusalOf(call.request(server.origin + path, options))).toEqual({
+    expect(await rejectionOf(call.request(server.origin + path, options))).toEqual({
       code: "CAPABILITY_DENIED",
       message: expect.stringMatching(/^Denied by the egress rule "secrets": the secret API_KEY is not bound to http:/),
     });
@@ -172,9 +172,9 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const call = new TestCall({ allow: onLoopback(server.origin) }, { API_KEY: { value: VALUE, hosts: [] } });
     const placeholder = await call.use("API_KEY");
     for (const at of [1, 10, placeholder.length - 1]) {
-      const head = refusalOf(call.request(server.origin, { id: at, method: "POST", body: "stream" }));
+      const head = rejectionOf(call.request(server.origin, { id: at, method: "POST", body: "stream" }));
       await call.write(at, `begin ${placeholder.slice(0, at)}`);
-      expect((await refusalOf(call.write(at, placeholder.slice(at)))).code).toBe("CAPABILITY_DENIED");
+      expect((await rejectionOf(call.write(at, placeholder.slice(at)))).code).toBe("CAPABILITY_DENIED");
       expect((await head).code).toBe("CAPABILITY_DENIED");
     }
   });
@@ -186,7 +186,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const server = await serve(echo);
     const call = callTo(server, VALUE);
     const [path, options] = place(await call.use("API_KEY"));
-    expect((await refusalOf(call.request(server.origin + path, options))).code).toBe("CAPABILITY_DENIED");
+    expect((await rejectionOf(call.request(server.origin + path, options))).code).toBe("CAPABILITY_DENIED");
   });
 
   test("is denied over http unless the rule starts with http://", async () => {
@@ -194,7 +194,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const secrets: Secrets = { API_KEY: { value: HEADER_VALUE, hosts: ["127.0.0.1"] } };
     const call = new TestCall({ allow: onLoopback(server.origin) }, secrets);
     const headers = [["x-key", await call.use("API_KEY")]] as const;
-    expect(await refusalOf(call.request(server.origin, { headers }))).toMatchObject({ code: "CAPABILITY_DENIED" });
+    expect(await rejectionOf(call.request(server.origin, { headers }))).toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
   test("is removed from the headers of a redirect to another origin, and denied elsewhere", async () => {
@@ -209,8 +209,8 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const placeholder = await call.use("API_KEY");
     const headers = [["x-key", placeholder]] as const;
     expect(unecho((await call.fetch(server.origin, { headers })).text).headers["x-key"]).toBeUndefined();
-    const body = await refusalOf(call.request(server.origin, { method: "POST", body: placeholder }));
-    const leak = await refusalOf(call.request(`${server.origin}/?leak`, { headers }));
+    const body = await rejectionOf(call.request(server.origin, { method: "POST", body: placeholder }));
+    const leak = await rejectionOf(call.request(`${server.origin}/?leak`, { headers }));
     expect([body.code, leak.code]).toEqual(["CAPABILITY_DENIED", "CAPABILITY_DENIED"]);
     expect(other.requests).toHaveLength(1);
   });
@@ -239,8 +239,8 @@ describe("a secret's use()", () => {
     ["NESTED", undefined, "TOOL_FAILED"],
   ])("of %s, requested with %j, is %s", async ([name, asked, code]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
-    const refusal = await refusalOf(call.use(name));
-    expect([refusal.code, refusal.message.includes("10.0.0.9")]).toEqual([code, false]);
+    const rejection = await rejectionOf(call.use(name));
+    expect([rejection.code, rejection.message.includes("10.0.0.9")]).toEqual([code, false]);
   });
   test.for<[string, unknown]>([
     ["TWO", undefined],
@@ -255,15 +255,15 @@ describe("a secret's use()", () => {
 
   test.for(FAILING_CALLBACKS)("of one whose function %s, is an error that says nothing of it", async ([, value]) => {
     const call = new TestCall({ allow: [] }, { FAILS: { value: value as () => string, hosts: [] } });
-    const refusal = await refusalOf(call.use("FAILS"));
-    expect([refusal.code, refusal.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
+    const rejection = await rejectionOf(call.use("FAILS"));
+    expect([rejection.code, rejection.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
   });
 
   test("of a value that never arrives ends with the call", async () => {
     const call = new TestCall({ allow: [] }, secrets);
-    const refusal = refusalOf(call.use("HANGS"));
+    const rejection = rejectionOf(call.use("HANGS"));
     call[Symbol.dispose]();
-    expect((await refusal).code).toBe("CANCELLED");
+    expect((await rejection).code).toBe("CANCELLED");
   });
 });
 

@@ -1,14 +1,14 @@
-// Requests to where no tool may send any: each row is refused before a connection is made, whatever the allow rules say.
+// Requests to forbidden destinations: each is denied before a connection is made, regardless of the allow rules.
 import { describe, expect, test } from "vitest";
 import type { EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
-import { LOOPBACK, onLoopback, type RequestOptions, refusalOf, serve, TestCall } from "../../support/egress.ts";
+import { LOOPBACK, onLoopback, type RequestOptions, rejectionOf, serve, TestCall } from "../../support/egress.ts";
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
   message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
 });
 
-/** The host is allowed by name: it is the address that is refused. */
+/** The host is allowed by name; its address is denied. */
 const ADDRESSES: readonly string[] = [
   "http://127.0.0.1/",
   "http://2130706433/",
@@ -84,7 +84,7 @@ const ADDRESSES: readonly string[] = [
 describe("an address that is not public", () => {
   test.for(ADDRESSES)("is denied though its host is allowed: %s", async (url) => {
     const { origin } = new URL(url);
-    expect(await refusalOf(new TestCall({ allow: [origin] }).request(url))).toEqual(denied("address"));
+    expect(await rejectionOf(new TestCall({ allow: [origin] }).request(url))).toEqual(denied("address"));
   });
 
   test.for<[string, readonly string[]]>([
@@ -100,11 +100,11 @@ describe("an address that is not public", () => {
     ["nothing", [""]],
   ])("is denied when a name resolves to it: %s", async ([, addresses]) => {
     const call = new TestCall({ allow: ["*.rebind.test"], resolve: () => addresses });
-    expect(await refusalOf(call.request("http://a.rebind.test/"))).toEqual(denied("address"));
+    expect(await rejectionOf(call.request("http://a.rebind.test/"))).toEqual(denied("address"));
   });
 
   test("is denied when the system's resolver gives it", async () => {
-    expect(await refusalOf(new TestCall({ allow: ["localhost"] }).request("http://localhost/"))).toEqual(
+    expect(await rejectionOf(new TestCall({ allow: ["localhost"] }).request("http://localhost/"))).toEqual(
       denied("address"),
     );
   });
@@ -116,7 +116,7 @@ describe("an address that is not public", () => {
       ports: [server.port],
     });
     expect((await call.fetch(server.origin)).text).toBe("inside");
-    expect(await refusalOf(call.request(`http://127.0.0.2:${server.port}/`))).toEqual(denied("address"));
+    expect(await rejectionOf(call.request(`http://127.0.0.2:${server.port}/`))).toEqual(denied("address"));
   });
 
   test("is not reached by a name that changes: it is resolved once, and the connection goes to what was checked", async () => {
@@ -131,7 +131,7 @@ describe("an address that is not public", () => {
     const url = `http://rebind.test:${server.port}/`;
     expect([(await call.fetch(url)).text, asked]).toEqual([`rebind.test:${server.port}`, 1]);
     const other = new TestCall({ allow, ports: [server.port], resolve });
-    expect([await refusalOf(other.request(url)), asked]).toEqual([denied("address"), 2]);
+    expect([await rejectionOf(other.request(url)), asked]).toEqual([denied("address"), 2]);
   });
 });
 
@@ -178,7 +178,7 @@ describe("a request that no rule allows", () => {
     ["methods", "http://api.test/", { method: "PROPFIND" }],
     ["methods", "http://api.test/", { method: "GET / HTTP/1.1\r\n\r\n" }],
   ])("is denied by %s: %s %j", async ([rule, url, options]) => {
-    expect(await refusalOf(new TestCall(EGRESS).request(url, options))).toEqual(denied(rule));
+    expect(await rejectionOf(new TestCall(EGRESS).request(url, options))).toEqual(denied(rule));
   });
 
   test.for<[string, string]>([
@@ -204,8 +204,8 @@ describe("a request that no rule allows", () => {
     ["x", "1\u0000"],
     ["x", "一"],
   ])("is denied by headers: %j: %j", async ([name, value]) => {
-    const refusal = refusalOf(new TestCall(EGRESS).request("http://api.test/", { headers: [[name, value]] }));
-    expect(await refusal).toEqual(denied("headers"));
+    const rejection = rejectionOf(new TestCall(EGRESS).request("http://api.test/", { headers: [[name, value]] }));
+    expect(await rejection).toEqual(denied("headers"));
   });
 
   test.for<[rule: string, location: string]>([
@@ -221,7 +221,7 @@ describe("a request that no rule allows", () => {
     const server = await serve((_request, response) => response.writeHead(302, { location }).end());
     const allow = [...EGRESS.allow, ...onLoopback(server.origin), "169.254.169.254", "[::ffff:10.0.0.1]"];
     const call = new TestCall({ ...EGRESS, allow });
-    expect(await refusalOf(call.request(server.origin))).toEqual(denied(rule));
+    expect(await rejectionOf(call.request(server.origin))).toEqual(denied(rule));
     expect(server.requests).toHaveLength(1);
   });
 
@@ -234,11 +234,11 @@ describe("a request that no rule allows", () => {
     ["allow", true, "http://evil.test/"],
   ])("is denied by %s: the tool's own rules, %j, only narrow the host's", async ([rule, asked, url]) => {
     const call = new TestCall(EGRESS, {}, { fetch: asked as never });
-    expect(await refusalOf(call.request(url))).toEqual(denied(rule));
+    expect(await rejectionOf(call.request(url))).toEqual(denied(rule));
   });
 
   test("is every request without the option egress", async () => {
-    expect(await refusalOf(new TestCall({ allow: [] }).request("https://example.com/"))).toEqual(denied("allow"));
+    expect(await rejectionOf(new TestCall({ allow: [] }).request("https://example.com/"))).toEqual(denied("allow"));
   });
 });
 
@@ -255,7 +255,7 @@ describe("rules allow what they name", () => {
       asked.push(host);
       return [];
     };
-    const refusal = await refusalOf(new TestCall({ ...EGRESS, resolve }).request(url));
-    expect([refusal.code, asked]).toEqual(["TOOL_FAILED", [new URL(url).hostname]]);
+    const rejection = await rejectionOf(new TestCall({ ...EGRESS, resolve }).request(url));
+    expect([rejection.code, asked]).toEqual(["TOOL_FAILED", [new URL(url).hostname]]);
   });
 });

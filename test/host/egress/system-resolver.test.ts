@@ -1,4 +1,4 @@
-// SystemResolver: a slow name server holds up those who ask it, and nobody else.
+// SystemResolver: a slow name server delays only the requests that use it.
 import { describe, expect, test } from "vitest";
 import { SystemResolver } from "../../../src/host/capabilities/fetch/system-resolver.ts";
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { onLoopback, refusalOf, TestCall } from "../../support/egress.ts";
+import { onLoopback, rejectionOf, TestCall } from "../../support/egress.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
 const trusted = getCACertificates();
@@ -46,10 +46,10 @@ describe("an https request", () => {
 
   test("fails for a certificate of another name", async () => {
     setDefaultCACertificates([...trusted, read("cert")]);
-    expect(await refusalOf(callTo("other.test").request(`https://other.test:${port}/`))).toEqual(
+    expect(await rejectionOf(callTo("other.test").request(`https://other.test:${port}/`))).toEqual(
       untrusted("is for another host"),
     );
-    expect(await refusalOf(callTo("127.0.0.1").request(`https://127.0.0.1:${port}/`))).toEqual(
+    expect(await rejectionOf(callTo("127.0.0.1").request(`https://127.0.0.1:${port}/`))).toEqual(
       untrusted("is for another host"),
     );
     expect(asked).toEqual([]);
@@ -57,7 +57,7 @@ describe("an https request", () => {
 
   test("fails for an untrusted certificate, whatever the environment sets", async () => {
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
-    expect(await refusalOf(callTo("secure.test").request(`https://secure.test:${port}/`))).toEqual(
+    expect(await rejectionOf(callTo("secure.test").request(`https://secure.test:${port}/`))).toEqual(
       untrusted("is self-signed"),
     );
     expect(asked).toEqual([]);

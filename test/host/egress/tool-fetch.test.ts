@@ -1,4 +1,4 @@
-// What a tool's fetch() sends and gets, from end to end; guest-fetch.test.ts has what it may not.
+// Requests and responses of a tool's fetch(), end to end. guest-fetch.test.ts covers the denied ones.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";

@@ -1,4 +1,4 @@
-// What a server can do to a tool's WebSocket, and a tool to the host's: broken handshakes, broken frames, floods, and silence.
+// Attacks by a server on a tool's WebSocket, and by a tool on the host's: broken handshakes, broken frames, floods, and silence.
 
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
@@ -15,7 +15,7 @@ import {
 } from "../../support/websocket.ts";
 
 let tools: SocketTools;
-/** Whose connections have 500 ms to open. */
+/** Connections that have 500 ms to open. */
 let quick: SocketTools;
 beforeAll(async () => {
   tools = await makeSocketTools();
@@ -102,7 +102,7 @@ describe("an invalid handshake", () => {
   });
 
   test.for<[string, (socket: Socket) => void, RegExp]>([
-    ["that is no HTTP", (socket) => socket.write("garbage\r\n\r\n"), /is not valid HTTP/],
+    ["that is not HTTP", (socket) => socket.write("garbage\r\n\r\n"), /is not valid HTTP/],
     ["that breaks off", (socket) => socket.end("HTTP/1.1 101 Swi"), /closed before|is not valid HTTP/],
     ["that is reset", (socket) => socket.resetAndDestroy(), /reset|closed before/],
     [
@@ -158,7 +158,7 @@ describe("a frame that violates the protocol", () => {
     ],
     ["half a close code", frame(8, "a"), 1_002, "incomplete code"],
     ["a close code that is never sent", frame(8, Buffer.from([0x03, 0xed])), 1_002, "invalid code 1005"],
-    ["a close code of nobody", frame(8, Buffer.from([0x0b, 0xb7])), 1_002, "invalid code 2999"],
+    ["an unassigned close code", frame(8, Buffer.from([0x0b, 0xb7])), 1_002, "invalid code 2999"],
     ["a reason that is not UTF-8", frame(8, Buffer.from([0x03, 0xe8, 0xff])), 1_007, "not UTF-8"],
     ["text that is not UTF-8", frame(1, Buffer.from([0x61, 0xff])), 1_007, "not UTF-8"],
     ["text that ends within a character", frame(1, Buffer.from([0xc3])), 1_007, "not UTF-8"],
@@ -437,7 +437,7 @@ describe("a tool that attacks", () => {
   });
 
   test("cannot use ops of the one kind of exchange for the other", async () => {
-    const { TestCall, refusalOf } = await import("../../support/egress.ts");
+    const { TestCall, rejectionOf } = await import("../../support/egress.ts");
     const server = await serve((_request, response) => response.end("text"));
     const call = new TestCall({ allow: onLoopback("127.0.0.1"), ports: [server.port] });
     await call.request(server.origin, { id: 1 });
@@ -446,10 +446,10 @@ describe("a tool that attacks", () => {
       { op: "send", data: { text: "" }, isLast: true },
       { op: "close", reason: "" },
     ]) {
-      expect(await refusalOf(call.ask("fetch", { ...op, id: 1 }))).toMatchObject({ code: "PARAM_INVALID" });
+      expect(await rejectionOf(call.ask("fetch", { ...op, id: 1 }))).toMatchObject({ code: "PARAM_INVALID" });
     }
     const longReason = { op: "close", code: 1_000, reason: "\u00e9".repeat(62), id: 1 };
-    expect((await refusalOf(call.ask("fetch", longReason))).message).toContain("input of capability fetch");
+    expect((await rejectionOf(call.ask("fetch", longReason))).message).toContain("input of capability fetch");
     const socket = { op: "request", url: server.origin, headers: [], mode: "websocket" };
     const forms = [
       { method: "POST", body: null, redirect: "error" },
@@ -457,7 +457,7 @@ describe("a tool that attacks", () => {
       { method: "GET", body: null, redirect: "follow" },
     ];
     for (const [index, form] of forms.entries()) {
-      expect(await refusalOf(call.ask("fetch", { ...socket, ...form, id: 10 + index }))).toMatchObject({
+      expect(await rejectionOf(call.ask("fetch", { ...socket, ...form, id: 10 + index }))).toMatchObject({
         code: "PARAM_INVALID",
       });
     }

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => tools[Symbol.asyncDispose]());
 
-/** What a tool's body returns; `url` is of nothing unless stated. */
+/** The value that a tool's body returns. Default of `url`: no server. */
 const outputFor = async (body: string, url = "ws://127.0.0.1:1"): Promise<unknown> =>
   outputOf(await tools.run(body, url));
 
@@ -71,7 +71,7 @@ describe("a tool's WebSocket", () => {
     ["an empty fragment", `new WebSocket(url + "/#")`, "SyntaxError"],
     ["no argument", `new WebSocket()`, "TypeError"],
     ["no new", `WebSocket(url)`, "TypeError"],
-    ["a protocol that is no token", `new WebSocket(url, "a b")`, "SyntaxError"],
+    ["a protocol that is not a token", `new WebSocket(url, "a b")`, "SyntaxError"],
     ["an empty protocol", `new WebSocket(url, "")`, "SyntaxError"],
     ["a protocol with a line break", `new WebSocket(url, "a\\r\\nx-injected: 1")`, "SyntaxError"],
     ["a protocol twice", `new WebSocket(url, ["a", "A"])`, "SyntaxError"],
@@ -80,7 +80,7 @@ describe("a tool's WebSocket", () => {
     ["send without an argument", `new WebSocket(url).send()`, "TypeError"],
     ["a close code of the protocol's own", `new WebSocket(url).close(1_001)`, "InvalidAccessError"],
     ["a close code above the range", `new WebSocket(url).close(5_000)`, "InvalidAccessError"],
-    ["a close code that is no number", `new WebSocket(url).close("a")`, "InvalidAccessError"],
+    ["a close code that is not a number", `new WebSocket(url).close("a")`, "InvalidAccessError"],
     ["a reason of 124 bytes", `new WebSocket(url).close(1_000, "\\u00e9".repeat(62))`, "SyntaxError"],
   ])("throws for %s", async ([, expression, name]) => {
     const output = await outputFor(

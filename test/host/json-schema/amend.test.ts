@@ -90,7 +90,7 @@ describe("CompiledSchema.amend() prunes", () => {
       [{ a: 1, b: 2, "x-d": 4 }, "-/c"],
     ],
     ["a key __proto__ like any other", point, JSON.parse('{"x":1,"__proto__":{"y":1}}'), [{ x: 1 }, "-/__proto__"]],
-    ["nothing of what is no object", point, [{ z: 1 }], [[{ z: 1 }]]],
+    ["nothing of a value that is not an object", point, [{ z: 1 }], [[{ z: 1 }]]],
   ])("%s", ([, schema, value, expected]) => {
     expect(amend(schema, value, PRUNE)).toEqual(expected);
   });

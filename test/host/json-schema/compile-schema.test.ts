@@ -1,4 +1,4 @@
-// compileSchema(): which schemas are refused, which values pass, and what the problems say.
+// compileSchema(): which schemas are rejected, which values pass, and which issues are reported.
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
@@ -11,14 +11,14 @@ function problemsOf(schema: unknown, value: unknown): readonly SchemaProblem[] {
   return outcome.problems;
 }
 
-function refusal(schema: unknown): ToolError {
+function rejectionOf(schema: unknown): ToolError {
   try {
     compileSchema(schema);
   } catch (error) {
     if (error instanceof ToolError) return error;
     throw error;
   }
-  throw new Error("Expected the schema to be refused");
+  throw new Error("Expected the schema to be rejected");
 }
 
 const nested = (levels: number): unknown => (levels === 0 ? {} : { not: nested(levels - 1) });
@@ -30,13 +30,13 @@ describe("compileSchema()", () => {
     ["an unknown type", { properties: { a: { type: "strin" } } }, "/properties/a/type"],
     ["an empty list of types", { type: [] }, "/type"],
     ["properties that are a list", { properties: [] }, "/properties"],
-    ["a property that is no schema", { properties: { "x/y": 1 } }, "/properties/x~1y"],
-    ["required that is no list", { required: "a" }, "/required"],
+    ["a property that is not a schema", { properties: { "x/y": 1 } }, "/properties/x~1y"],
+    ["required that is not a list", { required: "a" }, "/required"],
     ["required that holds a number", { required: [1] }, "/required"],
     ["a negative length", { minLength: -1 }, "/minLength"],
     ["a divisor of 0", { multipleOf: 0 }, "/multipleOf"],
-    ["a pattern that is no regex", { pattern: "(" }, "/pattern"],
-    ["a patternProperties key that is no regex", { patternProperties: { "(": {} } }, "/patternProperties/("],
+    ["a pattern that is not a regex", { pattern: "(" }, "/pattern"],
+    ["a patternProperties key that is not a regex", { patternProperties: { "(": {} } }, "/patternProperties/("],
     ["a pattern with too many groups in one another", { pattern: "(".repeat(17) + ")".repeat(17) }, "/pattern"],
     ["a pattern that is too long", { pattern: "a".repeat(2_049) }, "/pattern"],
     ["a pattern with huge repeats", { pattern: "(?:a{200}){200}" }, "/pattern"],
@@ -48,7 +48,7 @@ describe("compileSchema()", () => {
     ["a $ref to a file", { $ref: "file:///etc/passwd" }, "/$ref"],
     ["a $ref that is remote because of $id", { $id: "https://example.com/a/", $ref: "b.json" }, "/$ref"],
     ["a $ref to the metaschema", { $ref: "https://json-schema.org/draft/2020-12/schema" }, "/$ref"],
-    ["a $ref that is no URI", { $ref: "http://[" }, "/$ref"],
+    ["a $ref that is not a URI", { $ref: "http://[" }, "/$ref"],
     ["a $ref to an unknown anchor", { $ref: "#nope" }, "/$ref"],
     ["a $dynamicRef that leads nowhere", { $dynamicRef: "#nope" }, "/$dynamicRef"],
     ["a $ref to itself", { $ref: "#" }, ""],
@@ -68,7 +68,7 @@ describe("compileSchema()", () => {
     ["too many \\p classes in all", { anyOf: Array(6).fill({ pattern: "\\p{L}".repeat(20) }) }, "/anyOf/5/pattern"],
     ["too many parts with an $id", { allOf: Array.from({ length: 100 }, (_, i) => ({ $id: `x:/${i}` })) }, "/allOf/99"],
   ])("rejects %s", ([, schema, pointer]) => {
-    const error = refusal(schema);
+    const error = rejectionOf(schema);
     expect(error.code).toBe("BUNDLE_FAILED");
     expect(error.details).toHaveProperty("expected");
     if (pointer !== "*") expect(error.details?.schemaPointer).toBe(pointer);
@@ -77,7 +77,7 @@ describe("compileSchema()", () => {
   test("rejects a cyclic object without overflowing the stack", () => {
     const schema: Record<string, unknown> = {};
     schema.not = schema;
-    expect(refusal(schema).code).toBe("BUNDLE_FAILED");
+    expect(rejectionOf(schema).code).toBe("BUNDLE_FAILED");
   });
 
   test("takes the code and the subject of its error from the caller", () => {

@@ -6,14 +6,14 @@ import type { ValidationOutcome } from "../../../src/host/json-schema/outcome.ts
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { leastThreadMs, threadMs } from "../../support/processes.ts";
 
-/** Of processor time, far above the budget of 50 ms: a missing guard multiplies it by hundreds. */
+/** Processor time in ms, far above the budget of 50 ms: a missing guard multiplies it by hundreds. */
 const PATIENCE_MS = 900;
 
-type Ending = "valid" | "problems" | "stopped" | "refused";
+type Ending = "valid" | "issues" | "stopped" | "rejected";
 
 function endingOf(outcome: ValidationOutcome): Ending {
   if (outcome.valid) return "valid";
-  return outcome.stopped ? "stopped" : "problems";
+  return outcome.stopped ? "stopped" : "issues";
 }
 
 function attack(schema: unknown, value: unknown): { ending: Ending; ms: number } {
@@ -23,7 +23,7 @@ function attack(schema: unknown, value: unknown): { ending: Ending; ms: number }
     ending = endingOf(compileSchema(schema).validate(value));
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
-    ending = "refused";
+    ending = "rejected";
   }
   return { ending, ms: threadMs() - started };
 }
@@ -56,11 +56,11 @@ describe("CompiledSchema.validate() ends", () => {
       "one with optional parts",
       { pattern: `^${"(?:a?)".repeat(40)}${"a".repeat(40)}$` },
       "a".repeat(39),
-      ["stopped", "problems"],
+      ["stopped", "issues"],
     ],
     ["a polynomial pattern on a long string", { pattern: "a*a*a*a*b" }, "a".repeat(20_000), ["stopped"]],
     ["a catastrophic lookahead", { pattern: "^(?=(a+)+$)" }, evilText, ["stopped"]],
-    ["a back reference", { pattern: "^(a*)*\\1$" }, evilText, ["stopped", "problems"]],
+    ["a back reference", { pattern: "^(a*)*\\1$" }, evilText, ["stopped", "issues"]],
     [
       "a catastrophic patternProperties key",
       { patternProperties: { "^(a+)+$": true } },
@@ -77,24 +77,24 @@ describe("CompiledSchema.validate() ends", () => {
       "many slow strings",
       { items: { pattern: "^a*a*$" } },
       Array(5_000).fill(`${"a".repeat(500)}!`),
-      ["stopped", "problems"],
+      ["stopped", "issues"],
     ],
-    ["a $ref to itself", { $ref: "#" }, 1, ["refused"]],
+    ["a $ref to itself", { $ref: "#" }, 1, ["rejected"]],
     [
       "$refs that lead to each other",
       { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } },
       1,
-      ["refused"],
+      ["rejected"],
     ],
-    ["a $dynamicRef to itself", { $dynamicAnchor: "a", $dynamicRef: "#a" }, 1, ["refused"]],
+    ["a $dynamicRef to itself", { $dynamicAnchor: "a", $dynamicRef: "#a" }, 1, ["rejected"]],
     ["2^30 $refs by allOf", billionLaughs("allOf"), 1, ["stopped"]],
     ["2^30 $refs by anyOf, none of which holds", billionLaughs("anyOf"), "x", ["stopped"]],
-    ["2^30 $refs by oneOf", billionLaughs("oneOf"), 1, ["stopped", "problems"]],
+    ["2^30 $refs by oneOf", billionLaughs("oneOf"), 1, ["stopped", "issues"]],
     [
       "a chain of 3,000 $refs",
       { $ref: "#/$defs/d0", $defs: { ...manyRefs, d3000: { type: "string" } } },
       1,
-      ["stopped", "problems"],
+      ["stopped", "issues"],
     ],
     ["300,000 unique numbers", { uniqueItems: true }, range(300_000), ["valid", "stopped"]],
     [
@@ -125,13 +125,13 @@ describe("CompiledSchema.validate() ends", () => {
       "a large enum of objects over many items",
       { items: { enum: range(2_000).map((i) => ({ a: i })) } },
       range(50_000).map((i) => ({ a: -i })),
-      ["problems", "stopped"],
+      ["issues", "stopped"],
     ],
     [
       "200,000 unknown keys",
       { additionalProperties: false },
       Object.fromEntries(range(200_000).map((i) => [`k${i}`, 1])),
-      ["problems", "stopped"],
+      ["issues", "stopped"],
     ],
     [
       "a tree as deep as an instance may be",
@@ -146,8 +146,8 @@ describe("CompiledSchema.validate() ends", () => {
       Array(100_000).fill(1.7976931348623157e308),
       ["valid", "stopped"],
     ],
-    ["a schema of 300 levels", nest(300, (not) => ({ not })), 1, ["refused"]],
-    ["a schema of a megabyte", { enum: [`${"x".repeat(1_000_000)}`] }, 1, ["refused"]],
+    ["a schema of 300 levels", nest(300, (not) => ({ not })), 1, ["rejected"]],
+    ["a schema of a megabyte", { enum: [`${"x".repeat(1_000_000)}`] }, 1, ["rejected"]],
   ])("%s", ([, schema, value, endings]) => {
     const { ending, ms } = attack(schema, value);
     expect(endings).toContain(ending);

@@ -1,4 +1,4 @@
-// The thread that checks large values: the same answers as on the host's own, one at a time, and none left behind.
+// The thread that checks large values: the same answers as in the host's thread, one at a time, and no thread is left behind.
 import { afterAll, describe, expect, test } from "vitest";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";

@@ -1,4 +1,4 @@
-// Attacks on time in Python: what never ends, and what holds the interpreter in C code. Each tells when it has begun, and is stopped then.
+// Attacks on time in Python: endless work, and C code that blocks the interpreter. Each reports its start and is then stopped.
 import type { PythonAttack } from "./support.ts";
 
 const STOPPED = ["CANCELLED"] as const;
@@ -19,7 +19,7 @@ export const CPU_ATTACKS: readonly PythonAttack[] = [
   { name: "a sleep", codes: STOPPED, code: `import time\nbegin()\ntime.sleep(10**6)` },
   { name: "an asynchronous sleep", codes: STOPPED, code: `import asyncio\nbegin()\nawait asyncio.sleep(10**6)` },
   {
-    name: "a future that nobody settles",
+    name: "a future that never settles",
     codes: STOPPED,
     code: `import asyncio\nbegin()\nawait asyncio.get_running_loop().create_future()`,
   },
@@ -118,7 +118,7 @@ export const CPU_ATTACKS: readonly PythonAttack[] = [
     codes: STOPPED,
     code: `from js import setTimeout\nfrom pyodide.ffi import create_proxy\nimport asyncio\ndef again():\n    setTimeout(again_proxy, 0)\nagain_proxy = create_proxy(again)\nagain()\nbegin()\nawait asyncio.sleep(10**6)`,
   },
-  // By its limits instead of by the caller.
+  // Stopped by its limits instead of by the caller.
   {
     name: "a loop, until its deadline",
     codes: ["TOOL_TIMEOUT"],
@@ -133,7 +133,7 @@ export const CPU_ATTACKS: readonly PythonAttack[] = [
     code: `begin()\nwhile True: pass`,
     runsOn: true,
   },
-  // What goes on behind a result is stopped with its isolate.
+  // Work that continues after the result is stopped with its isolate.
   {
     name: "tasks left behind a result",
     codes: ["ok"],
@@ -153,7 +153,7 @@ export const CPU_ATTACKS: readonly PythonAttack[] = [
     output: "done",
   },
   {
-    name: "input() and breakpoint() wait for nobody",
+    name: "input() and breakpoint() do not wait",
     codes: ["ok"],
     code: `def told(work):\n    try:\n        return str(work())\n    except BaseException as error:\n        return type(error).__name__\nimport builtins, sys\n[told(builtins.input), sys.stdin.read(), told(breakpoint)]`,
   },

@@ -1,14 +1,14 @@
-// Ways out that Python has elsewhere: each line is tried inside one run, and what came of it is told.
+// Escapes that work in other Python environments. One run tries each line and reports its outcome.
 
-import type { Refusal } from "./support.ts";
+import type { PythonProbe } from "./support.ts";
 
 /** Begins the text of what a line raised. */
 const raises = (...names: readonly string[]): RegExp => new RegExp(`^raised (?:${names.join("|")})\\b`);
 const NO_PROCESS = raises("OSError", "PermissionError", "AttributeError", "NotImplementedError", "ModuleNotFoundError");
-/** Through JavaScript: absent, or refused. */
-const REFUSED = /^raised /;
+/** Access through JavaScript: absent, or rejected. */
+const RAISED = /^raised /;
 
-export const PROBES: readonly Refusal[] = [
+export const PROBES: readonly PythonProbe[] = [
   // Processes and threads.
   ["fork", "import os\nos.fork()", NO_PROCESS],
   ["execv", "import os\nos.execv('/bin/sh', ['sh', '-c', 'id'])", NO_PROCESS],
@@ -29,56 +29,52 @@ export const PROBES: readonly Refusal[] = [
   ["kill of the parent", "import os\nos.kill(os.getppid(), 9)", NO_PROCESS],
   ["kill of the first process", "import os\nos.kill(1, 9)", NO_PROCESS],
   // The network.
-  [
-    "a socket",
-    "import socket\ns = socket.create_connection(('127.0.0.1', 80), 1)\ns.sendall(b'x')\ns.recv(1)",
-    REFUSED,
-  ],
+  ["a socket", "import socket\ns = socket.create_connection(('127.0.0.1', 80), 1)\ns.sendall(b'x')\ns.recv(1)", RAISED],
   [
     "a socket to metadata",
     "import socket\ns = socket.socket()\ns.settimeout(1)\ns.connect(('169.254.169.254', 80))\ns.sendall(b'x')\ns.recv(1)",
-    REFUSED,
+    RAISED,
   ],
   [
     "a datagram",
     "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(1)\ns.sendto(b'x', ('127.0.0.1', 53))\ns.recv(1)",
-    REFUSED,
+    RAISED,
   ],
-  ["a Unix socket", "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('/var/run/docker.sock')", REFUSED],
+  ["a Unix socket", "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('/var/run/docker.sock')", RAISED],
   [
     "a server",
     "import socket\ns = socket.socket()\ns.settimeout(0.1)\ns.bind(('127.0.0.1', 0))\ns.listen()\ns.accept()",
-    REFUSED,
+    RAISED,
   ],
   [
     "a name looked up is no address of the world",
     "import socket\nsocket.getaddrinfo('localhost.example.com', 80)[0][4][0]",
     /^raised |^'172\.29\./,
   ],
-  ["urllib", "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:1/').read()", REFUSED],
+  ["urllib", "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:1/').read()", RAISED],
   [
     "http.client",
     "import http.client\nc = http.client.HTTPConnection('127.0.0.1', 1, timeout=1)\nc.request('GET', '/')\nc.getresponse()",
-    REFUSED,
+    RAISED,
   ],
-  ["a file by URL", "import urllib.request\nurllib.request.urlopen('file:///etc/passwd').read()", REFUSED],
-  ["pyfetch", "from pyodide.http import pyfetch\nawait pyfetch('http://127.0.0.1:1/')", REFUSED],
-  ["open_url", "from pyodide.http import open_url\nopen_url('http://127.0.0.1:1/')", REFUSED],
-  ["js.fetch", "import js\nawait js.fetch('http://127.0.0.1:1/')", REFUSED],
-  ["fetch by name", "await fetch('http://127.0.0.1:1/')", REFUSED],
-  ["XMLHttpRequest", "import js\njs.XMLHttpRequest.new()", REFUSED],
-  ["WebSocket", "import js\njs.WebSocket.new('ws://127.0.0.1:1')", REFUSED],
-  ["smtplib", "import smtplib\nsmtplib.SMTP('127.0.0.1', 1, timeout=1)", REFUSED],
+  ["a file by URL", "import urllib.request\nurllib.request.urlopen('file:///etc/passwd').read()", RAISED],
+  ["pyfetch", "from pyodide.http import pyfetch\nawait pyfetch('http://127.0.0.1:1/')", RAISED],
+  ["open_url", "from pyodide.http import open_url\nopen_url('http://127.0.0.1:1/')", RAISED],
+  ["js.fetch", "import js\nawait js.fetch('http://127.0.0.1:1/')", RAISED],
+  ["fetch by name", "await fetch('http://127.0.0.1:1/')", RAISED],
+  ["XMLHttpRequest", "import js\njs.XMLHttpRequest.new()", RAISED],
+  ["WebSocket", "import js\njs.WebSocket.new('ws://127.0.0.1:1')", RAISED],
+  ["smtplib", "import smtplib\nsmtplib.SMTP('127.0.0.1', 1, timeout=1)", RAISED],
   // Packages from elsewhere.
-  ["micropip", "import micropip\nawait micropip.install('six')", REFUSED],
-  ["pip", "import pip", REFUSED],
-  ["loadPackage", "import pyodide_js\nawait pyodide_js.loadPackage('numpy')\nimport numpy", REFUSED],
+  ["micropip", "import micropip\nawait micropip.install('six')", RAISED],
+  ["pip", "import pip", RAISED],
+  ["loadPackage", "import pyodide_js\nawait pyodide_js.loadPackage('numpy')\nimport numpy", RAISED],
   [
     "loadPackage by URL",
     "import pyodide_js\nawait pyodide_js.loadPackage('https://127.0.0.1:1/x-1-py3-none-any.whl')\nimport x",
-    REFUSED,
+    RAISED,
   ],
-  ["ensurepip", "import ensurepip\nensurepip.bootstrap()", REFUSED],
+  ["ensurepip", "import ensurepip\nensurepip.bootstrap()", RAISED],
   // The host's files and environment.
   ["/etc/passwd", "open('/etc/passwd').read()", raises("FileNotFoundError")],
   ["/proc/self/environ", "open('/proc/self/environ').read()", raises("FileNotFoundError")],
@@ -122,66 +118,66 @@ export const PROBES: readonly Refusal[] = [
   [
     "NODEFS mounted",
     "from pyodide_js import FS\nFS.mkdir('/host')\nFS.mount(FS.filesystems.NODEFS, {'root': '/'}, '/host')\nimport os\nos.listdir('/host')",
-    REFUSED,
+    RAISED,
   ],
-  ["NODERAWFS mounted", "from pyodide_js import FS\nFS.filesystems.NODERAWFS.new()", REFUSED],
+  ["NODERAWFS mounted", "from pyodide_js import FS\nFS.filesystems.NODERAWFS.new()", RAISED],
   [
     "a native folder mounted",
     "import pyodide_js\nawait pyodide_js.mountNodeFS('/host', '/')\nimport os\nos.listdir('/host')",
-    REFUSED,
+    RAISED,
   ],
-  ["a host's library", "import ctypes\nctypes.CDLL('libc.so.6')", REFUSED],
-  ["a host's library by path", "import ctypes\nctypes.CDLL('/lib/x86_64-linux-gnu/libc.so.6')", REFUSED],
-  ["a system call", "import ctypes\nctypes.CDLL(None).syscall(57)", REFUSED],
+  ["a host's library", "import ctypes\nctypes.CDLL('libc.so.6')", RAISED],
+  ["a host's library by path", "import ctypes\nctypes.CDLL('/lib/x86_64-linux-gnu/libc.so.6')", RAISED],
+  ["a system call", "import ctypes\nctypes.CDLL(None).syscall(57)", RAISED],
   ["system by ctypes", "import ctypes\nctypes.CDLL(None).system(b'id')", /^raised |^-?[1-9]\d*$/],
   // JavaScript from Python: the guest's own globals, and no more.
-  ["js.eval", "import js\njs.eval('40 + 2')", REFUSED],
-  ["js.Function", "import js\njs.Function.new('return 42')()", REFUSED],
-  ["a constructor of functions", "import js\njs.setTimeout.constructor('return 42')()", REFUSED],
+  ["js.eval", "import js\njs.eval('40 + 2')", RAISED],
+  ["js.Function", "import js\njs.Function.new('return 42')()", RAISED],
+  ["a constructor of functions", "import js\njs.setTimeout.constructor('return 42')()", RAISED],
   [
     "the constructor of async functions",
     "import js\njs.Object.getPrototypeOf(js.fetch if hasattr(js, 'fetch') else js.setTimeout).constructor('return 42')()",
-    REFUSED,
+    RAISED,
   ],
-  ["run_js", "from pyodide.code import run_js\nrun_js('40 + 2')", REFUSED],
+  ["run_js", "from pyodide.code import run_js\nrun_js('40 + 2')", RAISED],
   [
     "setTimeout with text",
     "import js\njs.setTimeout('globalThis.ran = 1', 0)\nimport asyncio\nawait asyncio.sleep(0.01)\njs.ran",
-    REFUSED,
+    RAISED,
   ],
-  ["_module.ENV's eval", "from pyodide_js import _module\n_module.eval('42')", REFUSED],
-  ["require", "import js\njs.require('child_process')", REFUSED],
+  ["_module.ENV's eval", "from pyodide_js import _module\n_module.eval('42')", RAISED],
+  ["require", "import js\njs.require('child_process')", RAISED],
   ["process", "import js\nlist(js.Object.keys(js.process.env))", /^\[\]$/],
-  ["process.binding", "import js\njs.process.binding('spawn_sync')", REFUSED],
-  ["Deno, Bun", "import js\njs.Deno or js.Bun", REFUSED],
-  ["Worker", "import js\njs.Worker.new('x')", REFUSED],
-  ["SharedArrayBuffer", "import js\njs.SharedArrayBuffer.new(8)", REFUSED],
-  ["Atomics", "import js\njs.Atomics.wait", REFUSED],
-  ["importScripts", "import js\njs.importScripts('x')", REFUSED],
-  ["dynamic import by the loader", "import pyodide_js\npyodide_js._api.loadScript('/etc/passwd')", REFUSED],
-  ["an asset by its name alone", "import pyodide_js\nawait pyodide_js._api.loadBinaryFile('/etc/passwd')", REFUSED],
+  ["process.binding", "import js\njs.process.binding('spawn_sync')", RAISED],
+  ["Deno, Bun", "import js\njs.Deno or js.Bun", RAISED],
+  ["Worker", "import js\njs.Worker.new('x')", RAISED],
+  ["SharedArrayBuffer", "import js\njs.SharedArrayBuffer.new(8)", RAISED],
+  ["Atomics", "import js\njs.Atomics.wait", RAISED],
+  ["importScripts", "import js\njs.importScripts('x')", RAISED],
+  ["dynamic import by the loader", "import pyodide_js\npyodide_js._api.loadScript('/etc/passwd')", RAISED],
+  ["an asset by its name alone", "import pyodide_js\nawait pyodide_js._api.loadBinaryFile('/etc/passwd')", RAISED],
   [
     "the worker's own message channel",
     "import js\n[name for name in ('postMessage', 'onmessage', 'ivm', 'Reference', '_ivm', 'ask', '$0', 'global', 'parent', 'top') if hasattr(js, name)]",
     /^\[('global')?\]$/,
   ],
   // Grants that were not given.
-  ["kv", "await kv.get('x')", REFUSED],
-  ["secrets", "await secrets.use('API_KEY')", REFUSED],
-  ["tools", "await tools.python_exec(code='1')", REFUSED],
-  ["ctx.kv", "from glovebox import ctx\nawait ctx.kv.get('x')", REFUSED],
-  ["ctx.fetch", "from glovebox import ctx\nawait ctx.fetch('http://127.0.0.1:1/')", REFUSED],
-  ["ctx.secrets", "from glovebox import ctx\nawait ctx.secrets.use('API_KEY')", REFUSED],
-  ["a capability forged by name", "import glovebox\nawait glovebox._call_host('kv.get', ['x'])", REFUSED],
+  ["kv", "await kv.get('x')", RAISED],
+  ["secrets", "await secrets.use('API_KEY')", RAISED],
+  ["tools", "await tools.python_exec(code='1')", RAISED],
+  ["ctx.kv", "from glovebox import ctx\nawait ctx.kv.get('x')", RAISED],
+  ["ctx.fetch", "from glovebox import ctx\nawait ctx.fetch('http://127.0.0.1:1/')", RAISED],
+  ["ctx.secrets", "from glovebox import ctx\nawait ctx.secrets.use('API_KEY')", RAISED],
+  ["a capability forged by name", "import glovebox\nawait glovebox._call_host('kv.get', ['x'])", RAISED],
   [
-    "the bridge asked by path",
+    "a request to the bridge by path",
     "import glovebox\nawait glovebox._Bridge.js.call('constructor.constructor', '[\"return 42\"]')",
-    REFUSED,
+    RAISED,
   ],
   [
-    "the bridge asked for a prototype's method",
+    "a request to the bridge for a method of a prototype",
     "import glovebox\nawait glovebox._Bridge.js.call('__proto__.valueOf', '[]')",
     /^raised |^\{\}/,
   ],
-  ["a snapshot asked for", "import glovebox\nawait glovebox._Bridge.js.call('snapshot', '[]')", REFUSED],
+  ["a request for a snapshot", "import glovebox\nawait glovebox._Bridge.js.call('snapshot', '[]')", RAISED],
 ];

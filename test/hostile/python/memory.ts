@@ -1,5 +1,5 @@
-// Attacks on memory in Python: the interpreter's own, JavaScript's beside it, and deep recursion.
-import type { PythonAttack, Refusal } from "./support.ts";
+// Attacks on memory in Python: the interpreter's memory, JavaScript memory, and deep recursion.
+import type { PythonAttack, PythonProbe } from "./support.ts";
 
 /** Stopped by the interpreter (a MemoryError is the tool's failure), or by the host. */
 const STOPPED = ["TOOL_FAILED", "MEMORY_LIMIT", "SANDBOX_CRASHED"] as const;
@@ -11,8 +11,8 @@ const bomb = (name: string, code: string): PythonAttack => ({ name, code, codes:
 const OUT_OF_MEMORY = /^raised (?:MemoryError|OverflowError|ValueError|OSError|error)\b/;
 const TOO_DEEP = /^raised (?:RecursionError|MemoryError|SyntaxError)\b/;
 
-/** Refused by the interpreter itself, which goes on after each of them: all in one run. */
-export const REFUSED_BOMBS: readonly Refusal[] = [
+/** Rejected by the interpreter itself, which continues after each of them: all in one run. */
+export const REJECTED_BOMBS: readonly PythonProbe[] = [
   ["a list that grows", "kept = []\nwhile True: kept.append(bytes(2**20))", OUT_OF_MEMORY],
   ["many small objects", "kept = []\nwhile True: kept.append([len(kept)] * 100)", OUT_OF_MEMORY],
   ["bytes at one go", "bytes(2**30)", OUT_OF_MEMORY],
@@ -80,7 +80,7 @@ export const MEMORY_ATTACKS: readonly PythonAttack[] = [
     ),
     codes: ["CANCELLED"],
   },
-  // What is JavaScript's is not in Python's memory.
+  // JavaScript memory does not count as Python memory.
   bomb("files in memory", `with open("large", "wb") as file:\n    while True: file.write(bytes(2**22))`),
   bomb(
     "a file cut longer than it is",
@@ -103,7 +103,7 @@ export const MEMORY_ATTACKS: readonly PythonAttack[] = [
     `from pyodide_js import _module\nfrom js import WebAssembly, Uint8Array, Reflect\nmemory = _module.memory\nwhile True:\n    Reflect.apply(WebAssembly.Memory.prototype.grow, memory, [1024])\n    Uint8Array.new(memory.buffer, memory.buffer.byteLength - 2**26).fill(1)`,
   ),
   bomb(
-    "proxies that nobody destroys",
+    "proxies that are never destroyed",
     `from pyodide.ffi import create_proxy\nkept = []\nwhile True: kept.append(create_proxy(bytearray(2**16)))`,
   ),
   // The machine's stack, where CPython's own limit was taken away.

@@ -1,11 +1,11 @@
-// Attacks by what leaves a run in Python: values that are no JSON, floods, and forgeries of the result.
+// Attacks by the output of a Python run: values that are not JSON, floods, and forged results.
 import { expect } from "vitest";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { errorOf } from "../../support/host-zone.ts";
 import type { PythonAttack } from "./support.ts";
 
-/** The output is refused by what it is and where; nothing of it arrives. */
-const refused = (name: string, code: string, says: RegExp): PythonAttack => ({
+/** The host rejects the output with the type and the path of the value. No part of it arrives. */
+const rejectedOutput = (name: string, code: string, says: RegExp): PythonAttack => ({
   name,
   code,
   codes: ["OUTPUT_INVALID", "TOOL_FAILED"],
@@ -22,20 +22,20 @@ const kept = (name: string, code: string, output: JsonValue): PythonAttack => ({
 });
 
 export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
-  refused("NaN", `{"a": [1, float("nan")]}`, /nan.*\/a\/1/i),
-  refused("infinity", `[float("inf")]`, /inf.*\/0/i),
-  refused("a set", `{"a": {1, 2}}`, /set.*\/a/),
-  refused("an object of its own", `class Thing: pass\n[Thing()]`, /Thing.*\/0/),
-  refused("a function", `lambda: 1`, /function/),
-  refused("a module", `import json\njson`, /module/),
-  refused("a coroutine that was not awaited", `async def later(): return 1\n[later()]`, /coroutine.*\/0/),
-  refused("a complex number", `1j`, /complex/),
-  refused("a datetime", `import datetime\n{"at": datetime.datetime(2026, 1, 1)}`, /datetime.*\/at/),
-  refused("a key that is no text", `{(1, 2): 3}`, /tuple.*key/),
-  refused("a cycle", `loop = {}\nloop["me"] = [loop]\nloop`, /cycle/i),
-  refused("a number past all doubles", `10**400`, /int|large/),
-  refused("an object of JavaScript's", `import js\njs.Object.new()`, /JsProxy/),
-  refused("values nested too deep", `deep = []\nfor _ in range(100_000): deep = [deep]\ndeep`, /./),
+  rejectedOutput("NaN", `{"a": [1, float("nan")]}`, /nan.*\/a\/1/i),
+  rejectedOutput("infinity", `[float("inf")]`, /inf.*\/0/i),
+  rejectedOutput("a set", `{"a": {1, 2}}`, /set.*\/a/),
+  rejectedOutput("an object of its own", `class Thing: pass\n[Thing()]`, /Thing.*\/0/),
+  rejectedOutput("a function", `lambda: 1`, /function/),
+  rejectedOutput("a module", `import json\njson`, /module/),
+  rejectedOutput("a coroutine that was not awaited", `async def later(): return 1\n[later()]`, /coroutine.*\/0/),
+  rejectedOutput("a complex number", `1j`, /complex/),
+  rejectedOutput("a datetime", `import datetime\n{"at": datetime.datetime(2026, 1, 1)}`, /datetime.*\/at/),
+  rejectedOutput("a key that is not text", `{(1, 2): 3}`, /tuple.*key/),
+  rejectedOutput("a cycle", `loop = {}\nloop["me"] = [loop]\nloop`, /cycle/i),
+  rejectedOutput("a number past all doubles", `10**400`, /int|large/),
+  rejectedOutput("an object of JavaScript's", `import js\njs.Object.new()`, /JsProxy/),
+  rejectedOutput("values nested too deep", `deep = []\nfor _ in range(100_000): deep = [deep]\ndeep`, /./),
   { name: "a string of 20 MB", code: `"x" * 20_000_000`, codes: ["OUTPUT_TOO_LARGE"] },
   { name: "a list of millions", code: `[0] * 5_000_000`, codes: ["OUTPUT_TOO_LARGE", "OUTPUT_INVALID"] },
   {
@@ -78,7 +78,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
     codes: ["ok", "TOOL_FAILED", "OUTPUT_INVALID"],
   },
   {
-    name: "json's dumps gives what is no JSON",
+    name: "json.dumps returns text that is not JSON",
     code: `import json\njson.dumps = lambda *args, **more: '{"success": true'\n{"honest": 1}`,
     codes: ["TOOL_FAILED", "OUTPUT_INVALID", "SANDBOX_CRASHED"],
   },
@@ -206,7 +206,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
     codes: ["TOOL_FAILED", "SANDBOX_CRASHED"],
   },
   {
-    name: "a thread state that is none",
+    name: "an invalid thread state",
     code: `import ctypes\nctypes.pythonapi.PyEval_RestoreThread(None)`,
     codes: ["TOOL_FAILED", "SANDBOX_CRASHED", "ok"],
   },
@@ -216,7 +216,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
     codes: ["ok", "TOOL_FAILED", "SANDBOX_CRASHED", "OUTPUT_INVALID"],
   },
   {
-    name: "a code object that is none",
+    name: "an invalid code object",
     code: `import types\ndef f(): pass\nf.__code__ = f.__code__.replace(co_code=b"\\xff" * 100)\nf()`,
     codes: ["TOOL_FAILED", "SANDBOX_CRASHED", "ok"],
   },
@@ -240,11 +240,11 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
     code: `import ctypes\nasync def end():\n    ctypes.CDLL(None).emscripten_run_script(b"1")\nawait end()`,
     codes: ["TOOL_FAILED"],
   },
-  // Texts that are no Python.
+  // Texts that are not Python.
   { name: "no syntax", isHarmless: true, code: `def f(:`, codes: ["TOOL_FAILED"] },
   { name: "a null character", isHarmless: true, code: `x = 1\0`, codes: ["TOOL_FAILED", "PARAM_INVALID"] },
   {
-    name: "an encoding that is none",
+    name: "an invalid encoding",
     isHarmless: true,
     code: `# -*- coding: nothing-known -*-\n1`,
     codes: ["ok", "TOOL_FAILED"],

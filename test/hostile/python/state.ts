@@ -1,4 +1,4 @@
-// What one run leaves behind, by name: written in one call, looked for in the next of the same tenant and in one of another's.
+// State that one run leaves behind: written in one call, and searched for in the next call of the same tenant and of another tenant.
 
 /** [what is left, how it is left, an expression that is what it says where nothing was] */
 export type Trace = readonly [name: string, write: string, read: string, clean: RegExp];

@@ -27,7 +27,7 @@ export interface PythonAttack {
 }
 
 /** [what is tried, in Python; what must come of it: the text of its last expression's value, or `raised TYPE: …`] */
-export type Refusal = readonly [name: string, code: string, answer: RegExp];
+export type PythonProbe = readonly [name: string, code: string, answer: RegExp];
 
 /** Runs each of `input`'s texts as a program of its own, and answers with what came of each. */
 const TRY_ALL = `

@@ -1,4 +1,4 @@
-// A session's state is its code's to break: what one run leaves must cost no later run its limits, nor another session anything.
+// A session's code can break its own state. It must not reduce the limits of a later run, nor affect another session.
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -91,7 +91,7 @@ test("An earlier run's ctx has the limits of the run that uses it, and logs into
   expect(outputOf(await session.run("await ctx.kv.get('a')"))).toBe(1);
 });
 
-test("What an earlier run was told in confidence no later one gives away", async () => {
+test("a later run does not reveal a secret of an earlier one", async () => {
   const session = await open({ grant: ["token"] });
   expect(JSON.stringify(await session.run("const told = await ctx.token(); told"))).not.toContain(TOKEN);
   for (const code of ["console.log(told); ({ [told]: told })", "throw new Error(told)"]) {
@@ -186,7 +186,7 @@ test("Many runs at one time have one result each, in order; a run that ends the 
   expect(late.map(codeOf)).toEqual(["TOOL_TIMEOUT", "TOOL_UNAVAILABLE", "TOOL_UNAVAILABLE"]);
 });
 
-test("Nobody reaches another's session by its id, though he names it as its tool's session, or its run as a tool", async () => {
+test("a tenant cannot use another tenant's session by its id, as a tool's session, or its run as a tool", async () => {
   const victim = await open({ tenantId: "victim", id: "shared" });
   await victim.run("globalThis.secret = 'of the victim'");
   await box.addTool(
@@ -206,7 +206,7 @@ test("Nobody reaches another's session by its id, though he names it as its tool
   expect(outputOf(await victim.run("secret"))).toBe("of the victim");
 });
 
-test("A session that nobody uses holds no machine that others need, and says so afterwards", async () => {
+test("an unused session ends if other sessions need its slot, and later calls say so", async () => {
   await using small = await makeBox({ tenancy: "multi", workers: { max: 1 } });
   const session = await small.openSession({ tenantId: "squatter" });
   expect(outputOf(await session.run("const kept = 1; kept"))).toBe(1);
