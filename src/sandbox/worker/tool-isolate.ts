@@ -15,7 +15,7 @@ import {
 import type { StopReason } from "../protocol/messages.ts";
 import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "../protocol/platform-modules.ts";
 import { type CryptoAnswer, GuestCrypto } from "./crypto/guest-crypto.ts";
-import { NativeLanes } from "./crypto/native-lanes.ts";
+import { NativeJobQueue } from "./crypto/native-lanes.ts";
 import { type Deterministic, SeededBytes, seedWords } from "./seeded-bytes.ts";
 
 /** V8's code cache of a script, stored outside of all isolates. */
@@ -30,7 +30,7 @@ export interface Engine {
   /** Undefined if the prelude has no code cache yet. */
   readonly preludeCache: CodeCache | undefined;
   readonly chunks: PlatformModules;
-  readonly lanes: NativeLanes;
+  readonly jobQueue: NativeJobQueue;
   /** Files of the Python interpreter by name. Empty unless the process runs Python. */
   readonly assets: Map<string, Uint8Array>;
 }
@@ -77,7 +77,7 @@ export function createEngine({ preludeSource, preludeCache, readChunk, chunkCach
     preludeSource,
     preludeCache: toCodeCache(preludeCache),
     chunks: new PlatformModules(readChunk, chunkCaches),
-    lanes: new NativeLanes(),
+    jobQueue: new NativeJobQueue(),
     assets: new Map(),
   };
 }
@@ -170,8 +170,8 @@ export function createInternalHeader(outputBytes: number): string {
 }
 
 /**
- * Warm-up tool for code caches. It uses only what most tools use, because each isolate deserializes all functions in the cache. DOMException
- * loads a platform module, as most tools do.
+ * Warm-up tool for code caches. It uses only what most tools use, because each isolate deserializes all functions in the cache. It loads a
+ * platform module (DOMException), as most tools do.
  */
 const WARM_UP_TOOL = "(async (register) => register({ default: async (input) => DOMException && input }))";
 const WARM_UP_HEADER = createInternalHeader(1_024);
@@ -210,7 +210,7 @@ function describeReason(reason: unknown): string {
  * Owns one isolate. Use: `boot`, `load`, then any number of `call`s, one after the other. The owner must `dispose` it, which also stops
  * running code.
  *
- * Each entry into the guest is an `apply` whose promise settles when the thread has left the isolate and its microtasks are done (measured).
+ * Each entry into the guest is an `apply`. Its promise settles when the thread has left the isolate and all microtasks are done (measured).
  * `#running` counts these entries, so that a disposed isolate can be distinguished from one whose code has really stopped.
  */
 export class ToolIsolate {
@@ -293,7 +293,7 @@ export class ToolIsolate {
     this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), WARM_UP_HEADER, ...(chunks as string[])]);
   }
 
-  /** Runs a script synchronously and returns its value. Only for scripts that do not run tool code: the prelude, and function expressions. */
+  /** Runs a script synchronously and returns its value. Only for scripts that do not run tool code: the prelude and function expressions. */
   #evaluate(code: string, filename: string, cache?: CodeCache): ivm.Reference {
     const script = this.#isolate.compileScriptSync(code, scriptOptions(filename, cache));
     return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
@@ -389,7 +389,7 @@ export class ToolIsolate {
         this.#heapBytes = statistics.used_heap_size + statistics.externally_allocated_size;
         this.#unreadMs = 0;
       } catch {
-        // The isolate exceeded its memory limit after the guest's code had stopped. V8 detects that, and ends the isolate, on the next entry.
+        // The isolate exceeded its memory limit after the guest's code had stopped. V8 detects this and ends the isolate on the next entry.
         void this.dispose("memory");
         return 0;
       }
@@ -605,7 +605,7 @@ export class ToolIsolate {
   get #guestCrypto(): GuestCrypto {
     const { deterministic } = this.#options;
     this.#crypto ??= new GuestCrypto({
-      lanes: this.#engine.lanes,
+      jobQueue: this.#engine.jobQueue,
       memoryMiB: this.#options.memoryMiB,
       seeded: deterministic && new SeededBytes(deterministic.seed),
       answer: (id, text, buffers) => this.#run("answer", id, text, ...buffers.map(toTransferable)),

@@ -1,5 +1,5 @@
-// The warm pool of a worker: isolates in which a tool's bundle is evaluated and a warm-up call has run, and which no call has used. They are
-// created in idle time for tools that are called repeatedly. Each serves one call.
+// The warm pool of a worker: isolates in which a tool's bundle is evaluated and a warm-up call has run, and which no call has used. They
+// are created in idle time for tools that are called repeatedly. Each serves one call.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ToolProfile } from "../protocol/messages.ts";
 import type { GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";

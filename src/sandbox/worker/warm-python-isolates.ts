@@ -1,4 +1,4 @@
-// The warm pool of Python isolates: Python is loaded, and no tool has run. All Python tools share one bundle, so each isolate fits any call.
+// The warm pool of Python isolates: Python is loaded, and no tool has run. All Python tools share one bundle, so any isolate fits any call.
 import { MAX_SNAPSHOT_BYTES } from "../protocol/messages.ts";
 import {
   createInternalHeader,
