@@ -221,7 +221,8 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     const outputBytes = this.#limits.outputBytes - (this.#chunks?.bytes ?? 0) - attachedBytes;
     const textLength = length + (content?.text.length ?? 0);
     const fits =
-      textLength * 3 <= outputBytes || Buffer.byteLength(end.text) + Buffer.byteLength(content?.text ?? "") <= outputBytes;
+      textLength * 3 <= outputBytes ||
+      Buffer.byteLength(end.text) + Buffer.byteLength(content?.text ?? "") <= outputBytes;
     return fits ? end : { outcome: "too-large", text: String(textLength + attachedBytes) };
   }
 

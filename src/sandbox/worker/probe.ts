@@ -108,7 +108,10 @@ async function runProbes(targets: ProbeTargets): Promise<ProbeReport> {
   return report as ProbeReport;
 }
 
-/** Runs all attempts and sends the report. The process stays alive until it is killed or the host closes the socket, because the doctor also inspects it from outside. */
+/**
+ * Runs all attempts and sends the report. The doctor also inspects the process from outside, so the process stays alive until it is killed
+ * or the host closes the socket.
+ */
 export async function probe(argument: string): Promise<void> {
   const socket = new Socket({ fd: 3, readable: true, writable: true });
   socket.on("close", () => process.kill(process.pid, "SIGKILL")).resume();

@@ -1,4 +1,4 @@
-// ToolIsolate: one V8 isolate with the prelude and one bundle in it. The one importer of isolated-vm; its handles never leave this file.
+// Wraps one V8 isolate that contains the prelude and one bundle. Only this file imports isolated-vm, and its handles never leave this file.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import ivm from "isolated-vm";
 import {
@@ -15,33 +15,33 @@ import {
 import type { StopReason } from "../protocol/messages.ts";
 import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "../protocol/platform-modules.ts";
 import { type CryptoAnswer, GuestCrypto } from "./crypto/guest-crypto.ts";
-import { NativeLanes } from "./crypto/native-lanes.ts";
+import { NativeJobQueue } from "./crypto/native-lanes.ts";
 import { type Deterministic, SeededBytes, seedWords } from "./seeded-bytes.ts";
 
-/** V8's code cache of a script, outside every isolate. */
+/** V8's code cache of a script, stored outside of all isolates. */
 export interface CodeCache {
   readonly byteLength: number;
   readonly external: ivm.ExternalCopy<ArrayBuffer>;
 }
 
-/** What every isolate of a worker starts from. Made once. */
+/** Scripts and resources that all isolates of a worker share. */
 export interface Engine {
   readonly preludeSource: string;
-  /** Undefined where there is none. */
+  /** Undefined if the prelude has no code cache yet. */
   readonly preludeCache: CodeCache | undefined;
-  readonly chunks: Chunks;
-  readonly lanes: NativeLanes;
-  /** Files of the Python interpreter's, by name: none but in a process that was given them. */
+  readonly chunks: PlatformModules;
+  readonly jobQueue: NativeJobQueue;
+  /** Files of the Python interpreter by name. Empty unless the process runs Python. */
   readonly assets: Map<string, Uint8Array>;
 }
 
-/** The scripts of the guest's platform, read once each. */
-export class Chunks {
+/** Loads the scripts of the platform modules, each at most once, and holds their code caches. */
+class PlatformModules {
   readonly #read: ReadChunk;
   readonly #sources = new Map<ChunkName, string>();
   readonly #caches = new Map<ChunkName, CodeCache>();
 
-  /** @param caches in the order of CHUNK_NAMES, empty where there is none: of our own making, as the prelude's */
+  /** @param caches trusted code caches in the order of CHUNK_NAMES, from `makeChunkCaches`; an empty array for a module without one */
   constructor(read: ReadChunk, caches: readonly Uint8Array[] = []) {
     this.#read = read;
     for (const [index, bytes] of caches.entries()) {
@@ -51,7 +51,7 @@ export class Chunks {
     }
   }
 
-  /** @throws {Error} when it cannot be read */
+  /** @throws {Error} if the script cannot be read */
   source(name: ChunkName): string {
     const source = this.#sources.get(name) ?? this.#read(name);
     this.#sources.set(name, source);
@@ -65,10 +65,10 @@ export class Chunks {
 
 export interface EngineSources {
   readonly preludeSource: string;
-  /** As `makePreludeCache` has made it; empty where there is none. */
+  /** Result of `makePreludeCache`, or empty. */
   readonly preludeCache: Uint8Array;
   readonly readChunk: ReadChunk;
-  /** As `makeChunkCaches` has made them, in the order of CHUNK_NAMES; empty where there is none. */
+  /** Result of `makeChunkCaches`, in the order of CHUNK_NAMES. */
   readonly chunkCaches?: readonly Uint8Array[];
 }
 
@@ -76,24 +76,24 @@ export function createEngine({ preludeSource, preludeCache, readChunk, chunkCach
   return {
     preludeSource,
     preludeCache: toCodeCache(preludeCache),
-    chunks: new Chunks(readChunk, chunkCaches),
-    lanes: new NativeLanes(),
+    chunks: new PlatformModules(readChunk, chunkCaches),
+    jobQueue: new NativeJobQueue(),
     assets: new Map(),
   };
 }
 
-/** In memory of its own, which V8 reads from any thread. */
+/** Copies the cache into memory that V8 can read from any thread. Returns undefined if it is empty. */
 function toCodeCache(bytes: Uint8Array): CodeCache | undefined {
   if (bytes.byteLength === 0) return undefined;
   return { byteLength: bytes.byteLength, external: new ivm.ExternalCopy(new Uint8Array(bytes).buffer) };
 }
 
-/** A bundle as the worker holds it. */
+/** A bundle with its code cache. */
 export interface LoadableBundle {
   readonly sha256: string;
   readonly code: string;
   readonly codeCache: CodeCache | undefined;
-  /** What its isolates have touched so far: the next ones have it at hand. */
+  /** Platform modules that the bundle's isolates have used so far. They are compiled in advance for the next isolates. */
   readonly chunks: Set<ChunkName>;
 }
 
@@ -106,22 +106,22 @@ export function createLoadableBundle(
   return { sha256, code, codeCache: toCodeCache(codeCache), chunks };
 }
 
-/** What the guest tells while it runs; numbers and text, not yet believed. */
+/** Receives the messages of a running guest. All values are untrusted. */
 export interface GuestListener {
   onLog(level: string, text: string, place?: string): void;
   onProgress(text: string): void;
   onCapability(requestId: number, name: string, text: string): void;
-  /** Of a call whose chunks are wanted. */
+  /** Receives a chunk of a streaming call. */
   onChunk?(text: string, bytes: GuestBytes | undefined): void;
 }
 
-/** The bytes beside a text: a BytesHeader as JSON text, and the bytes one after the other. */
+/** Bytes of a JSON value: a BytesHeader as JSON text, and the bytes one after the other. */
 export interface GuestBytes {
   readonly header: string;
   readonly data: Uint8Array;
 }
 
-/** How an entry into the guest ended. */
+/** Result of an entry into the guest. */
 export interface GuestEnd {
   readonly outcome: GuestOutcome | StopReason;
   readonly text: string;
@@ -129,33 +129,34 @@ export interface GuestEnd {
   readonly content?: { readonly text: string; readonly bytes: GuestBytes | undefined } | undefined;
 }
 
-/** Why an isolate is stopped: for what the worker says of it, or since its chunks are too much. */
+/** Why an isolate was stopped: a StopReason, or because the chunks of a stream exceed the output limits. */
 export type IsolateStop = StopReason | "too-large";
 
-/** What a call is run with: `header` (an InvokeHeader) and `input` are JSON text. */
+/** Arguments of a call. `header` (an InvokeHeader) and `input` are JSON text. */
 export interface GuestCall {
   readonly header: string;
   readonly input: string;
   readonly callId: string;
   readonly tenantId: string;
-  /** Of the input, if it has any. */
+  /** Bytes of the input, if it contains any. */
   readonly bytes?: GuestBytes | undefined;
-  /** Its chunks are wanted as they come. */
+  /** Whether to pass on the chunks of a streaming tool as they are produced. */
   readonly stream?: boolean | undefined;
 }
 
 export interface IsolateOptions extends Omit<BootOptions, "fixed"> {
   readonly memoryMiB: number;
-  /** It can be inspected: only in a worker that its host has started for that. */
+  /** Whether the isolate can be inspected. Only in a worker that the host started for inspection. */
   readonly inspector?: boolean;
-  /** Clock and random numbers are to begin here. */
+  /** Initial state of the clock and of random numbers, for repeatable calls. */
   readonly deterministic?: Deterministic | undefined;
 }
 
-/** Compiled in less than a millisecond. */
-const SMALL_BUNDLE_UNITS = 64 * 1024;
-/** Of a call of ours, which asks for nothing: the text of an InvokeHeader. */
-export function ownHeader(outputBytes: number): string {
+/** Longest bundle that is compiled synchronously, in UTF-16 code units. It compiles in less than a millisecond. */
+const SMALL_BUNDLE_LENGTH = 64 * 1024;
+
+/** Returns the JSON text of an InvokeHeader for an internal call without capabilities, logs and timers. */
+export function createInternalHeader(outputBytes: number): string {
   return JSON.stringify({
     granted: [],
     denied: [],
@@ -168,9 +169,12 @@ export function ownHeader(outputBytes: number): string {
   } satisfies InvokeHeader);
 }
 
-/** What most tools do, and little that only some do: each function in the cache is read for every isolate. A chunk is what most take. */
-const REHEARSAL = "(async (register) => register({ default: async (input) => DOMException && input }))";
-const REHEARSAL_HEADER = ownHeader(1_024);
+/**
+ * Warm-up tool for code caches. It uses only what most tools use, because each isolate deserializes all functions in the cache. It loads a
+ * platform module (DOMException), as most tools do.
+ */
+const WARM_UP_TOOL = "(async (register) => register({ default: async (input) => DOMException && input }))";
+const WARM_UP_HEADER = createInternalHeader(1_024);
 
 const scriptOptions = (filename: string, cache: CodeCache | undefined) => ({
   filename,
@@ -178,22 +182,22 @@ const scriptOptions = (filename: string, cache: CodeCache | undefined) => ({
 });
 
 const MAX_REASON_LENGTH = 4_096;
-/** Between the isolate's frames and ours, in the stack of an error that isolated-vm has copied. */
+/** Line that isolated-vm puts between the isolate's frames and the worker's own in the stack of a copied error. */
 const STACK_BOUNDARY = "    at (<isolated-vm boundary>)";
 
-/** Hears nothing. */
+/** Ignores all messages. */
 export const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
-/** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
+/** Longest time in ms that a guest may keep running after its result. Then its isolate is disposed instead of reused. */
 const SETTLE_MS = 2;
-/** For so long of that it is asked again and again: less than falling asleep and waking up would take. */
+/** First part of that time in ms, in which the worker polls the state: sleeping and waking up would take longer. */
 const SPIN_MS = 0.2;
-/** A reading of the heap holds until the guest has run for so long: to fill a MiB takes about a millisecond. */
+/** A reading of the heap is reused until the guest has run for this time in ms. Filling 1 MiB takes about a millisecond. */
 const HEAP_READING_MS = 1;
 const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES.includes(value as GuestOutcome);
 
 /**
- * The guest's part of a copied reason: a primitive, or an error of this realm whose stack goes on in our own files.
- * @returns no stack where isolated-vm has not marked its end
+ * Describes a rejection reason that isolated-vm has copied: a primitive, or an Error of this realm whose stack continues in host files.
+ * Returns only the guest's part of the stack, or no stack if isolated-vm has not marked the end of that part.
  */
 function describeReason(reason: unknown): string {
   if (!(reason instanceof Error)) return String(reason).slice(0, MAX_REASON_LENGTH);
@@ -203,10 +207,11 @@ function describeReason(reason: unknown): string {
 }
 
 /**
- * Owns one isolate. One entry at a time: `load`, then any number of `call`s. Dispose it to stop whatever runs.
+ * Owns one isolate. Use: `boot`, `load`, then any number of `call`s, one after the other. The owner must `dispose` it, which also stops
+ * running code.
  *
- * Every entry into the guest is an `apply` whose promise settles when the thread has left the isolate, microtasks included
- * (measured); `#running` counts them, so that "disposed" can be told from "really stopped".
+ * Each entry into the guest is an `apply`. Its promise settles when the thread has left the isolate and all microtasks are done (measured).
+ * `#running` counts these entries, so that a disposed isolate can be distinguished from one whose code has really stopped.
  */
 export class ToolIsolate {
   readonly #engine: Engine;
@@ -216,22 +221,22 @@ export class ToolIsolate {
   readonly #timers = new Map<number, NodeJS.Timeout | NodeJS.Immediate>();
   #enter: ivm.Reference<(kind: EnterKind, ...args: unknown[]) => void> | undefined;
   #listener: GuestListener = SILENT;
-  /** Of its bundle. */
-  #touched: Set<ChunkName> | undefined;
+  /** Used platform modules of the loaded bundle. */
+  #usedModules: Set<ChunkName> | undefined;
   #finish: ((end: GuestEnd) => void) | undefined;
-  /** What the guest was last told about its calls: each text that crosses costs. */
+  // Values that the guest already has. They are not sent again, because each text that crosses the boundary costs time.
   #header = "";
   #loaded = "";
   #tenantId = "";
   #running = 0;
   #enteredAt = 0;
-  /** Made when the guest first asks for it. */
+  /** Created on the guest's first request. */
   #crypto: GuestCrypto | undefined;
   #heapBytes = 0;
-  /** Time in the guest since the last reading. */
+  /** Time in ms in the guest since the last reading of the heap. */
   #unreadMs = Number.POSITIVE_INFINITY;
   #onIdle: (() => void)[] = [];
-  /** Request ids and envelopes, in turns. */
+  /** Pairs of request id and envelope. */
   readonly #deliveries: (number | string)[] = [];
   #stopReason: IsolateStop | undefined;
   #disposed = false;
@@ -251,7 +256,7 @@ export class ToolIsolate {
     } as unknown as ivm.ContextOptions);
   }
 
-  /** Runs the prelude: only our own code, so waiting for it in line is safe. */
+  /** Runs the prelude. It is trusted code, so running it synchronously is safe. */
   boot(): void {
     const engine = this.#engine;
     const { features, coarseTime, deterministic } = this.#options;
@@ -272,34 +277,34 @@ export class ToolIsolate {
   }
 
   /**
-   * V8's code cache of the prelude, after a tool of our own has run from its top level to its result, waited for in line: with every
-   * function that most calls need.
+   * Creates V8's code cache of the prelude, synchronously. A complete call of the warm-up tool runs first, so that the cache contains the
+   * functions that most calls need.
    */
   makePreludeCache(): Uint8Array {
     this.boot();
-    this.#rehearse();
-    this.#enter?.applySync(undefined, ["invoke", "{}", "call", REHEARSAL_HEADER, "tenant"]);
+    this.#loadWarmUpTool();
+    this.#enter?.applySync(undefined, ["invoke", "{}", "call", WARM_UP_HEADER, "tenant"]);
     return this.#makeCache(this.#engine.preludeSource, PRELUDE_SCRIPT_NAME);
   }
 
-  /** Loads a tool of our own as one is that is loaded ahead, waited for in line. */
-  #rehearse(...chunks: unknown[]): void {
-    const evaluate = this.#evaluate(REHEARSAL, TOOL_SCRIPT_NAME);
-    this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), REHEARSAL_HEADER, ...(chunks as string[])]);
+  /** Loads the warm-up tool synchronously, in the same way as a prewarmed tool. */
+  #loadWarmUpTool(...chunks: unknown[]): void {
+    const evaluate = this.#evaluate(WARM_UP_TOOL, TOOL_SCRIPT_NAME);
+    this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), WARM_UP_HEADER, ...(chunks as string[])]);
   }
 
-  /** The value of a script, waited for in line: the prelude's way in, or a function that nothing has called yet. */
+  /** Runs a script synchronously and returns its value. Only for scripts that do not run tool code: the prelude and function expressions. */
   #evaluate(code: string, filename: string, cache?: CodeCache): ivm.Reference {
     const script = this.#isolate.compileScriptSync(code, scriptOptions(filename, cache));
     return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
   }
 
-  /** V8's code cache of the bundle, after a warm-up run; only called while the guest is idle. */
+  /** Creates V8's code cache of the bundle, including the functions that have run so far. Must be called while the guest is idle. */
   makeCodeCache(bundle: LoadableBundle): Uint8Array {
     return this.#makeCache(bundle.code, TOOL_SCRIPT_NAME);
   }
 
-  /** Compiling text that this isolate has just run finds its functions, lazily compiled ones included, and caches them all. */
+  /** Compiles a script again that this isolate has run: V8 then caches all its functions, including those compiled lazily. */
   #makeCache(code: string, filename: string): Uint8Array {
     const script = this.#isolate.compileScriptSync(code, { filename, produceCachedData: true }) as unknown as {
       readonly cachedData?: ivm.ExternalCopy<ArrayBuffer>;
@@ -308,17 +313,17 @@ export class ToolIsolate {
   }
 
   /**
-   * From now on it can be spoken to in the DevTools protocol; before anything of a tool's is in it. V8 opens a session only under the
-   * isolate's lock, which this thread has while code in the isolate has called it.
+   * Opens a DevTools session. Must be called before tool code is in the isolate. V8 opens a session only under the isolate's lock, which
+   * this thread holds during a callback from code in the isolate.
    */
   openInspector(onMessage: (text: string) => void): void {
-    // isolated-vm's callbacks do not end in a turn of the event loop: what waits for one would wait for the next.
-    const tell = (text: string): void => void setImmediate(() => onMessage(text));
+    // isolated-vm's callbacks do not end a turn of the event loop, so process.nextTick callbacks would wait for the next turn.
+    const forward = (text: string): void => void setImmediate(() => onMessage(text));
     const open = new ivm.Callback(
       () => {
         const session = this.#isolate.createInspectorSession();
-        session.onResponse = (_id, text) => tell(text);
-        session.onNotification = tell;
+        session.onResponse = (_id, text) => forward(text);
+        session.onNotification = forward;
         this.#inspector = session;
       },
       { sync: true },
@@ -328,14 +333,14 @@ export class ToolIsolate {
     call.applySync(undefined, [open]);
   }
 
-  /** Before the isolate goes: isolated-vm waits for itself for ever in an isolate that is disposed of with a session. */
+  /** Closes the DevTools session. isolated-vm deadlocks if an isolate is disposed while it has a session. */
   #closeInspector(): void {
     const session = this.#inspector;
     this.#inspector = undefined;
     if (!this.#isolate.isDisposed) session?.dispose();
   }
 
-  /** A message of the DevTools protocol; heard also while the guest runs, or stands at a breakpoint. */
+  /** Sends a DevTools message to the isolate. Also works while the guest runs or is paused at a breakpoint. */
   inspect(message: string): void {
     if (!this.isDisposed) this.#inspector?.dispatchProtocolMessage(message);
   }
@@ -344,13 +349,13 @@ export class ToolIsolate {
     return this.#disposed || this.#isolate.isDisposed;
   }
 
-  /** V8 has ended the isolate for its memory limit, perhaps after the guest had given its result. */
+  /** Whether V8 ended the isolate for its memory limit, possibly after the guest returned its result. */
   get isOutOfMemory(): boolean {
     if (this.#stopReason !== undefined) return this.#stopReason === "memory";
     return this.#isolate.isDisposed;
   }
 
-  /** Whether the bundle was the last to be loaded into it. */
+  /** Whether this bundle was the last one to be loaded. */
   hasLoaded({ sha256 }: LoadableBundle): boolean {
     return this.#loaded === sha256;
   }
@@ -359,22 +364,22 @@ export class ToolIsolate {
     return this.#timers.size > 0;
   }
 
-  /** True while the isolate's thread is, or may be, in the guest, or another is at work for it. */
+  /** Whether a thread may be executing guest code or a cryptography job of the guest. */
   get isRunning(): boolean {
     return this.#running > 0 || this.#crypto?.isBusy === true;
   }
 
   /**
-   * Time that threads have spent in this isolate, or outside of it for what it has asked for, in ms of the wall's clock: CPU time only
-   * where there is a core for each. V8's own count stands still while the guest waits for an answer.
+   * Wall-clock time in ms that threads have spent in this isolate or on its synchronous requests and jobs. It equals the CPU time only if
+   * there is a core for each thread. V8's own counter is paused while the guest waits for a response.
    */
   get busyMs(): number {
     return this.isDisposed ? 0 : Number(this.#isolate.cpuTime) / 1e6 + (this.#crypto?.busyMs ?? 0);
   }
 
   /**
-   * V8 heap and array buffers in use, in bytes; 0 while the guest runs, since asking would wait for it. Asking costs 6-17 µs, a
-   * good part of a warm call, so an answer holds until the guest has run for HEAP_READING_MS.
+   * Size in bytes of the V8 heap and array buffers in use. 0 while the guest runs, because a reading would wait for it. A reading takes 6
+   * to 17 µs, a large part of a warm call, so it is reused until the guest has run for HEAP_READING_MS.
    */
   get heapBytes(): number {
     if (this.isDisposed || this.#running > 0) return 0;
@@ -384,7 +389,7 @@ export class ToolIsolate {
         this.#heapBytes = statistics.used_heap_size + statistics.externally_allocated_size;
         this.#unreadMs = 0;
       } catch {
-        // The isolate passed its memory limit after the guest had left it. V8 finds that out, and ends the isolate, on the next entry.
+        // The isolate exceeded its memory limit after the guest's code had stopped. V8 detects this and ends the isolate on the next entry.
         void this.dispose("memory");
         return 0;
       }
@@ -394,14 +399,14 @@ export class ToolIsolate {
 
   /**
    * Compiles the bundle and evaluates the tool's top level.
-   * @param header of the calls to come: then the prelude does all that it does in a call but call the tool, and the first one finds it done
+   * @param header InvokeHeader of the next calls. If given, the prelude runs all steps of a call except the tool, to warm up
    */
   async load(bundle: LoadableBundle, listener: GuestListener, header?: string): Promise<GuestEnd> {
     this.#listener = listener;
     this.#loaded = "";
     try {
       const evaluate = await this.#compile(bundle);
-      this.#touched = bundle.chunks;
+      this.#usedModules = bundle.chunks;
       const chunks = [...bundle.chunks].flatMap((name) => [name, this.#compileChunk(name).derefInto()]);
       this.#header = header ?? "";
       const end = await this.#exchange("load", evaluate.derefInto(), this.#header, ...chunks);
@@ -412,31 +417,31 @@ export class ToolIsolate {
     }
   }
 
-  /** A bundle's script only makes a function: the tool's first line runs in `enter`. */
+  /** Compiles a bundle. Its script only creates a function; the tool's code first runs in `enter`. */
   async #compile({ code, codeCache }: LoadableBundle): Promise<ivm.Reference> {
-    // What is quickly compiled is not worth a thread's waking up, twice.
-    // One that stands at a breakpoint would hold this thread, which is to tell it when to go on.
-    if (code.length <= SMALL_BUNDLE_UNITS && this.#options.inspector !== true) {
+    // Waking up another thread twice would take longer than compiling a small bundle here. This thread must not run code of an inspected
+    // isolate, though: a breakpoint would block it, and only this thread can receive the message that continues the isolate.
+    if (code.length <= SMALL_BUNDLE_LENGTH && this.#options.inspector !== true) {
       return this.#evaluate(code, TOOL_SCRIPT_NAME, codeCache);
     }
     const script = await this.#isolate.compileScript(code, scriptOptions(TOOL_SCRIPT_NAME, codeCache));
     return (await script.run(this.#context, { reference: true })) as unknown as ivm.Reference;
   }
 
-  /** Makes a function only; before anything of the tool's runs, see `#answer`. */
+  /** Compiles a platform module to a function. Must be called before tool code runs, see `#answer`. */
   #compileChunk(name: ChunkName): ivm.Reference {
     const { chunks } = this.#engine;
     return this.#evaluate(chunks.source(name), PRELUDE_SCRIPT_NAME, chunks.cache(name));
   }
 
-  /** V8's code caches of all chunks, in the order of CHUNK_NAMES, after they have been evaluated here, waited for in line. */
+  /** Evaluates all platform modules synchronously and creates their V8 code caches, in the order of CHUNK_NAMES. */
   makeChunkCaches(): Uint8Array[] {
     this.boot();
-    this.#rehearse(...CHUNK_NAMES.flatMap((each) => [each, this.#compileChunk(each).derefInto()]));
+    this.#loadWarmUpTool(...CHUNK_NAMES.flatMap((each) => [each, this.#compileChunk(each).derefInto()]));
     return CHUNK_NAMES.map((name) => this.#makeCache(this.#engine.chunks.source(name), PRELUDE_SCRIPT_NAME));
   }
 
-  /** The tool's definition as JSON text. */
+  /** Returns the tool's definition as JSON text. */
   describe(): Promise<GuestEnd> {
     return this.#exchange("describe");
   }
@@ -455,40 +460,40 @@ export class ToolIsolate {
     return this.#exchange("invoke", input, callId, newHeader, newTenantId, stream === true, ...parts);
   }
 
-  /** So many more of its chunks have been taken. */
+  /** Lets a streaming tool produce this number of further chunks. */
   credit(chunks: number): void {
     void this.#run("credit", chunks);
   }
 
-  /** Hands a capability's envelope to the guest, with those that come in the same turn: to enter it takes longer than to read one. */
+  /** Delivers a capability's envelope to the guest. Those of one turn share an entry, which takes longer than reading an envelope. */
   deliver(requestId: number, envelope: string): void {
     if (this.#deliveries.push(requestId, envelope) > 2) return;
     queueMicrotask(() => void this.#run("deliver", ...this.#deliveries.splice(0)));
   }
 
-  /** Gives the guest a moment to finish after its result; false if it still runs, and then it should be disposed. */
+  /** Waits briefly for the guest to stop after its result. Returns false if it still runs; then the caller should dispose the isolate. */
   async settle(withinMs: number = SETTLE_MS): Promise<boolean> {
-    // Mostly it leaves within microseconds of its result: to sleep until it does would take longer.
+    // The guest usually stops within microseconds of its result. Sleeping would take longer.
     for (const until = performance.now() + SPIN_MS; this.isRunning && performance.now() < until; ) await nextTurn();
     if (!this.isRunning) return true;
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
+    const timedOut = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, withinMs);
     });
-    await Promise.race([this.#idle(), late]);
+    await Promise.race([this.#idle(), timedOut]);
     clearTimeout(timer);
     return !this.isRunning;
   }
 
-  /** Between two calls: nothing of the last one stays with the worker. */
+  /** Clears the listener and the timers of the last call. */
   rest(): void {
     this.#listener = SILENT;
     this.#clearTimers();
   }
 
   /**
-   * Ends the isolate; an entry under way ends with `reason`. Resolves when its thread has really left: some guest code
-   * never does, and then only the end of the process stops it.
+   * Disposes the isolate. A running entry ends with `reason`. Resolves when the guest's code has really stopped. Some guest code never
+   * stops; then only the end of the process stops it.
    */
   dispose(reason: IsolateStop = "cancelled"): Promise<void> {
     this.#stopReason ??= reason;
@@ -505,7 +510,7 @@ export class ToolIsolate {
   }
 
   #stopped(fallback: IsolateStop): GuestEnd {
-    // An isolate that is gone though nobody disposed it was ended by V8 for its memory limit.
+    // V8 disposes an isolate by itself only for its memory limit.
     const reason = this.#stopReason ?? (this.#isolate.isDisposed ? "memory" : fallback);
     return { outcome: reason, text: "" };
   }
@@ -533,27 +538,27 @@ export class ToolIsolate {
     });
   }
 
-  /** Resolves when the guest has taken it and left; never rejects. */
+  /** Makes one entry into the guest. Resolves when the thread has left the isolate. Never rejects. */
   async #run(kind: EnterKind, ...args: unknown[]): Promise<void> {
     if (this.isDisposed || this.#enter === undefined) return;
     if (this.#running === 0) this.#enteredAt = performance.now();
     this.#running += 1;
     const exchange = this.#finish;
-    // A rejection says nothing to be believed of the exchange: it is a promise of the guest's that nobody handles. Only the isolate's end
-    // counts. isolated-vm has copied its reason; the guest itself logs it, as it logs whatever else its author should know.
-    const rejected = (reason: unknown): void => {
+    // A rejection means an unhandled promise rejection in the guest. The guest can cause one at will, so it does not end the exchange; only
+    // the end of the isolate does. isolated-vm has copied the reason, which goes back to the guest to be logged.
+    const onRejected = (reason: unknown): void => {
       const isOpen = exchange !== undefined && this.#finish === exchange;
       if (isOpen && kind !== "unhandled") void this.#run("unhandled", describeReason(reason));
-      left();
+      onLeft();
     };
-    const left = (): void => {
+    const onLeft = (): void => {
       this.#running -= 1;
       if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
       if (this.#running > 0) return;
       this.#unreadMs += performance.now() - this.#enteredAt;
       this.#becomeIdle();
     };
-    await this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, rejected);
+    await this.#enter.apply(undefined, [kind, ...(args as string[])]).then(onLeft, onRejected);
   }
 
   #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown, rest: readonly unknown[]): void {
@@ -571,15 +576,15 @@ export class ToolIsolate {
   }
 
   /**
-   * The guest waits in its thread meanwhile. What is thrown here would show it our stack; and were anything run in the isolate, V8 would
-   * run the guest's microtasks after it, in the middle of what is to run to its end [m].
+   * Responds to a synchronous request of the guest. It must not throw, because the error would expose the worker's stack to the guest. It
+   * must not run code in the isolate, because V8 would then run the guest's microtasks in the middle of its current task (measured).
    */
   #answer(kind: GuestQuestionKind, parts: readonly unknown[]): unknown {
     if (this.#disposed) return undefined;
     const [a, b, ...rest] = parts.filter((part) => part !== undefined);
     try {
       if (kind === "chunk" && isChunkName(a)) {
-        this.#touched?.add(a);
+        this.#usedModules?.add(a);
         return this.#engine.chunks.source(a);
       }
       if (kind === "asset" && typeof a === "string") {
@@ -592,7 +597,7 @@ export class ToolIsolate {
       }
       if (kind === "job" && typeof a === "number" && typeof b === "string") return this.#guestCrypto.begin(a, b, rest);
     } catch {
-      // Our own files cannot be read, or there is no memory.
+      // The module's script cannot be read, or memory is exhausted.
     }
     return undefined;
   }
@@ -600,7 +605,7 @@ export class ToolIsolate {
   get #guestCrypto(): GuestCrypto {
     const { deterministic } = this.#options;
     this.#crypto ??= new GuestCrypto({
-      lanes: this.#engine.lanes,
+      jobQueue: this.#engine.jobQueue,
       memoryMiB: this.#options.memoryMiB,
       seeded: deterministic && new SeededBytes(deterministic.seed),
       answer: (id, text, buffers) => this.#run("answer", id, text, ...buffers.map(toTransferable)),
@@ -613,11 +618,11 @@ export class ToolIsolate {
     this.#timers.get(id)?.[Symbol.dispose]();
     this.#timers.delete(id);
     if (delayMs < 0) return;
-    const ring = (): void => {
+    const fire = (): void => {
       this.#timers.delete(id);
       void this.#run("timer", id);
     };
-    this.#timers.set(id, delayMs === 0 ? setImmediate(ring) : setTimeout(ring, delayMs));
+    this.#timers.set(id, delayMs === 0 ? setImmediate(fire) : setTimeout(fire, delayMs));
   }
 
   #clearTimers(): void {
@@ -626,35 +631,35 @@ export class ToolIsolate {
   }
 }
 
-/** Bytes move into the isolate: nothing of them stays here. */
+/** Moves bytes into the isolate without a copy. Returns text unchanged. */
 function toTransferable(answer: CryptoAnswer): unknown {
   if (typeof answer === "string") return answer;
   return new ivm.ExternalCopy(answer, { transferOut: true }).copyInto({ release: true, transferIn: true });
 }
 
-/** A header without bytes is as good as none. */
+/** Returns undefined if the header or the bytes are missing. */
 function toBytes(header: unknown, data: unknown): GuestBytes | undefined {
   if (typeof header !== "string" || header === "" || !(data instanceof Uint8Array)) return undefined;
   return { header, data };
 }
 
-function toEnd(outcome: GuestOutcome, text: string, words: readonly unknown[]): GuestEnd {
-  const [header, data, contentText, contentHeader, contentData] = words;
+function toEnd(outcome: GuestOutcome, text: string, parts: readonly unknown[]): GuestEnd {
+  const [header, data, contentText, contentHeader, contentData] = parts;
   const bytes = toBytes(header, data);
   if (typeof contentText !== "string") return { outcome, text, bytes };
   return { outcome, text, bytes, content: { text: contentText, bytes: toBytes(contentHeader, contentData) } };
 }
 
-/** Into the guest's own memory. */
+/** Copies bytes into the guest's memory. */
 const copyIn = (data: Uint8Array): unknown => new ivm.ExternalCopy(new Uint8Array(data)).copyInto({ release: true });
 
-/** Only in a process in which no tool has run: V8 believes a code cache (CVE-2022-39266). */
+/** Creates the code cache of the prelude. Only in a process in which no tool has run: V8 does not validate code caches (CVE-2022-39266). */
 export function makePreludeCache(preludeSource: string, readChunk: ReadChunk): Uint8Array {
   const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
   return withIsolate(engine, (isolate) => isolate.makePreludeCache());
 }
 
-/** The same holds for these. */
+/** Creates the code caches of all platform modules. Only in a process in which no tool has run, as for `makePreludeCache`. */
 export function makeChunkCaches(engine: Engine): Uint8Array[] {
   return withIsolate(engine, (isolate) => isolate.makeChunkCaches());
 }

@@ -1,75 +1,75 @@
-// Loaded spares: isolates in which a tool's bundle has been evaluated and a no-op call been made, and which no call has touched. Made
-// ahead, in idle time, for tools that are called again and again; each serves one call.
+// The warm pool of a worker: isolates in which a tool's bundle is evaluated and a warm-up call has run, and which no call has used. They
+// are created in idle time for tools that are called repeatedly. Each serves one call.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ToolProfile } from "../protocol/messages.ts";
 import type { GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
-/** Of all tools of one worker; the host's limit on its isolates counts them in. */
+/** Maximum number of warm isolates in one worker, for all tools. The host's limit on isolates includes them. */
 export const MAX_SPARES = 8;
-/** Heap of all together, and of one: what a worker may have at rest has room for it. */
+/** Maximum heap size of all warm isolates, and of one. The memory limit of an idle worker allows for it. */
 const MAX_BYTES = 24 * 1024 * 1024;
 const MAX_BYTES_OF_ONE = 12 * 1024 * 1024;
-/** A tool that was not called for so long costs no memory. */
+/** Warm isolates of a tool are disposed after this time in ms without a call. */
 const COLD_MS = 3_000;
 const REAP_MS = 1_000;
-/** Of the newest in what is known of a tool. */
+/** Weight of the newest value in the moving averages. */
 const SMOOTHING = 0.3;
-/** As many as are asked for while one is made, and half as many again: calls do not come evenly. */
+/** Factor on the number of calls that are expected while one isolate is created, because calls do not arrive evenly. */
 const MARGIN = 1.5;
 const MIN_INTERVAL_MS = 0.1;
-/** A top level that takes longer is run when somebody has asked for it. */
+/** Longest time in ms for prewarming a top level. A slower one runs only when its tool is called. */
 const LOAD_MS = 250;
-/** One that could not be run ahead is tried again after so long, and each time after twice as long: the machine may have been busy. */
+/** Delay in ms before prewarming is tried again after a failure, doubled each time. The machine may have been busy. */
 const RETRY_MS = 10_000;
-/** One that has not stopped so long after it was disposed never will. */
+/** An isolate that still runs this time in ms after its disposal is considered stuck. */
 const STOP_MS = 200;
 
-/** What spares need of their worker. */
+/** Functions of the worker that the warm pool uses. */
 export interface WarmIsolateKeeper {
   create(tool: ToolProfile): ToolIsolate;
   bundle(tool: ToolProfile): LoadableBundle | undefined;
-  /** Whether no call would be kept waiting by some milliseconds of work. */
+  /** Whether some milliseconds of work would not delay any call. */
   isCalm(): boolean;
-  /** A top level runs that cannot be stopped. */
+  /** Called when a top level cannot be stopped. */
   onStuck(): void;
 }
 
-interface Spare {
+interface WarmIsolate {
   readonly isolate: ToolIsolate;
   readonly bytes: number;
 }
 
-/** What is known of one tool's calls, and what is ready for the next ones. */
-class Line {
+/** Call statistics of one tool, and its warm isolates. */
+class ToolStock {
   readonly tool: ToolProfile;
-  readonly ready: Spare[] = [];
+  readonly ready: WarmIsolate[] = [];
   #lastCallAt: number;
   #intervalMs = Number.POSITIVE_INFINITY;
-  #makeMs = 0;
-  /** Times that its top level has said or done something, taken long, failed, or kept much. */
+  #createMs = 0;
+  /** How often prewarming failed: the top level had side effects, took too long, threw, or used too much memory. */
   #failures = 0;
   #notBefore = 0;
 
-  /** @param like a line whose calls come as those of this one will */
-  constructor(tool: ToolProfile, now: number, like?: Line) {
+  /** @param like a tool whose call rate predicts that of this one */
+  constructor(tool: ToolProfile, now: number, like?: ToolStock) {
     this.tool = tool;
     this.#lastCallAt = now;
     if (like === undefined) return;
     this.#intervalMs = like.#intervalMs;
-    this.#makeMs = like.#makeMs;
+    this.#createMs = like.#createMs;
   }
 
-  called(now: number): void {
+  recordCall(now: number): void {
     this.#intervalMs = smooth(this.#intervalMs, now - this.#lastCallAt);
     this.#lastCallAt = now;
   }
 
-  made(spare: Spare, ms: number): void {
-    this.#makeMs = smooth(this.#makeMs || ms, ms);
-    this.ready.push(spare);
+  add(warm: WarmIsolate, ms: number): void {
+    this.#createMs = smooth(this.#createMs || ms, ms);
+    this.ready.push(warm);
   }
 
-  failed(now: number): void {
+  recordFailure(now: number): void {
     this.#notBefore = now + RETRY_MS * 2 ** this.#failures;
     this.#failures += 1;
   }
@@ -78,13 +78,13 @@ class Line {
     return now - this.#lastCallAt > COLD_MS;
   }
 
-  /** How many more there should be. */
-  missing(now: number): number {
-    // Of a tool that is called once, which is what code that an agent has just written is, nothing is made ahead.
+  /** Returns how many more isolates to create. */
+  countMissing(now: number): number {
+    // A tool that is called only once, such as code that an agent has just written, gets no warm isolates.
     const isCalledAgain = Number.isFinite(this.#intervalMs);
     if (!isCalledAgain || now < this.#notBefore || this.isCold(now)) return 0;
-    const whileOneIsMade = (MARGIN * this.#makeMs) / Math.max(this.#intervalMs, MIN_INTERVAL_MS);
-    return 1 + Math.round(whileOneIsMade) - this.ready.length;
+    const expectedCalls = (MARGIN * this.#createMs) / Math.max(this.#intervalMs, MIN_INTERVAL_MS);
+    return 1 + Math.round(expectedCalls) - this.ready.length;
   }
 }
 
@@ -93,38 +93,41 @@ const smooth = (mean: number, value: number): number =>
 
 export class WarmIsolates {
   readonly #keeper: WarmIsolateKeeper;
-  /** By the tool's number. */
-  readonly #lines = new Map<number, Line>();
+  /** By tool id. */
+  readonly #stocks = new Map<number, ToolStock>();
   #count = 0;
   #bytes = 0;
-  #isMaking = false;
+  #isRefilling = false;
   #reaper: NodeJS.Timeout | undefined;
 
   constructor(keeper: WarmIsolateKeeper) {
     this.#keeper = keeper;
   }
 
-  /** At each call whose isolate is its own: one for it, if there is one. */
+  /** Records a call that needs its own isolate, and returns a warm isolate if there is one. */
   take(tool: ToolProfile): ToolIsolate | undefined {
     if (!tool.prewarm) return undefined;
     const now = performance.now();
-    let line = this.#lines.get(tool.toolId);
-    if (line === undefined) line = this.#addLine(new Line(tool, now));
-    else line.called(now);
-    for (let spare = line.ready.pop(); spare !== undefined; spare = line.ready.pop()) {
-      this.#forget(spare);
-      if (!spare.isolate.isDisposed) return spare.isolate;
+    let stock = this.#stocks.get(tool.toolId);
+    if (stock === undefined) stock = this.#addStock(new ToolStock(tool, now));
+    else stock.recordCall(now);
+    for (let warm = stock.ready.pop(); warm !== undefined; warm = stock.ready.pop()) {
+      this.#uncount(warm);
+      if (!warm.isolate.isDisposed) return warm.isolate;
     }
     return undefined;
   }
 
-  /** Takes an isolate that was made for a version of a tool that is to take the place of another one: `like` is that one's number. */
+  /**
+   * Adds an isolate that was created for the new version of a tool.
+   * @param like id of the tool's old version
+   */
   adopt(tool: ToolProfile, isolate: ToolIsolate, like: number | undefined): void {
-    const before = like === undefined ? undefined : this.#lines.get(like);
-    // What is full with isolates of the old version has room for the new one.
-    const old = this.#isFull ? before?.ready.pop() : undefined;
+    const oldStock = like === undefined ? undefined : this.#stocks.get(like);
+    // In a full pool an isolate of the old version makes room for the new one.
+    const old = this.#isFull ? oldStock?.ready.pop() : undefined;
     if (old !== undefined) {
-      this.#forget(old);
+      this.#uncount(old);
       this.#dispose(old.isolate);
     }
     const bytes = isolate.heapBytes;
@@ -132,138 +135,139 @@ export class WarmIsolates {
       this.#dispose(isolate);
       return;
     }
-    const line = this.#lines.get(tool.toolId) ?? this.#addLine(new Line(tool, performance.now(), before));
+    const stock = this.#stocks.get(tool.toolId) ?? this.#addStock(new ToolStock(tool, performance.now(), oldStock));
     this.#count += 1;
     this.#bytes += bytes;
-    line.ready.push({ isolate, bytes });
+    stock.ready.push({ isolate, bytes });
   }
 
-  /** Disposes those of a tool. */
+  /** Disposes the warm isolates of a tool. */
   forget(toolId: number): void {
-    for (const spare of this.#lines.get(toolId)?.ready.splice(0) ?? []) {
-      this.#forget(spare);
-      this.#dispose(spare.isolate);
+    for (const warm of this.#stocks.get(toolId)?.ready.splice(0) ?? []) {
+      this.#uncount(warm);
+      this.#dispose(warm.isolate);
     }
-    this.#lines.delete(toolId);
+    this.#stocks.delete(toolId);
   }
 
   get #isFull(): boolean {
     return this.#count >= MAX_SPARES || this.#bytes >= MAX_BYTES;
   }
 
-  #addLine(line: Line): Line {
-    this.#lines.set(line.tool.toolId, line);
+  #addStock(stock: ToolStock): ToolStock {
+    this.#stocks.set(stock.tool.toolId, stock);
     this.#reaper ??= setInterval(() => this.#reap(), REAP_MS).unref();
-    return line;
+    return stock;
   }
 
-  #forget({ bytes }: Spare): void {
+  #uncount({ bytes }: WarmIsolate): void {
     this.#count -= 1;
     this.#bytes -= bytes;
   }
 
-  /** Makes what is missing, one at a time, for as long as nothing else is to be done. */
+  /** Creates missing warm isolates one at a time, while the worker has nothing else to do. */
   async refill(): Promise<void> {
-    if (this.#isMaking || this.#lines.size === 0) return;
-    this.#isMaking = true;
+    if (this.#isRefilling || this.#stocks.size === 0) return;
+    this.#isRefilling = true;
     try {
       for (;;) {
-        // What has come meanwhile is read first.
+        // Read the messages that have arrived since the last step.
         await nextTurn();
-        const line = this.#keeper.isCalm() ? this.#neediest() : undefined;
-        if (line === undefined) return;
-        await this.#make(line);
+        const stock = this.#keeper.isCalm() ? this.#findNeediest() : undefined;
+        if (stock === undefined) return;
+        await this.#createFor(stock);
       }
     } finally {
-      this.#isMaking = false;
+      this.#isRefilling = false;
     }
   }
 
-  /** Of those that miss some, the one that has fewest: a tool in great demand does not take all. */
-  #neediest(): Line | undefined {
+  /** Returns the tool with the fewest warm isolates among those that need more, so that a busy tool does not take all capacity. */
+  #findNeediest(): ToolStock | undefined {
     if (this.#isFull) return undefined;
     const now = performance.now();
-    let neediest: Line | undefined;
-    for (const line of this.#lines.values()) {
-      if (line.missing(now) > 0 && line.ready.length < (neediest?.ready.length ?? MAX_SPARES)) neediest = line;
+    let neediest: ToolStock | undefined;
+    for (const stock of this.#stocks.values()) {
+      if (stock.countMissing(now) > 0 && stock.ready.length < (neediest?.ready.length ?? MAX_SPARES)) neediest = stock;
     }
     return neediest;
   }
 
-  async #make(line: Line): Promise<void> {
-    const began = performance.now();
+  async #createFor(stock: ToolStock): Promise<void> {
+    const started = performance.now();
     let isolate: ToolIsolate | undefined;
     try {
-      isolate = this.#keeper.create(line.tool);
-      // Its tool may have gone cold meanwhile.
-      if ((await this.#prepare(isolate, line.tool)) && this.#lines.get(line.tool.toolId) === line) {
-        const spare = { isolate, bytes: isolate.heapBytes };
+      isolate = this.#keeper.create(stock.tool);
+      // The tool may have been removed or have become cold in the meantime.
+      if ((await this.#prepare(isolate, stock.tool)) && this.#stocks.get(stock.tool.toolId) === stock) {
+        const warm = { isolate, bytes: isolate.heapBytes };
         this.#count += 1;
-        this.#bytes += spare.bytes;
-        line.made(spare, performance.now() - began);
+        this.#bytes += warm.bytes;
+        stock.add(warm, performance.now() - started);
         return;
       }
     } catch {
-      // There was no memory for it.
+      // Memory is exhausted.
     }
-    line.failed(performance.now());
+    stock.recordFailure(performance.now());
     if (isolate !== undefined) this.#dispose(isolate);
   }
 
-  /** In steps, between which calls are taken. False when the tool's top level should not have been run ahead. */
+  /** Boots and loads an isolate in steps, between which the worker reads messages. Returns false if the tool cannot be prewarmed. */
   async #prepare(isolate: ToolIsolate, tool: ToolProfile): Promise<boolean> {
     const bundle = this.#keeper.bundle(tool);
     if (bundle === undefined) return false;
     await nextTurn();
     isolate.boot();
     await nextTurn();
-    const isQuiet = await loadQuietly(isolate, bundle, tool.header);
-    return isQuiet && !isolate.isDisposed && isolate.heapBytes <= MAX_BYTES_OF_ONE;
+    const isLoaded = await loadWithoutSideEffects(isolate, bundle, tool.header);
+    return isLoaded && !isolate.isDisposed && isolate.heapBytes <= MAX_BYTES_OF_ONE;
   }
 
   #dispose(isolate: ToolIsolate): void {
-    const stuck = setTimeout(() => this.#keeper.onStuck(), STOP_MS);
-    void isolate.dispose().then(() => clearTimeout(stuck));
+    const stuckTimer = setTimeout(() => this.#keeper.onStuck(), STOP_MS);
+    void isolate.dispose().then(() => clearTimeout(stuckTimer));
   }
 
   #reap(): void {
     const now = performance.now();
-    for (const [key, line] of this.#lines) {
-      if (!line.isCold(now)) continue;
-      for (const spare of line.ready.splice(0)) {
-        this.#forget(spare);
-        this.#dispose(spare.isolate);
+    for (const [key, stock] of this.#stocks) {
+      if (!stock.isCold(now)) continue;
+      for (const warm of stock.ready.splice(0)) {
+        this.#uncount(warm);
+        this.#dispose(warm.isolate);
       }
-      this.#lines.delete(key);
+      this.#stocks.delete(key);
     }
-    if (this.#lines.size > 0) return;
+    if (this.#stocks.size > 0) return;
     clearInterval(this.#reaper);
     this.#reaper = undefined;
   }
 }
 
-/** Hears whether a top level has said anything: there is no call that it could be said to. */
-class Witness implements GuestListener {
-  hasHeard = false;
+/** Records whether a top level had side effects. They belong to no call, so such an isolate cannot be used. */
+class SideEffectRecorder implements GuestListener {
+  hasSideEffects = false;
   onLog(): void {
-    this.hasHeard = true;
+    this.hasSideEffects = true;
   }
   onProgress(): void {
-    this.hasHeard = true;
+    this.hasSideEffects = true;
   }
   onCapability(): void {
-    this.hasHeard = true;
+    this.hasSideEffects = true;
   }
 }
 
-async function loadQuietly(isolate: ToolIsolate, bundle: LoadableBundle, header: string): Promise<boolean> {
-  const witness = new Witness();
-  const late = setTimeout(() => void isolate.dispose(), LOAD_MS);
+/** Loads a bundle. Returns false if the top level fails, takes too long, or has side effects. */
+async function loadWithoutSideEffects(isolate: ToolIsolate, bundle: LoadableBundle, header: string): Promise<boolean> {
+  const recorder = new SideEffectRecorder();
+  const timeout = setTimeout(() => void isolate.dispose(), LOAD_MS);
   try {
-    const { outcome } = await isolate.load(bundle, witness, header);
+    const { outcome } = await isolate.load(bundle, recorder, header);
     if (outcome !== "ready" || !(await isolate.settle(LOAD_MS))) return false;
-    return !witness.hasHeard && !isolate.hasTimers;
+    return !recorder.hasSideEffects && !isolate.hasTimers;
   } finally {
-    clearTimeout(late);
+    clearTimeout(timeout);
   }
 }

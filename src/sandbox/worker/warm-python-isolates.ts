@@ -1,50 +1,50 @@
-// Isolates in which Python is loaded and nothing has run: one bundle serves every Python tool, so each fits any call of any of them.
+// The warm pool of Python isolates: Python is loaded, and no tool has run. All Python tools share one bundle, so any isolate fits any call.
 import { MAX_SNAPSHOT_BYTES } from "../protocol/messages.ts";
 import {
+  createInternalHeader,
   type Engine,
   type IsolateOptions,
   type LoadableBundle,
-  ownHeader,
   SILENT,
   ToolIsolate,
 } from "./tool-isolate.ts";
 
-/** The bundle's own file names, as its runtime asks for them. */
+/** Names under which the Python runtime requests its files. */
 export const PYTHON_ASSETS = ["pyodide.asm.wasm", "python_stdlib.zip", "snapshot"] as const;
 
 /**
- * V8 heap and array buffers of an isolate with Python in it, whatever its tool may have: the interpreter's files pass through it while
- * it is loaded. What Python has lies outside (`memoryMiB` of a PythonRun).
+ * Limit of the V8 heap and array buffers of a Python isolate, independent of the tool's own limit: the interpreter's files pass through
+ * this memory while it is loaded. Python's own memory is outside of it (`memoryMiB` of a PythonRun).
  */
 const HEAP_MIB = 512;
-/** A machine that is busy with other things takes its time. */
+/** Longest time in ms for loading Python. Generous because the machine may be busy. */
 const LOAD_MS = 60_000;
 const FEATURES = ["webAssembly"] as const;
 
 export interface PythonOptions {
   readonly coarseTime: boolean;
-  /** To be ready at any time. */
+  /** Number of warm isolates. */
   readonly spares: number;
 }
 
-/** What one process makes for all: empty where it was given it, or it could not be made. */
-export interface MadeForPython {
+/** Files that one process creates for all later ones. Each is empty if the process received it from the host or could not create it. */
+export interface PythonArtifacts {
   readonly snapshot: Uint8Array;
   readonly codeCache: Uint8Array;
 }
 
 type Fit = Pick<IsolateOptions, "features" | "coarseTime">;
 const NOTHING = new Uint8Array(0);
-/** Of the call that makes a snapshot. */
-const SNAPSHOT_HEADER = ownHeader(MAX_SNAPSHOT_BYTES);
+/** Header of the call that creates the snapshot. */
+const SNAPSHOT_HEADER = createInternalHeader(MAX_SNAPSHOT_BYTES);
 
 export class WarmPythonIsolates {
   readonly #engine: Engine;
   readonly #bundle: () => LoadableBundle | undefined;
   readonly #options: PythonOptions;
   readonly #ready: ToolIsolate[] = [];
-  /** One at a time. */
-  #making: Promise<void> | undefined;
+  /** Pending creation of an isolate. At most one runs at a time. */
+  #pending: Promise<void> | undefined;
 
   constructor(engine: Engine, bundle: () => LoadableBundle | undefined, options: PythonOptions) {
     this.#engine = engine;
@@ -56,19 +56,19 @@ export class WarmPythonIsolates {
     return this.#bundle()?.sha256;
   }
 
-  /** Loads the first, and on its way makes what is not there yet. Only in a process in which nothing of a tool's has been. */
-  async open(): Promise<MadeForPython> {
-    let made: MadeForPython = { snapshot: NOTHING, codeCache: NOTHING };
-    this.#making = (async () => {
-      if (!this.#engine.assets.has("snapshot")) made = await this.#prepare();
-      await this.#make();
+  /** Loads the first isolate, and creates missing artifacts. Must be called in a process that has not run any tool code. */
+  async open(): Promise<PythonArtifacts> {
+    let artifacts: PythonArtifacts = { snapshot: NOTHING, codeCache: NOTHING };
+    this.#pending = (async () => {
+      if (!this.#engine.assets.has("snapshot")) artifacts = await this.#createArtifacts();
+      await this.#addIsolate();
     })();
-    await this.#making;
-    this.#making = undefined;
-    return made;
+    await this.#pending;
+    this.#pending = undefined;
+    return artifacts;
   }
 
-  async #prepare(): Promise<MadeForPython> {
+  async #createArtifacts(): Promise<PythonArtifacts> {
     const isolate = await this.#load();
     if (isolate === undefined) return { snapshot: NOTHING, codeCache: NOTHING };
     const call = { header: SNAPSHOT_HEADER, input: '{"snapshot":true}', callId: "", tenantId: "" };
@@ -80,7 +80,7 @@ export class WarmPythonIsolates {
     return { snapshot: bytes?.data ?? NOTHING, codeCache };
   }
 
-  /** An isolate of a call that no spare fits; `boot` and `load` it first. */
+  /** Creates an isolate for a call that the warm isolates do not fit. The caller must `boot` and `load` it. */
   create(options: Omit<IsolateOptions, "memoryMiB">): ToolIsolate {
     return new ToolIsolate(this.#engine, { ...options, memoryMiB: HEAP_MIB });
   }
@@ -89,35 +89,35 @@ export class WarmPythonIsolates {
     return features.every((name) => name === "webAssembly") && coarseTime === this.#options.coarseTime;
   }
 
-  /** One that is ready, at once. */
+  /** Returns a warm isolate, if one is available. */
   take(tool: Fit): ToolIsolate | undefined {
     if (!this.#fits(tool)) return undefined;
-    for (let spare = this.#ready.pop(); spare !== undefined; spare = this.#ready.pop()) {
-      if (!spare.isDisposed) return spare;
+    for (let isolate = this.#ready.pop(); isolate !== undefined; isolate = this.#ready.pop()) {
+      if (!isolate.isDisposed) return isolate;
     }
     return undefined;
   }
 
-  /** The same, once those that are being loaded are there. */
+  /** Waits for a pending creation, then returns a warm isolate if one is available. */
   async waitFor(tool: Fit): Promise<ToolIsolate | undefined> {
     if (!this.#fits(tool)) return undefined;
-    await this.#making;
+    await this.#pending;
     return this.take(tool);
   }
 
-  /** Loads those that are missing. Never rejects. */
+  /** Creates missing warm isolates. Never rejects. */
   async refill(): Promise<void> {
-    while (this.#making === undefined && this.#ready.length < this.#options.spares) {
-      const had = this.#ready.length;
-      this.#making = this.#make();
-      await this.#making;
-      this.#making = undefined;
-      // Where one cannot be loaded, the next call tries, and tells.
-      if (this.#ready.length === had) return;
+    while (this.#pending === undefined && this.#ready.length < this.#options.spares) {
+      const countBefore = this.#ready.length;
+      this.#pending = this.#addIsolate();
+      await this.#pending;
+      this.#pending = undefined;
+      // Loading failed. The next call tries again and reports the failure.
+      if (this.#ready.length === countBefore) return;
     }
   }
 
-  async #make(): Promise<void> {
+  async #addIsolate(): Promise<void> {
     const isolate = await this.#load();
     if (isolate !== undefined) this.#ready.push(isolate);
   }
@@ -126,15 +126,15 @@ export class WarmPythonIsolates {
     const bundle = this.#bundle();
     if (bundle === undefined) return undefined;
     const isolate = this.create({ features: FEATURES, coarseTime: this.#options.coarseTime });
-    const late = setTimeout(() => void isolate.dispose(), LOAD_MS);
+    const timeout = setTimeout(() => void isolate.dispose(), LOAD_MS);
     try {
       isolate.boot();
       const { outcome } = await isolate.load(bundle, SILENT);
       if (outcome === "ready" && (await isolate.settle(LOAD_MS))) return isolate;
     } catch {
-      // There was no memory for it.
+      // Memory is exhausted.
     } finally {
-      clearTimeout(late);
+      clearTimeout(timeout);
     }
     void isolate.dispose();
     return undefined;

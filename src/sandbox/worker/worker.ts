@@ -1,5 +1,5 @@
-// The worker process's entry: one socket on descriptor 3, messages in, calls run, messages out. It has no other authority,
-// and it ends by SIGKILL only: process.exit() waits for busy isolates.
+// Entry point of the worker process. It reads messages from the socket on file descriptor 3, runs calls, and writes messages back. It has
+// access to nothing else. It ends only with SIGKILL, because process.exit() waits for busy isolates.
 import { closeSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
@@ -26,12 +26,12 @@ const CORES = availableParallelism();
 
 const NOTHING = new Uint8Array(0);
 
-/** From its own folder, which is all it may read. */
+/** Reads a platform module from the worker's own directory, the only one that it can read. */
 const readChunk = (name: ChunkName): string => readFileSync(join(import.meta.dirname, chunkFile(name)), "utf8");
 
 const die = (): void => {
   process.kill(process.pid, "SIGKILL");
-  // The first process of a namespace is deaf to its own signals, but not to this.
+  // The first process of a PID namespace ignores signals from itself, but not abort().
   process.abort();
 };
 
@@ -40,7 +40,7 @@ class Worker {
   readonly #calls = new Map<number, ActiveCall>();
   readonly #tools = new Map<number, ToolProfile>();
   #engine: Engine | undefined;
-  /** File names of those that the host has sent. */
+  /** File names of the wheels that the host has sent. */
   readonly #wheels: string[] = [];
   #pool: IsolatePool | undefined;
   #inspection: Inspection | undefined;
@@ -80,7 +80,7 @@ class Worker {
         break;
       case "call": {
         const tool = this.#tools.get(message.toolId);
-        if (tool === undefined) throw new Error("A call came before its tool");
+        if (tool === undefined) throw new Error("Received a call before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
         const { seq, callId, tenantId, stream, deterministic, session, prewarm } = message;
         const call = { tool, callId, tenantId, stream, deterministic, bytes, session, prewarm };
@@ -129,13 +129,13 @@ class Worker {
     else this.#inspection.go(seq);
   }
 
-  /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
+  /** Creates the engine, and the prelude's code cache if the host has none yet. The cache is safe to share: no tool code has run here. */
   #open(preludeSource: string, known: Uint8Array, packedCaches: Uint8Array): void {
-    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, readChunk)];
+    const created = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, readChunk)];
     const engine = createEngine({
       preludeSource,
       readChunk,
-      preludeCache: made[0] ?? known,
+      preludeCache: created[0] ?? known,
       chunkCaches: unpack(packedCaches),
     });
     this.#engine = engine;
@@ -143,10 +143,10 @@ class Worker {
       isCalm: () => this.#isCalm(),
       onStuck: () => this.#writer.write({ type: "stuck" }),
     });
-    this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, made);
+    this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, created);
   }
 
-  /** Calls of it that run have what they need; those that end from now on leave no warm isolate. */
+  /** Removes a tool. Its running calls continue, but their isolates are not kept. */
   #forgetTool(toolId: number, withBundle: boolean): void {
     const tool = this.#tools.get(toolId);
     if (tool === undefined) return;
@@ -157,30 +157,30 @@ class Worker {
   }
 
   #addWheel(fileName: string, bytes: Buffer | undefined): void {
-    if (this.#engine === undefined || bytes === undefined) throw new Error("A wheel came before the engine");
+    if (this.#engine === undefined || bytes === undefined) throw new Error("Received a wheel before init");
     this.#wheels.push(fileName);
     this.#engine.assets.set(`wheel:${fileName}`, bytes);
     this.#engine.assets.set("wheels", Buffer.from(JSON.stringify(this.#wheels)));
   }
 
-  /** Nothing of a tool's has been in this process: what it makes others may start from. */
+  /** Loads Python. The artifacts are safe to share: no tool code has run in this process. */
   async #openPython({ sha256, coarseTime, spares }: PythonMessage, frame: Frame): Promise<void> {
     const [engine, pool] = [this.#engine, this.#pool];
-    if (engine === undefined || pool === undefined) throw new Error("Python came before the engine");
+    if (engine === undefined || pool === undefined) throw new Error("Received python before init");
     const [, code = "", codeCache = NOTHING, ...assets] = frame;
     pool.addBundle(sha256, code.toString(), codeCache);
     for (const [index, name] of PYTHON_ASSETS.entries()) {
       const asset = assets[index];
       if (asset !== undefined && asset.byteLength > 0) engine.assets.set(name, asset);
     }
-    const made = await pool.openPython(sha256, { coarseTime, spares });
-    this.#writer.write({ type: "python-ready" }, [made.snapshot, made.codeCache]);
+    const { snapshot, codeCache: createdCache } = await pool.openPython(sha256, { coarseTime, spares });
+    this.#writer.write({ type: "python-ready" }, [snapshot, createdCache]);
   }
 
   #start(seq: number, profile: LearnProfile, call: Assignment["call"], input: string): void {
     const { sha256, limits, features, coarseTime } = profile;
     const bundle = this.#pool?.bundle(sha256);
-    if (this.#pool === undefined || bundle === undefined) throw new Error("A call came before its bundle");
+    if (this.#pool === undefined || bundle === undefined) throw new Error("Received a call before its bundle");
     const assignment: Assignment = { seq, bundle, limits, features, coarseTime, call };
     const active = new ActiveCall(assignment, {
       pool: this.#pool,
@@ -206,7 +206,7 @@ class Worker {
     return working === 0 || working < CORES - 1;
   }
 
-  /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
+  /** Charges CPU time and reports progress of the running calls. One interval serves all calls, and stops when none is left. */
   #checkCpu(): void {
     const calls = [...this.#calls.values()];
     for (const call of calls) {
@@ -220,17 +220,17 @@ class Worker {
   }
 }
 
-// What the host had from whoever started it is nothing for a worker: its arguments name it.
+// Close the file descriptors that the host process inherited from its parent. The arguments list them.
 for (const descriptor of process.argv.slice(2)) {
   try {
     closeSync(Number(descriptor));
   } catch {
-    // A wrapper has closed it already.
+    // A wrapper process has already closed it.
   }
 }
-// Whoever ends a whole group of processes (a terminal, a service manager) means the host, which has calls to finish first.
+// A terminal or service manager that signals the whole process group means the host, which must finish its calls first.
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
-// The host is gone, or it speaks nonsense: there is nothing left to do here.
+// The host is gone, or sent an invalid message.
 process.on("uncaughtException", die);
 process.on("unhandledRejection", die);
 const socket = new Socket({ fd: 3, readable: true, writable: true });

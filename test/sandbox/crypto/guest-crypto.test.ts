@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { type JobAnswer, type KeyFacts, MAX_JOBS } from "../../../src/sandbox/protocol/crypto-messages.ts";
 import { GuestCrypto } from "../../../src/sandbox/worker/crypto/guest-crypto.ts";
-import { NativeLanes } from "../../../src/sandbox/worker/crypto/native-lanes.ts";
+import { NativeJobQueue } from "../../../src/sandbox/worker/crypto/native-lanes.ts";
 
 interface Answered {
   readonly answer: JobAnswer;
@@ -22,9 +22,9 @@ class Guest {
   taken: Promise<void> = Promise.resolve();
   #lastId = 0;
 
-  constructor(lanes = new NativeLanes(), memoryMiB = 64) {
+  constructor(jobQueue = new NativeJobQueue(), memoryMiB = 64) {
     this.crypto = new GuestCrypto({
-      lanes,
+      jobQueue,
       memoryMiB,
       answer: (id, text, buffers) => {
         this.#waiting.get(id)?.({ answer: JSON.parse(text) as JobAnswer, buffers });
@@ -189,18 +189,18 @@ describe("GuestCrypto.begin()", () => {
   });
 
   test("counts a key by the size of its source", async () => {
-    const guest = new Guest(new NativeLanes(), 8);
+    const guest = new Guest(new NativeJobQueue(), 8);
     const add = () => guest.job("importKey", ["raw", 0, "PBKDF2", false, ["deriveBits"]], new ArrayBuffer(1_000_000));
     expect([(await add()).answer.ok, (await add()).answer.ok, (await add()).answer.ok]).toEqual([true, true, false]);
   });
 
   test("limits the number of keys", async () => {
-    const guest = new Guest(new NativeLanes(), 8);
+    const guest = new Guest(new NativeJobQueue(), 8);
     let made = 0;
     while (made < 1_000 && (await guest.key().catch(() => undefined)) !== undefined) made += 1;
     expect(made).toBeGreaterThan(500);
     guest.crypto.ask(JSON.stringify({ method: "forgetKeys", args: [[1, 2, "3", null, 10_000]] }), []);
-    expect(guest.crypto.held).toBe(made - 2);
+    expect(guest.crypto.openCount).toBe(made - 2);
   });
 });
 
@@ -229,13 +229,13 @@ describe("GuestCrypto.ask()", () => {
     for (let index = 0; index < 1_024; index += 1) expect(open().ok).toBe(true);
     expect(open().ok).toBe(false);
     crypto.dispose();
-    expect(crypto.held).toBe(0);
+    expect(crypto.openCount).toBe(0);
   });
 });
 
 describe("GuestCrypto.dispose()", () => {
   test("releases all state, and stays busy until the threads have ended", async () => {
-    const guest = new Guest(new NativeLanes({ running: 3, ofOne: 2 }));
+    const guest = new Guest(new NativeJobQueue({ running: 3, perOwner: 2 }));
     await guest.key();
     const args = ["sha256", 400_000, 32];
     for (let index = 0; index < 4; index += 1) {
@@ -244,20 +244,20 @@ describe("GuestCrypto.dispose()", () => {
       });
     }
     guest.crypto.dispose();
-    expect(guest.crypto.held).toBe(0);
+    expect(guest.crypto.openCount).toBe(0);
     expect(guest.crypto.isBusy).toBe(true);
     await expect.poll(() => guest.crypto.isBusy, { timeout: 10_000 }).toBe(false);
     expect(guest.idle).toBe(2);
   });
 });
 
-describe("NativeLanes", () => {
+describe("NativeJobQueue", () => {
   test("lets no guest use all threads, and alternates between guests", async () => {
-    const lanes = new NativeLanes({ running: 3, ofOne: 2 });
+    const queue = new NativeJobQueue({ running: 3, perOwner: 2 });
     const order: string[] = [];
     const ends: (() => void)[] = [];
     const add = (owner: object, name: string): void => {
-      lanes.add(owner, () => {
+      queue.add(owner, () => {
         order.push(name);
         return new Promise((resolve) => ends.push(resolve));
       });
@@ -272,7 +272,7 @@ describe("NativeLanes", () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(order).toEqual(["greedy 0", "greedy 1", "modest 0", "greedy 2", "modest 1", "greedy 3", "greedy 4"]);
-    lanes.drop(greedy);
+    queue.removeWaiting(greedy);
     for (const end of ends) end();
   });
 });

@@ -1,5 +1,5 @@
-// Brotli and Zstandard for a guest, by Node's own zlib on the process's threads: encoders of its own would take a guest a megabyte. A codec
-// goes in steps, each of which gives so much at most and says whether there is more: what unpacks to gigabytes waits for its reader.
+// Runs Brotli and Zstandard for a guest with Node's zlib on the process's threads; encoders inside the guest would take a megabyte. A codec
+// works in steps. Each returns a limited amount and whether there is more, so data that expands to gigabytes waits for its reader.
 import {
   type BrotliOptions,
   brotliCompressSync,
@@ -15,26 +15,26 @@ import {
 } from "node:zlib";
 import * as z from "zod";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
-import { CryptoRefusal } from "./refusal.ts";
+import { CryptoError } from "./refusal.ts";
 
 type Codec = ReturnType<typeof createBrotliCompress>;
 type Params = { readonly [key: string]: number };
 
-/** Open at one time: an encoder of Brotli takes some 20 MiB at most, a decoder as much as its data says, up to 16. */
+/** Maximum number of open codecs. A Brotli encoder takes up to 20 MiB, a decoder up to 16 MiB, as declared by its data. */
 const MAX_CODECS = 16;
-/** While the guest waits, and the worker with it: 20 to 100 ms. */
+/** Limits of synchronous functions, which block the guest and the worker for 20 to 100 ms. */
 const MAX_INPUT_AT_ONCE = 4 * 1024 * 1024;
 const MAX_OUTPUT_AT_ONCE = 8 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
-/** What Brotli's 11 takes a MiB 2 s for, 5 does in 30 ms, and 3 % larger. */
+/** Brotli quality for large data. For 1 MiB, quality 11 takes 2 s; 5 takes 30 ms and the result is 3 % larger. */
 const FAST_QUALITY = 5;
-/** The best quality for so many bytes: in a thread that nothing stops, and while the worker waits. */
+/** Highest Brotli quality by input size: on a thread, which cannot be interrupted, and for synchronous functions. */
 const BEST_QUALITY = { quality: 11, bytes: 256 * 1024, bytesAtOnce: 16 * 1024 } as const;
 const GOOD_QUALITY = { quality: 9, bytesAtOnce: 256 * 1024 } as const;
-/** 4 MiB: what the encoders' tables and windows take grows with them. */
+/** 4 MiB. The memory of an encoder's tables grows with its window. */
 const MAX_ENCODER_WINDOW_BITS = 22;
 const MAX_ZSTD_LEVEL = 9;
-/** RFC 8878 asks for 8 MiB. */
+/** 8 MiB, the minimum that RFC 8878 recommends for decoders. */
 const MAX_ZSTD_WINDOW_BITS = 23;
 
 const KINDS = ["brotliCompress", "brotliDecompress", "zstdCompress", "zstdDecompress"] as const;
@@ -43,7 +43,7 @@ const OpenSchema = z.tuple([
   z.enum(KINDS),
   z.strictObject({
     params: z.record(z.string().regex(/^\d{1,4}$/), z.int()),
-    /** Of all that will come, where that is known. */
+    /** Total size of the input, if known. */
     size: z.int().min(0).nullable(),
     rejectsTrailing: z.boolean(),
     maxOutputLength: z.int().min(1).nullable(),
@@ -71,7 +71,7 @@ const {
   ZSTD_d_windowLogMax,
 } = constants;
 
-/** What may be stated; the others say how much memory and time a codec takes. */
+/** Parameters that a guest may set. The others could raise the memory or time that a codec takes. */
 const ALLOWED: { readonly [K in Kind]: readonly number[] } = {
   brotliCompress: [
     BROTLI_PARAM_DISABLE_LITERAL_CONTEXT_MODELING,
@@ -103,16 +103,16 @@ function bestQuality(size: number | null, isAtOnce: boolean): number {
 function boundedParams(kind: Kind, { params, size }: Settings, isAtOnce: boolean): Params {
   for (const key of Object.keys(params)) {
     if (!ALLOWED[kind].includes(Number(key))) {
-      throw new CryptoRefusal("TypeError", `The parameter ${key} of ${kind} cannot be stated here`);
+      throw new CryptoError("TypeError", `The parameter ${key} of ${kind} is not supported in the sandbox`);
     }
   }
   const given = (key: number): number | undefined => params[String(key)];
   if (kind === "brotliCompress") {
     const best = bestQuality(size, isAtOnce);
-    const stated = given(BROTLI_PARAM_QUALITY) ?? (best === BEST_QUALITY.quality ? best : FAST_QUALITY);
+    const quality = given(BROTLI_PARAM_QUALITY) ?? (best === BEST_QUALITY.quality ? best : FAST_QUALITY);
     return {
       ...params,
-      [BROTLI_PARAM_QUALITY]: Math.min(stated, best),
+      [BROTLI_PARAM_QUALITY]: Math.min(quality, best),
       [BROTLI_PARAM_LGWIN]: Math.min(given(BROTLI_PARAM_LGWIN) ?? MAX_ENCODER_WINDOW_BITS, MAX_ENCODER_WINDOW_BITS),
       ...(size === null ? {} : { [BROTLI_PARAM_SIZE_HINT]: size }),
     };
@@ -146,14 +146,14 @@ const AT_ONCE: { readonly [K in Kind]: RunAtOnce } = {
 
 export interface Stepped {
   readonly bytes: Uint8Array;
-  /** Of what this step has begun: ask again. */
+  /** Whether this step has more output. If so, the caller requests it with a `more` step. */
   readonly isMore: boolean;
 }
 
 class SteppedCodec {
   readonly #codec: Codec;
   #isBusy = false;
-  /** What was asked for has been done, but for what is to be read. */
+  /** Whether the current step is complete, except for output that was not read yet. */
   #isDone = true;
   #error: unknown;
   #taken = 0;
@@ -171,7 +171,7 @@ class SteppedCodec {
     codec.on("readable", wake);
     codec.on("end", wake);
     codec.on("error", fail);
-    codec.on("close", () => fail(new CryptoRefusal("InvalidStateError", "This is finished already")));
+    codec.on("close", () => fail(new CryptoError("InvalidStateError", "The stream is already closed")));
   }
 
   destroy(): void {
@@ -195,7 +195,7 @@ class SteppedCodec {
   }
 
   async step(step: Step, bytes: Uint8Array): Promise<Stepped> {
-    if (this.#isBusy) throw new CryptoRefusal("InvalidStateError", "A step is being taken already");
+    if (this.#isBusy) throw new CryptoError("InvalidStateError", "Another step of this stream is still running");
     this.#isBusy = true;
     try {
       this.#begin(step, bytes);
@@ -205,12 +205,12 @@ class SteppedCodec {
     }
   }
 
-  /** Node tells of it only where there is much. Else a codec takes all that it is given. */
+  /** Returns whether there is data after the end of the compressed data. Node reports only large trailing data by itself. */
   #hasTrailing(): boolean {
     return this.#rejectsTrailing && this.#isDone && this.#codec.bytesWritten < this.#taken;
   }
 
-  /** What had come before an error is given first; the error is the next step's. */
+  /** Reads the output. Output before an error is returned first, and the next step throws the error. */
   async #collect(): Promise<Stepped> {
     const chunks: Buffer[] = [];
     for (let size = 0; ; ) {
@@ -221,7 +221,7 @@ class SteppedCodec {
         if (size >= MAX_PIECE_BYTES) return { bytes: Buffer.concat(chunks), isMore: true };
       } else if (this.#hasTrailing()) {
         if (chunks.length === 0)
-          throw new CryptoRefusal("TypeError", "There is data after the end of the compressed data");
+          throw new CryptoError("TypeError", "Unexpected data after the end of the compressed data");
         return { bytes: Buffer.concat(chunks), isMore: true };
       } else if (this.#isDone || this.#codec.readableEnded) return { bytes: Buffer.concat(chunks), isMore: false };
       else if (this.#error !== undefined) {
@@ -236,7 +236,7 @@ class SteppedCodec {
   }
 }
 
-/** Of one isolate. */
+/** The open codecs of one isolate. */
 export class Codecs {
   readonly #open = new Map<number, SteppedCodec>();
   #lastHandle = 0;
@@ -250,11 +250,11 @@ export class Codecs {
     this.#open.clear();
   }
 
-  /** @throws what `toFailure` reads */
+  /** @throws {Error} any error, which the caller converts with `toFailure` */
   open(args: readonly unknown[]): number {
     const [kind, settings] = OpenSchema.parse(args);
     if (this.#open.size >= MAX_CODECS) {
-      throw new CryptoRefusal("QuotaExceededError", `${MAX_CODECS} streams of Brotli and Zstandard are open already`);
+      throw new CryptoError("QuotaExceededError", `${MAX_CODECS} Brotli and Zstandard streams are open already`);
     }
     const rejectGarbageAfterEnd = settings.rejectsTrailing;
     const params = boundedParams(kind, settings, false);
@@ -276,8 +276,8 @@ export class Codecs {
     const [kind, settings] = OpenSchema.parse(args);
     const size = bytes.byteLength;
     if (size > MAX_INPUT_AT_ONCE) {
-      const message = `${kind}Sync takes ${MAX_INPUT_AT_ONCE} bytes at most here; ${kind}() takes more`;
-      throw new CryptoRefusal("RangeError", message);
+      const message = `${kind}Sync() accepts at most ${MAX_INPUT_AT_ONCE} bytes in the sandbox. Use ${kind}() for larger inputs`;
+      throw new CryptoError("RangeError", message);
     }
     const params = boundedParams(kind, { ...settings, size }, true);
     const maxOutputLength = Math.min(settings.maxOutputLength ?? MAX_OUTPUT_AT_ONCE, MAX_OUTPUT_AT_ONCE);
@@ -287,9 +287,9 @@ export class Codecs {
   prepareStep(args: readonly unknown[], bytes: Uint8Array): () => Promise<Stepped> {
     const [handle, step] = StepSchema.parse(args);
     const codec = this.#open.get(handle);
-    if (codec === undefined) throw new CryptoRefusal("InvalidStateError", "This is finished already");
+    if (codec === undefined) throw new CryptoError("InvalidStateError", "The stream is already closed");
     if (bytes.byteLength > MAX_PIECE_BYTES) {
-      throw new CryptoRefusal("OperationError", "This is more than one piece may be");
+      throw new CryptoError("OperationError", `A piece must have at most ${MAX_PIECE_BYTES} bytes`);
     }
     return () => codec.step(step, bytes);
   }

@@ -1,5 +1,5 @@
-// Cryptography for one isolate, by Node's own: its keys, its hashes under way, its jobs on the process's threads. Everything ends with the
-// isolate. What is asked comes from a hostile guest; what goes back is an answer, never an exception.
+// Implements the cryptography of one isolate with Node's crypto: it owns the isolate's keys, open hashes and jobs on the process's threads,
+// until the isolate is disposed. Requests come from an untrusted guest. Failures are returned as values, never thrown into the guest.
 import { randomFillSync, webcrypto } from "node:crypto";
 import {
   type JobAnswer,
@@ -13,31 +13,34 @@ import { checkSubtleRequest } from "./caps.ts";
 import { Codecs } from "./codecs.ts";
 import { KeyOperations } from "./key-operations.ts";
 import { KeyStore } from "./key-store.ts";
-import type { NativeLanes } from "./native-lanes.ts";
+import type { NativeJobQueue } from "./native-lanes.ts";
 import { NodeFunctions } from "./node-functions.ts";
 import { isSubtleMethod, parseRequest, RequestReader, readSubtleRequest, type SubtleRequest } from "./read-request.ts";
-import { CryptoRefusal, toFailure } from "./refusal.ts";
+import { CryptoError, toFailure } from "./refusal.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 type CryptoKeyPair = webcrypto.CryptoKeyPair;
 
-/** At once: JSON text, or bytes. */
+/** Response to a synchronous request: JSON text, or bytes. */
 export type CryptoAnswer = string | ArrayBuffer;
 
-export interface GuestCryptoParts {
-  readonly lanes: NativeLanes;
+export interface GuestCryptoOptions {
+  readonly jobQueue: NativeJobQueue;
   readonly memoryMiB: number;
-  /** Where random numbers are to repeat; Node's own unless stated. Keys and signatures are made with Node's in any case. */
+  /**
+   * Source of random bytes for repeatable calls. Keys and signatures always use Node's random numbers.
+   * @default Node's random numbers
+   */
   readonly seeded?: SeededBytes | undefined;
-  /** Takes a job's answer, as JSON text, and its bytes into the guest; resolves when it is there. */
+  /** Sends a job's result (JSON text and bytes) to the guest. Resolves when the guest has received it. */
   readonly answer: (id: number, text: string, buffers: readonly ArrayBuffer[]) => Promise<void>;
-  /** No job is left. */
+  /** Called when no job is left. */
   readonly onIdle: () => void;
 }
 
-/** Keys lie outside the isolate's own limit: a quarter of that, and no more than this. */
+/** Keys are outside of the isolate's memory limit. They may take a quarter of that limit, and at most this size. */
 const MAX_KEY_BYTES = 32 * 1024 * 1024;
-/** Done in the worker's main thread, in some 100 µs: they need no thread and wait for none. */
+/** Methods that run on the worker's main thread without waiting for other jobs. They take about 100 µs. */
 const AT_ONCE: ReadonlySet<string> = new Set(["importKey", "exportKey", "getPublicKey"]);
 const ACCEPTED = "{}";
 const isBuffer = (value: unknown): value is ArrayBuffer => value instanceof ArrayBuffer;
@@ -48,14 +51,14 @@ const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer;
 const isPair = (value: unknown): value is CryptoKeyPair =>
   typeof value === "object" && value !== null && Object.hasOwn(value, "privateKey");
 
-interface Settled {
+interface JobResult {
   readonly answer: JobAnswer;
   readonly buffers: readonly ArrayBuffer[];
 }
 
 type Native = (...args: readonly unknown[]) => Promise<unknown>;
 const natives = webcrypto.subtle as unknown as { readonly [method: string]: Native };
-/** Of Node 26; absent before. */
+/** Has `supports` since Node 26. */
 const nodeSubtle = globalThis.SubtleCrypto as {
   supports?(method: string, algorithm: unknown, third: unknown): boolean;
 };
@@ -63,35 +66,35 @@ const nodeSubtle = globalThis.SubtleCrypto as {
 const ONE_BYTE = new Uint8Array(1);
 
 /**
- * OpenSSL keeps its errors in a queue for each thread, and some of what Node does leaves one there. The next AES operation finds it, takes it
- * for its own, and aborts the process ("Assertion failed: errors->Empty()", Node 26.10, after an RSA key of more than 16,384 bits). What asks
- * for random bytes empties the queue, in a microsecond.
+ * Clears OpenSSL's error queue of this thread. Some operations of Node leave an error in it. The next AES operation finds that error and
+ * aborts the process ("Assertion failed: errors->Empty()", Node 26.10, after an RSA key of more than 16,384 bits). Requesting random bytes
+ * clears the queue within a microsecond.
  */
-function dropStaleErrors(): void {
+function clearStaleErrors(): void {
   randomFillSync(ONE_BYTE);
 }
 
 export class GuestCrypto {
-  readonly #parts: GuestCryptoParts;
+  readonly #options: GuestCryptoOptions;
   readonly #keys: KeyStore;
   readonly #functions = new NodeFunctions();
   readonly #keyOperations: KeyOperations;
   readonly #codecs = new Codecs();
-  /** Jobs that wait or run, and their bytes. */
+  /** Number of waiting and running jobs, and the size of their inputs. */
   #jobs = 0;
   #jobBytes = 0;
-  /** Answers that the guest has not taken: what they hold lies here, whatever the guest does meanwhile. */
+  /** Number and size of results that the guest has not received yet. They take memory of the worker. */
   #unread = 0;
   #unreadBytes = 0;
-  /** When each of those that run began. */
-  readonly #running = new Set<{ readonly begun: number }>();
-  /** Spent in the worker's threads for this isolate, but for what runs now. */
-  #spentMs = 0;
+  /** Start times of the running jobs. */
+  readonly #running = new Set<{ readonly startedAt: number }>();
+  /** Wall-clock time of all finished requests and jobs. */
+  #finishedMs = 0;
   #isDisposed = false;
 
-  constructor(parts: GuestCryptoParts) {
-    this.#parts = parts;
-    this.#keys = new KeyStore(Math.min(MAX_KEY_BYTES, parts.memoryMiB * 256 * 1024));
+  constructor(options: GuestCryptoOptions) {
+    this.#options = options;
+    this.#keys = new KeyStore(Math.min(MAX_KEY_BYTES, options.memoryMiB * 256 * 1024));
     this.#keyOperations = new KeyOperations(this.#keys);
   }
 
@@ -99,31 +102,31 @@ export class GuestCrypto {
     return this.#jobs > 0;
   }
 
-  /** For tests: what is held for the guest. */
-  get held(): number {
+  /** Number of open keys, hashes and codecs. For tests. */
+  get openCount(): number {
     return this.#keys.size + this.#functions.size + this.#keyOperations.keys.size + this.#codecs.size;
   }
 
-  /** Time that the process's threads have been at work for this isolate outside of it, in ms of the wall's clock. */
+  /** Wall-clock time in ms that the process's threads have spent on requests and jobs of this isolate. */
   get busyMs(): number {
     const now = performance.now();
-    let ms = this.#spentMs;
-    for (const { begun } of this.#running) ms += now - begun;
+    let ms = this.#finishedMs;
+    for (const { startedAt } of this.#running) ms += now - startedAt;
     return ms;
   }
 
   random(bytes: unknown): ArrayBuffer {
     const length = typeof bytes === "number" && bytes >= 0 && bytes <= MAX_RANDOM_BYTES ? Math.trunc(bytes) : 0;
     const buffer = new ArrayBuffer(length);
-    const { seeded } = this.#parts;
+    const { seeded } = this.#options;
     if (seeded === undefined) randomFillSync(new Uint8Array(buffer));
     else seeded.fill(new Uint8Array(buffer));
     return buffer;
   }
 
-  /** What is answered while the guest waits. */
+  /** Responds to a synchronous request, while the guest waits. Never throws. */
   ask(text: string, buffers: readonly unknown[]): CryptoAnswer {
-    const begun = performance.now();
+    const startedAt = performance.now();
     try {
       const { method, args } = parseRequest(text);
       const bytes = readBuffers(buffers);
@@ -138,8 +141,8 @@ export class GuestCrypto {
     } catch (thrown) {
       return JSON.stringify(toFailure(thrown));
     } finally {
-      dropStaleErrors();
-      this.#spentMs += performance.now() - begun;
+      clearStaleErrors();
+      this.#finishedMs += performance.now() - startedAt;
     }
   }
 
@@ -158,9 +161,9 @@ export class GuestCrypto {
     return ACCEPTED;
   }
 
-  /** Begins a job, whose answer comes later under `id`; or refuses it. */
+  /** Starts a job, whose result is sent later with this `id`. Returns a failure as JSON text if the request is invalid. Never throws. */
   begin(id: number, text: string, buffers: readonly unknown[]): string {
-    const begun = performance.now();
+    const startedAt = performance.now();
     try {
       const bytes = readBuffers(buffers);
       const size = sizeOf(bytes);
@@ -171,18 +174,18 @@ export class GuestCrypto {
       this.#jobBytes += size;
       const task = (): Promise<void> => this.#run(id, size, run);
       if (AT_ONCE.has(method)) void task();
-      else this.#parts.lanes.add(this, task);
+      else this.#options.jobQueue.add(this, task);
       return ACCEPTED;
     } catch (thrown) {
       return JSON.stringify(toFailure(thrown));
     } finally {
-      this.#spentMs += performance.now() - begun;
+      this.#finishedMs += performance.now() - startedAt;
     }
   }
 
   /**
-   * A guest that counts right never meets this. It begins a job when it has taken another's answer, which is known here only when it has
-   * left again: so there is room for twice as many.
+   * Enforces the limits on jobs, in case tampered guest code does not. The guest starts a job as soon as it has received another's result,
+   * but the worker knows of the receipt only when the guest's entry has ended. Therefore twice as many unread results are allowed.
    */
   #checkWaiting(bytes: number): void {
     const hasRoom =
@@ -190,19 +193,19 @@ export class GuestCrypto {
       this.#unread < 2 * MAX_JOBS &&
       this.#unreadBytes <= 2 * MAX_WAITING_BYTES &&
       (this.#jobs === 0 || this.#jobBytes + bytes <= MAX_WAITING_BYTES);
-    if (!hasRoom) throw new CryptoRefusal("QuotaExceededError", "Too much is waiting already");
+    if (!hasRoom) throw new CryptoError("QuotaExceededError", "Too many cryptography jobs are pending");
   }
 
-  async #give(id: number, { answer, buffers }: Settled): Promise<void> {
+  async #sendResult(id: number, { answer, buffers }: JobResult): Promise<void> {
     const bytes = sizeOf(buffers);
     this.#unread += 1;
     this.#unreadBytes += bytes;
-    await this.#parts.answer(id, JSON.stringify(answer), buffers);
+    await this.#options.answer(id, JSON.stringify(answer), buffers);
     this.#unread -= 1;
     this.#unreadBytes -= bytes;
   }
 
-  #prepare(method: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<Settled> {
+  #prepare(method: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<JobResult> {
     if (method === "generateKeyPair") {
       const generate = this.#keyOperations.keys.prepareGenerate(args);
       return async () => ({ answer: { ok: true, type: "value", value: await generate() }, buffers: [] });
@@ -222,33 +225,33 @@ export class GuestCrypto {
     checkSubtleRequest(request);
     return async () => {
       const job = (natives[method] as Native).apply(webcrypto.subtle, [...request.args]);
-      dropStaleErrors();
-      return this.#settle(request, await job);
+      clearStaleErrors();
+      return this.#toResult(request, await job);
     };
   }
 
-  /** Never rejects. */
-  async #run(id: number, size: number, run: () => Promise<Settled>): Promise<void> {
+  /** Runs a job and sends its result. Never rejects. */
+  async #run(id: number, size: number, run: () => Promise<JobResult>): Promise<void> {
     if (this.#isDisposed) return;
-    const clock = { begun: performance.now() };
-    this.#running.add(clock);
-    let settled: Settled;
+    const job = { startedAt: performance.now() };
+    this.#running.add(job);
+    let result: JobResult;
     try {
-      settled = await run();
+      result = await run();
     } catch (thrown) {
-      settled = { answer: toFailure(thrown), buffers: [] };
+      result = { answer: toFailure(thrown), buffers: [] };
     }
-    dropStaleErrors();
-    this.#running.delete(clock);
-    this.#spentMs += performance.now() - clock.begun;
+    clearStaleErrors();
+    this.#running.delete(job);
+    this.#finishedMs += performance.now() - job.startedAt;
     if (this.#isDisposed) this.#clear();
-    else void this.#give(id, settled);
+    else void this.#sendResult(id, result);
     this.#jobs -= 1;
     this.#jobBytes -= size;
-    if (this.#jobs === 0) this.#parts.onIdle();
+    if (this.#jobs === 0) this.#options.onIdle();
   }
 
-  #settle({ method, args }: SubtleRequest, value: unknown): Settled {
+  #toResult({ method, args }: SubtleRequest, value: unknown): JobResult {
     if (isBuffer(value)) return { answer: { ok: true, type: "bytes" }, buffers: [value] };
     if (value instanceof globalThis.CryptoKey) {
       const isGiven = method === "importKey" || method === "unwrapKey";
@@ -262,11 +265,11 @@ export class GuestCrypto {
         buffers: [],
       };
     }
-    if (method === "encapsulateBits" || method === "encapsulateKey") return this.#settleEncapsulated(value);
+    if (method === "encapsulateBits" || method === "encapsulateKey") return this.#toEncapsulatedResult(value);
     return { answer: { ok: true, type: "value", value }, buffers: [] };
   }
 
-  #settleEncapsulated(value: unknown): Settled {
+  #toEncapsulatedResult(value: unknown): JobResult {
     const { ciphertext, sharedKey } = value as { ciphertext: ArrayBuffer; sharedKey: ArrayBuffer | CryptoKey };
     const isBytes = isBuffer(sharedKey);
     const answer = {
@@ -284,23 +287,23 @@ export class GuestCrypto {
     this.#codecs.clear();
   }
 
-  /** What has not begun never will; what runs on a thread is the only thing left, until it has come to its end. */
+  /** Drops waiting jobs and releases all resources. Running jobs cannot be stopped; `isBusy` is true until they end. */
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    this.#parts.lanes.drop(this);
+    this.#options.jobQueue.removeWaiting(this);
     this.#clear();
     this.#jobs = this.#running.size;
   }
 }
 
-/** @throws {CryptoRefusal} */
+/** @throws {CryptoError} if a value is not an ArrayBuffer or the buffers are too large together */
 function readBuffers(buffers: readonly unknown[]): ArrayBuffer[] {
   const read = buffers.filter(isBuffer);
   const size = sizeOf(read);
-  if (read.length !== buffers.length) throw new CryptoRefusal("TypeError", "Expected ArrayBuffers");
+  if (read.length !== buffers.length) throw new CryptoError("TypeError", "Expected ArrayBuffers");
   if (size > MAX_JOB_BYTES) {
-    throw new CryptoRefusal("QuotaExceededError", `One operation may take ${MAX_JOB_BYTES} bytes at most here`);
+    throw new CryptoError("QuotaExceededError", `The input of an operation must have at most ${MAX_JOB_BYTES} bytes`);
   }
   return read;
 }

@@ -1,28 +1,31 @@
-// What a guest gives as an asymmetric key, looked at before OpenSSL is: a passphrase is stretched by as many rounds as the key itself says,
-// in a thread that nothing stops.
-import { CryptoRefusal } from "./refusal.ts";
+// Checks an asymmetric key that a guest imports before OpenSSL reads it. The key itself states how many rounds the derivation from its
+// passphrase takes, and OpenSSL would run them on a thread that cannot be stopped.
+import { CryptoError } from "./refusal.ts";
 
-/** An RSA key of 8192 bits takes 6.3 KiB as PEM; certificates are longer. */
+/** Maximum size of a key or certificate as text. An RSA key of 8192 bits takes 6.3 KiB as PEM; certificates are longer. */
 export const MAX_KEY_TEXT_BYTES: number = 32 * 1024;
-/** OWASP asks for 600,000 of PBKDF2; some 200 ms. */
+/** Maximum number of PBKDF2 rounds for a passphrase, as OWASP recommends. They take about 200 ms. */
 const MAX_PASSPHRASE_ROUNDS = 600_000;
-/** What is in it is seen only by OpenSSL. An RSA key of 8192 bits takes 4.7 KiB, one of ML-DSA-87 4.9. */
+/** Maximum size of an encrypted key, whose content cannot be checked. An RSA key of 8192 bits takes 4.7 KiB, an ML-DSA-87 key 4.9 KiB. */
 export const MAX_ENCRYPTED_KEY_BYTES: number = 5_376;
-/** OpenSSL raises to DSA's private number as it reads it, of whatever size: one of 15 KiB takes it 29 s [m], of 3072 bits 0.8 KiB are enough. */
+/**
+ * Maximum size of a DSA key. While reading it, OpenSSL computes a power with the private number as exponent, of any size: 15 KiB take 29 s
+ * (measured). A key of 3072 bits needs 0.8 KiB.
+ */
 const MAX_DSA_KEY_BYTES = 2_560;
-/** Contents of the object identifiers that OpenSSL takes for DSA's: 1.2.840.10040.4, 1.3.14.3.2.12, .13 and .27. */
+/** Encoded object identifiers that OpenSSL reads as DSA: 1.2.840.10040.4, 1.3.14.3.2.12, .13 and .27. */
 const DSA = ["2a8648ce3804", "2b0e03020c", "2b0e03020d", "2b0e03021b"].map((hex) => Buffer.from(hex, "hex"));
 const PEM_BEGIN = /-----BEGIN ([A-Z0-9 ]{1,64})-----\s/g;
 const PEM_LABELS = { private: /PRIVATE KEY$/, public: /(?:PUBLIC KEY|PRIVATE KEY|CERTIFICATE)$/ } as const;
-/** Of one algorithm, which OpenSSL reads as nothing else. */
+/** PEM labels of traditional formats, which OpenSSL reads only as a key of that algorithm. */
 const TRADITIONAL = /^(?:RSA|EC|DSA) PRIVATE KEY$/;
 const BASE64_LINES = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 const SCRYPT = Uint8Array.of(0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x04, 0x0b);
 const TAG = { integer: 0x02, objectIdentifier: 0x06, constructed: 0x20, sequence: 0x30 } as const;
 const MAX_DEPTH = 16;
 
-const refuse = (message: string): never => {
-  throw new CryptoRefusal("OperationError", message);
+const reject = (message: string): never => {
+  throw new CryptoError("OperationError", message);
 };
 
 interface Element {
@@ -31,7 +34,7 @@ interface Element {
   readonly content: Uint8Array;
 }
 
-/** One element of DER at the beginning; undefined where there is none. */
+/** Reads the first DER element of the bytes. Returns undefined if they do not start with one. */
 function readElement(bytes: Uint8Array): Element | undefined {
   const [tag, first] = bytes;
   if (tag === undefined || first === undefined) return undefined;
@@ -45,9 +48,9 @@ function readElement(bytes: Uint8Array): Element | undefined {
 }
 
 function* elementsOf(bytes: Uint8Array, depth = 0): Generator<Element> {
-  if (depth > MAX_DEPTH) refuse("The key is nested too deeply");
+  if (depth > MAX_DEPTH) reject("The key is nested too deeply");
   for (let rest = bytes; rest.length > 0; ) {
-    const element = readElement(rest) ?? refuse("The key is not DER");
+    const element = readElement(rest) ?? reject("The key is not DER");
     yield element;
     if ((element.tag & TAG.constructed) !== 0) yield* elementsOf(element.content, depth + 1);
     rest = rest.subarray(element.whole.length);
@@ -58,53 +61,53 @@ const toNumber = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => sum 
 const isSame = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
 /**
- * EncryptedPrivateKeyInfo (RFC 5958): of its algorithm no number may be more than the rounds allowed, whichever it stands for. What cannot
- * be read here is not given to OpenSSL, which reads more than DER.
+ * Checks an EncryptedPrivateKeyInfo (RFC 5958). No number in its algorithm may exceed the allowed rounds, whatever its meaning. Keys that
+ * this parser cannot read are rejected, because OpenSSL accepts more than DER.
  */
 function checkEncryptedKey(der: Uint8Array): void {
   const outer = readElement(der);
   const algorithm = outer?.tag === TAG.sequence ? readElement(outer.content) : undefined;
-  // Not encrypted: a version stands there.
+  // An unencrypted key has a version number here.
   if (algorithm?.tag === TAG.integer) return;
-  if (algorithm?.tag !== TAG.sequence) refuse("The key is not DER");
+  if (algorithm?.tag !== TAG.sequence) reject("The key is not DER");
   else for (const element of elementsOf(algorithm.content)) checkRounds(element);
   if (der.length > MAX_ENCRYPTED_KEY_BYTES)
-    refuse(`A key with a passphrase may have ${MAX_ENCRYPTED_KEY_BYTES} bytes at most here`);
+    reject(`A key with a passphrase must have at most ${MAX_ENCRYPTED_KEY_BYTES} bytes`);
 }
 
 function checkRounds({ tag, content }: Element): void {
   if (tag === TAG.objectIdentifier && isSame(content, SCRYPT))
-    refuse("Keys under scrypt are not read here: use PBKDF2");
+    reject("Keys encrypted with scrypt are not supported in the sandbox. Use PBKDF2");
   if (tag === TAG.integer && toNumber(content) > MAX_PASSPHRASE_ROUNDS)
-    refuse(`A key's passphrase may take ${MAX_PASSPHRASE_ROUNDS} rounds at most here`);
+    reject(`The passphrase of a key must take at most ${MAX_PASSPHRASE_ROUNDS} rounds`);
 }
 
 /**
- * A key as DER, private or public, before OpenSSL reads it.
- * @throws {CryptoRefusal} OperationError for what would take it too long
+ * Checks a private or public key as DER.
+ * @throws {CryptoError} OperationError if reading the key would take OpenSSL too long
  */
 export function checkKey(der: Uint8Array, hasPassphrase: boolean): void {
   const isDsa = (): boolean => DSA.some((identifier) => Buffer.from(der).includes(identifier));
-  if (der.length > MAX_DSA_KEY_BYTES && isDsa()) refuse(`A DSA key may have ${MAX_DSA_KEY_BYTES} bytes at most here`);
-  // Without one OpenSSL gives up by itself.
+  if (der.length > MAX_DSA_KEY_BYTES && isDsa()) reject(`A DSA key must have at most ${MAX_DSA_KEY_BYTES} bytes`);
+  // Without a passphrase OpenSSL rejects an encrypted key by itself.
   if (hasPassphrase) checkEncryptedKey(der);
 }
 
 function checkPrivateBody(label: string, body: string, hasPassphrase: boolean): void {
   const isTraditional = TRADITIONAL.test(label);
   if (isTraditional && body.includes("Proc-Type")) {
-    // Encrypted as a whole, by one round.
+    // PEM encryption derives the key in one round.
     if (body.length * 0.75 > MAX_DSA_KEY_BYTES)
-      refuse(`A key encrypted as PEM may have ${MAX_DSA_KEY_BYTES} bytes here`);
+      reject(`A key with PEM encryption must have at most ${MAX_DSA_KEY_BYTES} bytes`);
     return;
   }
-  if (!BASE64_LINES.test(body)) refuse("The key is not base64");
+  if (!BASE64_LINES.test(body)) reject("The key is not base64");
   checkKey(Buffer.from(body, "base64"), hasPassphrase && !isTraditional);
 }
 
 /**
- * The first block that holds such a key, and nothing else: what was looked at is what is read.
- * @throws {CryptoRefusal}
+ * Returns only the first PEM block with a key of this kind, so that OpenSSL reads exactly what was checked.
+ * @throws {CryptoError} OperationError if there is no such block, or the key is not allowed
  */
 export function readPem(bytes: Uint8Array, kind: "private" | "public", hasPassphrase: boolean): string {
   const text = Buffer.from(bytes).toString("latin1");
@@ -113,10 +116,10 @@ export function readPem(bytes: Uint8Array, kind: "private" | "public", hasPassph
     const end = PEM_LABELS[kind].test(label) ? text.indexOf(ending, index) : -1;
     if (end < 0) continue;
     const body = text.slice(index + begin.length, end);
-    // OpenSSL may take another block's beginning for the first.
-    if (body.includes("-----BEGIN")) refuse("A key as PEM holds another one");
+    // OpenSSL may treat a nested block as the first one.
+    if (body.includes("-----BEGIN")) reject("The PEM block contains another block");
     if (label.endsWith("PRIVATE KEY")) checkPrivateBody(label, body, hasPassphrase);
     return text.slice(index, end + ending.length);
   }
-  return refuse(`There is no ${kind} key as PEM: expected -----BEGIN … and -----END …`);
+  return reject(`Expected a ${kind} key as PEM, with lines -----BEGIN … and -----END …`);
 }

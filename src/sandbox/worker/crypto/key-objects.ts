@@ -1,4 +1,4 @@
-// The asymmetric keys of node:crypto of one isolate: a guest has their numbers and facts, and what they are made of when it exports them.
+// The node:crypto keys of one isolate. The guest has only handles and metadata of them; it gets the key material by an export.
 import {
   createPrivateKey,
   createPublicKey,
@@ -17,21 +17,21 @@ import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 import { checkKey, MAX_KEY_TEXT_BYTES, readPem } from "./key-material.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RequestReader } from "./read-request.ts";
-import { CryptoRefusal } from "./refusal.ts";
+import { CryptoError } from "./refusal.ts";
 
-/** Some 20 KiB each with what OpenSSL keeps for one. */
+/** Maximum number of keys. Each takes about 20 KiB, including OpenSSL's own data. */
 const MAX_KEYS = 1_024;
-/** As for crypto.subtle: an operation with more takes too long for a thread that nothing stops. */
+/** Maximum size of an RSA modulus, as for crypto.subtle. Operations with larger keys would occupy a thread for too long. */
 const MAX_MODULUS_BITS = 8_192;
-/** While the guest waits, and with it the worker: 2048 bits take 50 to 500 ms. */
+/** Maximum size of a new key in a synchronous function, which blocks the guest and the worker. 2048 bits take 50 to 500 ms. */
 const MAX_BITS_AT_ONCE = 2_048;
 const MAX_NEW_BITS = 4_096;
-/** Finding a prime for DSA takes longer. */
+/** Maximum size of a new DSA key. Finding its primes takes longer than for RSA. */
 const MAX_DSA_BITS = 2_048;
 
-/** What divides one by small primes fits few of the primes that are found: a key would take many times as long. */
+/** Allowed public exponents. With others, few of the generated primes are usable, and creating a key would take many times as long. */
 const EXPONENTS: readonly number[] = [3, 5, 17, 257, 65_537];
-/** As of a key that is derived. */
+/** Maximum size of a secret key: the same as for derived bits. */
 const MAX_SECRET_BYTES = 1024 * 1024;
 
 const Text = z.string().max(64);
@@ -85,26 +85,26 @@ const GenerateSchema = z.tuple([
 type Generate = z.infer<typeof GenerateSchema>;
 type Pair = { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
 
-const refuse = (name: string, message: string): never => {
-  throw new CryptoRefusal(name, message);
+const reject = (name: string, message: string): never => {
+  throw new CryptoError(name, message);
 };
 
-/** @throws {CryptoRefusal} */
+/** @throws {CryptoError} if creating the key would take too long */
 function readGenerate(args: readonly unknown[], isAtOnce: boolean): Generate {
   const [type, options] = GenerateSchema.parse(args);
   const { modulusLength = 0, publicExponent = 65_537 } = options;
   if (!EXPONENTS.includes(publicExponent)) {
-    refuse("OperationError", `A public exponent may be ${EXPONENTS.join(", ")} here, got ${publicExponent}`);
+    reject("OperationError", `Expected a public exponent of ${EXPONENTS.join(", ")}, got ${publicExponent}`);
   }
-  const most = isAtOnce ? MAX_BITS_AT_ONCE : type === "dsa" ? MAX_DSA_BITS : MAX_NEW_BITS;
-  if (modulusLength > most) {
-    const instead = isAtOnce ? "; generateKeyPair() with a callback makes longer ones" : "";
-    refuse("OperationError", `A new key's modulus length may be ${most} bits at most here${instead}`);
+  const maxBits = isAtOnce ? MAX_BITS_AT_ONCE : type === "dsa" ? MAX_DSA_BITS : MAX_NEW_BITS;
+  if (modulusLength > maxBits) {
+    const instead = isAtOnce ? ". Use generateKeyPair() with a callback for larger keys" : "";
+    reject("OperationError", `The modulus length of a new key must be at most ${maxBits} bits${instead}`);
   }
   if (type === "dsa" && isAtOnce)
-    refuse("OperationError", "DSA keys are made by generateKeyPair() with a callback here");
+    reject("OperationError", "DSA keys cannot be generated synchronously. Use generateKeyPair() with a callback");
   if (type === "dh" && options.group === undefined) {
-    refuse("OperationError", "Diffie-Hellman keys are made of a group here: finding a prime takes too long");
+    reject("OperationError", "Expected the option group: generating a Diffie-Hellman prime takes too long");
   }
   return [type, options];
 }
@@ -112,7 +112,7 @@ function readGenerate(args: readonly unknown[], isAtOnce: boolean): Generate {
 type GenerateAtOnce = (type: string, options: object) => Pair;
 type GenerateLater = (type: string, options: object) => Promise<Pair>;
 
-/** Of one isolate. */
+/** The KeyObjects of one isolate. */
 export class KeyObjects {
   readonly #keys = new Map<number, KeyObject>();
   readonly #cryptoKeys: KeyStore;
@@ -130,16 +130,16 @@ export class KeyObjects {
     this.#keys.clear();
   }
 
-  /** @throws {CryptoRefusal} TypeError for what is no handle of this isolate's */
+  /** @throws {CryptoError} TypeError if this isolate has no such handle */
   get(handle: unknown): KeyObject {
     const key = typeof handle === "number" ? this.#keys.get(handle) : undefined;
-    return key ?? refuse("TypeError", "Expected a KeyObject");
+    return key ?? reject("TypeError", "Expected a KeyObject");
   }
 
   add(key: KeyObject): KeyObjectFacts {
     const { modulusLength = 0, publicExponent, ...details } = key.asymmetricKeyDetails ?? {};
     if (modulusLength > MAX_MODULUS_BITS) {
-      refuse("NotSupportedError", `A key's modulus may have ${MAX_MODULUS_BITS} bits at most here`);
+      reject("NotSupportedError", `The modulus of a key must have at most ${MAX_MODULUS_BITS} bits`);
     }
     return {
       handle: this.#keep(key),
@@ -154,16 +154,16 @@ export class KeyObjects {
   }
 
   #keep(key: KeyObject): number {
-    if (this.#keys.size >= MAX_KEYS) refuse("QuotaExceededError", `${MAX_KEYS} keys are open already`);
+    if (this.#keys.size >= MAX_KEYS) reject("QuotaExceededError", `${MAX_KEYS} keys are open already`);
     this.#lastHandle += 1;
     this.#keys.set(this.#lastHandle, key);
     return this.#lastHandle;
   }
 
-  /** For as long as a guest makes a CryptoKey of it: its secret keys are its own. */
+  /** Adds a secret key temporarily, while the guest converts it to a CryptoKey. Otherwise secret keys stay in the guest. */
   addSecret(bytes: Uint8Array): number {
     if (bytes.byteLength > MAX_SECRET_BYTES)
-      refuse("OperationError", `A secret key may have ${MAX_SECRET_BYTES} bytes`);
+      reject("OperationError", `A secret key must have at most ${MAX_SECRET_BYTES} bytes`);
     return this.#keep(createSecretKey(bytes));
   }
 
@@ -176,14 +176,14 @@ export class KeyObjects {
     return null;
   }
 
-  /** Bytes: the key (but for a JWK), then the passphrase. */
+  /** Imports a key. `bytes`: the key (unless it is a JWK), then the passphrase. */
   import(args: readonly unknown[], bytes: readonly Uint8Array[]): KeyObjectFacts {
     const { kind, format, type, hasPassphrase, jwk } = ImportSchema.parse(args[0]);
     const create = kind === "private" ? createPrivateKey : createPublicKey;
     if (format === "jwk") return this.add(create({ key: jwk ?? {}, format } as JsonWebKeyInput));
     const [material = new Uint8Array()] = bytes;
     if (material.byteLength > MAX_KEY_TEXT_BYTES)
-      refuse("OperationError", `A key may have ${MAX_KEY_TEXT_BYTES} bytes`);
+      reject("OperationError", `A key must have at most ${MAX_KEY_TEXT_BYTES} bytes`);
     const secret = hasPassphrase ? { passphrase: Buffer.from(bytes[1] ?? new Uint8Array()) } : {};
     if (format === "pem") {
       const text = readPem(material, kind, hasPassphrase);
@@ -198,7 +198,7 @@ export class KeyObjects {
     return this.add(createPublicKey(this.get(args[0]) as never));
   }
 
-  /** Bytes: the passphrase, where there is a cipher. */
+  /** Exports a key. `bytes`: the passphrase, if a cipher is given. */
   export(args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
     const key = this.get(args[0]);
     const { format, type, cipher } = ExportSchema.parse(args[1]);
@@ -210,10 +210,10 @@ export class KeyObjects {
     return this.get(args[0]).equals(this.get(args[1]));
   }
 
-  /** Of the guest's crypto.subtle. A key that may not be exported must not become one that may. */
+  /** Returns a CryptoKey of the guest's crypto.subtle. Rejects a key that is not extractable, since a KeyObject can always be exported. */
   #exportable(handle: unknown): webcrypto.CryptoKey {
     const key = this.#cryptoKeys.get(handle);
-    if (!key.extractable) refuse("TypeError", "A CryptoKey that is not extractable cannot become a KeyObject here");
+    if (!key.extractable) reject("TypeError", "A CryptoKey that is not extractable cannot be converted to a KeyObject");
     return key;
   }
 
@@ -224,7 +224,7 @@ export class KeyObjects {
   toCryptoKey(args: readonly unknown[], reader: RequestReader): unknown {
     const usages = z.array(Text).max(64).parse(args[3]) as webcrypto.KeyUsage[];
     const key = this.get(args[0]).toCryptoKey(reader.algorithm(args[1]) as never, args[2] === true, usages);
-    // What a key of HKDF or PBKDF2 holds is not in its algorithm.
+    // The algorithm of an HKDF or PBKDF2 key does not contain its size.
     return this.#cryptoKeys.add(key, this.get(args[0]).symmetricKeySize);
   }
 

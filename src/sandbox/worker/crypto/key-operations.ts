@@ -1,5 +1,5 @@
-// What the guest's node:crypto does with asymmetric keys: signatures, RSA's encryption, agreement, certificates. Answered while the guest
-// waits: each takes a few milliseconds, with the largest keys some tens.
+// Synchronous operations of the guest's node:crypto with asymmetric keys: signatures, RSA encryption, key agreement, certificates.
+// Each takes a few milliseconds, or some tens of milliseconds with the largest keys.
 import {
   createDiffieHellmanGroup,
   createECDH,
@@ -27,12 +27,12 @@ import { MAX_KEY_TEXT_BYTES } from "./key-material.ts";
 import { KeyObjects } from "./key-objects.ts";
 import type { KeyStore } from "./key-store.ts";
 import { RequestReader } from "./read-request.ts";
-import { CryptoRefusal } from "./refusal.ts";
+import { CryptoError } from "./refusal.ts";
 
 type Answer = string | ArrayBuffer;
 type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => unknown;
 
-/** Signatures under way: a guest that counts right has one. */
+/** Maximum number of open signatures. The guest's own code opens one at a time. */
 const MAX_SIGNATURES = 16;
 const MAX_GROUPS = 256;
 const Text = z.string().max(64);
@@ -54,12 +54,12 @@ const joined = (...parts: readonly Uint8Array[]): Buffer =>
 function certificateOf(bytes: readonly Uint8Array[]): X509Certificate {
   const [raw = NOTHING] = bytes;
   if (raw.byteLength > MAX_KEY_TEXT_BYTES) {
-    throw new CryptoRefusal("OperationError", `A certificate may have ${MAX_KEY_TEXT_BYTES} bytes`);
+    throw new CryptoError("OperationError", `A certificate must have at most ${MAX_KEY_TEXT_BYTES} bytes`);
   }
   return new X509Certificate(raw);
 }
 
-/** Of one isolate. */
+/** The key operations of one isolate. */
 export class KeyOperations {
   readonly keys: KeyObjects;
   readonly #cryptoKeys: KeyStore;
@@ -82,25 +82,25 @@ export class KeyOperations {
     this.#groups.clear();
   }
 
-  /** @throws what `toFailure` reads */
+  /** @throws {Error} any error, which the caller converts with `toFailure` */
   call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): Answer {
-    const made = (this.#calls[name] as Call)(
+    const result = (this.#calls[name] as Call)(
       args,
       buffers.map((buffer) => new Uint8Array(buffer)),
     );
-    if (made instanceof Uint8Array) return new Uint8Array(made).buffer;
-    return JSON.stringify({ ok: true, value: made ?? null });
+    if (result instanceof Uint8Array) return new Uint8Array(result).buffer;
+    return JSON.stringify({ ok: true, value: result ?? null });
   }
 
   #signature(handle: unknown): Sign | Verify {
     const state = this.#signatures.get(Handle.parse(handle));
-    if (state === undefined) throw new CryptoRefusal("InvalidStateError", "This is finished already");
+    if (state === undefined) throw new CryptoError("InvalidStateError", "The signature is already finished");
     return state;
   }
 
   #group(handle: unknown): DiffieHellmanGroup {
     const group = this.#groups.get(Handle.parse(handle));
-    if (group === undefined) throw new CryptoRefusal("TypeError", "Expected a group");
+    if (group === undefined) throw new CryptoError("TypeError", "Expected a Diffie-Hellman group");
     return group;
   }
 
@@ -112,7 +112,7 @@ export class KeyOperations {
     return this.#lastHandle;
   }
 
-  /** Of the last two bytes, if it is a check: the signature. */
+  /** Signs data, or verifies a signature. `bytes`: the data, and for a verification the signature. */
   #sign(args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
     const [algorithm, handle, options] = args;
     const key = { key: this.keys.get(handle) as never, ...SignSchema.parse(options) };
@@ -136,7 +136,7 @@ export class KeyOperations {
     return run({ key: this.keys.get(args[1]), ...EncryptSchema.parse(args[2]), ...oaepLabel } as never, data as never);
   }
 
-  /** Args are hostile, as all; the names are the guest's chunk's. */
+  /** Operations by the names that the guest's platform modules use. Arguments are untrusted. */
   readonly #calls: { readonly [name: string]: Call } = {
     importKeyObject: (args, bytes) => this.keys.import(args, bytes),
     exportKeyObject: (args, bytes) => this.keys.export(args, bytes),
@@ -186,7 +186,7 @@ export class KeyOperations {
     openGroup: (args) => {
       const group = createDiffieHellmanGroup(Text.parse(args[0]));
       if (this.#groups.size >= MAX_GROUPS)
-        throw new CryptoRefusal("QuotaExceededError", `${MAX_GROUPS} groups are open`);
+        throw new CryptoError("QuotaExceededError", `${MAX_GROUPS} Diffie-Hellman groups are open already`);
       this.#lastHandle += 1;
       this.#groups.set(this.#lastHandle, group);
       return { handle: this.#lastHandle, prime: group.getPrime("hex"), generator: group.getGenerator("hex") };

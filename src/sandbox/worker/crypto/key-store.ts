@@ -1,13 +1,13 @@
-// The keys of one isolate. A guest knows them by numbers; what they are made of it gets only by exporting them.
+// The CryptoKeys of one isolate. The guest has only handles and metadata of them; it gets the key material by an export.
 import type { webcrypto } from "node:crypto";
 import type { KeyFacts } from "../../protocol/crypto-messages.ts";
-import { CryptoRefusal } from "./refusal.ts";
+import { CryptoError } from "./refusal.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 
-/** What a key takes beside its own bytes, about: an RSA key of 4096 bits holds some 4 KiB, with what OpenSSL keeps for it. */
+/** Approximate memory overhead of a key. An RSA key of 4096 bits takes about 4 KiB, including OpenSSL's own data. */
 const KEY_BYTES = 4 * 1024;
-/** A key's operations run in a thread that cannot be stopped; with 8192 bits one takes 30 to 60 ms. */
+/** Maximum size of an RSA modulus. Operations run on a thread that cannot be stopped; with 8192 bits one takes 30 to 60 ms. */
 const MAX_MODULUS_BITS = 8_192;
 
 interface StoredKey {
@@ -35,22 +35,22 @@ export class KeyStore {
     return this.#keys.size;
   }
 
-  /** @throws {CryptoRefusal} TypeError for what is no handle of this isolate's */
+  /** @throws {CryptoError} TypeError if this isolate has no such handle */
   get(handle: unknown): CryptoKey {
     const stored = typeof handle === "number" ? this.#keys.get(handle) : undefined;
-    if (stored === undefined) throw new CryptoRefusal("TypeError", "Expected a CryptoKey");
+    if (stored === undefined) throw new CryptoError("TypeError", "Expected a CryptoKey");
     return stored.key;
   }
 
-  /** @throws {CryptoRefusal} NotSupportedError for a key that is too large to work with, QuotaExceededError when there are too many */
+  /** @throws {CryptoError} NotSupportedError if the key is too large, QuotaExceededError if the keys take too much memory */
   add(key: CryptoKey, materialBytes = 0): KeyFacts {
     const { modulusLength = 0, length = 0 } = key.algorithm as AlgorithmFacts;
     if (modulusLength > MAX_MODULUS_BITS) {
-      throw new CryptoRefusal("NotSupportedError", `An RSA key may have ${MAX_MODULUS_BITS} bits at most`);
+      throw new CryptoError("NotSupportedError", `An RSA key must have at most ${MAX_MODULUS_BITS} bits`);
     }
     const bytes = KEY_BYTES + Math.max(materialBytes, Math.ceil(length / 8));
     if (this.#bytes + bytes > this.#maxBytes) {
-      throw new CryptoRefusal("QuotaExceededError", "The keys of this call take too much memory together");
+      throw new CryptoError("QuotaExceededError", "The keys of this call exceed their memory limit");
     }
     this.#bytes += bytes;
     this.#lastHandle += 1;
@@ -58,7 +58,7 @@ export class KeyStore {
     return toFacts(key, this.#lastHandle);
   }
 
-  /** Of the guest's `structuredClone`: the same key under a number of its own. */
+  /** Returns a new handle for the same key, for the guest's `structuredClone`. */
   clone(handle: unknown): KeyFacts {
     return this.add(this.get(handle));
   }

@@ -1,74 +1,79 @@
-// Which isolate's jobs are on the process's threads: the threads cannot be stopped, and are not to be one isolate's alone.
+// Schedules the isolates' jobs on the threads of the process. Running jobs cannot be stopped, so one isolate must not occupy all threads.
 
 import { availableParallelism } from "node:os";
 
-/** Node's pool has four threads. One stays free of what may take seconds. */
+/** Maximum number of running jobs. Node's pool has four threads; one stays free, since a job may take seconds. */
 const MAX_RUNNING = 3;
-/** Of one isolate: while it computes on as many cores, others are to have one. */
-const MAX_OF_ONE = 2;
+/** Maximum number of running jobs of one isolate. At least one core is left for the other isolates. */
+const MAX_PER_OWNER = 2;
 
-export interface LaneCaps {
+export interface JobLimits {
   readonly running: number;
-  readonly ofOne: number;
+  readonly perOwner: number;
 }
 
-function capsOfMachine(): LaneCaps {
+function limitsForMachine(): JobLimits {
   const cores = availableParallelism();
-  return { running: Math.min(MAX_RUNNING, Math.max(2, cores)), ofOne: Math.min(MAX_OF_ONE, Math.max(1, cores - 1)) };
+  return {
+    running: Math.min(MAX_RUNNING, Math.max(2, cores)),
+    perOwner: Math.min(MAX_PER_OWNER, Math.max(1, cores - 1)),
+  };
 }
 
 type Task = () => Promise<void>;
 
-interface Lane {
+interface OwnerQueue {
   readonly waiting: Task[];
   running: number;
 }
 
-/** One for a worker. Owners take turns. */
-export class NativeLanes {
-  /** Those with something to do; who was served last is last. */
-  #lanes = new Map<object, Lane>();
+/** Runs the jobs of all isolates of a worker. Owners take turns (round robin). */
+export class NativeJobQueue {
+  /** Owners with jobs. The most recently served one is last. */
+  #queues = new Map<object, OwnerQueue>();
   #running = 0;
-  readonly #caps: LaneCaps;
+  readonly #limits: JobLimits;
 
-  constructor(caps: LaneCaps = capsOfMachine()) {
-    this.#caps = caps;
+  constructor(limits: JobLimits = limitsForMachine()) {
+    this.#limits = limits;
   }
 
-  /** Runs the task when it is its owner's turn. The task never rejects. */
+  /** Queues a task and runs it when it is its owner's turn. The task must not reject. */
   add(owner: object, task: Task): void {
-    const lane = this.#lanes.get(owner) ?? { waiting: [], running: 0 };
-    this.#lanes.set(owner, lane);
-    lane.waiting.push(task);
+    const queue = this.#queues.get(owner) ?? { waiting: [], running: 0 };
+    this.#queues.set(owner, queue);
+    queue.waiting.push(task);
     this.#startNext();
   }
 
-  /** Forgets what has not begun. */
-  drop(owner: object): void {
-    const lane = this.#lanes.get(owner);
-    if (lane === undefined) return;
-    lane.waiting.length = 0;
-    if (lane.running === 0) this.#lanes.delete(owner);
+  /** Removes the owner's tasks that have not started. */
+  removeWaiting(owner: object): void {
+    const queue = this.#queues.get(owner);
+    if (queue === undefined) return;
+    queue.waiting.length = 0;
+    if (queue.running === 0) this.#queues.delete(owner);
   }
 
   #startNext(): void {
-    while (this.#running < this.#caps.running) {
-      const next = [...this.#lanes].find(([, lane]) => lane.waiting.length > 0 && lane.running < this.#caps.ofOne);
+    while (this.#running < this.#limits.running) {
+      const next = [...this.#queues].find(
+        ([, queue]) => queue.waiting.length > 0 && queue.running < this.#limits.perOwner,
+      );
       if (next === undefined) return;
-      const [owner, lane] = next;
-      this.#lanes.delete(owner);
-      this.#lanes.set(owner, lane);
-      void this.#run(owner, lane, lane.waiting.shift() as Task);
+      const [owner, queue] = next;
+      this.#queues.delete(owner);
+      this.#queues.set(owner, queue);
+      void this.#run(owner, queue, queue.waiting.shift() as Task);
     }
   }
 
-  async #run(owner: object, lane: Lane, task: Task): Promise<void> {
-    lane.running += 1;
+  async #run(owner: object, queue: OwnerQueue, task: Task): Promise<void> {
+    queue.running += 1;
     this.#running += 1;
     await task();
-    lane.running -= 1;
+    queue.running -= 1;
     this.#running -= 1;
-    if (lane.running === 0 && lane.waiting.length === 0) this.#lanes.delete(owner);
+    if (queue.running === 0 && queue.waiting.length === 0) this.#queues.delete(owner);
     this.#startNext();
   }
 }

@@ -1,5 +1,5 @@
-// What the guest's `node:crypto` is made of beyond SubtleCrypto: hashes, HMACs and ciphers in pieces, key derivation. Answered while the guest
-// waits, so each piece is small; what takes longer is a job.
+// Functions of the guest's `node:crypto` that SubtleCrypto does not have: incremental hashes, HMACs and ciphers, and key derivation.
+// They are synchronous, so each piece of data is small; longer operations are jobs.
 import {
   type CipherGCM,
   type Cipheriv,
@@ -21,13 +21,13 @@ import { promisify } from "node:util";
 import * as z from "zod";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { checkPbkdf2, checkScrypt } from "./caps.ts";
-import { CryptoRefusal } from "./refusal.ts";
+import { CryptoError } from "./refusal.ts";
 
 type State = Hash | Hmac | Cipheriv | Decipheriv;
 type Answer = string | ArrayBuffer;
 type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => Answer;
 
-/** Hashes and ciphers under way, of one isolate: a kilobyte or two each. */
+/** Maximum number of open hashes and ciphers of one isolate. Each takes one or two kilobytes. */
 const MAX_STATES = 1_024;
 const MAX_KEY_BYTES = 64 * 1024;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -73,11 +73,12 @@ function toBuffer(bytes: Uint8Array): ArrayBuffer {
 
 const value = (given: unknown): string => JSON.stringify({ ok: true, value: given });
 
-/** The pieces of bytes that a call must have. */
+/** Returns the required number of buffers after checking their sizes. */
 function take(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
-  if (bytes.length < count) throw new CryptoRefusal("TypeError", "Expected bytes");
+  if (bytes.length < count) throw new CryptoError("TypeError", "Expected bytes");
   for (const { byteLength } of bytes) {
-    if (byteLength > MAX_PIECE_BYTES) throw new CryptoRefusal("OperationError", "This is more than one piece may be");
+    if (byteLength > MAX_PIECE_BYTES)
+      throw new CryptoError("OperationError", `A piece must have at most ${MAX_PIECE_BYTES} bytes`);
   }
   return bytes.slice(0, count);
 }
@@ -85,13 +86,13 @@ function take(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
 function takeKey(bytes: readonly Uint8Array[]): Uint8Array {
   const [key = new Uint8Array()] = take(bytes, 1);
   if (key.byteLength > MAX_KEY_BYTES)
-    throw new CryptoRefusal("OperationError", `A key may have ${MAX_KEY_BYTES} bytes`);
+    throw new CryptoError("OperationError", `A key must have at most ${MAX_KEY_BYTES} bytes`);
   return key;
 }
 
 const hashOptions = (outputLength: number | null): object => (outputLength === null ? {} : { outputLength });
 
-/** Of one isolate. */
+/** The open hashes and ciphers of one isolate. */
 export class NodeFunctions {
   readonly #states = new Map<number, State>();
   #lastHandle = 0;
@@ -104,17 +105,17 @@ export class NodeFunctions {
     this.#states.clear();
   }
 
-  /** @throws what `toFailure` reads */
+  /** @throws {Error} any error, which the caller converts with `toFailure` */
   call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): Answer {
     const run = Object.hasOwn(this.#calls, name) ? this.#calls[name] : undefined;
-    if (run === undefined) throw new CryptoRefusal("NotSupportedError", "There is no such function");
+    if (run === undefined) throw new CryptoError("NotSupportedError", `Unknown function "${name}"`);
     const bytes = buffers.map((buffer) => new Uint8Array(buffer));
     return run(args, bytes);
   }
 
   #open(state: State): string {
     if (this.#states.size >= MAX_STATES) {
-      throw new CryptoRefusal("QuotaExceededError", `${MAX_STATES} hashes and ciphers are open already`);
+      throw new CryptoError("QuotaExceededError", `${MAX_STATES} hashes and ciphers are open already`);
     }
     this.#lastHandle += 1;
     this.#states.set(this.#lastHandle, state);
@@ -123,7 +124,7 @@ export class NodeFunctions {
 
   #state<Kind extends State>(args: readonly unknown[]): Kind {
     const state = this.#states.get(Handle.parse(args[0]));
-    if (state === undefined) throw new CryptoRefusal("InvalidStateError", "This is finished already");
+    if (state === undefined) throw new CryptoError("InvalidStateError", "The hash or cipher is already finished");
     return state as Kind;
   }
 
@@ -133,7 +134,10 @@ export class NodeFunctions {
     return state;
   }
 
-  /** Args are [handle, …] but for what opens one; hostile, as all. A method that its state does not have throws, and is told so. */
+  /**
+   * Functions by name. `args` starts with a handle, except for functions that open one. Arguments are untrusted. If the object of a handle
+   * lacks a method, the resulting TypeError is returned to the guest.
+   */
   readonly #calls: { readonly [name: string]: Call } = {
     hashes: () => value(getHashes()),
     ciphers: () => value(getCiphers().filter((name) => CIPHERS.test(name))),
@@ -162,7 +166,7 @@ export class NodeFunctions {
     endCipher: (args) => {
       const cipher = this.#close<CipherGCM>(args);
       const last = cipher.final();
-      // What comes with the end is given at once: nothing is kept for a guest that will not ask.
+      // Return the tag together with the last bytes, so that the state can be released now.
       const tag = typeof cipher.getAuthTag === "function" ? tagOf(cipher) : new Uint8Array();
       return toBuffer(Buffer.concat([Uint8Array.of(tag.byteLength), tag, last]));
     },
@@ -193,7 +197,8 @@ export class NodeFunctions {
 
   #openCipher(args: readonly unknown[], bytes: readonly Uint8Array[]): string {
     const [algorithm, isDecipher, authTagLength] = CipherArgs.parse(args);
-    if (!CIPHERS.test(algorithm)) throw new CryptoRefusal("NotSupportedError", "Expected a mode of AES");
+    if (!CIPHERS.test(algorithm))
+      throw new CryptoError("NotSupportedError", "Unsupported cipher. Expected a mode of AES, or chacha20-poly1305");
     const key = takeKey(bytes);
     const iv = bytes[1] ?? null;
     const options = (authTagLength === null ? {} : { authTagLength }) as object;
@@ -201,7 +206,7 @@ export class NodeFunctions {
     return this.#open(open(algorithm, key, iv, options) as Cipheriv);
   }
 
-  /** What takes longer than a guest should hold the worker for. */
+  /** Prepares a job for a function that would block the worker for too long. */
   prepareJob(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<ArrayBuffer> {
     const [secret, salt] = take(
       buffers.map((buffer) => new Uint8Array(buffer)),
@@ -215,11 +220,11 @@ export class NodeFunctions {
     if (name === "scrypt") {
       const [N, r, p, length] = ScryptArgs.parse(args);
       checkScrypt(N, r, p);
-      // Node's own bound counts a little more than 128 * N * r.
+      // Node's own check requires slightly more than 128 * N * r.
       const options = { N, r, p, maxmem: 128 * N * r + 1024 * 1024 };
       return async () => toBuffer(await deriveScrypt(secret, salt, length, options));
     }
-    throw new CryptoRefusal("NotSupportedError", "There is no such function");
+    throw new CryptoError("NotSupportedError", `Unknown function "${name}"`);
   }
 }
 
@@ -227,7 +232,7 @@ function tagOf(cipher: CipherGCM): Uint8Array {
   try {
     return cipher.getAuthTag();
   } catch {
-    // Of a mode that has none.
+    // The mode has no authentication tag.
     return new Uint8Array();
   }
 }

@@ -1,5 +1,5 @@
-// What a guest asks of SubtleCrypto, as text and buffers, made into arguments for Node's: objects of our own with the members that the
-// standard knows and nothing else. The guest's code may have been tampered with by the guest: every value is looked at.
+// Converts a guest's SubtleCrypto request, which consists of text and buffers, to arguments for Node's SubtleCrypto. The result has only members
+// that the standard defines. A tool may have tampered with the guest's code, so every value is validated.
 import * as z from "zod";
 import {
   type Argument,
@@ -11,11 +11,11 @@ import {
   type SubtleMethod,
 } from "../../protocol/crypto-messages.ts";
 import type { KeyStore } from "./key-store.ts";
-import { CryptoRefusal } from "./refusal.ts";
+import { CryptoError } from "./refusal.ts";
 
 export interface SubtleRequest {
   readonly method: SubtleMethod;
-  /** For the method of the same name of Node's. */
+  /** Arguments for Node's method of the same name. */
   readonly args: readonly unknown[];
 }
 
@@ -24,7 +24,7 @@ const MAX_USAGES = 64;
 const RequestSchema = z.strictObject({ method: z.string(), args: z.array(z.unknown()).max(8) });
 type Members = { [member: string]: unknown };
 
-const invalid = (what: string): CryptoRefusal => new CryptoRefusal("TypeError", `Expected ${what}`);
+const invalid = (what: string): CryptoError => new CryptoError("TypeError", `Expected ${what}`);
 const isMembers = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const isTexts = (value: unknown): value is string[] =>
@@ -107,10 +107,10 @@ function readJwk(value: unknown): Members {
   return jwk;
 }
 
-/** @throws what `toFailure` reads */
+/** @throws {Error} any error, which the caller converts with `toFailure` */
 export function parseRequest(text: string): { readonly method: string; readonly args: readonly unknown[] } {
   if (text.length > MAX_REQUEST_UNITS) {
-    throw new CryptoRefusal("QuotaExceededError", `Parameters may take ${MAX_REQUEST_UNITS} characters at most`);
+    throw new CryptoError("QuotaExceededError", `Parameters must have at most ${MAX_REQUEST_UNITS} characters`);
   }
   const { success, data } = RequestSchema.safeParse(JSON.parse(text));
   if (!success) throw invalid("a method and its arguments");
@@ -125,7 +125,7 @@ export function readSubtleRequest(
   reader: RequestReader,
 ): SubtleRequest {
   const signature: readonly Argument[] = SUBTLE_METHODS[method];
-  // An argument that was left out is the last one, a length.
+  // Only the last argument of deriveBits, the length, may be omitted.
   const given = signature.slice(0, method === "deriveBits" ? args.length : signature.length);
   return { method, args: given.map((argument, index) => reader.argument(argument, args[index])) };
 }
