@@ -1,4 +1,4 @@
-// Every option of every command, from the table that the parser reads: whatever is wrong with it is an error that names it.
+// Every option of every command, from the parser's table: each mistake is an error that names the option.
 import { describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { COMMAND_NAMES, COMMAND_SPECS, type CommandName, type OptionSpec } from "../../src/cli/options/option-table.ts";
@@ -17,7 +17,7 @@ async function glovebox(...args: readonly string[]): Promise<End> {
   return { code, ...written };
 }
 
-/** Arguments of a command that are right without the option. Nothing is there to run: a test that gets so far fails by its exit code. */
+/** Valid arguments of a command without the option. The paths do not exist, so a test that gets past the parser fails by its exit code. */
 const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
   run: ["no-such-tool.ts"],
   dev: ["no-such-tool.ts"],
@@ -46,7 +46,7 @@ const VALUE_ROWS = ROWS.flatMap(({ spec, ...row }) => (spec === "switch" ? [] : 
 const SWITCH_ROWS = ROWS.filter(({ spec }) => spec === "switch");
 const NUMBER_ROWS = VALUE_ROWS.filter(({ spec }) => /from \d/.test(spec.expects));
 
-/** One line that names the option, then one that leads to the help; exit code 2, and nothing on stdout. */
+/** Expects one line that names the option and one that refers to the help, exit code 2, and nothing on stdout. */
 function expectUsageError(end: End, name: string): void {
   expect(end.stderr).toMatch(/^glovebox: [^\n]*\nRun glovebox --help for usage\n$/);
   expect(end.stderr).toContain(name);
@@ -83,28 +83,31 @@ describe("an option of the table", () => {
     },
   );
 
-  test.for(NUMBER_ROWS)("$command --$name rejects what is no number in its range", async ({ command, name }) => {
-    for (const value of [
-      "abc",
-      "-5",
-      "-1",
-      "1e999",
-      "1e3",
-      "0x10",
-      "1.5",
-      " 5",
-      "5 ",
-      "NaN",
-      "Infinity",
-      "99999999999999999999",
-    ]) {
-      const end = await glovebox(command, ...POSITIONALS[command], `--${name}=${value}`);
-      expectUsageError(end, `--${name}: expected`);
-      expect(end.stderr).toContain(`got "${value}"`);
-    }
-    const end = await glovebox(command, ...POSITIONALS[command], `--${name}=1\nforged: line\u001b[2J\u202e`);
-    expectUsageError(end, `got "1\\nforged: line\\u001b[2J\\u202e"`);
-  });
+  test.for(NUMBER_ROWS)(
+    "$command --$name rejects values that are not a number in its range",
+    async ({ command, name }) => {
+      for (const value of [
+        "abc",
+        "-5",
+        "-1",
+        "1e999",
+        "1e3",
+        "0x10",
+        "1.5",
+        " 5",
+        "5 ",
+        "NaN",
+        "Infinity",
+        "99999999999999999999",
+      ]) {
+        const end = await glovebox(command, ...POSITIONALS[command], `--${name}=${value}`);
+        expectUsageError(end, `--${name}: expected`);
+        expect(end.stderr).toContain(`got "${value}"`);
+      }
+      const end = await glovebox(command, ...POSITIONALS[command], `--${name}=1\nforged: line\u001b[2J\u202e`);
+      expectUsageError(end, `got "1\\nforged: line\\u001b[2J\\u202e"`);
+    },
+  );
 
   test.for(SWITCH_ROWS)("$command --$name rejects a value and a repetition", async ({ command, name }) => {
     const positionals = POSITIONALS[command];
@@ -126,7 +129,7 @@ describe("an option of the table", () => {
     expect(Object.keys(COMMAND_SPECS[command].options).map((known) => `--${known}`)).toContain(suggested);
   });
 
-  test("is in the usage text, and no other is", () => {
+  test("is in the usage text, which lists no other option", () => {
     const named = new Set([...USAGE.matchAll(/--([a-z][a-z-]*)/g)].map(([, name]) => name));
     expect([...named].sort()).toEqual([...new Set(ROWS.map(({ name }) => name))].sort());
     for (const name of COMMAND_NAMES) expect(USAGE).toContain(`glovebox ${name}`);

@@ -1,4 +1,4 @@
-// The server for DevTools against hostile clients: junk, floods, pages of the web, connections that stay open.
+// The server for DevTools against hostile clients: invalid data, floods, web pages, connections that stay open.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -50,7 +50,7 @@ async function openWebSocket(): Promise<WebSocket> {
 
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
 
-/** The answers to requests, in the order in which they come. */
+/** Responses in order of arrival. */
 async function answersOf(
   socket: WebSocket,
   count: number,
@@ -75,7 +75,7 @@ describe("the server for DevTools", () => {
     "Runtime.evaluate",
     "Debugger.enable",
     "No.such",
-  ])("drops a %s that nests too deep to be serialized, and goes on", async (method) => {
+  ])("drops a %s that is nested too deeply to be serialized, and continues", async (method) => {
     const isolate = new TestIsolate();
     hub.onOpened(isolate);
     await using client = await DevToolsClient.connect(server.url);
@@ -87,7 +87,7 @@ describe("the server for DevTools", () => {
     expect(client.isOpen).toBe(true);
   });
 
-  test("answers requests past its bounds with an error, before and while there is an isolate", async () => {
+  test("answers requests beyond its limits with an error, with and without an isolate", async () => {
     const socket = await openWebSocket();
     const answers = await answersOf(socket, 3, () => {
       for (let id = 0; id < 1_002; id += 1) socket.send(JSON.stringify({ id, method: "Runtime.evaluate" }));
@@ -107,7 +107,7 @@ describe("the server for DevTools", () => {
     await expect.poll(() => isolate.received.at(-1)).toMatchObject({ id: 7, method: "again" });
   });
 
-  test("keeps at most 32 MiB for an isolate to come", async () => {
+  test("queues at most 32 MiB for the next isolate", async () => {
     const socket = await openWebSocket();
     const expression = "x".repeat(7 * 1024 * 1024);
     const answers = await answersOf(socket, 2, () => {
@@ -132,7 +132,7 @@ describe("the server for DevTools", () => {
     expect(next.received.map(({ method }) => method)).toEqual(["Runtime.enable"]);
   });
 
-  test("ends a client that sends more than a message may have, and takes the next one", async () => {
+  test("disconnects a client that sends too large a message, and accepts the next one", async () => {
     const socket = await openWebSocket();
     socket.send("x".repeat(9 * 1024 * 1024));
     await expect.poll(() => hub.hasClient, { timeout: 30_000 }).toBe(false);
@@ -163,7 +163,7 @@ describe("the server for DevTools", () => {
     expect(client.isOpen).toBe(true);
   });
 
-  test("closes although rejected, idle and unfinished connections stay open on the other side", async () => {
+  test("closes even if clients keep rejected, idle and unfinished connections open", async () => {
     const { port } = new URL(server.url);
     const rejected = await openRaw();
     rejected.write(

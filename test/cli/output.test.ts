@@ -1,4 +1,4 @@
-// What the command line prints contains no character that a terminal acts on or hides, and only one file prints.
+// Output of the command line contains no character that a terminal interprets or hides, and only one file writes it.
 import { readdirSync, readFileSync } from "node:fs";
 import { PassThrough, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { toVisibleLine, toVisibleText } from "../../src/host/util/visible-text.t
 
 const HOSTILE =
   "\u001b[2J\u001b]0;title\u0007 \u0000 \u007f \u009b31m \r over \u202eevil\u2066 \u200b \u2028 \u{e0041}\u{e0100} \ufeff";
-/** Every character that a terminal acts on or hides, except newline and tab. */
+/** Every character that a terminal interprets or hides, except newline and tab. */
 const UNSAFE = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\u200b\u2028\u2029\ufeff]|[\u{e0000}-\u{e01ef}]/u;
 const CLI = fileURLToPath(new URL("../../src/cli/", import.meta.url));
 
@@ -24,7 +24,7 @@ function collect(): { readonly output: CliOutput; text(): string } {
 const binary = (): fc.Arbitrary<string> => fc.string({ unit: "binary", maxLength: 200 });
 
 describe("visible text", () => {
-  test("has no character that controls a terminal or hides, whatever the text", () => {
+  test("has no control or invisible character, for any text", () => {
     fc.assert(
       fc.property(fc.oneof(binary(), fc.constant(HOSTILE)), (text) => {
         expect(toVisibleText(text)).not.toMatch(UNSAFE);
@@ -33,7 +33,7 @@ describe("visible text", () => {
     );
   });
 
-  test("of JSON is JSON with the same value", () => {
+  test("keeps the value of JSON", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "binary" }), fc.constantFrom(undefined, 2), (value, indent) => {
         const text = JSON.stringify(value, null, indent);
@@ -42,7 +42,7 @@ describe("visible text", () => {
     );
   });
 
-  test("keeps text of every language, joiners and emoji, newlines and tabs", () => {
+  test("keeps text of every language, joiners, emoji, newlines and tabs", () => {
     for (const text of ["Grüße 日本語 עברית العربية", "می‌خواهم 👩‍👩‍👧 ❤️", "a\n\tb", "{}\\"]) {
       expect(toVisibleText(text)).toBe(text);
     }
@@ -81,7 +81,7 @@ describe("an output of the command line", () => {
     expect(failures).toEqual(["no space"]);
   });
 
-  test("waits for a slow reader, and not for one that has gone", async () => {
+  test("waits for a slow reader, but not for one that has disconnected", async () => {
     const stream = new PassThrough({ highWaterMark: 16 });
     const output = new CliOutput(stream, () => {});
     output.print("x".repeat(100));
@@ -101,7 +101,7 @@ describe("an output of the command line", () => {
   });
 });
 
-test("only the output and the check of Node's version write to the streams of the process", () => {
+test("only CliOutput and the version check write to the process's streams", () => {
   const files = readdirSync(CLI, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
   const writing = files.filter((file) =>
     /(?:stdout|stderr)\.write|console\.|writeSync\(|process\.emitWarning/.test(readFileSync(`${CLI}${file}`, "utf8")),

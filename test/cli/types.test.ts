@@ -1,4 +1,4 @@
-// glovebox types: what it writes compiles under strict rules, says what the schemas say, and no schema can write anything else.
+// glovebox types: its declarations compile under strict rules and match the schemas, and no schema can inject other code.
 import { execFile } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ beforeEach(async () => {
   onTestFinished(() => entered.leave());
 });
 
-/** What the compiler says, under the strictest rules; empty when it has nothing to say. */
+/** Compiler output under the strictest rules; empty if there are no errors. */
 async function compile(declarations: string, use = ""): Promise<string> {
   await writeFile(join(folder, "tools.d.ts"), declarations);
   await writeFile(join(folder, "use.ts"), `import type { Tools } from "./tools.d.ts";\nexport type T = Tools;\n${use}`);
@@ -51,7 +51,7 @@ const toolOf = (name: string, inputSchema: object, outputSchema?: object): ToolD
   ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonSchema }),
 });
 
-test("a client of typed tools is checked by the compiler", { timeout: PATIENCE_MS }, async () => {
+test("the compiler checks a client of typed tools", { timeout: PATIENCE_MS }, async () => {
   const tree = {
     type: "object",
     properties: { value: { type: "string" }, children: { type: "array", items: { $ref: "#/$defs/tree" } } },
@@ -88,11 +88,11 @@ test("a client of typed tools is checked by the compiler", { timeout: PATIENCE_M
       const { sum, note } = await tools.add({ a: 1, b: 2, mode: "fast" });
       const total: number = sum;
       const text: string | null = note;
-      // @ts-expect-error a text is no number
+      // @ts-expect-error a string is not a number
       await tools.add({ a: 1, b: "2" });
       // @ts-expect-error b is missing
       await tools.add({ a: 1 });
-      // @ts-expect-error there is no c
+      // @ts-expect-error c does not exist
       await tools.add({ a: 1, b: 2, c: 3 });
       // @ts-expect-error not one of the modes
       await tools.add({ a: 1, b: 2, mode: "slow" });
@@ -101,7 +101,7 @@ test("a client of typed tools is checked by the compiler", { timeout: PATIENCE_M
       // @ts-expect-error a child has a value
       await tools["walk-tree"]({ value: "x", children: [{}] });
       const output: unknown = await tools["2-any.thing"]({ whatever: [1] });
-      // @ts-expect-error nobody has said what it returns
+      // @ts-expect-error the output has no type
       const wrong: number = await tools["2-any.thing"]({});
       return void [total, text, found, output, wrong];
     }`;
@@ -116,34 +116,28 @@ const STRANGE: readonly (readonly [what: string, schema: object])[] = [
     { type: "object", properties: { a: { description: "*/ export const x = 1; /*\n\u2028 y\u202e\u{e0041}" } } },
   ],
   [
-    "names that are no identifiers",
+    "names that are not identifiers",
     {
       type: "object",
       properties: { "a-b": {}, "": {}, '"; evil': {}, "\u202e": {}, constructor: {}, "line\nbreak": {} },
     },
   ],
-  ["texts that would be code", { enum: ['"; export const y = 1; "', "\u0060$\u007b1}\u0060", "\u2028", "\\"] }],
-  ["a cycle of references alone", { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" }],
-  [
-    "a type that is itself or something else",
-    { $defs: { a: { anyOf: [{ $ref: "#/$defs/a" }, { type: "string" }] } }, $ref: "#/$defs/a" },
-  ],
-  ["a schema that is itself", { $ref: "#" }],
+  ["texts that contain code", { enum: ['"; export const y = 1; "', "\u0060$\u007b1}\u0060", "\u2028", "\\"] }],
+  ["a cycle of references", { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" }],
+  ["a recursive union", { $defs: { a: { anyOf: [{ $ref: "#/$defs/a" }, { type: "string" }] } }, $ref: "#/$defs/a" }],
+  ["a schema that refers to itself", { $ref: "#" }],
   ["a list of itself", { type: "array", items: { $ref: "#" } }],
   ["an index of itself", { type: "object", additionalProperties: { $ref: "#" } }],
   ["a tuple of itself", { type: "array", prefixItems: [{ $ref: "#" }, { type: "string" }], items: false }],
+  ["dangling references", { allOf: [{ $ref: "#/nowhere" }, { $ref: "https://example.com/x" }, { $ref: "#/%" }] }],
+  ["unknown types", { type: ["file", "string", 7] }],
+  ["a schema that allows nothing", { enum: [], properties: false }],
   [
-    "references that lead nowhere",
-    { allOf: [{ $ref: "#/nowhere" }, { $ref: "https://example.com/x" }, { $ref: "#/%" }] },
-  ],
-  ["types that there are not", { type: ["file", "string", 7] }],
-  ["nothing that is allowed", { enum: [], properties: false }],
-  [
-    "an index beside properties of another type",
+    "an index signature with properties of another type",
     { type: "object", properties: { a: { type: "number" } }, additionalProperties: { type: "string" } },
   ],
   [
-    "parts of it all",
+    "schemas in all keywords",
     {
       type: "object",
       properties: { a: false, b: true },
@@ -153,21 +147,21 @@ const STRANGE: readonly (readonly [what: string, schema: object])[] = [
   ],
 ];
 
-test("schemas of every strange kind compile, and write nothing but types", { timeout: PATIENCE_MS }, async () => {
+test("unusual schemas of every kind compile to types only", { timeout: PATIENCE_MS }, async () => {
   const definitions = STRANGE.map(([what, schema], index) => toolOf(`${what} ${index}`, schema, schema));
   const names = ["Tools", "string", "Promise", "a b", "a-b", "a.b", "__proto__", "constructor", "new", "get"].map(
     (name) => toolOf(name, {}),
   );
   const text = toDeclarations([...definitions, ...names]);
   const use = `export const use = (tools: Tools) => [tools.new({}), tools.get({}), tools.constructor({})];
-    // @ts-expect-error a tool named "new" is no constructor
+    // @ts-expect-error a tool named "new" is not a constructor
     export const made = (tools: Tools) => new tools({});`;
   expect(await compile(text, use)).toBe("");
   expect(text).not.toMatch(/[^\P{Cc}\n]|[\u2028\u202a-\u202e\u2066-\u2069]|[\u{e0000}-\u{e01ef}]/u);
   expect(text.split("\n").filter((line) => /^\s*export (?!type |interface )/.test(line))).toEqual([]);
 });
 
-test("a schema that nests, fans out or refers without end is written short", () => {
+test("truncates a schema that nests, fans out or refers endlessly", () => {
   const nested = Array.from({ length: 5_000 }).reduce<object>((inner) => ({ type: "array", items: inner }), {});
   const $defs = Object.fromEntries(
     Array.from({ length: 30 }, (_, n) => [
@@ -177,11 +171,11 @@ test("a schema that nests, fans out or refers without end is written short", () 
   );
   const fan = { $defs, $ref: "#/$defs/d0" };
   const wide = { enum: Array.from({ length: 100_000 }, (_, n) => `value ${n}`) };
-  // Without its bounds the second alone would have 2 ** 30 parts: it would never end.
+  // Without limits, the second schema would expand to 2 ** 30 parts.
   expect(toDeclarations([toolOf("a", nested), toolOf("b", fan), toolOf("c", wide)]).length).toBeLessThan(100_000);
 });
 
-test("any JSON for a schema is written without a throw", () => {
+test("accepts any JSON as a schema without throwing", () => {
   fc.assert(
     fc.property(
       fc.string(),
@@ -223,7 +217,7 @@ describe("glovebox types", () => {
       { "a.ts": "export default () => 1" },
       /--out no\/such\/folder\.d\.ts cannot be written: ENOENT/,
     ],
-  ] as const)("%j is refused with code 2", { timeout: PATIENCE_MS }, async ([args, files, message]) => {
+  ] as const)("rejects %j with code 2", { timeout: PATIENCE_MS }, async ([args, files, message]) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     const { code, stderr } = await runInProcess(args);
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);

@@ -10,9 +10,9 @@ import { collectEvidence, type DoctorEvidence } from "./evidence.ts";
 export interface LayerFinding {
   readonly layer: Layer;
   readonly state: LayerState | "broken";
-  /** What was tried and with which result; for a missing layer, how to get it. */
+  /** The attempt and its result; for a missing layer, how to get it. */
   readonly evidence: string;
-  /** What the layer denies to a compromised process. */
+  /** Actions that the layer denies to a compromised process. */
   readonly stops: string;
 }
 

@@ -40,7 +40,7 @@ export interface ObserverSources {
   readonly log?: HostLog | undefined;
 }
 
-/** What is known about a call when it starts. */
+/** Data of a call when it starts. */
 export interface CallStart {
   readonly callId: string;
   readonly toolName: string;

@@ -34,7 +34,7 @@ function toOutput(parts: readonly OutputPart[]): string | InputContent[] {
 }
 
 /**
- * Converts the answer to a call to a `function_call_output` or `custom_tool_call_output`. Without a result, the output says so.
+ * Converts the answer to a call to a `function_call_output` or `custom_tool_call_output`. A missing result is reported in the output.
  * @throws {ToolError} PARAM_INVALID for a call without an id, or invalid limits
  */
 export function toCallOutput(

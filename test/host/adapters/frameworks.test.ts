@@ -1,4 +1,4 @@
-// Hosted tools in others' frameworks: the real packages, driven against a local server that speaks OpenAI's wire.
+// Hosted tools in third-party frameworks: the real packages against a local server that implements OpenAI's API.
 import { createOpenAI } from "@ai-sdk/openai";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
 import { generateText, isStepCount, streamText } from "ai";
@@ -31,7 +31,7 @@ beforeAll(async () => {
   box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 60_000 } });
   for (const [name, source] of Object.entries(TOOLS)) await box.addTool({ name, source }, { tenantId: "acme" });
   await box.addTool({ name: "secret", source: "export default () => 1" }, { tenantId: "other" });
-  // What is first called when its process is there has all of its time to itself.
+  // A first call after its process has started has its whole time limit.
   await box.execute({ id: "warm", toolName: "add", arguments: { a: 1, b: 1 } }, { tenantId: "acme" });
 });
 afterAll(() => box.close());
@@ -45,7 +45,7 @@ async function serverOf(...script: readonly Script[]): Promise<OpenAIServer> {
 const call = (name: string, args: unknown, id = "call_1"): Said => ({ type: "call", id, name, arguments: args });
 const say = (text: string): Said => ({ type: "text", text });
 
-/** What the model was told of its calls, by call id. */
+/** Outputs that the model received, by call id. */
 function outputsIn(server: OpenAIServer, request = 1): { readonly [callId: string]: unknown } {
   const { body, api } = server.requests[request] as OpenAIServer["requests"][number];
   if (api === "chat") {
@@ -64,7 +64,7 @@ function outputsIn(server: OpenAIServer, request = 1): { readonly [callId: strin
   );
 }
 
-/** Results as the box gave them, in order. */
+/** Results of the Glovebox, in order. */
 function watchResults(): ToolResult[] {
   const results: ToolResult[] = [];
   const execute = box.router.execute.bind(box.router);
@@ -79,7 +79,7 @@ function watchResults(): ToolResult[] {
 
 interface Framework {
   readonly name: string;
-  /** One conversation with all of acme's tools; gives the model's last words. */
+  /** Runs one conversation with all of acme's tools and returns the final text. */
   run(server: OpenAIServer, options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<string>;
 }
 
@@ -118,7 +118,7 @@ const FRAMEWORKS: readonly Framework[] = [
 ];
 
 describe.for(FRAMEWORKS)("$name", ({ run }) => {
-  test("a conversation of two turns runs a sandboxed tool", async () => {
+  test("runs a sandboxed tool in a conversation of two turns", async () => {
     const server = await serverOf([call("add", { a: 1, b: 2 })], [say("It is 3")]);
     expect(await run(server)).toBe("It is 3");
     expect(outputsIn(server)).toEqual({ call_1: '{"sum":3}' });
@@ -127,7 +127,7 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     expect(offered).not.toContain("secret");
   });
 
-  test("calls of one turn are all answered, and a tool whose name the provider does not take is called by its alias", async () => {
+  test("answers all calls of a turn, and calls a tool with an invalid name by its alias", async () => {
     const server = await serverOf(
       (request) => {
         const alias = /"(shop_look-up_[0-9a-f]+)"/.exec(JSON.stringify(request.body.tools))?.[1] ?? "";
@@ -139,7 +139,7 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     expect(outputsIn(server)).toEqual({ call_1: '{"sum":4}', call_2: "costs 9.50: A1" });
   });
 
-  test("a tool that fails, and arguments that do not fit, are told to the model in one sentence, and the conversation goes on", async () => {
+  test("reports failures and invalid arguments to the model in one sentence, and continues", async () => {
     const server = await serverOf(
       [call("fails", {}, "call_1"), call("add", { a: "x", b: 2 }, "call_2")],
       [say("Sorry")],
@@ -150,17 +150,17 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     expect(call_2).toMatch(/add.*PARAM_INVALID.*\/a.*number/);
   });
 
-  test("a tool that loops for ever under 300 ms ends in time, is dead, and the conversation goes on", async () => {
+  test("kills a tool in an endless loop after its limit of 300 ms, and continues", async () => {
     const results = watchResults();
     const server = await serverOf([call("spin", {})], [say("It hangs")]);
     expect(await run(server, { timeoutMs: 300 })).toBe("It hangs");
     expect(outputsIn(server).call_1).toMatch(/spin.*TOOL_TIMEOUT/);
-    // Far from the box's own limit, which the call would have had otherwise.
+    // Far below the default limit of the Glovebox.
     expect(results).toMatchObject([{ error: { message: expect.stringContaining("300 ms") } }]);
     await expectIdle(() => box.workerPids, 45_000);
   });
 
-  test("an abort stops the tool", async () => {
+  test("stops the tool on abort", async () => {
     const results = watchResults();
     const stop = new AbortController();
     const server = await serverOf([call("spin", {})], [say("never")]);
@@ -174,7 +174,7 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     await expectIdle(() => box.workerPids, 45_000);
   });
 
-  test("an output that looks like the framework's own parts is text", async () => {
+  test("passes an output that looks like the framework's parts as text", async () => {
     const server = await serverOf([call("poses", {})], [say("ok")]);
     await run(server);
     expect(JSON.parse(outputsIn(server).call_1 as string)).toMatchObject({ type: "text", modelParts: [] });
@@ -193,7 +193,7 @@ test("images reach a model over the Responses API", async () => {
   }
 });
 
-test("a schema that can be strict is, in the Agents SDK: a null for what is optional is taken out again", async () => {
+test("the Agents SDK uses strict schemas if possible, and nulls of optional properties are removed", async () => {
   const server = await serverOf([call("greet", { name: "Ada", title: null })], [say("Hello")]);
   await FRAMEWORKS.at(-1)?.run(server);
   expect(outputsIn(server)).toEqual({ call_1: "name" });
@@ -201,7 +201,7 @@ test("a schema that can be strict is, in the Agents SDK: a null for what is opti
   expect(offered.find(({ name }) => name === "greet")).toMatchObject({ strict: true });
 });
 
-test("streamText runs tools, too", async () => {
+test("streamText runs tools", async () => {
   const server = await serverOf([call("add", { a: 20, b: 22 })], [say("42")]);
   const model = createOpenAI({ baseURL: server.baseURL, apiKey: "test" }).responses("test-model");
   const stream = streamText({
@@ -214,14 +214,14 @@ test("streamText runs tools, too", async () => {
   expect(outputsIn(server)).toEqual({ call_1: '{"sum":42}' });
 });
 
-test("where flags take their time, what listTools() gives is what is handed on", async () => {
+test("with slow feature flags, the tools of listTools() are passed on", async () => {
   await using flagged = await makeBox({ flags: async (flag) => flag !== "tools.off" });
   for (const name of ["on", "off"]) await flagged.addTool({ name, source: "export default () => 1" });
   expect(Object.keys(toAISDKTools(flagged))).toEqual([]);
   expect(Object.keys(toAISDKTools(flagged, { tools: await flagged.listTools() }))).toEqual(["on"]);
 });
 
-test("only the tools that are asked for are handed on; one that is not there is an error", () => {
+test("only the requested tools are passed on; a missing one is an error", () => {
   expect(Object.keys(toAISDKTools(box.router, { tenantId: "acme", tools: ["add"] }))).toEqual(["add"]);
   expect(() => toAgentsTools(box, { tenantId: "acme", tools: ["secret"] })).toThrow(
     'There is no tool named "secret" for this tenant',

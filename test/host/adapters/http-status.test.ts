@@ -1,4 +1,4 @@
-// toHttpStatus() and toRetryAfterSeconds(): what a host answers a failed call with over HTTP.
+// toHttpStatus() and toRetryAfterSeconds(): the HTTP response of a failed call.
 import { describe, expect, test } from "vitest";
 import { toHttpStatus, toOpenApi, toRetryAfterSeconds } from "../../../src/host/index.ts";
 import {
@@ -17,7 +17,7 @@ const because = (reason: string, more = {}): ToolError =>
 describe("toHttpStatus()", () => {
   test.for(CODES)("%s has the status of its row", (code) => {
     expect(toHttpStatus(new ToolError(code, "m"))).toBe(ERROR_CODES[code].http);
-    // Only TOOL_UNAVAILABLE has reasons of that table.
+    // Only TOOL_UNAVAILABLE has reasons from that table.
     expect(toHttpStatus({ code, details: { reason: "closed" } })).toBe(ERROR_CODES[code].http);
   });
 
@@ -31,7 +31,7 @@ describe("toHttpStatus()", () => {
     ["circuit_open", 503, true],
     ["upstream_unavailable", 503, true],
     ["unsupported", 503, false],
-  ])("%s: the status follows from the reason", ([reason, status, recoverable]) => {
+  ])("%s determines the status", ([reason, status, recoverable]) => {
     const error = because(reason);
     expect(toHttpStatus(error)).toBe(status);
     expect(toHttpStatus(error.toData("add"))).toBe(status);
@@ -61,7 +61,7 @@ describe("toHttpStatus()", () => {
       500,
     ],
     [Proxy.revocable({}, {}).proxy, 500],
-  ])("%# takes any value", ([given, status]) => {
+  ])("%# accepts any value", ([given, status]) => {
     expect(toHttpStatus(given as never)).toBe(status);
     expect(toRetryAfterSeconds(given as never)).toBeUndefined();
   });
@@ -82,12 +82,12 @@ describe("toRetryAfterSeconds()", () => {
     expect(toRetryAfterSeconds({ code: "QUOTA_EXCEEDED", details } as never)).toBe(seconds);
   });
 
-  test("OVERLOADED passes soon, also where nothing says when", () => {
+  test("OVERLOADED has a default of one second", () => {
     expect(toRetryAfterSeconds(new ToolError("OVERLOADED", "m"))).toBe(1);
     expect(toRetryAfterSeconds(new ToolError("OVERLOADED", "m", { details: { retryAfterMs: 4_200 } }))).toBe(5);
   });
 
-  test.for(["PARAM_INVALID", "NAME_TAKEN", "INTERNAL", "TOOL_FAILED"] as const)("%s has none", (code) => {
+  test.for(["PARAM_INVALID", "NAME_TAKEN", "INTERNAL", "TOOL_FAILED"] as const)("%s has no value", (code) => {
     expect(toRetryAfterSeconds({ code, details: { retryAfterMs: 1_000 } })).toBeUndefined();
   });
 });

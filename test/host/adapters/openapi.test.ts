@@ -1,4 +1,4 @@
-// Tools as OpenAPI and as one JSON Schema: documents that others' validators take, in which every schema means what it meant.
+// Tools as OpenAPI and as one JSON Schema: valid documents in which every schema keeps its meaning.
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -14,7 +14,7 @@ const define = (name: string, inputSchema: JsonSchema, outputSchema?: JsonSchema
   ...(outputSchema === undefined ? {} : { outputSchema }),
 });
 
-/** A schema, an input that fits and one that does not. */
+/** A schema, a valid input and an invalid one. */
 const CASES: readonly (readonly [name: string, schema: JsonSchema, good: unknown, bad: unknown])[] = [
   ["plain", { type: "object", properties: { a: { type: "number" } }, required: ["a"] }, { a: 1 }, { a: "1" }],
   [
@@ -64,14 +64,14 @@ describe("toOpenApi()", () => {
   };
   const document = toOpenApi(definitions, options);
 
-  test("gives a document that others' validator takes", async () => {
-    // It takes every $ref for one, also among examples, and knows no anchors.
+  test("returns a document that a third-party validator accepts", async () => {
+    // The validator resolves every $ref, even in examples, and does not support anchors.
     const simple = definitions.filter(({ name }) => ["plain", "recursive", "__proto__", "ToolError"].includes(name));
     const checked = await new Validator().validate(JSON.parse(JSON.stringify(toOpenApi(simple, options))));
     expect(checked.errors ?? []).toEqual([]);
   });
 
-  test("has one operation for each tool, with its errors by status", () => {
+  test("has one operation for each tool, with errors by status", () => {
     expect(Object.keys(document.paths)).toEqual(CASES.map(([name]) => `/tools/${name}`));
     const { post } = document.paths["/tools/plain"] as { readonly post: { readonly responses: object } };
     expect(post).toMatchObject({ operationId: "plain", description: "About plain" });
@@ -80,7 +80,7 @@ describe("toOpenApi()", () => {
     );
   });
 
-  test.for(CASES)("%s means what it meant", ([name, , good, bad]) => {
+  test.for(CASES)("%s keeps its meaning", ([name, , good, bad]) => {
     const schema = compileSchema({
       ...(document as unknown as JsonSchema),
       $ref: `#/components/schemas/${name}.input`,
@@ -88,7 +88,7 @@ describe("toOpenApi()", () => {
     expect([schema.validate(good).valid, schema.validate(bad).valid]).toEqual([true, false]);
   });
 
-  test("leaves the definitions as they are, and says nothing of an output that has no schema", () => {
+  test("does not change the definitions, and omits the schema of an untyped output", () => {
     const schema: JsonSchema = Object.freeze({
       type: "object",
       properties: { a: Object.freeze({ $ref: "#/$defs/b" }) },
@@ -105,12 +105,12 @@ describe("toOpenApi()", () => {
 describe("toCallSchema()", () => {
   const schema = compileSchema(toCallSchema(definitions));
 
-  test.for(CASES)("a call of %s", ([toolName, , good, bad]) => {
+  test.for(CASES)("validates a call of %s", ([toolName, , good, bad]) => {
     expect(schema.validate({ toolName, arguments: good }).valid).toBe(true);
     expect(schema.validate({ toolName, arguments: bad }).valid).toBe(false);
   });
 
-  test("no other call fits, and none where there are no tools", () => {
+  test("rejects any other call, and every call if there are no tools", () => {
     expect(schema.validate({ toolName: "none", arguments: {} }).valid).toBe(false);
     expect(compileSchema(toCallSchema([])).validate({ toolName: "plain", arguments: { a: 1 } }).valid).toBe(false);
   });

@@ -23,7 +23,7 @@ describe.for<[string, (router: ToolRouter, options?: unknown) => unknown]>([
   ["toAISDKTools()", (router, options) => toAISDKTools(router, options as never)],
   ["toAgentsTools()", (router, options) => toAgentsTools(router, options as never)],
 ])("%s", ([, toTools]) => {
-  test("rejects options that are wrong", async () => {
+  test("rejects invalid options", async () => {
     await expectStrict(
       (options) => toTools(makeRouter(), options),
       [
@@ -53,7 +53,7 @@ describe.for<[string, (router: ToolRouter, options?: unknown) => unknown]>([
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(/^router: /) });
   });
 
-  test("takes undefined as not given", () => {
+  test("treats undefined as not given", () => {
     const options = { tenantId: undefined, tools: undefined, context: undefined };
     expect(JSON.stringify(toTools(makeRouter(), options))).toBe(JSON.stringify(toTools(makeRouter())));
   });
@@ -62,7 +62,7 @@ describe.for<[string, (router: ToolRouter, options?: unknown) => unknown]>([
 describe("toOpenApi() and toCallSchema()", () => {
   const definitions = makeRouter().getRegisteredTools();
 
-  test("reject options that are wrong", async () => {
+  test("reject invalid options", async () => {
     await expectStrict(
       (options) => toOpenApi(definitions, options as never),
       [
@@ -91,7 +91,7 @@ describe("toOpenApi() and toCallSchema()", () => {
     ...FAILING_CALLBACKS,
     ["returns a promise", async () => "/x"],
     ["returns nothing", () => undefined],
-    ["returns no path", () => "x"],
+    ["returns an invalid path", () => "x"],
     ["returns the same path again", () => "/x"],
   ])("toOpenApi() rejects a pathOf that %s, and names the tool", async ([, pathOf]) => {
     const error = await failureOfAction(() => toOpenApi(definitions, { pathOf: pathOf as never }));
@@ -103,7 +103,7 @@ describe("toOpenApi() and toCallSchema()", () => {
 });
 
 describe("redact()", () => {
-  test("rejects options that are wrong", async () => {
+  test("rejects invalid options", async () => {
     await expectStrict(
       (options) => redact({}, options as never),
       [
@@ -130,7 +130,7 @@ describe("createToolFailureMessage()", () => {
 describe("openTool()", () => {
   const SOURCE = `${import.meta.dirname}/../../../tools/echo`;
 
-  test("rejects options that are wrong", async () => {
+  test("rejects invalid options", async () => {
     await expectStrict(
       (options) => openTool(SOURCE, options as never),
       [
@@ -158,7 +158,7 @@ describe("openTool()", () => {
     for (const [, make] of NOT_PLAIN) expect(codeOf(await tool.call({}, make() as never))).toBe("PARAM_INVALID");
   });
 
-  test("stubCapability() and undescribed() reject wrong arguments", async () => {
+  test("stubCapability() and undescribed() reject invalid arguments", async () => {
     const error = { code: "PARAM_INVALID" };
     expect(await failureOfAction(() => stubCapability("x", "answer" as never))).toMatchObject(error);
     expect(await failureOfAction(() => stubCapability(5 as never))).toMatchObject(error);

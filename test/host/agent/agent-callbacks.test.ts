@@ -1,4 +1,4 @@
-// Functions that a host passes to agents: however one fails, a guard denies, nothing is left unhandled, and an abort ends the run at once.
+// Functions that a host passes to agents: a failing guard denies, no rejection is left unhandled, and an abort ends the run at once.
 import { getEventListeners } from "node:events";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -34,7 +34,7 @@ const MALFORMED: readonly Case[] = [
   ["returns an object", () => ({ approved: true })],
   ["returns a Boolean object", () => Object(false)],
 ];
-/** Promises of these come after the call; a synchronous callback must not return one. */
+/** Callbacks that return a promise, which a synchronous callback must not do. */
 const PROMISED: readonly Case[] = [
   ["resolves to true", () => Promise.resolve(true)],
   ["resolves to true in another realm", () => inOtherRealm("Promise.resolve(true)")],
@@ -78,7 +78,7 @@ async function run(options: object): Promise<Ran> {
 
 describe("a tools filter", () => {
   test.for([...FAILING, ...MALFORMED, ...PROMISED, ...MALFORMED_PROMISES, ...HANGING])(
-    "that %s offers and runs no tool, and is reported once a turn",
+    "offers and runs no tool and is reported once a turn if it %s",
     async ([, tools]) => {
       const { ran, errors, offered, outcome } = await run({ tools });
       expect(offered).toEqual([]);
@@ -89,7 +89,7 @@ describe("a tools filter", () => {
     },
   );
 
-  test("that fails for one tool offers the others; false is no failure", async () => {
+  test("offers the other tools if it fails for one; false is not a failure", async () => {
     const filter = ({ name }: { readonly name: string }): boolean => {
       if (name === "read") throw new Error("no");
       return name === "remove";
@@ -101,7 +101,7 @@ describe("a tools filter", () => {
     expect((await run({ tools: () => false })).errors).toEqual([]);
   });
 
-  test.for([...PROMISED, ...FAILING])("that %s leaves a ToolsRouterAgent without a tool", async ([, tools]) => {
+  test.for([...PROMISED, ...FAILING])("leaves a ToolsRouterAgent without a tool if it %s", async ([, tools]) => {
     const { router, ran } = makeRouter();
     const errors: ToolError[] = [];
     const { model } = scriptModel(says("none"));
@@ -116,7 +116,7 @@ describe("a tools filter", () => {
 
 describe("needsApproval", () => {
   test.for([...FAILING, ...MALFORMED, ...MALFORMED_PROMISES, ...PROMISED])(
-    "that %s makes the call wait",
+    "makes the call wait if it %s",
     async ([, needsApproval]) => {
       const { outcome, ran, errors } = await run({ needsApproval });
       expect(outcome).toMatchObject({ status: "paused", approvals: [{ call: { id: "x" } }] });
@@ -129,7 +129,7 @@ describe("needsApproval", () => {
     ["returns false", () => false],
     ["resolves to false in another realm", () => inOtherRealm("Promise.resolve(false)")],
     ["returns a thenable of false", () => toThenable((resolve) => resolve(false))],
-  ])("that %s lets the call run", async ([, needsApproval]) => {
+  ])("lets the call run if it %s", async ([, needsApproval]) => {
     expect(await run({ needsApproval })).toMatchObject({
       ran: ["remove"],
       outcome: { status: "finished" },
@@ -139,14 +139,14 @@ describe("needsApproval", () => {
 });
 
 describe("stopWhen", () => {
-  test.for([...FAILING, ...MALFORMED, ...MALFORMED_PROMISES])("that %s fails the run", async ([, stopWhen]) => {
+  test.for([...FAILING, ...MALFORMED, ...MALFORMED_PROMISES])("fails the run if it %s", async ([, stopWhen]) => {
     const { outcome, errors } = await run({ stopWhen });
     expect(outcome).toMatchObject({ status: "failed", error: { code: "INTERNAL" } });
     expect(checkConversation(outcome.messages)).toEqual([]);
     expect(errors[0]?.message).toMatch(/^A stop condition /);
   });
 
-  test.for(PROMISED)("that %s ends the run", async ([, stopWhen]) => {
+  test.for(PROMISED)("ends the run if it %s", async ([, stopWhen]) => {
     expect((await run({ stopWhen })).outcome).toMatchObject({ status: "finished", reason: "stop-condition" });
   });
 });
@@ -157,8 +157,8 @@ describe("prepareMessages", () => {
     ...MALFORMED,
     ...MALFORMED_PROMISES,
     ["returns an invalid message", () => [{ role: "root" }]],
-    ["resolves to a promise in the place of a message", () => Promise.resolve([new Promise(() => {})])],
-  ])("that %s fails the run before the model is called", async ([, prepareMessages]) => {
+    ["resolves to a promise in place of a message", () => Promise.resolve([new Promise(() => {})])],
+  ])("fails the run before the model is called if it %s", async ([, prepareMessages]) => {
     const { outcome, ran, offered, errors } = await run({ prepareMessages });
     expect(outcome).toMatchObject({ status: "failed" });
     expect([...ran, ...offered]).toEqual([]);
@@ -189,7 +189,7 @@ describe("claim", () => {
     });
 
   test.for([...FAILING, ...MALFORMED, ...MALFORMED_PROMISES])(
-    "that %s does not resume the state, which can be resumed later",
+    "does not resume the state if it %s; the state can be resumed later",
     async ([name, claim]) => {
       const state = await pausedState();
       const { code } = await failureOf(resume(state, claim));
@@ -198,11 +198,11 @@ describe("claim", () => {
     },
   );
 
-  test.for(PROMISED)("that %s resumes the state", async ([, claim]) => {
+  test.for(PROMISED)("resumes the state if it %s", async ([, claim]) => {
     expect((await resume(await pausedState(), claim)).ran).toEqual(["remove"]);
   });
 
-  test.for(HANGING)("that %s is left when the run is cancelled", async ([, hang]) => {
+  test.for(HANGING)("is abandoned when the run is cancelled if it %s", async ([, hang]) => {
     const stop = new AbortController();
     const claim = (): unknown => {
       stop.abort();
@@ -218,7 +218,7 @@ describe("an abort ends the run at once", () => {
     (["needsApproval", "stopWhen", "prepareMessages"] as const).flatMap((option) =>
       HANGING.map(([name, hang]) => [option, name, hang] as const),
     ),
-  )("although %s %s", async ([option, , hang]) => {
+  )("even if %s %s", async ([option, , hang]) => {
     const stop = new AbortController();
     const callback = (): unknown => {
       setImmediate(() => stop.abort());
@@ -247,7 +247,7 @@ describe("an abort ends the run at once", () => {
     return { listing, ran };
   }
 
-  test("although a source of tools does not answer", async () => {
+  test("even if a source of tools does not answer", async () => {
     const stop = new AbortController();
     const { listing } = listingRouter(stop);
     const { outcome } = await run({ router: listing, signal: stop.signal });
@@ -273,7 +273,7 @@ describe("a host function that hangs", () => {
     ["needsApproval", 30_000, { status: "paused" }],
     ["stopWhen", 30_000, { status: "failed", error: { message: expect.stringContaining("timed out") } }],
     ["prepareMessages", 300_000, { status: "failed", error: { message: expect.stringContaining("timed out") } }],
-  ] as const)("as %s is waited for %d ms", async ([option, timeoutMs, expected]) => {
+  ] as const)("times out as %s after %d ms", async ([option, timeoutMs, expected]) => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const called = Promise.withResolvers<void>();
@@ -294,7 +294,7 @@ describe("a host function that hangs", () => {
     expect((await running).outcome).toMatchObject(expected);
   });
 
-  test("as claim is waited for 30 s", async () => {
+  test("times out as claim after 30 s", async () => {
     const state = await pausedState();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
@@ -323,7 +323,7 @@ describe("a model function", () => {
     ["yields nothing", () => ({ [Symbol.asyncIterator]: () => ({ next: () => undefined }) })],
     ["yields a thenable that throws", () => ({ [Symbol.asyncIterator]: () => ({ next: FAILING[3]?.[1] }) })],
     ["has an invalid iterator", () => ({ [Symbol.asyncIterator]: () => 5 })],
-  ])("that %s fails the run, and the request", async ([, model]) => {
+  ])("fails the run and the request if it %s", async ([, model]) => {
     const { outcome, ran } = await run({ model });
     expect(outcome).toMatchObject({ status: "failed", error: { code: "INTERNAL" }, messages: [USER] });
     expect(ran).toEqual([]);
@@ -340,7 +340,7 @@ describe("onError and fallback", () => {
     new ToolsRouterAgent({ model: broken, router: makeRouter().router, routingRetries: 0, ...options }).run("x");
 
   test.for([...FAILING, ...MALFORMED, ...PROMISED, ...HANGING])(
-    "that %s changes no outcome",
+    "does not change the outcome if it %s",
     async ([name, callback]) => {
       expect((await run({ model: broken, onError: callback })).outcome).toMatchObject({ status: "failed" });
       expect(await request({ onError: callback })).toMatchObject({ status: "failed" });

@@ -1,4 +1,4 @@
-// AgentLoop: every call has its one answer, whatever the model says and whatever tools do; one stream of events; one outcome.
+// AgentLoop: for any behavior of the model and the tools, every call has one answer, and a run has one stream of events and one outcome.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import {
@@ -66,7 +66,7 @@ const answersOf = (messages: readonly Message[]): readonly string[] =>
     return [`${message.callId}: ${result.success ? JSON.stringify(result.output) : result.error.code}`];
   });
 
-/** Whatever else is said of an outcome: its conversation is one that a provider takes. */
+/** Checks that a provider accepts the conversation of an outcome. */
 function expectWhole({ messages, status }: AgentOutcome): void {
   if (status !== "paused") expect(checkConversation(messages)).toEqual([]);
 }
@@ -96,13 +96,13 @@ describe("AgentLoop.executeSingleTurn()", () => {
     ["boom", {}, "TOOL_FAILED"],
     ["nobody", {}, "TOOL_UNAVAILABLE"],
     ["add", "{", "PARAM_INVALID"],
-  ] as const)("goes on when %s fails", async ([toolName, args, code]) => {
+  ] as const)("continues when %s fails", async ([toolName, args, code]) => {
     const turn = await loop.executeSingleTurn([USER], call("c1", toolName, args), box);
     expect(turn.shouldContinue).toBe(true);
     expect(answersOf(turn.updatedMessages)).toEqual([`c1: ${code}`]);
   });
 
-  test("does not go on while another call of the turn has no answer, or when the call was cancelled", async () => {
+  test("does not continue while another call of the turn has no answer, or if the call was cancelled", async () => {
     const [a, b] = [call("a", "add", { a: 1, b: 1 }), call("b", "add", { a: 2, b: 2 })];
     const content = [a, b].map((made) => ({ type: "tool-call", call: made }) as const);
     const first = await loop.executeSingleTurn(
@@ -120,7 +120,7 @@ describe("AgentLoop.executeSingleTurn()", () => {
   });
 
   test.for([[undefined], [null], [{}], ["add"], [{ id: 1, toolName: "add" }]])(
-    "answers %j, which is no call",
+    "answers %j, which is not a call",
     async ([made]) => {
       const turn = await loop.executeSingleTurn([USER], made as never, box);
       expect(answersOf(turn.updatedMessages)).toEqual([expect.stringMatching(/PARAM_INVALID$/)]);
@@ -146,7 +146,7 @@ describe("AgentLoop.run()", () => {
     expect(outcome.steps.map(({ results }) => results.length)).toEqual([1, 0]);
   });
 
-  test("tells what happens as one stream of events, the outcome last", async () => {
+  test("yields one stream of events, with the outcome last", async () => {
     const { model } = scriptModel(says("One ", "moment.", call("c1", "add", { a: 1, b: 2 })), says("3"));
     const { events, outcome } = await collect(loop.stream({ model, router: box, messages: [USER] }));
     const types = events.map(({ type }) => type);
@@ -161,7 +161,7 @@ describe("AgentLoop.run()", () => {
     expect(outcome).toMatchObject({ status: "finished", text: "3" });
   });
 
-  test("starts a tool while the model still speaks, and asks again when both are done", async () => {
+  test("starts a tool while the model is still streaming, and requests the next turn when both are done", async () => {
     const order: string[] = [];
     const started = Promise.withResolvers<void>();
     const router = routerOf({
@@ -189,14 +189,14 @@ describe("AgentLoop.run()", () => {
     expect(order).toEqual(["tool starts", "model goes on", "model ends", "next request"]);
   });
 
-  test("keeps to maxParallelTools, and puts answers in the order of calls", async () => {
+  test("respects maxParallelTools, and orders answers like their calls", async () => {
     let running = 0;
     let most = 0;
     const router = routerOf({
       work: async ({ n }: { readonly n: number }) => {
         running += 1;
         most = Math.max(most, running);
-        // Later ones are ready sooner.
+        // Later calls finish earlier.
         for (let turn = 0; turn < 20 - n; turn += 1) await new Promise(setImmediate);
         running -= 1;
         return n;
@@ -209,7 +209,7 @@ describe("AgentLoop.run()", () => {
     expect(answersOf(outcome.messages)).toEqual(calls.map((_, n) => `c${n}: ${n}`));
   });
 
-  test("goes on when tools fail, and tells the model so", async () => {
+  test("continues when tools fail, and reports it to the model", async () => {
     const { model, requests } = scriptModel(
       says(call("a", "boom"), call("b", "nobody"), call("c", "add", "not JSON"), call("d", "add", { a: 1, b: 1 })),
       says("Some failed."),
@@ -221,14 +221,14 @@ describe("AgentLoop.run()", () => {
     ]);
   });
 
-  test("runs no tool that is not offered", async () => {
+  test("does not run a tool that is not offered", async () => {
     const { model, requests } = scriptModel(says(call("a", "boom"), call("b", "add", { a: 1, b: 1 })), says("ok"));
     const outcome = await loop.run({ model, router: box, messages: [USER], tools: ["add"] });
     expect(requests[0]?.tools.map(({ name }) => name)).toEqual(["add"]);
     expect(answersOf(outcome.messages)).toEqual(["a: TOOL_UNAVAILABLE", "b: 2"]);
   });
 
-  test("hands on how arguments are to be handled, and passes no number off as null", async () => {
+  test("passes on the argument options, and does not turn numbers into null", async () => {
     const router = routerOf({ echo: (input) => input });
     const made = { ...call("b", "echo", '{"n":1e999}'), arguments: JSON.parse('{"n":1e999}') as unknown };
     const { model } = scriptModel(says(call("a", "echo", "{n: 1,}"), made), says("ok"));
@@ -237,7 +237,7 @@ describe("AgentLoop.run()", () => {
     expect(outcome.steps[0]?.results[0]).toMatchObject({ amendments: [{ kind: "repaired" }] });
   });
 
-  test("offers and runs what flags turn on, however long they take to say so", async () => {
+  test("offers and runs tools that slow feature flags enable", async () => {
     const flags = async (_flag: string, { toolName }: { readonly toolName: string }): Promise<boolean> =>
       toolName === "on";
     const router = new ToolRouter({ flags });
@@ -248,7 +248,7 @@ describe("AgentLoop.run()", () => {
     expect(answersOf(outcome.messages)).toEqual(['a: "on"', "b: TOOL_UNAVAILABLE"]);
   });
 
-  test("ends at maxSteps with every call answered", async () => {
+  test("ends at maxSteps with an answer to every call", async () => {
     const { model, requests } = scriptModel(...Array.from({ length: 5 }, (_, n) => says(call(`c${n}`, "boom"))));
     const outcome = await loop.run({ model, router: box, messages: [USER], maxSteps: 3 });
     expect(outcome).toMatchObject({ status: "finished", reason: "max-steps" });
@@ -258,11 +258,11 @@ describe("AgentLoop.run()", () => {
 
   test.for([
     ["whenCalled", whenCalled("boom"), 1],
-    ["whenSucceeded of a tool that fails", whenSucceeded("boom"), 4],
+    ["whenSucceeded for a tool that fails", whenSucceeded("boom"), 4],
     ["afterFailedSteps", afterFailedSteps(2), 2],
     ["anyOf", anyOf(whenSucceeded("boom"), afterFailedSteps(3)), 3],
     ["allOf", allOf(whenCalled("boom"), ({ stepCount }) => stepCount === 2), 2],
-  ] as const)("stops when %s says so", async ([, stopWhen, steps]) => {
+  ] as const)("stops for %s", async ([, stopWhen, steps]) => {
     const { model, requests } = scriptModel(...Array.from({ length: 4 }, () => says(call("c", "boom"))));
     const outcome = await loop.run({ model, router: box, messages: [USER], stopWhen, maxSteps: 4 });
     expect(requests).toHaveLength(steps);
@@ -277,7 +277,7 @@ describe("AgentLoop.run()", () => {
     expect(requests.map(({ parallelToolCalls }) => parallelToolCalls)).toEqual([false, false]);
   });
 
-  test("shows the model what prepareMessages gives, and keeps the whole conversation", async () => {
+  test("shows the model the messages of prepareMessages, and keeps the whole conversation", async () => {
     const { model, requests } = scriptModel(says(call("c", "boom")), says("ok"));
     const prepareMessages = (messages: readonly Message[]): readonly Message[] => messages.slice(-2);
     const outcome = await loop.run({ model, router: box, messages: [USER, USER, USER], prepareMessages });
@@ -285,7 +285,7 @@ describe("AgentLoop.run()", () => {
     expect(outcome.messages).toHaveLength(6);
   });
 
-  test("mends a conversation that it is given, and does not run what was left in it", async () => {
+  test("mends a given conversation, and does not run its unanswered calls", async () => {
     const { model, requests } = scriptModel(says("ok"));
     const left: Message = { role: "assistant", content: [{ type: "tool-call", call: call("old", "add") }] };
     expectWhole(await loop.run({ model, router: box, messages: [USER, left, USER] }));
@@ -301,7 +301,7 @@ describe("AgentLoop.run()", () => {
     ["messages", { messages: undefined }],
     ["stateKey", { stateKey: "short" }],
     ["context.signal", { context: { signal: AbortSignal.abort() } }],
-  ] as const)("refuses a wrong %s by its name", async ([name, wrong]) => {
+  ] as const)("rejects an invalid %s by its name", async ([name, wrong]) => {
     const options = { model: scriptModel().model, router: box, messages: [USER], ...wrong } as never;
     await expect(loop.run(options)).rejects.toThrow(name);
     const { outcome } = await collect(loop.stream(options));
@@ -317,7 +317,7 @@ describe("a model's stream", () => {
       throw new Error(secret);
     };
 
-  test("that dies before anything was said fails the run, and tells nothing of its cause", async () => {
+  test("fails the run if it breaks off before any content, and does not disclose the cause", async () => {
     const errors: ToolError[] = [];
     const { model } = scriptModel(dies());
     const { events, outcome } = await collect(
@@ -329,7 +329,7 @@ describe("a model's stream", () => {
     expect(errors[0]?.cause).toMatchObject({ message: secret });
   });
 
-  test("that dies in the middle of its words keeps them", async () => {
+  test("keeps its text if it breaks off in the middle", async () => {
     const { model } = scriptModel(dies(textEvent("It was ")));
     expect(await loop.run({ model, router: box, messages: [USER] })).toMatchObject({
       status: "failed",
@@ -340,19 +340,16 @@ describe("a model's stream", () => {
   test.for([
     ["dies", dies(textEvent("So: "), callEvent(call("c1", "add", { a: 1, b: 2 })))],
     ["ends without finish", [textEvent("So: "), callEvent(call("c1", "add", { a: 1, b: 2 }))]],
-  ] as const)(
-    "that %s after a complete call: the call is answered, and the model goes on from there",
-    async ([, turn]) => {
-      const { model, requests } = scriptModel(turn, says("3"));
-      const { events, outcome } = await collect(loop.stream({ model, router: box, messages: [USER] }));
-      expect(events.map(({ type }) => type)).toContain("error");
-      expect(outcome).toMatchObject({ status: "finished", text: "3" });
-      expect(answersOf(requests[1]?.messages ?? [])).toEqual(["c1: 3"]);
-      expectWhole(outcome);
-    },
-  );
+  ] as const)("that %s after a complete call: the call has an answer, and the model continues", async ([, turn]) => {
+    const { model, requests } = scriptModel(turn, says("3"));
+    const { events, outcome } = await collect(loop.stream({ model, router: box, messages: [USER] }));
+    expect(events.map(({ type }) => type)).toContain("error");
+    expect(outcome).toMatchObject({ status: "finished", text: "3" });
+    expect(answersOf(requests[1]?.messages ?? [])).toEqual(["c1: 3"]);
+    expectWhole(outcome);
+  });
 
-  test("tells an HTTP status of what it failed with, and nothing else", async () => {
+  test("discloses only the HTTP status of its error", async () => {
     const model: Model = () => {
       throw Object.assign(new Error(secret), { status: 429 });
     };
@@ -363,7 +360,7 @@ describe("a model's stream", () => {
     });
   });
 
-  test("that repeats a call id has each call run and answered under an id of its own", async () => {
+  test("runs and answers calls with the same id under unique ids", async () => {
     const ran: unknown[] = [];
     const router = routerOf({ note: (input) => ran.push(input) });
     const [a, b] = [call("call_0", "note", { n: 1 }), call("call_0", "note", { n: 2 })];
@@ -374,7 +371,7 @@ describe("a model's stream", () => {
     expectWhole(outcome);
   });
 
-  test("that says the same call twice has it run once", async () => {
+  test("runs a repeated call once", async () => {
     const ran: unknown[] = [];
     const router = routerOf({ note: (input) => ran.push(input) });
     const made = call("c1", "note", { n: 1 });
@@ -384,7 +381,7 @@ describe("a model's stream", () => {
     expectWhole(outcome);
   });
 
-  test("whose message has calls that were not streamed, or lacks some that were: all are answered", async () => {
+  test("answers all calls if its message has additional calls or lacks streamed ones", async () => {
     const { model } = scriptModel(
       [callEvent(call("a", "add", { a: 1, b: 1 })), finish(["text", call("b", "add", { a: 2, b: 2 })])],
       says("ok"),
@@ -394,7 +391,7 @@ describe("a model's stream", () => {
     expectWhole(outcome);
   });
 
-  test("that has a problem of its own with a call: the problem is the answer", async () => {
+  test("answers a call that has a problem with the problem", async () => {
     const { model } = scriptModel(says({ ...call("a", "add"), problem: "Expected JSON, got none" }), says("ok"));
     const outcome = await loop.run({ model, router: box, messages: [USER] });
     expect(outcome.steps[0]?.results[0]).toMatchObject({
@@ -402,7 +399,7 @@ describe("a model's stream", () => {
     });
   });
 
-  test("with what comes after its finish is over all the same, and read to its end", async () => {
+  test("ends at its finish event, and is read to its end", async () => {
     let isRead = false;
     const { model } = scriptModel(function* () {
       yield* says("ok");
@@ -414,7 +411,7 @@ describe("a model's stream", () => {
     expect(isRead).toBe(true);
   });
 
-  test("that makes more calls than anybody wants has 128 of them run", async () => {
+  test("runs at most 128 calls", async () => {
     const calls = Array.from({ length: 1_000 }, (_, n) => call(`c${n}`, "note", { n }));
     const { model } = scriptModel(says(...calls), says("ok"));
     const outcome = await loop.run({ model, router: routerOf({ note: () => 1 }), messages: [USER] });
@@ -447,7 +444,7 @@ describe("a model's stream", () => {
     }),
     fc.anything(),
   );
-  test("of any events at all leaves no call without its one answer", async () => {
+  test("leaves no call without exactly one answer, for any events", async () => {
     const router = routerOf({ note: () => 1 });
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(anyEvent, { maxLength: 8 }), { maxLength: 3 }), async (turns) => {
@@ -465,7 +462,7 @@ describe("a model's stream", () => {
 });
 
 describe("cancellation", () => {
-  test("kills the tools that run, and leaves no call without an answer", async () => {
+  test("kills running tools, and leaves no call without an answer", async () => {
     const stop = new AbortController();
     const { model } = scriptModel(says(call("a", "forever"), call("b", "add", { a: 1, b: 2 })));
     let outcome: AgentOutcome | undefined;
@@ -478,7 +475,7 @@ describe("cancellation", () => {
     expectWhole(outcome as AgentOutcome);
   });
 
-  test("is not held up by a model that does not hear", async () => {
+  test("is not delayed by a model that ignores the signal", async () => {
     const stop = new AbortController();
     const model: Model = async function* () {
       yield textEvent("Well");
@@ -489,14 +486,14 @@ describe("cancellation", () => {
     expect(outcome).toMatchObject({ status: "cancelled", text: "Well" });
   });
 
-  test("before the run begins asks no model", async () => {
+  test("does not call the model if it precedes the run", async () => {
     const { model, requests } = scriptModel(says("no"));
     const outcome = await loop.run({ model, router: box, messages: [USER], signal: AbortSignal.abort() });
     expect(outcome).toMatchObject({ status: "cancelled", messages: [USER] });
     expect(requests).toHaveLength(0);
   });
 
-  test("comes of leaving the stream early, which waits until the tool is dead", async () => {
+  test("results from leaving the stream early, which waits until the tool has been killed", async () => {
     const { model, requests } = scriptModel(says(call("a", "forever")));
     const stream = loop.stream({ model, router: box, messages: [USER] });
     for await (const event of stream) if (event.type === "tool-start") break;
@@ -506,7 +503,7 @@ describe("cancellation", () => {
 });
 
 describe("back-pressure", () => {
-  test("a reader that does not read holds the model's stream up, and gets all of it in the end", async () => {
+  test("a reader that pauses delays the model's stream, and receives all of it in the end", async () => {
     let said = 0;
     const { model } = scriptModel(function* () {
       for (; said < 5_000; said += 1) yield textEvent("x");
@@ -523,7 +520,7 @@ describe("back-pressure", () => {
   });
 });
 
-test("a router that a host has put something around may throw: that is the call's failure", async () => {
+test("an exception of a host's wrapper around a router fails the call", async () => {
   const router = new ToolRouter();
   router.register("note", {}, () => 1);
   onTestFinished(() => router[Symbol.asyncDispose]());

@@ -1,4 +1,5 @@
-// Loop and router agent over the real `openai` package and a real socket: tools start in mid-stream, and no cut leaves a call unanswered.
+// Loop and router agent over the real `openai` package and a real socket: tools start during the stream, and no interruption leaves a call
+// unanswered.
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
@@ -34,14 +35,14 @@ beforeEach(async () => {
   return () => server[Symbol.asyncDispose]();
 });
 
-/** A model; and an event that comes when the first of two calls is complete, and the answer is not: in Chat Completions the end says so. */
+/** A model, and an event between the completion of the first of two calls and the end of the answer. */
 const APIS: readonly (readonly [string, () => Model, RegExp])[] = [
   ["Responses", () => openaiResponses(client, { model: "test-model" }), /"c2"/],
   ["Chat Completions", () => openaiChat(client, { model: "test-model" }), /"finish_reason":"/],
 ];
 
 describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
-  test("starts a tool while the stream is still read, and consumers see one stream", async () => {
+  test("starts a tool while the stream is still being read, and yields a single stream", async () => {
     const result = Promise.withResolvers<void>();
     let isHeld = false;
     server.script(
@@ -62,11 +63,11 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
       if (event.type === "tool-result") result.resolve();
       if (event.type === "outcome") order.push(`${event.status}: ${event.text}`);
     }
-    // Held until the first call was answered, the stream went on all the same.
+    // The stream continued only after the first call had an answer.
     expect(order).toEqual(["c1 said", "c1 answered", "c2 said", "c2 answered", "finished: 3 and 4."]);
   });
 
-  test("a stream that is cut after any event leaves no call without an answer", async () => {
+  test("leaves no call without an answer if the stream is cut after any event", async () => {
     for (let cutAfterEvents = 0; cutAfterEvents < 14; cutAfterEvents += 1) {
       server.script({ said: [text("Well."), add("c1"), add("c2", { a: 2, b: 2 })], deltaUnits: 64, cutAfterEvents }, [
         text("So be it."),
@@ -77,18 +78,18 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
       const hasCalls = outcome.steps.some(({ results }) => results.length > 0);
       expect(outcome.status).toBe(hasCalls ? "finished" : "failed");
       expect(server.requests.length - before).toBe(hasCalls ? 2 : 1);
-      // What the first turn left of the script is not the next round's.
+      // The rest of the first turn's script does not apply to the next round.
       if (!hasCalls) await client.chat.completions.create({ model: "x", messages: [] });
     }
     expect(server.left).toBe(0);
   });
 
-  test("cancelling kills the tool and closes the request that is open", async () => {
+  test("kills the tool and closes the open request when it is cancelled", async () => {
     const stop = new AbortController();
     server.script({
       said: [{ type: "call", id: "c1", name: "forever", arguments: { n: 1 } }, add("c2")],
       beforeEvent: async (event) => {
-        // Until the client has gone away.
+        // Until the client has disconnected.
         if (isBetween.test(JSON.stringify(event))) await server.requests[0]?.ended;
       },
     });
@@ -104,14 +105,14 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
     expect(await server.requests[0]?.ended).toBe("aborted");
   });
 
-  test("a refusal of the provider fails the run with its status only", async () => {
+  test("fails the run with only the status when the provider rejects a request", async () => {
     server.script({ status: 401, body: { error: { message: "Incorrect API key provided: sk-12345" } } });
     const outcome = await loop.run({ model: modelOf(), router: box, messages: [USER] });
     expect(outcome).toMatchObject({ status: "failed", error: { details: { status: 401 } } });
     expect(JSON.stringify(outcome)).not.toContain("sk-12345");
   });
 
-  test("ToolsRouterAgent chooses by strict JSON, runs and answers", async () => {
+  test("chooses by strict JSON, runs and answers with ToolsRouterAgent", async () => {
     const agent = new ToolsRouterAgent({ model: modelOf(), router: box, backoffMs: 0 });
     server.script(
       [text('```json\n{"tool":"sum","inputs":{}}\n```')],

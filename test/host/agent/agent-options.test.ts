@@ -1,4 +1,5 @@
-// Options of agents fail closed: contexts merge, undefined replaces nothing, and what is unknown or malformed is rejected with its path.
+// Options of agents fail closed: contexts merge, undefined replaces nothing, and unknown or malformed options are rejected with their
+// paths.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,7 +49,7 @@ const CALLS: ScriptedTurn = says(call("c", "whoami"));
 const modelOf = (...turns: readonly ScriptedTurn[]) => scriptModel(...turns).model;
 const choosing = () => modelOf(says('{"tool":"whoami","inputs":{}}'), says("ok"));
 
-/** Two agents, each as one function: made with options, run with others, and what they ran. */
+/** The agents, each as one function that creates it with options, runs it with others, and returns the calls that ran. */
 const AGENTS = [
   [
     "AgentLoop",
@@ -88,11 +89,11 @@ describe.for(AGENTS)("contexts of %s", ([, run]) => {
     ["another field", { context: { executionId: "e1" } }, "acme/s1"],
     ["an undefined tenant", { context: { tenantId: undefined, sessionId: "s2" } }, "acme/s2"],
     ["the same tenant", { context: { tenantId: "acme" } }, "acme/s1"],
-  ] as const)("with %s in the run keep the tenant of the agent", async ([, given, expected]) => {
+  ] as const)("keep the tenant of the agent with %s in the run", async ([, given, expected]) => {
     expect(await run(acme, given)).toEqual([expected]);
   });
 
-  test("with another tenant in the run are rejected", async () => {
+  test("are rejected with another tenant in the run", async () => {
     const error = await failureOf(run(acme, { context: { tenantId: "other" } }));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain("context.tenantId");
@@ -103,7 +104,7 @@ describe.for(AGENTS)("contexts of %s", ([, run]) => {
     expect(await run({ context: { sessionId: "s1" } }, { context: { tenantId: "other" } })).toEqual(["other/s1"]);
   });
 
-  test("merge how arguments are handled field by field", async () => {
+  test("merge argument options field by field", async () => {
     const made = { context: { ...acme.context, arguments: { unknownKeys: "refuse" } } };
     expect(await run(made, { context: { arguments: { unknownKeys: undefined, coerce: true } } })).toEqual(["acme/s1"]);
   });
@@ -119,13 +120,13 @@ describe("an option that is undefined in a run", () => {
     return loop.run({ messages: [USER], ...run } as AgentRunOptions).then((outcome) => ({ outcome, ran }));
   };
 
-  test("leaves needsApproval of the loop in force", async () => {
+  test("keeps needsApproval of the loop", async () => {
     const { outcome, ran } = await guarded({ needsApproval: ["whoami"] }, { needsApproval: undefined });
     expect(outcome.status).toBe("paused");
     expect(ran).toEqual([]);
   });
 
-  test("leaves the tools of the loop in force", async () => {
+  test("keeps the tools of the loop", async () => {
     expect((await guarded({ tools: [] }, { tools: undefined })).ran).toEqual([]);
     const { router, ran } = makeRouter();
     const agent = new ToolsRouterAgent({ model: choosing(), router, tools: [], routingRetries: 0 });
@@ -133,14 +134,14 @@ describe("an option that is undefined in a run", () => {
     expect(ran).toEqual([]);
   });
 
-  test("leaves maxSteps and stopWhen of the loop in force", async () => {
+  test("keeps maxSteps and stopWhen of the loop", async () => {
     const { outcome } = await guarded({ maxSteps: 1 }, { maxSteps: undefined });
     expect(outcome).toMatchObject({ reason: "max-steps" });
     const stopped = await guarded({ stopWhen: whenCalled("whoami") }, { stopWhen: undefined });
     expect(stopped.outcome).toMatchObject({ reason: "stop-condition" });
   });
 
-  test("leaves the signing key of the loop in force: a changed state is rejected", async () => {
+  test("keeps the signing key of the loop: a changed state is rejected", async () => {
     const { router, ran } = makeRouter();
     const make = (...turns: readonly ScriptedTurn[]): AgentLoop =>
       new AgentLoop({ model: modelOf(...turns), router, stateKey: KEY, needsApproval: ["whoami"] });
@@ -180,7 +181,7 @@ describe("a signing key", () => {
     expect(await resume({ stateKey: "unsigned" })).toMatchObject({ status: "finished" });
   });
 
-  test("is required for a sealed state", async () => {
+  test("is required for a signed state", async () => {
     const { state } = (await pausing({ stateKey: KEY })) as Paused;
     const { router } = makeRouter();
     const given = { state, decisions: { c: true }, ...claims(), stateKey: "unsigned" };
@@ -272,7 +273,7 @@ function rejectionOf(action: () => unknown): ToolError {
 }
 
 describe("AgentLoop", () => {
-  test.for([...WRONG, ...LOOP_ONLY])("rejects %s: %o when it is made and when it runs", async ([option, value]) => {
+  test.for([...WRONG, ...LOOP_ONLY])("rejects %s: %o in the constructor and in a run", async ([option, value]) => {
     const error = rejectionOf(() => new AgentLoop({ [option]: value }));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain(`options.${option}`);
@@ -294,15 +295,12 @@ describe("AgentLoop", () => {
     }
   });
 
-  test.for([[null], ["x"], [[]], [new Map()], [PROMISE], [fn]])(
-    "rejects %o in the place of options",
-    async ([value]) => {
-      expect(rejectionOf(() => new AgentLoop(value as never)).message).toContain("options");
-      expect((await failureOf(new AgentLoop().run(value as never))).message).toContain("options");
-      const events = await eventsOf(new AgentLoop().stream(value as never));
-      expect(events).toMatchObject([{ type: "outcome", status: "failed", messages: [] }]);
-    },
-  );
+  test.for([[null], ["x"], [[]], [new Map()], [PROMISE], [fn]])("rejects %o instead of options", async ([value]) => {
+    expect(rejectionOf(() => new AgentLoop(value as never)).message).toContain("options");
+    expect((await failureOf(new AgentLoop().run(value as never))).message).toContain("options");
+    const events = await eventsOf(new AgentLoop().stream(value as never));
+    expect(events).toMatchObject([{ type: "outcome", status: "failed", messages: [] }]);
+  });
 
   test("rejects any unknown option, and any unknown field of a context, with its path", async () => {
     const known = /^(model|router|context|tools|onError|max\w+|stopWhen|needsApproval|stateKey|toolChoice)$/;
@@ -319,7 +317,7 @@ describe("AgentLoop", () => {
     );
   });
 
-  test("rejects an option that belongs to a run when it is made", () => {
+  test("rejects an option of a run in the constructor", () => {
     for (const key of ["signal", "messages", "state", "claim", "decisions"]) {
       expect(rejectionOf(() => new AgentLoop({ [key]: undefined } as never)).message).toContain(`options.${key}`);
     }
@@ -338,7 +336,7 @@ describe("AgentLoop", () => {
     ["messages.0.result", [{ role: "tool", callId: "c", toolName: "t" }]],
     ["signal", undefined],
     ["decisions", undefined],
-  ] as const)("rejects wrong %s of a run", async ([path, messages]) => {
+  ] as const)("rejects invalid %s of a run", async ([path, messages]) => {
     const { router } = makeRouter();
     const given =
       path === "signal"
@@ -357,7 +355,7 @@ describe("AgentLoop", () => {
     ["messages.0", [[null], call("c", "whoami"), makeRouter().router]],
     ["context", [[USER], call("c", "whoami"), makeRouter().router, PROMISE]],
     ["context.tenant", [[USER], call("c", "whoami"), makeRouter().router, { tenant: "acme" }]],
-  ] as const)("executeSingleTurn() rejects a wrong %s", async ([path, given]) => {
+  ] as const)("executeSingleTurn() rejects an invalid %s", async ([path, given]) => {
     const error = await failureOf(new AgentLoop().executeSingleTurn(...(given as unknown as [[], never, never])));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain(path);
@@ -365,7 +363,7 @@ describe("AgentLoop", () => {
 
   test.for([
     ["an unknown key", { id: "c", toolName: "whoami", args: { tenant: "x" } }],
-    ["a promise of arguments", { id: "c", toolName: "whoami", arguments: PROMISE }],
+    ["a promise for arguments", { id: "c", toolName: "whoami", arguments: PROMISE }],
     ["a number for text", { id: "c", toolName: "whoami", argumentsText: 5 }],
   ])("executeSingleTurn() does not run a call with %s", async ([, made]) => {
     const { router, ran } = makeRouter();
@@ -374,7 +372,7 @@ describe("AgentLoop", () => {
     expect(ran).toEqual([]);
   });
 
-  test("executeSingleTurn() keeps to the guards of the loop", async () => {
+  test("executeSingleTurn() applies the guards of the loop", async () => {
     const { router, ran } = makeRouter();
     const codeOf = async (options: object): Promise<unknown> => {
       const turn = await new AgentLoop(options).executeSingleTurn([USER], call("c", "whoami"), router);
@@ -390,7 +388,7 @@ describe("AgentLoop", () => {
 });
 
 describe("ToolsRouterAgent", () => {
-  test.for([...WRONG, ...ROUTER_ONLY])("rejects %s: %o when it is made and when it runs", async ([option, value]) => {
+  test.for([...WRONG, ...ROUTER_ONLY])("rejects %s: %o in the constructor and in a run", async ([option, value]) => {
     const error = rejectionOf(() => new ToolsRouterAgent({ [option]: value }));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain(`options.${option}`);
@@ -403,14 +401,14 @@ describe("ToolsRouterAgent", () => {
     expect((await failureOf(new ToolsRouterAgent().run("x", { [key]: [] } as never))).message).toContain(key);
   });
 
-  test.for([[null], [5], [PROMISE], [[null]], [new Map()]])("rejects %o in the place of a request", async ([value]) => {
+  test.for([[null], [5], [PROMISE], [[null]], [new Map()]])("rejects %o instead of a request", async ([value]) => {
     const agent = new ToolsRouterAgent({ model: modelOf(), router: makeRouter().router });
     const error = await failureOf(agent.run(value as never));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain("request");
   });
 
-  test("prunes unknown inputs although a run sets unknownKeys to undefined", async () => {
+  test("prunes unknown inputs even if a run sets unknownKeys to undefined", async () => {
     const router = new ToolRouter();
     router.register("echo", { inputSchema: { type: "object", properties: { a: {} } } }, (input) => input);
     const model = modelOf(says('{"tool":"echo","inputs":{"a":1,"b":2}}'), says("ok"));
@@ -444,7 +442,7 @@ const throwing: readonly (readonly [string, () => unknown])[] = [
   ["fits", () => trimConversation([USER, calls], (() => "yes") as never)],
   ["fits", () => trimConversation([USER, USER], (() => inOtherRealm("Promise.reject(new Error())")) as never)],
 ];
-test.for(throwing)("a wrong %s of an exported function is rejected: %s", ([path, action]) => {
+test.for(throwing)("an invalid %s of an exported function is rejected: %s", ([path, action]) => {
   const error = rejectionOf(action);
   expect(error.code).toBe("PARAM_INVALID");
   expect(error.message).toMatch(new RegExp(`^${path.replace(".", "\\.")}: `));

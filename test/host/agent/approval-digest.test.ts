@@ -23,7 +23,7 @@ type Paused = Extract<AgentOutcome, { status: "paused" }>;
 type Router = AgentRunOptions["router"];
 
 let box: Glovebox;
-/** Whatever else keeps the machine busy. */
+/** Generous, for a busy machine. */
 const UNHURRIED = { limits: { timeoutMs: 120_000, cpuMs: 60_000 } } as const;
 beforeAll(async () => {
   box = await makeBox(UNHURRIED);
@@ -45,7 +45,7 @@ async function pause(router: Router, ...toolNames: readonly string[]): Promise<P
   return outcome;
 }
 
-/** Approves all calls that wait. */
+/** Approves all pending calls. */
 function approve(router: Router, { state }: Paused, options: object = {}): Promise<AgentOutcome> {
   const decisions = Object.fromEntries(state.pending.map(({ callId }) => [callId, true]));
   return run(router, [says("Done.")], { state, decisions, claim: createMemoryClaims(), ...options });
@@ -83,7 +83,7 @@ describe("an approval of an upstream server's tool", () => {
     };
   }
 
-  test("is not valid for another tool under the same name: the call waits again, with the new definition", async () => {
+  test("is not valid for another tool of the same name: the call waits again, with the new definition", async () => {
     const server = await upstream();
     await server.describe("Reads the weather");
     const paused = await pause(box, "up__weather");
@@ -99,7 +99,7 @@ describe("an approval of an upstream server's tool", () => {
     expect(server.ran).toEqual(["Deletes all files"]);
   });
 
-  test("is valid after the server was added again with the same tool", async () => {
+  test("is valid after the server is added again with the same tool", async () => {
     const server = await upstream();
     await server.describe("Reads the weather");
     const paused = await pause(box, "up__weather");
@@ -141,7 +141,7 @@ describe("an approval of a sandboxed tool", () => {
   });
 });
 
-/** A router with host functions, and what they did. */
+/** A router with host functions, and a log of their calls. */
 function makeRouter(...names: readonly string[]) {
   const router = new ToolRouter();
   const ran: string[] = [];
@@ -175,7 +175,7 @@ describe("a resumed run", () => {
     expect(checkConversation(end.messages)).toEqual([]);
   });
 
-  test("tells of a new approval request as an event", async () => {
+  test("emits an event for a new approval request", async () => {
     const { router, register } = makeRouter("a");
     const { state } = await pause(router, "a");
     register("a", "deletes");
@@ -187,7 +187,7 @@ describe("a resumed run", () => {
     expect(events).toEqual(["approval-request", "paused"]);
   });
 
-  test("does not run a denied call, and answers a call whose tool is gone", async () => {
+  test("does not run a denied call, and answers a call whose tool was removed", async () => {
     const { router, ran, register } = makeRouter("a", "b");
     const paused = await pause(router, "a", "b");
     register("a", "deletes");
@@ -197,7 +197,7 @@ describe("a resumed run", () => {
     expect(ran).toEqual([]);
   });
 
-  test("rejects a sealed state with another digest", async () => {
+  test("rejects a signed state with another digest", async () => {
     const { router, ran, register } = makeRouter("a");
     const { state } = await pause(router, "a");
     register("a", "deletes");
@@ -211,7 +211,7 @@ describe("a resumed run", () => {
 });
 
 describe("a tool that changes after it was offered", () => {
-  test("is not run although the predicate saw a harmless one", async () => {
+  test("is not run even if the predicate saw a harmless tool", async () => {
     const { router, ran, register } = makeRouter();
     register("a", "reads", { annotations: { readOnlyHint: true } });
     const needsApproval = async ({ definition }: { readonly definition: ToolDefinition }): Promise<boolean> => {
@@ -226,7 +226,7 @@ describe("a tool that changes after it was offered", () => {
     });
   });
 
-  test("is not run although the filter admitted the earlier one; the next turn is offered the new one", async () => {
+  test("is not run even if the filter admitted the earlier tool; the next turn offers the new one", async () => {
     const { router, ran, register } = makeRouter("a");
     const made = call("c", "a");
     const { model, requests } = scriptModel(
@@ -244,7 +244,7 @@ describe("a tool that changes after it was offered", () => {
     expect(requests.map(({ tools }) => tools[0]?.description)).toEqual(["reads", "deletes", "deletes"]);
   });
 
-  test("is not run although it was approved: the router compares the digest when the call starts", async () => {
+  test("is not run even if it was approved: the router compares the digest when the call starts", async () => {
     const { router, ran, register } = makeRouter("a");
     const paused = await pause(router, "a");
     const swapping = {
@@ -260,7 +260,7 @@ describe("a tool that changes after it was offered", () => {
     expect(ran).toEqual([]);
   });
 
-  test("while the router lists the tools is not offered", async () => {
+  test("is not offered if it changes while the router lists the tools", async () => {
     const { router, register } = makeRouter("a", "b");
     const listing = {
       execute: router.execute.bind(router),
@@ -303,7 +303,7 @@ describe("ToolRouter.digestOf()", () => {
     return router.digestOf(listed as ToolDefinition, whose);
   };
 
-  test("is the same for the same definition, in whatever order its keys are and with undefined fields", () => {
+  test("is equal for the same definition with reordered keys and undefined fields", () => {
     const one = { description: "d", inputSchema: { type: "object", required: ["a"] }, annotations: undefined };
     const other = { inputSchema: { required: ["a"], type: "object" }, description: "d" };
     expect(digestIn(one)).toMatch(/^[0-9a-f]{64}$/);
@@ -318,11 +318,11 @@ describe("ToolRouter.digestOf()", () => {
     [{ annotations: { readOnlyHint: true } }],
     [{ limits: { timeoutMs: 5 } }],
     [{ origin: { server: "up", toolName: "a", isTrusted: false } }],
-  ])("is another one with %j", ([more]) => {
+  ])("differs with %j", ([more]) => {
     expect(digestIn({ description: "d", ...more })).not.toBe(digestIn({ description: "d" }));
   });
 
-  test("is undefined for a definition that the tool no longer has, and for a tool that is gone", () => {
+  test("is undefined for an outdated definition, and for a removed tool", () => {
     const { router, register } = makeRouter("a");
     const [listed] = router.getRegisteredTools() as [ToolDefinition];
     expect(router.digestOf(structuredClone(listed))).toBe(router.digestOf(listed));
@@ -332,7 +332,7 @@ describe("ToolRouter.digestOf()", () => {
     expect(router.digestOf(listed)).toBeUndefined();
   });
 
-  test("rejects a wrong definition and unknown options", () => {
+  test("rejects an invalid definition and unknown options", () => {
     const { router } = makeRouter("a");
     const [listed] = router.getRegisteredTools() as [ToolDefinition];
     for (const wrong of [undefined, null, "a", [listed], {}, { name: 5 }, Promise.resolve(listed)]) {
@@ -343,7 +343,7 @@ describe("ToolRouter.digestOf()", () => {
     }
   });
 
-  test("binds a call of execute() and of stream(), and none of the calls nested in it", async () => {
+  test("binds a call of execute() and of stream(), but not its nested calls", async () => {
     await box.addTool({ name: "inner", source: "export default () => 1" });
     const source = "export default (_input, { tools }) => tools.call('inner', {})";
     await box.addTool({ name: "outer", source }, { grant: ["tools"] });

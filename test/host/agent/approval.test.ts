@@ -1,4 +1,4 @@
-// Approval: a run pauses before marked calls, its state is plain JSON, and what comes back of it is believed in nothing.
+// Approval: a run pauses before marked calls, its state is plain JSON, and a state that comes back is untrusted.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const USER: Message = { role: "user", content: "Delete it" };
 const loop = new AgentLoop({ stateKey: "unsigned" });
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
 
-/** `ran` are the inputs of calls, by tool. */
+/** `ran` contains the inputs of calls, by tool. */
 function makeRouter(
   annotations: { readonly [name: string]: ToolAnnotations } = {},
   tenancy: "single" | "multi" = "single",
@@ -57,7 +57,7 @@ async function pause(router: ToolRouter, options: Partial<AgentRunOptions> = {})
   return outcome;
 }
 
-/** Through what keeps JSON, which may give its keys back in another order. */
+/** Passes a state through a JSON store, which may reorder its keys. */
 function throughStorage(state: AgentState): AgentState {
   const reverse = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(reverse);
@@ -78,7 +78,7 @@ const resume = (router: ToolRouter, state: unknown, options: object = {}): Promi
   } as AgentRunOptions);
 
 describe("a pause", () => {
-  test("comes before a marked call; the others of its turn run", async () => {
+  test("precedes a marked call; the other calls of its turn run", async () => {
     const { router, ran } = makeRouter();
     const { approvals, state, messages } = await pause(router);
     expect(ran).toEqual(['read {"id":1}']);
@@ -93,7 +93,7 @@ describe("a pause", () => {
     });
   });
 
-  test("is told as events before it is the outcome", async () => {
+  test("is announced by events before the outcome", async () => {
     const { router } = makeRouter();
     const { model } = scriptModel(says(call("x", "remove")));
     const types: string[] = [];
@@ -110,7 +110,7 @@ describe("a pause", () => {
       {},
       ["r", "x"],
     ],
-    ["a predicate that takes its time", async ({ definition }) => definition.name === "remove", {}, ["x"]],
+    ["an asynchronous predicate", async ({ definition }) => definition.name === "remove", {}, ["x"]],
     [
       "a predicate that throws",
       () => {
@@ -120,8 +120,8 @@ describe("a pause", () => {
       ["r", "x"],
     ],
     ["a predicate that rejects", () => Promise.reject(new Error("no")), {}, ["r", "x"]],
-    ["a predicate that says nothing", (() => undefined) as never, {}, ["r", "x"]],
-    ["annotations that say nothing", "destructive", {}, ["r", "x"]],
+    ["a predicate that returns nothing", (() => undefined) as never, {}, ["r", "x"]],
+    ["empty annotations", "destructive", {}, ["r", "x"]],
     ["annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: true } }, ["x"]],
     ["harmless annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: false } }, []],
   ];
@@ -132,7 +132,7 @@ describe("a pause", () => {
     expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(expected);
   });
 
-  test("by annotations, not by those of a server that nobody trusts", async () => {
+  test("ignores annotations of an untrusted server", async () => {
     const router = new ToolRouter();
     for (const isTrusted of [true, false]) {
       const name = isTrusted ? "trusted" : "stranger";
@@ -144,7 +144,7 @@ describe("a pause", () => {
     expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(["s"]);
   });
 
-  test("asks nobody about a call that would not run", async () => {
+  test("does not request approval for a call that cannot run", async () => {
     const { router } = makeRouter();
     const { model } = scriptModel(
       says(call("x", "nobody"), { ...call("y", "remove"), problem: "no JSON" }),
@@ -155,7 +155,7 @@ describe("a pause", () => {
     });
   });
 
-  test("is no pause when the run was cancelled meanwhile", async () => {
+  test("does not occur if the run was cancelled meanwhile", async () => {
     const { router, ran } = makeRouter();
     const stop = new AbortController();
     const { model } = scriptModel(says(call("x", "remove")));
@@ -171,18 +171,18 @@ describe("a pause", () => {
 });
 
 describe("resuming", () => {
-  test("runs what was approved, once, and goes on", async () => {
+  test("runs approved calls once, and continues", async () => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
     const outcome = await resume(router, throughStorage(state));
     expect(outcome).toMatchObject({ status: "finished", text: "Done.", usage: { inputTokens: 20 } });
     expect(ran).toEqual(['read {"id":1}', 'remove {"id":1}']);
     expect(checkConversation(outcome.messages)).toEqual([]);
-    // Bytes are bytes again.
+    // Binary data is restored.
     expect(outcome.messages[2]).toMatchObject({ callId: "r", result: { output: new Uint8Array([1, 2, 3]) } });
   });
 
-  test("answers what was refused with the reason, and runs nothing", async () => {
+  test("answers denied calls with the reason, and does not run them", async () => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
     const outcome = await resume(router, JSON.stringify(state), {
@@ -195,7 +195,7 @@ describe("resuming", () => {
     });
   });
 
-  test("pauses again when the next turn asks for it, and counts steps on", async () => {
+  test("pauses again if the next turn requires it, and continues to count steps", async () => {
     const { router } = makeRouter();
     const { state } = await pause(router);
     const { model } = scriptModel(says(call("y", "remove")));
@@ -206,7 +206,7 @@ describe("resuming", () => {
     expect(checkConversation(end.messages)).toEqual([]);
   });
 
-  test("is refused a second time, whatever claims are kept in; unless the host allows it", async () => {
+  test("is rejected a second time with any claim store, unless the host allows it", async () => {
     const folder = await mkdtemp(join(tmpdir(), "claims-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     for (const claim of [createMemoryClaims(), createFileClaims(join(folder, "claims"))]) {
@@ -220,7 +220,7 @@ describe("resuming", () => {
     }
   });
 
-  test("asks to be told how claims are kept", async () => {
+  test("requires the claim option", async () => {
     const { router } = makeRouter();
     const { state } = await pause(router);
     expect((await failureOf(resume(router, state, { claim: undefined }))).message).toContain("claim");
@@ -229,10 +229,10 @@ describe("resuming", () => {
   test.for([
     ["no decision", {}],
     ["one for another call", { x: true, y: true }],
-    ["one that is none", { x: "yes" }],
+    ["an invalid decision", { x: "yes" }],
     ["an array", [true]],
     ["nothing", undefined],
-  ] as const)("refuses %s, and the state can still be resumed", async ([, decisions]) => {
+  ] as const)("rejects %s, and the state can still be resumed", async ([, decisions]) => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
     const claim = createMemoryClaims();
@@ -241,7 +241,7 @@ describe("resuming", () => {
     expect(await resume(router, state, { claim })).toMatchObject({ status: "finished" });
   });
 
-  test("refuses another tenant's state", async () => {
+  test("rejects another tenant's state", async () => {
     const { router } = makeRouter({}, "multi");
     const { state } = await pause(router, { context: { tenantId: "acme" } });
     expect((await failureOf(resume(router, state, { context: { tenantId: "other" } }))).message).toContain("tenant");
@@ -250,25 +250,25 @@ describe("resuming", () => {
 
   const pendingOf = (callId: string) => ({ callId, toolDigest: "d" });
   const changes: readonly (readonly [string, (state: Record<string, unknown>) => unknown])[] = [
-    ["nothing at all", () => undefined],
-    ["a text that is no JSON", () => "{"],
+    ["no state", () => undefined],
+    ["invalid JSON text", () => "{"],
     ["another kind", (state) => ({ ...state, kind: "other" })],
     ["an earlier version", (state) => ({ ...state, version: 1 })],
     ["a later version", (state) => ({ ...state, version: 3 })],
-    ["a field more", (state) => ({ ...state, extra: 1 })],
+    ["an additional field", (state) => ({ ...state, extra: 1 })],
     ["no id", ({ id: _id, ...state }) => state],
     ["an id that is a path", (state) => ({ ...state, id: "../../etc/passwd" })],
-    ["no calls that wait", (state) => ({ ...state, pending: [] })],
-    ["a call that has its answer", (state) => ({ ...state, pending: [pendingOf("x"), pendingOf("r")] })],
-    ["a call that nobody made", (state) => ({ ...state, pending: [pendingOf("x"), pendingOf("z")] })],
+    ["no pending calls", (state) => ({ ...state, pending: [] })],
+    ["an answered call", (state) => ({ ...state, pending: [pendingOf("x"), pendingOf("r")] })],
+    ["an unknown call", (state) => ({ ...state, pending: [pendingOf("x"), pendingOf("z")] })],
     ["a call without the digest of its tool", (state) => ({ ...state, pending: ["x"] })],
-    ["messages that are none", (state) => ({ ...state, messages: [{ role: "root", content: "x" }] })],
-    ["a conversation that was cut", (state) => ({ ...state, messages: (state.messages as unknown[]).slice(0, 1) })],
-    ["a __proto__ in it", (state) => JSON.stringify(state).replace('"stepCount"', '"__proto__":{},"stepCount"')],
-    ["steps below none", (state) => ({ ...state, stepCount: -1 })],
-    ["bytes that are none", (state) => ({ ...state, bytes: { mark: "bytes xx ", parts: ["%%%"] } })],
+    ["invalid messages", (state) => ({ ...state, messages: [{ role: "root", content: "x" }] })],
+    ["a truncated conversation", (state) => ({ ...state, messages: (state.messages as unknown[]).slice(0, 1) })],
+    ["a __proto__ key", (state) => JSON.stringify(state).replace('"stepCount"', '"__proto__":{},"stepCount"')],
+    ["a negative step count", (state) => ({ ...state, stepCount: -1 })],
+    ["invalid bytes", (state) => ({ ...state, bytes: { mark: "bytes xx ", parts: ["%%%"] } })],
   ];
-  test.for(changes)("refuses a state with %s", async ([, change]) => {
+  test.for(changes)("rejects a state with %s", async ([, change]) => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
     const changed = change({ ...state });
@@ -278,7 +278,7 @@ describe("resuming", () => {
     expect(ran).toHaveLength(1);
   });
 
-  test("refuses any other JSON", async () => {
+  test("rejects any other JSON", async () => {
     const { router } = makeRouter();
     await fc.assert(
       fc.asyncProperty(fc.json(), async (text) => {
@@ -288,8 +288,8 @@ describe("resuming", () => {
   });
 });
 
-describe("a sealed state", () => {
-  test("is resumed as it was, whatever order its keys are in", async () => {
+describe("a signed state", () => {
+  test("is resumed with its keys in any order", async () => {
     const { router } = makeRouter();
     const { state } = await pause(router, { stateKey: KEY });
     expect(await resume(router, throughStorage(state), { stateKey: KEY })).toMatchObject({ status: "finished" });
@@ -304,7 +304,7 @@ describe("a sealed state", () => {
     ["another id, to run it again", (state) => ({ ...state, id: crypto.randomUUID() })],
     ["another tenant", (state) => ({ ...state, tenantId: "acme" })],
   ];
-  test.for(forgeries)("is refused with %s", async ([, forge]) => {
+  test.for(forgeries)("is rejected with %s", async ([, forge]) => {
     const { router, ran } = makeRouter({}, "multi");
     const context = { tenantId: "beta" };
     const { state } = await pause(router, { stateKey: KEY, context });
@@ -322,7 +322,7 @@ describe("in another process", () => {
   const SCRIPT = fileURLToPath(new URL("../../support/agent-resume-script.ts", import.meta.url));
   const run = promisify(execFile);
 
-  test("a run that has paused in this one goes on, once", async () => {
+  test("continues a run that paused in this process, once", async () => {
     const folder = await mkdtemp(join(tmpdir(), "paused-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const router = new ToolRouter({ tenancy: "multi" });
@@ -343,7 +343,7 @@ describe("in another process", () => {
   });
 });
 
-test("a call whose arguments are not JSON waits, although the router would repair them", async () => {
+test("a call whose arguments are not JSON waits, even if the router could repair them", async () => {
   const asked: unknown[] = [];
   const needsApproval = ({ call: { arguments: args } }: ApprovalQuestion): boolean => {
     asked.push(args);

@@ -1,4 +1,4 @@
-// Conversations as data: what is wrong with one is found, what is mended is whole, what is trimmed stays whole.
+// Conversations as data: finding problems, mending and trimming.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checkConversation, type Message, mendConversation, trimConversation } from "../../../src/host/agent/index.ts";
@@ -45,12 +45,12 @@ const anyMessage: fc.Arbitrary<Message> = fc.oneof(
 );
 
 describe("mendConversation()", () => {
-  test("leaves a whole conversation as it is", () => {
+  test("returns a valid conversation unchanged", () => {
     const messages = [user, calls("a"), answer("a")];
     expect(mendConversation(messages)).toBe(messages);
   });
 
-  test("answers what has no answer, keeps the first of several, drops answers to nothing", () => {
+  test("answers unanswered calls, keeps the first of several answers, drops answers without a call", () => {
     const messages = [answer("z"), user, calls("a", "b"), answer("b", "first"), answer("b", "second"), user];
     const mended = mendConversation(messages);
     expect(shape(mended)).toEqual(["user", "assistant", "a:false", "b:true", "user"]);
@@ -58,7 +58,7 @@ describe("mendConversation()", () => {
     expect(mended[3]).toMatchObject({ result: { output: "first" } });
   });
 
-  test("makes any conversation whole, and loses nothing but answers too many", () => {
+  test("makes any conversation valid, and drops only surplus answers", () => {
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 12 }), (messages) => {
         const mended = mendConversation(messages);
@@ -72,7 +72,7 @@ describe("mendConversation()", () => {
 });
 
 describe("trimConversation()", () => {
-  test("drops whole exchanges from the oldest on, until it fits", () => {
+  test("drops whole exchanges, oldest first, until the rest fits", () => {
     const messages = [system, user, calls("a"), answer("a"), user, calls("b"), answer("b"), user];
     expect(trimConversation(messages, (kept) => kept.length <= 8)).toBe(messages);
     expect(shape(trimConversation(messages, (kept) => kept.length <= 7))).toEqual([
@@ -86,7 +86,7 @@ describe("trimConversation()", () => {
     expect(shape(trimConversation(messages, () => false))).toEqual(["system", "user"]);
   });
 
-  test("leaves a whole conversation whole", () => {
+  test("keeps a valid conversation valid", () => {
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 12 }), fc.nat(12), (messages, most) => {
         const whole = mendConversation(messages);

@@ -1,4 +1,4 @@
-// A decision out of a hostile reply: exactly one { tool, inputs }, or words on what is wrong.
+// Reads a decision from an untrusted reply: exactly one { tool, inputs }, or the problem.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readCallAsDecision, readDecision } from "../../../src/host/agent/routing-decision.ts";
@@ -15,40 +15,40 @@ describe("readDecision()", () => {
     ["in a fence without a language", `\`\`\`\n${ADD}\`\`\``],
     ["with prose around it", `Sure! The user's wish is to "add":\n${ADD}\nLet me know {if} that helps.`],
     ["after another object that chooses nothing", `{"thought": "let's add"} ${ADD}`],
-    ["after a brace that is none", `Use {x}: ${ADD}`],
+    ["after a brace in prose", `Use {x}: ${ADD}`],
     ["twice, the same", `${ADD}\n${ADD}`],
     ["in an array", `[${ADD}]`],
     ["as JSON text in JSON", JSON.stringify(ADD)],
     ["with inputs as JSON text", '{"tool":"add","inputs":"{\\"a\\":1}"}'],
-    ["with more said beside it", '{"tool":"add","inputs":{"a":1},"confidence":0.9}'],
+    ["with an additional field", '{"tool":"add","inputs":{"a":1},"confidence":0.9}'],
     ["with braces and quotes in strings", `{"thought":"a } and a \\" and a {"} ${ADD}`],
   ] as const)("reads one %s", ([, reply]) => expect(readDecision(reply)).toEqual(decided));
 
-  test("reads none, with inputs or without", () => {
+  test("reads none, with or without inputs", () => {
     for (const reply of ['{"tool":"none"}', '{"tool":"none","inputs":{}}', '{"tool":"none","inputs":null,"why":"x"}']) {
       expect(readDecision(reply)).toEqual({ decision: { tool: "none", inputs: {} } });
     }
   });
 
-  test("reads a tool without inputs as one with none", () => {
+  test("reads a tool without inputs as one with empty inputs", () => {
     expect(readDecision('{"tool":"ping"}')).toEqual({ decision: { tool: "ping", inputs: {} } });
   });
 
   test.for([
     ["nothing", ""],
     ["prose", "I would use add."],
-    ["two that differ", `${ADD} or {"tool":"remove","inputs":{}}`],
+    ["two different decisions", `${ADD} or {"tool":"remove","inputs":{}}`],
     ["the same tool with other inputs", `${ADD} {"tool":"add","inputs":{"a":2}}`],
     ["no tool", '{"inputs":{}}'],
-    ["a tool that is no text", '{"tool":5,"inputs":{}}'],
+    ["a tool that is not a string", '{"tool":5,"inputs":{}}'],
     ["inputs under another name", '{"tool":"add","args":{"a":1}}'],
     ["inputs that are a list", '{"tool":"add","inputs":[1]}'],
-    ["inputs that are no JSON", '{"tool":"add","inputs":"a=1"}'],
-    ["an object that was cut off", '{"tool":"add","inputs":{"a":1'],
-    ["a decision in the inputs of one that was cut off", '{"tool":"safe","inputs":{"tool":"add","inputs":{"a":1}}'],
-    ["a decision in the inputs of one that is no JSON", `{"tool":"safe","inputs":${ADD},}`],
-    ["a __proto__ in it", '{"tool":"add","inputs":{"__proto__":{"admin":true}}}'],
-    ["a number that is none", '{"tool":"add","inputs":{"a":1e999}}'],
+    ["inputs that are invalid JSON", '{"tool":"add","inputs":"a=1"}'],
+    ["a truncated object", '{"tool":"add","inputs":{"a":1'],
+    ["a decision in the inputs of a truncated one", '{"tool":"safe","inputs":{"tool":"add","inputs":{"a":1}}'],
+    ["a decision in the inputs of invalid JSON", `{"tool":"safe","inputs":${ADD},}`],
+    ["a __proto__ key", '{"tool":"add","inputs":{"__proto__":{"admin":true}}}'],
+    ["a number out of range", '{"tool":"add","inputs":{"a":1e999}}'],
     ["too much", `${" ".repeat(200_000)}${ADD}`],
   ] as const)("has a problem with %s", ([, reply]) => {
     expect(readDecision(reply)).toEqual({ problem: expect.stringMatching(/^Expected/) });
@@ -65,7 +65,7 @@ describe("readDecision()", () => {
     );
   });
 
-  test("reads any text at all, and soon", () => {
+  test("reads any text, in linear time", () => {
     fc.assert(fc.property(fc.string({ maxLength: 500 }), (reply) => void readDecision(reply)));
     const began = threadMs();
     for (const text of ["{", "}{", '{"', '{"a":', "[{", '{"tool":"x"']) readDecision(text.repeat(20_000 / text.length));
@@ -73,7 +73,7 @@ describe("readDecision()", () => {
   });
 });
 
-test("readCallAsDecision() takes a tool call for what it is", () => {
+test("readCallAsDecision() reads a tool call as a decision", () => {
   expect(readCallAsDecision("add", { a: 1 }, "")).toEqual(decided);
   expect(readCallAsDecision("add", undefined, '{"a":1}')).toEqual(decided);
   expect(readCallAsDecision("add", undefined, " ")).toEqual({ decision: { tool: "add", inputs: {} } });

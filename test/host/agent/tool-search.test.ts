@@ -1,4 +1,4 @@
-// Tools found by what a user says: in a catalog of 1,000, by names in any style, with other words, endings and slips.
+// Search over a catalog of 1,000 tools: names in any style, synonyms, endings and typing errors.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toTerm, toWords } from "../../../src/host/agent/search-terms.ts";
@@ -26,13 +26,13 @@ describe("toWords()", () => {
     ["s3Bucket2Copy", ["s3", "Bucket2", "Copy"]],
     ["Zürich, bitte!", ["Zurich", "bitte"]],
     ["", []],
-  ] as const)("takes %j apart", ([text, words]) => expect(toWords(text)).toEqual(words));
+  ] as const)("splits %j", ([text, words]) => expect(toWords(text)).toEqual(words));
 
-  test("takes scripts apart that have no spaces", () => {
+  test("splits scripts without spaces", () => {
     expect(toWords("明日の天気を教えて")).toContain("天気");
   });
 
-  test("gives words for any text", () => {
+  test("returns words for any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
         for (const word of toWords(text)) expect(word).not.toBe("");
@@ -85,18 +85,18 @@ describe("ToolIndex.search()", () => {
     expect((await namesFor(TOOLS, request))[0]).toBe(name);
   });
 
-  test("finds nothing for what says nothing", async () => {
+  test("finds nothing for a request of stop words", async () => {
     expect(await namesFor(TOOLS, "")).toEqual([]);
     expect(await namesFor(TOOLS, "could you please do it for me?")).toEqual([]);
   });
 
-  test("is not won by a description that says everything, many times", async () => {
+  test("does not rank a repetitive description first", async () => {
     const stuffed = tool("greedy", "send email weather forecast delete rows convert currency message ".repeat(200));
     expect((await namesFor([stuffed, ...TOOLS], "delete rows"))[0]).toBe("db.rows.delete");
     expect((await namesFor([stuffed, ...TOOLS], "weather forecast"))[0]).toBe("weatherForecast");
   });
 
-  test("takes any request and any schema, however large", async () => {
+  test("accepts any request and any schema of any size", async () => {
     const deep = Array.from({ length: 5_000 }).reduce<JsonSchema>((inner) => ({ properties: { inner } }), {});
     const definitions = [tool("deep", "deep", deep), tool("odd", "odd", { properties: 5, items: null, anyOf: {} })];
     expect(await namesFor(definitions, `odd ${"word ".repeat(100_000)}`)).toEqual(["odd"]);
@@ -106,7 +106,7 @@ describe("ToolIndex.search()", () => {
 });
 
 describe("ToolSearch.indexOf()", () => {
-  test("keeps an index until a tool is another one", async () => {
+  test("reuses an index until a tool changes", async () => {
     const search = new ToolSearch();
     const [a, b] = [tool("a"), tool("b")];
     const first = await search.indexOf([a, b]);
@@ -114,7 +114,7 @@ describe("ToolSearch.indexOf()", () => {
     const second = await search.indexOf([a, { ...b }]);
     expect(second).not.toBe(first);
     expect(await search.indexOf([a])).not.toBe(first);
-    // Other sets, as other tenants have them, do not end it.
+    // Other sets, such as those of other tenants, do not evict it.
     expect(await search.indexOf([a, b])).toBe(first);
   });
 });

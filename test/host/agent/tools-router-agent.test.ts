@@ -1,4 +1,5 @@
-// ToolsRouterAgent: one tool for one request; choosing, mending, running and answering, each bounded; what a user is told leaks nothing.
+// ToolsRouterAgent: one tool for one request. Choosing, correcting, running and answering are bounded, and texts for users disclose
+// nothing.
 import { getEventListeners } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -59,7 +60,7 @@ const systemOf = (request: ModelRequest | undefined): string => {
   return first?.role === "system" ? first.content : "";
 };
 
-/** A host function that fails as often as stated, and then does not. */
+/** A host function that fails the given number of times, then succeeds. */
 function flaky(
   failures: number,
   code: ErrorCode = "TOOL_FAILED",
@@ -76,7 +77,7 @@ function flaky(
 }
 
 describe("ToolsRouterAgent", () => {
-  test("chooses, runs and answers, told as it goes", async () => {
+  test("chooses, runs and answers, and emits events", async () => {
     const { agent, requests } = agentOf(ADD, DONE);
     const { events, outcome } = await collect(agent.stream("How much is 1 + 2?"));
     expect(typesOf(events)).toEqual(["decision", "tool-start", "tool-result", "text-delta", "text-delta"]);
@@ -98,7 +99,7 @@ describe("ToolsRouterAgent", () => {
     expect(answering).toMatchObject({ toolChoice: "none", tools: [{ name: "add" }] });
   });
 
-  test("takes a conversation for a request, and a tool call for a decision", async () => {
+  test("accepts a conversation as a request, and a tool call as a decision", async () => {
     const { agent } = agentOf(says(call("x", "add", { a: 2, b: 3 })), says("5"));
     const outcome = await agent.run([
       { role: "system", content: "be brief" },
@@ -107,7 +108,7 @@ describe("ToolsRouterAgent", () => {
     expect(outcome).toMatchObject({ status: "answered", result: { output: 5 } });
   });
 
-  test("tells what a tool yields as it comes; run() has it as the output", async () => {
+  test("emits chunks as they arrive; run() returns them as the output", async () => {
     const streamed = agentOf(choose("rows", { n: 3 }), says("ok"));
     const { events } = await collect(streamed.agent.stream("rows"));
     expect(events.flatMap((event) => (event.type === "tool-chunk" ? [event.value] : []))).toEqual([
@@ -122,7 +123,7 @@ describe("ToolsRouterAgent", () => {
     expect(await agent.run("rows")).toMatchObject({ result: { output: [{ row: 0 }, { row: 1 }] } });
   });
 
-  test("of much that is yielded the answer is made from the beginning", async () => {
+  test("answers from the first chunks of a large output", async () => {
     const router = new ToolRouter();
     router.register("flood", {}, async function* () {
       for (let index = 0; index < 200; index += 1) yield index % 2 === 0 ? "x".repeat(1_000) : new Uint8Array(1_000);
@@ -134,19 +135,19 @@ describe("ToolsRouterAgent", () => {
     expect(last?.role === "tool" && last.result.success && last.result.output).toHaveLength(56);
   });
 
-  test("answers without a tool where none fits", async () => {
+  test("answers without a tool if none fits", async () => {
     const { agent, requests } = agentOf(choose("none"), says("I have no tool for that."));
     expect(await agent.run("Bake a cake")).toMatchObject({ status: "none", text: "I have no tool for that." });
     expect(requests[1]).toMatchObject({ tools: [] });
   });
 
-  test("asks no model to choose where there are no tools", async () => {
+  test("does not call the model to choose if there are no tools", async () => {
     const { agent, requests } = agentOf(says("Sorry."));
     expect(await agent.run("Anything", { tools: [] })).toMatchObject({ status: "none", attempts: { routing: 0 } });
     expect(requests).toHaveLength(1);
   });
 
-  test("does without the model's words where they are not wanted", async () => {
+  test("does not request an answer if it is turned off", async () => {
     const { agent, requests } = agentOf(ADD, choose("none"));
     expect(await agent.run("1 + 2", { answer: false })).toMatchObject({
       status: "answered",
@@ -160,7 +161,7 @@ describe("ToolsRouterAgent", () => {
     expect(requests).toHaveLength(2);
   });
 
-  test("tells the model the host's instructions, and lets a request state otherwise", async () => {
+  test("passes the host's instructions to the model, and lets a request override them", async () => {
     const { agent, requests } = agentOf(ADD, DONE);
     await agent.run("1 + 2", {
       instructions: "Answer in rhymes.",
@@ -174,7 +175,7 @@ describe("ToolsRouterAgent", () => {
 });
 
 describe("choosing", () => {
-  test("is tried again, twice, with what was wrong shown to the model", async () => {
+  test("is retried twice, with the problem shown to the model", async () => {
     const { agent, requests } = agentOf(says("I'd use add."), choose("sum", {}), ADD, DONE);
     const { events, outcome } = await collect(agent.stream("1 + 2"));
     expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 3, tool: 1 } });
@@ -185,7 +186,7 @@ describe("choosing", () => {
     });
   });
 
-  test("that never works ends in words that leak nothing", async () => {
+  test("discloses nothing in the fallback after the last attempt", async () => {
     const { agent, requests } = agentOf(...Array.from({ length: 5 }, () => says("sk-12345 /root/x")));
     const outcome = await agent.run("1 + 2");
     expect(requests).toHaveLength(3);
@@ -195,7 +196,7 @@ describe("choosing", () => {
     expectPublishable(outcome);
   });
 
-  test("a model that fails is asked again; its cause is the operator's", async () => {
+  test("calls a failed model again; only the operator receives the cause", async () => {
     const errors: ToolError[] = [];
     const broken: ScriptedTurn = () => {
       throw new Error("sk-12345");
@@ -213,7 +214,7 @@ describe("choosing", () => {
     [401, 1],
     [429, 3],
     [500, 3],
-  ] as const)("a model that answers with status %d is asked %d times", async ([status, times]) => {
+  ] as const)("a model that fails with status %d is called %d times", async ([status, times]) => {
     let asked = 0;
     const model: Model = () => {
       asked += 1;
@@ -226,14 +227,14 @@ describe("choosing", () => {
     expect(asked).toBe(times);
   });
 
-  test("inputs that are not valid are shown to the model, which mends them", async () => {
+  test("shows invalid inputs to the model, which corrects them", async () => {
     const { agent, requests } = agentOf(choose("add", { a: 1, b: "two" }), ADD, DONE);
     const outcome = await agent.run("1 + 2");
     expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 2, tool: 2 } });
     expect(requests[1]?.messages.at(-1)).toMatchObject({ content: expect.stringContaining("/b") });
   });
 
-  test("inputs that the schema does not name are pruned, and the result tells of it", async () => {
+  test("prunes inputs that the schema does not name, and reports it in the result", async () => {
     const { agent } = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), DONE);
     expect(await agent.run("1 + 2")).toMatchObject({
       ...{ status: "answered", decision: { inputs: { unit: "m" } } },
@@ -244,7 +245,7 @@ describe("choosing", () => {
     expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 2, tool: 2 } });
   });
 
-  test("inputs that stay invalid end in a plea for more", async () => {
+  test("requests more precise wording if inputs stay invalid", async () => {
     const { agent } = agentOf(...Array.from({ length: 5 }, () => choose("add", { a: "x" })));
     expect(await agent.run("add")).toMatchObject({
       ...{ status: "failed", stage: "tool", attempts: { routing: 3, tool: 3 } },
@@ -252,7 +253,7 @@ describe("choosing", () => {
     });
   });
 
-  test("a tool that the filter leaves out cannot be chosen", async () => {
+  test("does not choose a tool that the filter excludes", async () => {
     const { agent } = agentOf(choose("forever"), choose("forever"), choose("forever"));
     expect(await agent.run("loop", { tools: ["add"] })).toMatchObject({
       status: "failed",
@@ -261,7 +262,7 @@ describe("choosing", () => {
     });
   });
 
-  test("a tool named none is not offered, and hurts no other", async () => {
+  test("does not offer a tool named none, and offers the others", async () => {
     const router = new ToolRouter();
     router.register("none", {}, () => "never");
     router.register("one", {}, () => 1);
@@ -270,7 +271,7 @@ describe("choosing", () => {
     expect(systemOf(requests[0])).not.toContain('"name":"none"');
   });
 
-  test("waits 0.7 s times the attempt before it is tried again", async () => {
+  test("waits 0.7 s times the attempt before a retry", async () => {
     const { model } = scriptModel(says("?"), says("?"), ADD, DONE);
     const stop = new AbortController();
     const delays: number[] = [];
@@ -301,7 +302,7 @@ describe("a tool that fails", () => {
     [5, "QUOTA_EXCEEDED", {}, 1],
     [5, "TOOL_FAILED", { destructiveHint: true }, 1],
     [5, "TOOL_FAILED", { destructiveHint: true, idempotentHint: true }, 2],
-  ] as const)("%d times with %s and %j is run %4$d times", async ([failures, code, annotations, runs]) => {
+  ] as const)("that fails %d times with %s and %j is run %4$d times", async ([failures, code, annotations, runs]) => {
     const { router, ran } = flaky(failures, code, annotations);
     const outcome = await work({ router });
     expect(ran()).toBe(runs);
@@ -310,7 +311,7 @@ describe("a tool that fails", () => {
     expect(outcome.text).not.toContain("sk-");
   });
 
-  test("is told in the host's own words where it has some", async () => {
+  test("is reported by the host's fallback if there is one", async () => {
     const seen: unknown[] = [];
     const fallback = (...given: readonly unknown[]): string => {
       seen.push(given);
@@ -324,7 +325,7 @@ describe("a tool that fails", () => {
     expect((await work({ router: flaky(9).router, fallback: broken })).text).toContain("work failed");
   });
 
-  test("an answer that the model cannot give leaves the result", async () => {
+  test("keeps the result if the model fails to answer", async () => {
     const cut: ScriptedTurn = () => [textEvent("It i")];
     const { agent } = agentOf(ADD, cut);
     expect(await agent.run("1 + 2")).toMatchObject({
@@ -358,7 +359,7 @@ describe("cancellation", () => {
     expect(getEventListeners(stop.signal, "abort")).toEqual([]);
   });
 
-  test("comes of leaving the stream", async () => {
+  test("results from leaving the stream", async () => {
     let signal: AbortSignal | undefined;
     const model: Model = async function* (request) {
       signal = request.signal;
@@ -376,7 +377,7 @@ describe("cancellation", () => {
 });
 
 describe("a large catalog", () => {
-  test("is narrowed to maxTools by the request; the index is made once", async () => {
+  test("is narrowed to maxTools by the request, with one index", async () => {
     const router = new ToolRouter();
     const { definitions, cases } = makeCatalog();
     for (const { name, ...definition } of definitions) router.register(name, definition, () => name);
@@ -388,7 +389,7 @@ describe("a large catalog", () => {
     expect(outcome).toMatchObject({ status: "answered", result: { output: chosen.toolName } });
     expect(systemOf(requests[0])).toContain(`"name":"${chosen.toolName}"`);
     expect(systemOf(requests[0]).length).toBeLessThan(20_000);
-    // A request that finds nothing is shown some all the same.
+    // A request without matches is shown some tools anyway.
     const lost = await collect(agent.stream("xyzzy", { router, maxTools: 5 }));
     expect(lost.events[0]).toHaveProperty("toolNames.length", 5);
   }, 60_000);
@@ -401,7 +402,7 @@ test.for([
   ["backoffMs", { backoffMs: Number.NaN }],
   ["router", { router: null }],
   ["arguments.unknownKeys", { arguments: { unknownKeys: "eat" } }],
-] as const)("refuses a wrong %s by its name", async ([name, wrong]) => {
+] as const)("rejects an invalid %s by its name", async ([name, wrong]) => {
   const { agent } = agentOf();
   await expect(agent.run("x", wrong as never)).rejects.toThrow(name);
   expect((await collect(agent.stream("x", wrong as never))).outcome).toMatchObject({
@@ -409,6 +410,6 @@ test.for([
     error: { code: "PARAM_INVALID" },
   });
 });
-test("refuses a request that is none", async () => {
+test("rejects an invalid request", async () => {
   await expect(agentOf().agent.run(5 as never)).rejects.toThrow("request");
 });

@@ -1,4 +1,4 @@
-// glovebox doctor on this very machine: what it says holds is shown by a refusal.
+// glovebox doctor on this machine: every layer that holds is shown by a denied action.
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -8,7 +8,7 @@ import { BUILT_IN_LAYERS, LAYER_NAMES } from "../../../src/host/workers/hardenin
 import { makeBox } from "../../support/host-zone.ts";
 
 describe("diagnose()", () => {
-  test("shows each layer with evidence, and four bad tools that were stopped", { timeout: 60_000 }, async () => {
+  test("shows each layer with evidence, and four hostile tools that were stopped", { timeout: 60_000 }, async () => {
     const { layers, tools, ok } = await diagnose();
     expect(layers.map(({ layer }) => layer)).toEqual(LAYER_NAMES);
     const states = new Map(layers.map(({ layer, state }) => [layer, state]));
@@ -24,7 +24,7 @@ describe("diagnose()", () => {
 });
 
 describe("glovebox doctor", () => {
-  test("prints what it found, and exits 0 when all that is there holds", { timeout: 60_000 }, async () => {
+  test("prints its findings, and exits with 0 if all active layers hold", { timeout: 60_000 }, async () => {
     const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [main, "doctor"]);
     for (const layer of LAYER_NAMES) expect(stdout).toContain(layer);

@@ -1,4 +1,4 @@
-// The operator's log: one line for each call that failed and each hook that did, with ids and codes, redacted; by a real pino.
+// The operator's log: one redacted line with ids and codes for each failed call and each failed hook, by a real pino.
 import { spawnSync } from "node:child_process";
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 type Line = { readonly [name: string]: unknown };
 
-/** A logger of a host's own, and what it has written. */
+/** A host's logger, and the lines that it has written. */
 function capture(level = "info"): { readonly logger: LoggerOption; readonly lines: Line[] } {
   const lines: Line[] = [];
   const stream = new Writable({
@@ -30,7 +30,7 @@ const fail = (): never => {
 };
 
 describe("logger", () => {
-  test("writes one line for a call that failed, and none for one that did not", async () => {
+  test("writes one line for a failed call, and none for a successful one", async () => {
     const { logger, lines } = capture();
     await using box = await createGlovebox({ logger, cache: false, workers: { spares: 0 } });
     box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
@@ -49,7 +49,7 @@ describe("logger", () => {
     expect(lines[1]?.error).toMatchObject({ cause: { message: "at db with password=[redacted:value]" } });
   });
 
-  test("knows the secrets of the tenant", async () => {
+  test("redacts the secrets of the tenant", async () => {
     const { logger, lines } = capture();
     const secrets = { KEY: { value: "correct-horse-battery", hosts: ["https://api.example.com"] } };
     await using box = await createGlovebox({ logger, secrets, cache: false, workers: { spares: 0 } });
@@ -61,7 +61,7 @@ describe("logger", () => {
     expect(JSON.stringify(lines)).not.toContain("correct-horse");
   });
 
-  test("tells a crash, and what the host's own hooks have failed in", async () => {
+  test("logs a crash, and failures of the host's hooks", async () => {
     const { logger, lines } = capture();
     const log = await createHostLog(logger);
     const router = new ToolRouter({
@@ -78,7 +78,7 @@ describe("logger", () => {
     ]);
   });
 
-  test("tells when a source is left alone, tried again and there again", async () => {
+  test("logs when a source's circuit opens, allows a trial call and closes", async () => {
     const { logger, lines } = capture();
     const router = new ToolRouter({
       log: await createHostLog(logger),
@@ -104,18 +104,21 @@ describe("logger", () => {
     ]);
   });
 
-  test.for(FAILING_CALLBACKS)("whose methods each %s costs no call and does not end the process", async ([, write]) => {
-    const rejections = watchRejections();
-    const child = (): object => ({ info: write, warn: write, error: write });
-    const log = await createHostLog({ child } as never);
-    const health = { failures: 1, openMs: 10, maxOpenMs: 10 };
-    const router = new ToolRouter({ log, health, hooks: [{ name: "slow", failClosed: false, execute: fail }] });
-    router.register("broken", {}, fail);
-    router.addSource("down", { call: fail }).register("ping", {});
-    expect(codeOf(await router.execute({ id: "c1", toolName: "broken" }))).toBe("TOOL_FAILED");
-    expect(codeOf(await router.execute({ id: "c2", toolName: "ping" }))).toBe("TOOL_UNAVAILABLE");
-    expect(await rejections()).toEqual([]);
-  });
+  test.for(FAILING_CALLBACKS)(
+    "does not fail a call or end the process if each of its methods %s",
+    async ([, write]) => {
+      const rejections = watchRejections();
+      const child = (): object => ({ info: write, warn: write, error: write });
+      const log = await createHostLog({ child } as never);
+      const health = { failures: 1, openMs: 10, maxOpenMs: 10 };
+      const router = new ToolRouter({ log, health, hooks: [{ name: "slow", failClosed: false, execute: fail }] });
+      router.register("broken", {}, fail);
+      router.addSource("down", { call: fail }).register("ping", {});
+      expect(codeOf(await router.execute({ id: "c1", toolName: "broken" }))).toBe("TOOL_FAILED");
+      expect(codeOf(await router.execute({ id: "c2", toolName: "ping" }))).toBe("TOOL_UNAVAILABLE");
+      expect(await rejections()).toEqual([]);
+    },
+  );
 
   test.for<[string, () => unknown]>([
     ["undefined", () => undefined],
@@ -124,8 +127,8 @@ describe("logger", () => {
     ["an object without error()", () => ({ info: fail, warn: fail })],
     ["a promise", async () => ({ info: fail, warn: fail, error: fail })],
     ["a promise that rejects", async () => fail()],
-    ["nothing, and throws", fail],
-  ])("is rejected where its child() returns %s", async ([, child]) => {
+    ["nothing because it throws", fail],
+  ])("is rejected if its child() returns %s", async ([, child]) => {
     const rejections = watchRejections();
     await expect(createGlovebox({ logger: { child } as never, cache: false })).rejects.toMatchObject({
       code: "PARAM_INVALID",
@@ -137,9 +140,9 @@ describe("logger", () => {
   test.for<[string, LoggerOption, number]>([
     ["a level", "error", 0],
     ["pino's options", { level: "warn" }, 1],
-  ])("takes %s", async ([, option, expected]) => {
+  ])("accepts %s", async ([, option, expected]) => {
     const written: string[] = [];
-    // What pino would write to standard output, before it does.
+    // Intercepts pino's writes to standard output.
     const options = typeof option === "string" ? { level: option } : (option as object);
     const log = await createHostLog({
       ...options,
@@ -152,7 +155,7 @@ describe("logger", () => {
   });
 
   test.for<[string, unknown, RegExp]>([
-    ["a level that is none", "loud", /options\.logger: .*loud/],
+    ["an unknown level", "loud", /options\.logger: .*loud/],
     ["a number", 5, /options\.logger: Expected a pino logger/],
     ["an unknown key", { lvl: "warn" }, /options\.logger\.lvl: Unknown option. Did you mean "level"\?/],
     ["a level that is a number", { level: 5 }, /options\.logger\.level: /],
@@ -170,7 +173,7 @@ describe("logger", () => {
   });
 });
 
-test("a program that asks for neither log nor telemetry loads neither", () => {
+test("a program without log and telemetry options loads neither", () => {
   const index = new URL("../../../src/host/index.ts", import.meta.url).href;
   const script = `
     import { registerHooks } from "node:module";

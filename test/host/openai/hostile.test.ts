@@ -1,4 +1,4 @@
-// Providers' streams that mean harm, and conversations that a provider would refuse.
+// Hostile provider streams, and conversations that a provider would reject.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message, ModelEvent, ModelToolCall } from "../../../src/host/agent/model.ts";
@@ -28,7 +28,7 @@ const callsIn = (events: readonly ModelEvent[]): readonly ModelToolCall[] => {
 };
 
 describe("readAnswerStream()", () => {
-  test("takes anything for events, and ends", async () => {
+  test("accepts any values as events, and ends", async () => {
     const types = [
       "response.output_item.added",
       "response.output_item.done",
@@ -102,7 +102,7 @@ describe("readAnswerStream()", () => {
   });
 
   test.for([["responses"], ["chat"]] as const)(
-    "runs no more than 128 calls of one answer, over %s, and says so of the next",
+    "runs at most 128 calls of one answer over %s, and reports the next one",
     async ([api]) => {
       const said = Array.from({ length: 400 }, (_, index) => ({
         type: "call" as const,
@@ -116,7 +116,7 @@ describe("readAnswerStream()", () => {
     },
   );
 
-  test.for([["responses"], ["chat"]] as const)("keeps no more than a mebibyte of arguments, over %s", async ([api]) => {
+  test.for([["responses"], ["chat"]] as const)("keeps at most 1 MiB of arguments, over %s", async ([api]) => {
     const said = [
       { type: "call" as const, id: "c", name: "ping", arguments: "x".repeat(ANSWER_LIMITS.argumentChars + 10) },
     ];
@@ -128,7 +128,7 @@ describe("readAnswerStream()", () => {
     expect(call?.argumentsText.length).toBeLessThanOrEqual(ANSWER_LIMITS.argumentChars);
   });
 
-  test("ends a text without an end", async () => {
+  test("ends an endless text", async () => {
     function* endless() {
       for (let at = 0; ; at += 1)
         yield {
@@ -142,7 +142,7 @@ describe("readAnswerStream()", () => {
     await expect(read(endless(), "responses")).rejects.toThrow(/exceeds/);
   });
 
-  test("keeps no item that is nested past reason", async () => {
+  test("drops an item that is nested too deeply", async () => {
     let item: unknown = {};
     for (let depth = 0; depth < 50_000; depth += 1) item = { a: item };
     const whole = {
@@ -180,8 +180,8 @@ const answer = (callId: string, more: object = { success: true, output: 1 }): Me
   result: result(callId, more),
 });
 
-describe("A conversation that goes out", () => {
-  test("has one output for each call, whatever is missing, doubled or out of place", () => {
+describe("an outgoing conversation", () => {
+  test("has one output for each call, even if outputs are missing, repeated or misplaced", () => {
     const id = fc.constantFrom("a", "b", "c");
     const message = fc.oneof(
       fc.constant(asked),
@@ -213,7 +213,7 @@ describe("A conversation that goes out", () => {
     );
   });
 
-  test("says of a call without a result that it was stopped", () => {
+  test("reports a call without a result as stopped", () => {
     expect(toResponsesInput([asked, turn(callOf("a"))]).at(-1)).toEqual({
       type: "function_call_output",
       call_id: "a",
@@ -222,7 +222,7 @@ describe("A conversation that goes out", () => {
     expect(toCallOutput({ id: "a", kind: "custom" }, undefined).type).toBe("custom_tool_call_output");
   });
 
-  test("replays arguments that are no JSON as JSON, and thoughts only where they can be found again", () => {
+  test("replays invalid arguments as JSON, and reasoning only if it is complete", () => {
     const provider = (item: object) => ({ type: "provider" as const, provider: "openai-responses", item });
     const broken = callOf("a", { argumentsText: "{a:", arguments: undefined });
     const messages: Message[] = [
@@ -244,7 +244,7 @@ describe("A conversation that goes out", () => {
     ]);
   });
 
-  test("keeps an answer's own items through a whole round", () => {
+  test("keeps provider items through a whole round", () => {
     const { message } = readAnswer(
       toResponse([
         { type: "reasoning", id: "rs_1", encrypted: "gAAA" },
@@ -260,7 +260,7 @@ describe("A conversation that goes out", () => {
     ]);
   });
 
-  test("gives thoughts and signatures of a chat back while its request lasts", () => {
+  test("replays reasoning and signatures of a chat until the next user message", () => {
     const whole = {
       choices: [
         {
@@ -290,7 +290,7 @@ describe("A conversation that goes out", () => {
   });
 });
 
-describe("An output", () => {
+describe("an output", () => {
   const call = { id: "a", kind: "function" } as const;
   const image = { type: "image", data: new Uint8Array([1, 2, 3]), mimeType: "image/png" };
   test.for<[string, object, unknown]>([
@@ -320,12 +320,12 @@ describe("An output", () => {
       ],
     ],
     [
-      "what cannot be shown as a note",
+      "unsupported content as a note",
       { success: true, output: null, content: [{ ...image, type: "audio", mimeType: "audio/wav" }] },
       "[audio/wav, 3 bytes: not shown]",
     ],
     [
-      "nothing that is for users only",
+      "no content that is for users only",
       { success: true, output: 1, content: [{ type: "text", text: "psst", annotations: { audience: ["user"] } }] },
       "1",
     ],
@@ -333,7 +333,7 @@ describe("An output", () => {
     expect(toCallOutput(call, result("a", more)).output).toEqual(expected);
   });
 
-  test("is bounded, and says where it was cut", () => {
+  test("is truncated with a note", () => {
     const { output } = toCallOutput(call, result("a", { success: true, output: `${"😀".repeat(100)}` }), {
       textChars: 11,
     });
@@ -342,7 +342,7 @@ describe("An output", () => {
     expect(toCallOutput(call, large, { mediaBytes: 99 }).output).toBe("[image/png, 100 bytes: not shown, too large]");
   });
 
-  test("of a failure tells a model what it may know", () => {
+  test("of a failure contains the model's message", () => {
     const error = {
       code: "INTERNAL",
       message: "password at /etc/x",

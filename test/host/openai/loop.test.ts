@@ -1,4 +1,4 @@
-// The real package against a local server, a real sandbox behind it: whole conversations over both APIs.
+// Whole conversations over both APIs, with the real `openai` package, a local server and a real sandbox.
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
@@ -69,10 +69,10 @@ describe.for([
   ["responses", false],
   ["chat", true],
   ["chat", false],
-] as const)("A model over %s, streaming: %s", ([api, stream]) => {
+] as const)("a model over %s, streaming: %s", ([api, stream]) => {
   const { model, outputsOf } = APIS[api];
 
-  test("makes parallel calls of a sandboxed tool, hears the results, and answers", async () => {
+  test("makes parallel calls of a sandboxed tool, receives the results, and answers", async () => {
     server.script(
       callFirst([
         ["c1", { a: 1, b: 2 }],
@@ -103,7 +103,7 @@ describe.for([
     expect(last.body).toMatchObject(api === "responses" ? { store: false, stream } : { stream });
   });
 
-  test("goes on when a tool that loops for ever has been killed", async () => {
+  test("continues after a tool in an endless loop is killed", async () => {
     // The same call with more time than its test has: the conversation does not wait for it.
     const stop = new AbortController();
     let isOver = false;
@@ -120,7 +120,7 @@ describe.for([
     const answer = outcome.messages.find(({ role }) => role === "tool");
     if (answer?.role !== "tool" || answer.result.success) throw new Error("Expected a failed result");
     expect(answer.result.error.code).toBe("TOOL_TIMEOUT");
-    // Dead: nothing of it stands in the next call's way.
+    // The process was killed, so it does not delay the next call.
     const next = await box.execute({ id: "x", toolName: "math.add", arguments: { a: 1, b: 1 } });
     expect(next).toMatchObject({ success: true, output: 2 });
     expect(answer.result.durationMs).toBeGreaterThanOrEqual(290);
@@ -153,7 +153,7 @@ describe.for([
   });
 });
 
-describe("A loop of a host's own", () => {
+describe("a host's own loop", () => {
   test("needs toOpenAITools(), readAnswer() and toCallOutput()", async () => {
     server.script(callFirst([["c1", { a: 20, b: 22 }]]), [{ type: "text", text: "42" }]);
     const tools = toOpenAITools(box.router.getRegisteredTools(), { api: "responses" });

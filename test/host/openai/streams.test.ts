@@ -1,4 +1,4 @@
-// Answers as providers send them: the same calls whatever is missing, doubled, out of order or cut off.
+// Answers as providers send them: the same calls even if events are missing, repeated, out of order or cut off.
 import fc from "fast-check";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -69,18 +69,18 @@ describe("readAnswerStream() and readAnswer()", () => {
     }
     const events = await read(each.events ?? [], each.api);
     expectCase(each, events);
-    // Each call and each text is told once, as it comes.
+    // Each call and each text is yielded once, as it arrives.
     const finish = events.at(-1);
     const content = finish?.type === "finish" ? finish.message.content : [];
     expect(callsOf(events)).toHaveLength(content.filter(({ type }) => type === "tool-call").length);
     expect(events.map((event) => (event.type === "text-delta" ? event.text : "")).join("")).toBe(each.text ?? "");
   });
 
-  test("knows the alias by which the tool was sent", () => {
+  test("resolves the alias of a tool", () => {
     expect(TOOLS.responses.notes.map(({ alias }) => alias)).toContain(TOOLS.chat.names.placeOf("crm.find").name);
   });
 
-  test("gives a call at its item's end, while the answer goes on", async () => {
+  test("yields a call at the end of its item, before the answer ends", async () => {
     const events = toResponseEvents([call("c1", "add", { a: 1 }), { type: "text", text: "more" }]);
     const done = events.findIndex(({ type }) => type === "response.output_item.done");
     let given = 0;
@@ -98,7 +98,7 @@ describe("readAnswerStream() and readAnswer()", () => {
   });
 });
 
-describe("Any order that keeps each item's own", () => {
+describe("any order that preserves the order within each item", () => {
   const args = fc.dictionary(fc.string({ maxLength: 5 }), fc.oneof(fc.integer(), fc.string({ maxLength: 8 })), {
     maxKeys: 3,
   });
@@ -125,7 +125,7 @@ describe("Any order that keeps each item's own", () => {
   };
   const picks = fc.array(fc.nat(7), { minLength: 1, maxLength: 40 });
 
-  test("of the Responses API gives the same calls", async () => {
+  test("yields the same calls for the Responses API", async () => {
     await fc.assert(
       fc.asyncProperty(calls, picks, fc.integer({ min: 1, max: 9 }), async (all, order, deltaUnits) => {
         const events = toResponseEvents(toSaid(all), { deltaUnits });
@@ -137,7 +137,7 @@ describe("Any order that keeps each item's own", () => {
     );
   });
 
-  test("of Chat Completions gives the same calls", async () => {
+  test("yields the same calls for Chat Completions", async () => {
     await fc.assert(
       fc.asyncProperty(calls, picks, fc.integer({ min: 1, max: 9 }), async (all, order, deltaUnits) => {
         const chunks = toChatChunks(toSaid(all), { deltaUnits });
@@ -152,7 +152,7 @@ describe("Any order that keeps each item's own", () => {
   });
 });
 
-describe("Through the real client", () => {
+describe("through the real client", () => {
   let server: OpenAIServer;
   let client: OpenAI;
   beforeAll(async () => {
@@ -171,27 +171,30 @@ describe("Through the real client", () => {
     call("c2", "ping", { note: "naïve – “x” 👩‍👩‍👧" }),
   ] as const;
 
-  test.for([["responses"], ["chat"]] as const)("any pieces of the bytes give the same calls over %s", async ([api]) => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 200 }),
-        fc.integer({ min: 1, max: 20 }),
-        async (chunkBytes, deltaUnits) => {
-          server.script({ said, chunkBytes: chunkBytes < 20 ? chunkBytes + 20 : chunkBytes, deltaUnits });
-          const events: ModelEvent[] = [];
-          for await (const event of readAnswerStream(await open(api), { api, tools: TOOLS[api] })) events.push(event);
-          expect(callsOf(events).map((each) => each.arguments)).toEqual([
-            { a: 1, b: 2 },
-            { note: "naïve – “x” 👩‍👩‍👧" },
-          ]);
-          expect(events.map((event) => (event.type === "text-delta" ? event.text : "")).join("")).toBe("grüße 👋");
-        },
-      ),
-      { numRuns: 6 },
-    );
-  });
+  test.for([["responses"], ["chat"]] as const)(
+    "yields the same calls over %s for any chunks of bytes",
+    async ([api]) => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 1, max: 200 }),
+          fc.integer({ min: 1, max: 20 }),
+          async (chunkBytes, deltaUnits) => {
+            server.script({ said, chunkBytes: chunkBytes < 20 ? chunkBytes + 20 : chunkBytes, deltaUnits });
+            const events: ModelEvent[] = [];
+            for await (const event of readAnswerStream(await open(api), { api, tools: TOOLS[api] })) events.push(event);
+            expect(callsOf(events).map((each) => each.arguments)).toEqual([
+              { a: 1, b: 2 },
+              { note: "naïve – “x” 👩‍👩‍👧" },
+            ]);
+            expect(events.map((event) => (event.type === "text-delta" ? event.text : "")).join("")).toBe("grüße 👋");
+          },
+        ),
+        { numRuns: 6 },
+      );
+    },
+  );
 
-  test("a socket that is cut rejects, after the calls that were complete", async () => {
+  test("rejects after the complete calls if the socket is cut", async () => {
     const events = toResponseEvents(said);
     const second = events.findLastIndex(({ type }) => type === "response.output_item.added");
     server.script({ said, cutAfterEvents: second + 2 });
@@ -204,7 +207,7 @@ describe("Through the real client", () => {
     expect(callsOf(told).map(({ id }) => id)).toEqual(["c1"]);
   });
 
-  test("an answer that failed rejects with the provider's reason", async () => {
+  test("rejects with the provider's reason if the answer failed", async () => {
     server.script({
       events: [
         {

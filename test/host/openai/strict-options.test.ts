@@ -35,7 +35,7 @@ const TOOL_OPTIONS: readonly (readonly [object, string])[] = [
 ];
 
 describe("toOpenAITools()", () => {
-  test("rejects options that are wrong", async () => {
+  test("rejects invalid options", async () => {
     await expectStrict(
       (options) => toOpenAITools(definitions, options as never),
       [
@@ -59,7 +59,7 @@ describe.for<[string, (given: unknown, options: unknown) => unknown]>([
   ["openaiResponses()", (given, options) => openaiResponses(given as never, options as never)],
   ["openaiChat()", (given, options) => openaiChat(given as never, options as never)],
 ])("%s", ([name, toModel]) => {
-  test("rejects options that are wrong, before any request", async () => {
+  test("rejects invalid options before any request", async () => {
     const more =
       name === "openaiChat()" ? [[{ encryptedReasoning: true }, "encryptedReasoning: Unknown option"] as const] : [];
     const bad: readonly (readonly [object, string])[] = [
@@ -93,7 +93,7 @@ describe.for<[string, (given: unknown, options: unknown) => unknown]>([
 });
 
 describe("a model", () => {
-  test("ends when its signal aborts, also with a client that ignores the signal", async () => {
+  test("ends when its signal aborts, even if the client ignores the signal", async () => {
     const silent = { responses: { create: () => new Promise(() => {}) } } as never;
     const stop = new AbortController();
     const request = { messages: [], tools: definitions, signal: stop.signal };
@@ -109,7 +109,7 @@ describe("readAnswer() and readAnswerStream()", () => {
     yield { type: "response.completed", response: RESPONSE };
   }
 
-  test("reject options that are wrong, at once", async () => {
+  test("reject invalid options synchronously", async () => {
     const bad = [
       [{ createID: () => "x" }, 'options.createID: Unknown option. Did you mean "createId"?'],
       [{ createId: "x" }, "options.createId: Expected a function"],
@@ -141,7 +141,7 @@ describe("readAnswer() and readAnswerStream()", () => {
     ["returns nothing", () => undefined],
     ["returns an empty text", () => ""],
     ["returns a text that is too long", () => "x".repeat(257)],
-  ])("a createId that %s is ignored: the call has a random id", ([, createId]) => {
+  ])("use a random id if createId %s", ([, createId]) => {
     const { calls } = readAnswer(RESPONSE, undefined, { createId: createId as never });
     expect(calls).toMatchObject([{ toolName: "ask", id: expect.stringMatching(/^call_[0-9a-f]{32}$/) }]);
   });
@@ -203,7 +203,7 @@ describe("messages and outputs", () => {
     });
   });
 
-  test("a promise for a result is answered as a failed call", () => {
+  test("a promise for a result becomes the output of a failed call", () => {
     expect(toToolMessage({ id: "c" }, Promise.resolve(result) as never).content).toMatch(/failed with INTERNAL/);
   });
 });

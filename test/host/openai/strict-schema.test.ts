@@ -15,7 +15,7 @@ describe("toStrictSchema()", () => {
       object({ a: text }, { required: ["a"], additionalProperties: false }),
     ],
     [
-      "makes what is optional nullable",
+      "makes optional properties nullable",
       object({ a: text }),
       object({ a: { type: ["string", "null"] } }, { required: ["a"], additionalProperties: false }),
     ],
@@ -25,26 +25,26 @@ describe("toStrictSchema()", () => {
       object({ a: { type: ["string", "null"], enum: ["x", null] } }, { required: ["a"], additionalProperties: false }),
     ],
     [
-      "leaves null where it was",
+      "keeps an existing null",
       object({ a: { type: ["string", "null"] } }),
       object({ a: { type: ["string", "null"] } }, { required: ["a"], additionalProperties: false }),
     ],
     [
-      "makes an anyOf of oneOf",
+      "converts oneOf to anyOf",
       object({ a: { oneOf: [text, { type: "number" }] } }, { required: ["a"] }),
       object({ a: { anyOf: [text, { type: "number" }] } }, { required: ["a"], additionalProperties: false }),
     ],
     [
-      "takes a type from a constant",
+      "infers a type from a constant",
       object({ a: { const: 1 } }, { required: ["a"] }),
       object({ a: { type: "number", const: 1 } }, { required: ["a"], additionalProperties: false }),
     ],
     [
-      "drops what is said to people",
+      "drops annotations",
       object({ a: { ...text, title: "A", default: "x", examples: ["y"] } }, { required: ["a"], $schema: "x" }),
       object({ a: text }, { required: ["a"], additionalProperties: false }),
     ],
-    ["takes an object without properties", object({}), object({}, { required: [], additionalProperties: false })],
+    ["accepts an object without properties", object({}), object({}, { required: [], additionalProperties: false })],
     [
       "keeps documented bounds and formats",
       object({ a: { type: "number", minimum: 1 }, b: { ...text, format: "uuid" } }, { required: ["a", "b"] }),
@@ -54,7 +54,7 @@ describe("toStrictSchema()", () => {
       ),
     ],
     [
-      "follows recursion",
+      "converts recursive schemas",
       {
         ...object({ kids: { type: "array", items: { $ref: "#/$defs/node" } } }, { required: ["kids"] }),
         $defs: { node: object({ next: { $ref: "#" } }) },
@@ -78,9 +78,9 @@ describe("toStrictSchema()", () => {
 
   const nest = (depth: number): object => (depth === 0 ? text : object({ a: nest(depth - 1) }));
   test.for<[string, object, RegExp]>([
-    ["a root that is no object", { type: "array", items: text }, /object at the root/],
+    ["a root that is not an object", { type: "array", items: text }, /object at the root/],
     ["a union at the root", { type: "object", anyOf: [object({})] }, /anyOf is not supported at the root/],
-    ["keys that are allowed", object({ a: text }, { additionalProperties: true }), /additional properties cannot/],
+    ["additional properties", object({ a: text }, { additionalProperties: true }), /additional properties cannot/],
     [
       "a map",
       object({ a: { type: "object", additionalProperties: text } }),
@@ -91,7 +91,7 @@ describe("toStrictSchema()", () => {
     ["allOf", object({ a: { allOf: [text, text] } }), /allOf is not supported/],
     ["not", object({ a: { ...text, not: { const: "x" } } }), /not is not supported/],
     ["a length", object({ a: { ...text, minLength: 1 } }), /minLength is not supported/],
-    ["a format of its own", object({ a: { ...text, format: "iban" } }), /format "iban"/],
+    ["a custom format", object({ a: { ...text, format: "iban" } }), /format "iban"/],
     ["a pattern that looks ahead", object({ a: { ...text, pattern: "^(?!x)" } }), /pattern is not supported/],
     ["a tuple", object({ a: { type: "array", prefixItems: [text], items: text } }), /prefixItems/],
     ["an array of anything", object({ a: { type: "array" } }), /requires items/],
@@ -114,12 +114,12 @@ describe("toStrictSchema()", () => {
     ["too long names", object({ ["x".repeat(120_001)]: text }), /120,000 characters/],
     ["a reference elsewhere", object({ a: { $ref: "#/properties/b" }, b: text }), /\$ref must be/],
     ["a required key without a schema", object({ a: text }, { required: ["b"] }), /required property is not defined/],
-  ])("says why not: %s", ([, schema, reason]) => {
+  ])("returns the reason for %s", ([, schema, reason]) => {
     const made = strictOf(schema);
     expect(made).toMatchObject({ strict: false, reason: expect.stringMatching(reason) });
   });
 
-  test("asks for nothing that the schema refuses, once nulls for what is optional are out", () => {
+  test("requires nothing that the schema rejects, once nulls of optional properties are removed", () => {
     const scalar = fc.constantFrom<object>(
       text,
       { type: "integer" },
@@ -136,7 +136,7 @@ describe("toStrictSchema()", () => {
         tie("any").map((items) => ({ type: "array", items })),
       ),
     })).any;
-    /** As a strict decoder fills it in: every key there, null where it may be. */
+    /** Fills a value in like a strict decoder: every key is present, with null where it is allowed. */
     const fill = (made: { [key: string]: unknown }): unknown => {
       const types = [made.type].flat();
       if (types.includes("null")) return null;

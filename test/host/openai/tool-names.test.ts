@@ -7,7 +7,7 @@ import { TOOL_NAME_PATTERN } from "../../../src/sandbox/contract/definition.ts";
 describe("ToolNames", () => {
   const toolName = fc.stringMatching(TOOL_NAME_PATTERN);
 
-  test("gives each name one of its own that the wire takes, and finds the name by it", () => {
+  test("maps each name to a unique valid name, and back", () => {
     fc.assert(
       fc.property(fc.uniqueArray(toolName, { maxLength: 20 }), (toolNames) => {
         const names = new ToolNames(toolNames);
@@ -22,13 +22,13 @@ describe("ToolNames", () => {
     );
   });
 
-  test("gives a name the same alias in any list and any order", () => {
+  test("maps a name to the same alias in any list and any order", () => {
     const alias = new ToolNames(["crm.find"]).placeOf("crm.find").name;
     expect(new ToolNames(["a", "crm_find", "crm.find", "b"]).placeOf("crm.find").name).toBe(alias);
     expect(new ToolNames([]).placeOf("crm.find").name).toBe(alias);
   });
 
-  test("leaves a tool its own name, though it is another one's alias", () => {
+  test("keeps a tool's valid name even if it equals another tool's alias", () => {
     const alias = toWireName("crm.find");
     const names = new ToolNames(["crm.find", alias]);
     expect(names.toToolName(alias)).toBe(alias);
@@ -37,14 +37,14 @@ describe("ToolNames", () => {
     expect(names.toToolName(longer)).toBe("crm.find");
   });
 
-  test("knows names of two long tools apart", () => {
+  test("distinguishes two long names", () => {
     const long = "x".repeat(100);
     const names = new ToolNames([`${long}a`, `${long}b`]);
     expect(names.placeOf(`${long}a`).name).toHaveLength(64);
     expect(names.toToolName(names.placeOf(`${long}b`).name)).toBe(`${long}b`);
   });
 
-  test("finds tools in namespaces, with theirs and without where only one has the name", () => {
+  test("finds tools in namespaces, also without the namespace if the name is unique", () => {
     const names = new ToolNames(["crm.find", "crm.list", "shop.list"], ["crm", "shop"]);
     expect(names.placeOf("crm.find")).toEqual({ namespace: "crm", name: "find" });
     expect(names.toToolName("list", "shop")).toBe("shop.list");
@@ -63,7 +63,7 @@ describe("toOpenAITools()", () => {
   });
   const one = { type: "object", properties: { q: { type: "string" } }, required: ["q"] };
 
-  test("makes tools of both APIs, strict where that can be, with the reason where not", () => {
+  test("creates tools for both APIs, strict if possible, otherwise with the reason", () => {
     const definitions = [definition("a", one), definition("b", { type: "object" })];
     const responses = toOpenAITools(definitions, { api: "responses" });
     expect(responses.tools).toEqual([
@@ -85,7 +85,7 @@ describe("toOpenAITools()", () => {
     expect(chat.notes[0]?.reason).toBe("Strict mode is turned off");
   });
 
-  test("wraps what the wire takes at no root, references with it", () => {
+  test("wraps a schema that is not valid at the root, with its references", () => {
     const union = { anyOf: [{ type: "string" }, { $ref: "#/$defs/n" }], $defs: { n: { type: "number" } } };
     const { tools, notes } = toOpenAITools([definition("u", union)], { api: "responses" });
     expect(tools[0]).toMatchObject({
@@ -102,7 +102,7 @@ describe("toOpenAITools()", () => {
     expect(wrapped).toMatchObject({ parameters: { properties: { input: { items: { $ref: "#/properties/input" } } } } });
   });
 
-  test("makes custom tools of those that take one text, namespaces, and a search", () => {
+  test("creates custom tools for tools with one text input, namespaces, and a search", () => {
     const definitions = [definition("write", one), definition("crm.find", one)];
     const { tools } = toOpenAITools(definitions, {
       api: "responses",

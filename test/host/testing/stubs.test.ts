@@ -1,11 +1,11 @@
-// stubCapability() of "glovebox/testing": what stands in for our own capabilities, seen by real tools through their own faces.
+// stubCapability() of "glovebox/testing": stubs of the built-in capabilities, used by real tools.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openTool, type StubbedCapability, stubCapability } from "../../../src/host/testing/index.ts";
 
-/** What a tool that was granted these makes of them. */
+/** Runs a tool that was granted these stubs. */
 async function outputWith(execute: string, ...capabilities: readonly StubbedCapability[]): Promise<unknown> {
   const folder = await mkdtemp(join(tmpdir(), "glovebox-stand-in-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -14,7 +14,7 @@ async function outputWith(execute: string, ...capabilities: readonly StubbedCapa
   return await tool.output();
 }
 
-test("fetch: an answer is a Response, or JSON for one", async () => {
+test("fetch: accepts a Response, or JSON for one, as an answer", async () => {
   const api = stubCapability("fetch", ({ method, url, headers, body }) => {
     if (url.endsWith("/json")) return { sent: body };
     if (url.endsWith("/large")) return new Response(new Uint8Array(600_000).fill(7));
@@ -39,7 +39,7 @@ test("fetch: an answer is a Response, or JSON for one", async () => {
   expect(api.inputs[0]).toMatchObject({ method: "PUT", url: "https://api.example.com/x", body: "sent" });
 });
 
-test("kv: entries with values as the tool has them, and a place for what is not answered", async () => {
+test("kv: returns entries with their values, and defaults without an answer", async () => {
   const entries = new Map<string, unknown>([["a", { n: 1 }]]);
   const kv = stubCapability("kv", ({ op, key, value, prefix }) => {
     if (op === "get") return entries.has(key) ? { value: entries.get(key), version: "v7" } : undefined;
@@ -71,7 +71,7 @@ test("kv: entries with values as the tool has them, and a place for what is not 
   expect(await outputWith(bare, stubCapability("kv"))).toEqual([0, { ok: true, version: "1" }, false, { entries: [] }]);
 });
 
-test("secrets and tools, and any other capability", async () => {
+test("stubs secrets, tools and any other capability", async () => {
   const secrets = stubCapability("secrets", (name) => (name === "A" ? "placeholder A" : undefined));
   const tools = stubCapability("tools", ({ name, input }) => {
     if (name === "fails") throw new Error("it does");
@@ -98,7 +98,7 @@ test("secrets and tools, and any other capability", async () => {
   expect([secrets.inputs, other.inputs]).toEqual([["A", "B"], [{ x: 1 }]]);
 });
 
-test("fetch: a Response of another library is a Response", async () => {
+test("fetch: accepts a Response of another library", async () => {
   const own = Response.json({ a: 1 }, { status: 201 });
   const foreign = {
     ...{ status: 201, statusText: "", redirected: false, url: "", body: own.body, headers: own.headers },
@@ -120,7 +120,7 @@ test.for([null, "answer", {}, Promise.resolve(null)])("stubCapability() rejects 
   expect(() => stubCapability("lookUp", answer as never)).toThrow(/^answer: Expected a function/);
 });
 
-test("a capability of a host's own cannot take the name of ours", async () => {
+test("a host's own capability cannot use a built-in name", async () => {
   const { standsIn: _, ...posing } = stubCapability("kv");
   await expect(openTool("nowhere", { capabilities: [posing as StubbedCapability] })).rejects.toThrow(
     /none with a reserved name/,

@@ -1,4 +1,4 @@
-// Callbacks of the host: each way in which one can fail ends as an outcome, never as a rejection that nothing handles.
+// Callbacks of the host: every kind of failure becomes an outcome, never an unhandled rejection.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { notifySafely, runCallback } from "../../../src/host/util/host-callback.ts";
@@ -21,7 +21,7 @@ test.for(FAILING_CALLBACKS)("a listener that %s is ignored", async ([, run]) => 
   expect(await unhandled()).toEqual([]);
 });
 
-test("an answer that is no promise is returned in the same turn", () => {
+test("an answer that is not a promise is returned synchronously", () => {
   expect(runCallback(() => 7, { timeoutMs: 0 })).toEqual({ answer: 7 });
 });
 

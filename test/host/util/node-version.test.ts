@@ -1,4 +1,4 @@
-// Which versions of Node are too old, and that package.json says the same.
+// The minimum version of Node, which must equal the one in package.json.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { oldNodeMessage } from "../../../src/host/util/node-version.ts";

@@ -1,4 +1,4 @@
-// Answers of guards that do not have the documented form: an answer that rejects always rejects, and a broken guard denies the call.
+// Malformed answers of guards: an answer that rejects always rejects, and a failing guard denies the call.
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
@@ -43,7 +43,7 @@ class Limits {
   readonly spent = 3;
 }
 
-/** Rejections, and the code and message that the caller gets for them. */
+/** Rejections, and the code and message that the caller receives. */
 const REJECTIONS: readonly (readonly [name: string, refuse: unknown, code: string, message: RegExp])[] = [
   [
     "a message of 10,001 characters",
@@ -53,12 +53,17 @@ const REJECTIONS: readonly (readonly [name: string, refuse: unknown, code: strin
   ],
   ["no message", { code: "QUOTA_EXCEEDED" }, "QUOTA_EXCEEDED", /^Hook "guard" rejected the call$/],
   ["an empty message", { code: "QUOTA_EXCEEDED", message: "" }, "QUOTA_EXCEEDED", /^Hook "guard" rejected the call$/],
-  ["a message that is no string", { code: "QUOTA_EXCEEDED", message: 5 }, "QUOTA_EXCEEDED", /^Hook "guard"/],
+  ["a message that is not a string", { code: "QUOTA_EXCEEDED", message: 5 }, "QUOTA_EXCEEDED", /^Hook "guard"/],
   ["a message that cannot be read", throwing("message"), "CAPABILITY_DENIED", /^Hook "guard"/],
-  ["half a surrogate pair", { message: "\ud800" }, "CAPABILITY_DENIED", /^\ufffd$/],
+  ["a lone surrogate", { message: "\ud800" }, "CAPABILITY_DENIED", /^\ufffd$/],
   ["no code", { message: "No" }, "CAPABILITY_DENIED", /^No$/],
   ["an unknown code", { code: "NO", message: "No" }, "CAPABILITY_DENIED", /^No$/],
-  ["a code that every object has as a member", { code: "toString", message: "No" }, "CAPABILITY_DENIED", /^No$/],
+  [
+    "the name of an Object.prototype member as the code",
+    { code: "toString", message: "No" },
+    "CAPABILITY_DENIED",
+    /^No$/,
+  ],
   ["a code that cannot be read", throwing("code"), "CAPABILITY_DENIED", /^Hook "guard"/],
   ["no fields", {}, "CAPABILITY_DENIED", /^Hook "guard"/],
   ["a string", "Not today", "CAPABILITY_DENIED", /^Not today$/],
@@ -70,7 +75,7 @@ const REJECTIONS: readonly (readonly [name: string, refuse: unknown, code: strin
   ["a promise", Promise.resolve(undefined), "CAPABILITY_DENIED", /^Hook "guard"/],
   ["a function", () => undefined, "CAPABILITY_DENIED", /^Hook "guard"/],
   ["a revoked proxy", revoked(), "CAPABILITY_DENIED", /^Hook "guard"/],
-  ["a recoverable that is no boolean", { message: "No", recoverable: "yes" }, "CAPABILITY_DENIED", /^No$/],
+  ["a recoverable that is not a boolean", { message: "No", recoverable: "yes" }, "CAPABILITY_DENIED", /^No$/],
 ];
 
 function revoked(): object {
@@ -97,7 +102,7 @@ describe("an answer with refuse", () => {
     },
   );
 
-  test("rejects though there is an amendment too", async () => {
+  test("rejects even if there is an amendment", async () => {
     const answer = { amend: { arguments: { amount: 0 } }, refuse: { code: "QUOTA_EXCEEDED", message: "No" } };
     const { call, paid } = routerOf({ validate: () => answer });
     expect(codeOf(await call())).toBe("QUOTA_EXCEEDED");
@@ -105,7 +110,7 @@ describe("an answer with refuse", () => {
   });
 
   test.for<[string, () => unknown]>([
-    ["in its place", () => Promise.reject(new Error("unhandled"))],
+    ["as the rejection", () => Promise.reject(new Error("unhandled"))],
     ["in its details", () => ({ message: "No", details: { at: Promise.reject(new Error("unhandled")) } })],
   ])("rejects with a promise %s, and handles that promise's rejection", async ([, refuse]) => {
     const rejections = watchRejections();
@@ -130,27 +135,27 @@ describe("an answer with refuse", () => {
     ["bytes", { a: new Uint8Array(4), b: new ArrayBuffer(4), c: Buffer.from("x"), d: 1 }, { d: 1 }],
     ["a BigInt", { a: 1n, b: 1 }, { b: 1 }],
     ["functions and symbols", { a: () => 1, b: Symbol("s"), c: 1 }, { c: 1 }],
-    ["numbers that JSON does not have", { a: Number.NaN, b: Number.POSITIVE_INFINITY, c: 1 }, { c: 1 }],
+    ["numbers that JSON cannot represent", { a: Number.NaN, b: Number.POSITIVE_INFINITY, c: 1 }, { c: 1 }],
     ["a cycle", { a: cycle, b: 1 }, { a: {}, b: 1 }],
     ["a getter that throws", { a: throwing("x"), b: 1 }, { a: {}, b: 1 }],
     ["instances of classes", { a: new Limits(), b: new Map([[1, 2]]), c: 1 }, { c: 1 }],
     ["a date", { at: new Date(0), b: 1 }, { b: 1 }],
     ["a promise", { at: Promise.resolve(1), b: 1 }, { b: 1 }],
     [
-      "a list with holes and others",
+      "lists with invalid elements",
       { list: [1, undefined, 2n, [3n], { a: null }] },
       { list: [1, null, null, [null], { a: null }] },
     ],
     ["a long text", { text: "y".repeat(20_000) }, { text: `${"y".repeat(9_999)}…` }],
-    ["a toJSON of its own", { a: { toJSON: () => "leaked", b: 1 } }, { a: { b: 1 } }],
+    ["a toJSON method", { a: { toJSON: () => "leaked", b: 1 } }, { a: { b: 1 } }],
     ["a key __proto__", JSON.parse('{"__proto__":{"a":1},"b":1}'), { b: 1 }],
     ["an object of another realm", inOtherRealm("({ a: { b: [1, 2] } })"), { a: { b: [1, 2] } }],
-    ["a list in the place of the object", [1, 2], undefined],
-    ["text in the place of the object", "rule 5", undefined],
-    ["a class instance in the place of the object", new Limits(), undefined],
+    ["a list instead of an object", [1, 2], undefined],
+    ["a string instead of an object", "rule 5", undefined],
+    ["a class instance instead of an object", new Limits(), undefined],
     ["a revoked proxy", revoked(), undefined],
     ["a proxy that throws for its keys", { a: new Proxy({}, { ownKeys: () => fail() }), b: 1 }, { b: 1 }],
-  ])("leaves out of the details what is not JSON: %s", async ([, details, expected]) => {
+  ])("drops from the details what is not JSON: %s", async ([, details, expected]) => {
     const refuse = { code: "QUOTA_EXCEEDED", message: "No", details };
     const { call, paid } = routerOf({ execute: () => ({ refuse }) });
     const error = errorOf(await call());
@@ -174,7 +179,7 @@ describe("an answer with refuse", () => {
   });
 });
 
-/** Answers that have no meaning. */
+/** Invalid answers. */
 const MALFORMED: readonly (readonly [name: string, answer: () => unknown])[] = [
   ["answers null", () => null],
   ["answers false", () => false],
@@ -202,7 +207,7 @@ const MALFORMED: readonly (readonly [name: string, answer: () => unknown])[] = [
   ...FAILING_CALLBACKS,
 ];
 
-describe("a guard that is broken", () => {
+describe("a guard that fails", () => {
   test.for(STAGES.flatMap((stage) => MALFORMED.map(([name, answer]) => [stage, name, answer] as const)))(
     "at %s, and %s, denies the call",
     async ([stage, , answer]) => {

@@ -1,4 +1,4 @@
-// Hooks around each stage: what they observe, amend and reject, and what a hook that throws or is too slow costs a call. The forms of
+// Hooks around each stage: observing, amending and rejecting, and the effect of a hook that throws or times out. The forms of
 // answers are in hooks/hook-answer.test.ts.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
@@ -22,7 +22,7 @@ const ADD: HostToolDefinition = {
 };
 type Numbers = { readonly a: number; readonly b: number };
 
-/** A router with `add`, and what it has run and reported. */
+/** A router with `add`, and the calls and errors that it recorded. */
 function routerOf(hooks: readonly Hook[], options: ToolRouterOptions = {}) {
   const ran: unknown[] = [];
   const reported: ToolError[] = [];
@@ -41,7 +41,7 @@ const never = new Promise<never>(() => {});
 const STAGES = ["validate", "prepare", "execute", "normalize", "result"] as const;
 
 describe("a hook that observes", () => {
-  test("hears each stage begin and end, and the result", async () => {
+  test("receives the start and end of each stage, and the result", async () => {
     const events: ObservedEvent[] = [];
     const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
     const result = await call(undefined, { executionId: "e1", stepId: "s1" });
@@ -62,9 +62,9 @@ describe("a hook that observes", () => {
   });
 
   test.for<[string, unknown, string, string]>([
-    ["arguments that do not fit", { a: "x" }, "validate", "PARAM_INVALID"],
+    ["invalid arguments", { a: "x" }, "validate", "PARAM_INVALID"],
     ["an unknown tool", undefined, "validate", "TOOL_UNAVAILABLE"],
-  ])("hears in which stage %s end the call", async ([, args, stage, code]) => {
+  ])("receives the stage in which %s ends the call", async ([, args, stage, code]) => {
     const events: ObservedEvent[] = [];
     const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
     expect(codeOf(await call(args, {}, args === undefined ? "none" : "add"))).toBe(code);
@@ -76,14 +76,14 @@ describe("a hook that observes", () => {
     ]);
   });
 
-  test("hears of a call that is none", async () => {
+  test("receives an invalid call", async () => {
     const events: ObservedEvent[] = [];
     const { router } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
     expect(codeOf(await router.execute(null as never))).toBe("PARAM_INVALID");
     expect(events).toMatchObject([{ stage: "result", result: { success: false } }]);
   });
 
-  test("may throw, reject and stall: the call does not wait for it", async () => {
+  test("does not delay or fail the call if it throws, rejects or stalls", async () => {
     const { call, reported } = routerOf([
       { name: "throws", observe: () => ToolError.captureStackTrace({}) ?? fail() },
       { name: "rejects", observe: async () => fail() },
@@ -110,7 +110,7 @@ describe("a hook whose observe", () => {
     },
   );
 
-  test("fails, with a listener for errors that fails too, costs no call", async () => {
+  test("fails does not fail the call, even if the error listener fails too", async () => {
     const rejections = watchRejections();
     for (const [, onInternalError] of FAILING_CALLBACKS) {
       const router = new ToolRouter({ hooks: [{ name: "eye", observe: fail }], onInternalError });
@@ -126,7 +126,7 @@ function fail(): never {
 }
 
 describe("a hook that amends", () => {
-  test("the arguments: what it gives is validated as the caller's is", async () => {
+  test("validates amended arguments like the caller's", async () => {
     const { call, ran } = routerOf([
       { name: "one", validate: ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), b: 40 } } }) },
       {
@@ -141,7 +141,7 @@ describe("a hook that amends", () => {
     expect(bad.ran).toEqual([]);
   });
 
-  test("sees what the tool will see, whatever the caller's object says next time", async () => {
+  test("receives the arguments that the tool receives, even if the caller's object changes", async () => {
     let reads = 0;
     const twoFaced = {
       b: 2,
@@ -158,7 +158,7 @@ describe("a hook that amends", () => {
     expect(ran).toEqual(seen);
   });
 
-  test("arguments that came as a model's text, and bytes", async () => {
+  test("amends arguments that are a model's text, and bytes", async () => {
     const seen: unknown[] = [];
     const { router } = routerOf([{ name: "guard", validate: ({ arguments: args }) => void seen.push(args) }]);
     router.register("echo", {}, (input) => input);
@@ -171,21 +171,21 @@ describe("a hook that amends", () => {
 
   test.for<[string, unknown, object]>([
     ["an output", { output: { sum: 7 } }, { success: true, output: { sum: 7 } }],
-    ["one that does not fit", { output: { sum: "x" } }, { success: false, error: { code: "OUTPUT_INVALID" } }],
-    ["one that has no JSON", { output: 1n }, { success: false, error: { code: "OUTPUT_INVALID" } }],
+    ["an invalid output", { output: { sum: "x" } }, { success: false, error: { code: "OUTPUT_INVALID" } }],
+    ["an output that is not JSON", { output: 1n }, { success: false, error: { code: "OUTPUT_INVALID" } }],
     [
       "an error",
       { error: { code: "TOOL_FAILED", message: "Later" } },
       { success: false, error: { code: "TOOL_FAILED", message: "Later" } },
     ],
-  ])("the result: %s", async ([, amend, expected]) => {
+  ])("amends the result: %s", async ([, amend, expected]) => {
     const { call } = routerOf([{ name: "last", result: () => ({ amend: amend as never }) }]);
     const result = await call();
     expect(result).toMatchObject(expected);
     expect(result).toMatchObject({ callId: "c1", toolName: "add", logs: [] });
   });
 
-  test("a failure: another message, or an output in its place", async () => {
+  test("amends a failure to another message or to an output", async () => {
     const worded = routerOf([{ name: "words", result: () => ({ amend: { error: { message: "Try with numbers" } } }) }]);
     expect(errorOf(await worded.call({}))).toMatchObject({ code: "PARAM_INVALID", message: "Try with numbers" });
     const router = new ToolRouter({ hooks: [{ name: "rescue", result: () => ({ amend: { output: { sum: 0 } } }) }] });
@@ -194,12 +194,12 @@ describe("a hook that amends", () => {
   });
 });
 
-describe("a hook that refuses", () => {
+describe("a hook that rejects", () => {
   test.for(
     STAGES.flatMap((stage) =>
       (["CAPABILITY_DENIED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED"] as const).map((code) => [stage, code] as const),
     ),
-  )("at %s, with %s", async ([stage, code]) => {
+  )("rejects at %s with %s", async ([stage, code]) => {
     const details = { rule: "r1" };
     const { call, ran } = routerOf([
       { name: "guard", [stage]: () => ({ refuse: { code, message: "Not today", details } }) },
@@ -209,7 +209,7 @@ describe("a hook that refuses", () => {
     expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
   });
 
-  test("with a ToolError as it is; hooks behind it are not asked", async () => {
+  test("rejects with a ToolError unchanged, and later hooks are not called", async () => {
     let asked = 0;
     const refuse = new ToolError("APPROVAL_REQUIRED", "Ask the owner", { recoverable: false });
     const { call } = routerOf([
@@ -240,7 +240,7 @@ describe("a hook that fails", () => {
     ],
   ];
   test.for(STAGES.flatMap((stage) => ways.map(([way, hook, message]) => [stage, way, hook, message] as const)))(
-    "at %s, and %s, is left out and reported where the host has set failClosed: false",
+    "at %s, and %s, is ignored and reported with failClosed: false",
     async ([stage, , hook, message]) => {
       const { call, reported } = routerOf([{ name: "broken", failClosed: false, timeoutMs: 20, [stage]: hook }]);
       expect(outputOf(await call())).toEqual({ sum: 3 });
@@ -249,7 +249,7 @@ describe("a hook that fails", () => {
   );
 
   test.for(STAGES.flatMap((stage) => ways.map(([way, hook]) => [stage, way, hook] as const)))(
-    "at %s, and %s, denies the call unless the host has set failClosed",
+    "at %s, and %s, denies the call by default",
     async ([stage, , hook]) => {
       const { call, ran } = routerOf([{ name: "guard", timeoutMs: 20, [stage]: hook }]);
       expect(errorOf(await call())).toMatchObject({ code: "INTERNAL" });
@@ -258,7 +258,7 @@ describe("a hook that fails", () => {
   );
 
   test.for(["validate", "prepare", "execute", "normalize"] as const)(
-    "and does not answer at %s does not hold the call past its own time",
+    "and does not answer at %s does not delay the call beyond its deadline",
     async (stage) => {
       const { call } = routerOf([{ name: "slow", timeoutMs: 30_000, [stage]: () => never }]);
       const began = performance.now();
@@ -271,7 +271,7 @@ describe("a hook that fails", () => {
     [undefined, "INTERNAL"],
     [false, "TOOL_TIMEOUT"],
   ])(
-    "and does not answer at the result of a call without time left costs a moment more (failClosed: %s)",
+    "and does not answer at the result of a call without time left delays it briefly (failClosed: %s)",
     async ([failClosed, code]) => {
       const router = new ToolRouter({ hooks: [{ name: "slow", failClosed, timeoutMs: 30_000, result: () => never }] });
       router.register("add", ADD, () => never);
@@ -299,8 +299,8 @@ describe("a hook that fails", () => {
   });
 });
 
-describe("hooks of calls that stream", () => {
-  test("a refusal of the result is the last item, behind the chunks", async () => {
+describe("hooks of streaming calls", () => {
+  test("the rejection of a result is the last item, after the chunks", async () => {
     const router = new ToolRouter({
       hooks: [{ name: "guard", result: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "No" } }) }],
     });
@@ -369,17 +369,17 @@ describe("hooks around capabilities", () => {
   afterAll(() => box.close());
 
   test.for<[string, Partial<Hook>, unknown]>([
-    ["see them, and lines of log not", {}, { price: 3 }],
+    ["observe them, but not log entries", {}, { price: 3 }],
     ["amend the input", { capability: () => ({ amend: { input: { sku: "12345" } } }) }, { price: 5 }],
-    ["amend it to one that does not fit", { capability: () => ({ amend: { input: {} } }) }, { code: "PARAM_INVALID" }],
+    ["amend it to an invalid value", { capability: () => ({ amend: { input: {} } }) }, { code: "PARAM_INVALID" }],
     [
-      "refuse",
+      "reject the call",
       { capability: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "Not this" } }) },
       { code: "CAPABILITY_DENIED", message: "Not this" },
     ],
     ["amend the output", { capabilityResult: () => ({ amend: { output: { price: 1 } } }) }, { price: 1 }],
     [
-      "amend it to one that does not fit",
+      "amend it to an invalid value",
       { capabilityResult: () => ({ amend: { output: {} } }) },
       { code: "OUTPUT_INVALID" },
     ],
@@ -393,15 +393,11 @@ describe("hooks around capabilities", () => {
       { capability: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "x".repeat(10_001) } }) },
       { code: "QUOTA_EXCEEDED" },
     ],
-    [
-      "reject with nothing but text",
-      { capability: () => ({ refuse: "Not this" }) as never },
-      { code: "CAPABILITY_DENIED" },
-    ],
+    ["reject with a string", { capability: () => ({ refuse: "Not this" }) as never }, { code: "CAPABILITY_DENIED" }],
     ["deny when they throw", { capability: fail }, { code: "INTERNAL", message: 'The capability "lookUp" failed' }],
     ["deny when they answer false", { capability: () => false as never }, { code: "INTERNAL" }],
-    ["keep the output back when they throw", { capabilityResult: fail }, { code: "INTERNAL" }],
-    ["keep the output back when they answer false", { capabilityResult: () => false as never }, { code: "INTERNAL" }],
+    ["withhold the output when they throw", { capabilityResult: fail }, { code: "INTERNAL" }],
+    ["withhold the output when they answer false", { capabilityResult: () => false as never }, { code: "INTERNAL" }],
   ])("%s", async ([, asked, expected]) => {
     policy = asked;
     events.length = 0;
@@ -419,7 +415,7 @@ describe("hooks around capabilities", () => {
     expect(handled).toHaveLength(isDenied ? 0 : 1);
   });
 
-  test("a nested call is asked for as any other is", async () => {
+  test("are called for nested calls too", async () => {
     const source =
       "export default async (input, { tools }) => { try { await tools.price({}); } catch (error) { return error.code; } }";
     await box.addTool({ name: "outer", source }, { grant: ["tools"] });
@@ -435,16 +431,16 @@ describe("hooks around capabilities", () => {
   });
 });
 
-describe("a tool that is replaced while a hook decides about a call of it", () => {
+describe("a tool that is replaced while a hook decides about its call", () => {
   test.for<[string, (router: ToolRouter) => void]>([
     [
-      "is not run in the place of the one that the hook saw",
+      "is not run instead of the tool that the hook saw",
       (router) => {
         router.registry.remove("add");
         router.register("add", { ...ADD, description: "Deletes everything" }, () => ({ sum: 0 }));
       },
     ],
-    ["is not run when the hook saw it and it is gone", (router) => void router.registry.remove("add")],
+    ["is not run if it was removed", (router) => void router.registry.remove("add")],
   ])("%s", async ([, change]) => {
     let replace: () => void = () => undefined;
     const { router, call, ran } = routerOf([
@@ -461,7 +457,7 @@ describe("a tool that is replaced while a hook decides about a call of it", () =
   });
 });
 
-test("a validate hook sees arguments as they are coerced for the tool", async () => {
+test("a validate hook receives coerced arguments", async () => {
   const seen: unknown[] = [];
   const guard: Hook = {
     name: "spending",

@@ -1,4 +1,4 @@
-// redact(): names, shapes and known values, both ways: what must go, and what must stay.
+// redact(): names, patterns and known values that must be redacted, and texts that must be kept.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isSecretName, wordsOf } from "../../../../src/host/observability/redaction/key-names.ts";
@@ -50,14 +50,14 @@ const PLAIN_NAMES = names(`
 `);
 
 describe("isSecretName()", () => {
-  test("there are enough names to tell", () => {
+  test("has enough sample names", () => {
     expect(SECRET_NAMES.length).toBeGreaterThan(120);
     expect(PLAIN_NAMES.length).toBeGreaterThan(150);
   });
   test.for(SECRET_NAMES)("%s is a secret's", (name) => expect(isSecretName(name)).toBe(true));
   test.for(PLAIN_NAMES)("%s is not", (name) => expect(isSecretName(name)).toBe(false));
 
-  test("reads one name alike in every style", () => {
+  test("matches a name in every case style", () => {
     const styles = ["accessKeyId", "AccessKeyId", "access_key_id", "ACCESS_KEY_ID", "access-key-id", "Access Key ID"];
     for (const style of styles) expect(wordsOf(style)).toEqual(["access", "key", "id"]);
     expect(wordsOf("XAPIKey2Value")).toEqual(["xapi", "key", "value"]);
@@ -68,12 +68,12 @@ const b64 = (text: string): string => Buffer.from(text).toString("base64url");
 const JWT = `${b64('{"alg":"HS256","typ":"JWT"}')}.${b64('{"sub":"1234567890"}')}.c2lnbmF0dXJlLW9mLXRoaXM`;
 const JWE = `${b64('{"alg":"dir","enc":"A128GCM"}')}..MTIzNDU2Nzg5MDEy.Y2lwaGVydGV4dA.dGFn`;
 const PEM = `-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7Zq1\n-----END RSA PRIVATE KEY-----`;
-/** So that no scanner of repositories takes the samples for keys: joined here. */
+/** Joins the parts of sample keys, so that secret scanners do not report them. */
 const key = (...parts: readonly string[]): string => parts.join("");
 const A = (count: number): string => "aB3dE5gH1jK7mN9pQ2sT4vW6xY8zA0cF".repeat(4).slice(0, count);
 const HEX = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/** A text, and the part of it that must not be seen. */
+/** A text, and the part of it that must be redacted. */
 const SECRET_TEXTS: readonly (readonly [text: string, secret: string])[] = [
   [JWT, JWT],
   [`token is ${JWT}, use it`, JWT],
@@ -248,7 +248,7 @@ const shown = (value: unknown, options?: Parameters<typeof redact>[1]): string =
   JSON.stringify(redact(value, options)) ?? "";
 
 describe("redact() of a text", () => {
-  test("there are enough texts to tell", () => {
+  test("has enough sample texts", () => {
     expect(SECRET_TEXTS.length).toBeGreaterThan(75);
     expect(PLAIN_TEXTS.length).toBeGreaterThan(60);
   });
@@ -257,13 +257,13 @@ describe("redact() of a text", () => {
     const redacted = redact(text) as string;
     expect(redacted).toContain("[redacted");
     expect(redacted).not.toContain(secret);
-    // In a larger one too, and once is enough.
+    // Also within a larger text, and redacting twice changes nothing.
     expect(redact(`so:\n${text}`)).not.toContain(secret);
     expect(redact(redacted)).toBe(redacted);
   });
   test.for(PLAIN_TEXTS)("%s stays", (text) => expect(redact(text)).toBe(text));
 
-  test("keeps what stands around a secret", () => {
+  test("keeps the text around a secret", () => {
     expect(redact("postgres://app:hunter22@db/main?sslmode=on")).toBe(
       "postgres://app:[redacted:password]@db/main?sslmode=on",
     );
@@ -272,12 +272,12 @@ describe("redact() of a text", () => {
     expect(redact(`x ${JWT} y`)).toBe("x [redacted:jwt] y");
   });
 
-  test("leaves JSON that holds no secret as it was written", () => {
+  test("keeps JSON without secrets unchanged", () => {
     const text = '{ "n": 1.0, "list": [ 1,2 ] }';
     expect(redact(text)).toBe(text);
   });
 
-  test("looks into JSON in JSON in a text", () => {
+  test("searches nested JSON in a text", () => {
     const text = JSON.stringify({ body: JSON.stringify({ inner: JSON.stringify({ password: "hunter22" }) }) });
     expect(redact(text)).not.toContain("hunter22");
     expect(JSON.parse(JSON.parse(JSON.parse(redact(text) as string).body).inner)).toEqual({ password: "[redacted]" });
@@ -285,14 +285,14 @@ describe("redact() of a text", () => {
 });
 
 describe("redact() of a long text", () => {
-  test("cuts it and says how long it was", () => {
+  test("truncates it and adds its length", () => {
     const redacted = redact("x".repeat(10_000), { maxTextUnits: 100 }) as string;
     expect(redacted).toMatch(/^x+… \[10000 characters\]$/);
     expect(redacted).toHaveLength(100);
     expect(redact("x".repeat(100), { maxTextUnits: 100 })).toBe("x".repeat(100));
   });
 
-  test("finds a secret across the place where it is cut", () => {
+  test("finds a secret across the truncation point", () => {
     for (let at = 60; at < 110; at += 1) {
       expect(redact(`${"x".repeat(at)} ${JWT} ${"y".repeat(500)}`, { maxTextUnits: 100 })).not.toContain("eyJhbGci");
       expect(redact(`${"x".repeat(at)} 4111 1111 1111 1111 ${"y".repeat(500)}`, { maxTextUnits: 100 })).not.toContain(
@@ -301,14 +301,14 @@ describe("redact() of a long text", () => {
     }
   });
 
-  test("does not cut through a character", () => {
+  test("does not split a character", () => {
     for (let at = 64; at < 70; at += 1)
       expect((redact("😀".repeat(100), { maxTextUnits: at }) as string).isWellFormed()).toBe(true);
   });
 });
 
 describe("redact() of a value", () => {
-  test("goes to any depth, through arrays, Maps, Sets and errors", () => {
+  test("searches at any depth, in arrays, Maps, Sets and errors", () => {
     const error = new Error("login with password=hunter22", { cause: { apiKey: "hunter22" } });
     const value = {
       a: [{ b: [[{ password: "hunter22" }]] }],
@@ -332,7 +332,7 @@ describe("redact() of a value", () => {
     });
   });
 
-  test("reads names and values that stand beside each other, and private JSON Web Keys", () => {
+  test("detects pairs of name and value, and private JSON Web Keys", () => {
     const headers = [
       { name: "Authorization", value: "hunter22" },
       { name: "Accept", value: "text/html" },
@@ -353,10 +353,14 @@ describe("redact() of a value", () => {
   test.for<[string, unknown, unknown]>([
     ["a secret object as a whole", { credentials: { user: "a", n: [1] } }, { credentials: "[redacted]" }],
     ["a number that is a secret", { cvv: 123, password: 4_711 }, { cvv: "[redacted]", password: "[redacted]" }],
-    ["yes, no and nothing", { password: true, token: null, secret: "" }, { password: true, token: null, secret: "" }],
-    ["what is counted", { accessTokens: 3, tokens: 5 }, { accessTokens: 3, tokens: 5 }],
+    [
+      "booleans and empty values",
+      { password: true, token: null, secret: "" },
+      { password: true, token: null, secret: "" },
+    ],
+    ["counts", { accessTokens: 3, tokens: 5 }, { accessTokens: 3, tokens: 5 }],
     ["a card number that is a number", { n: 4_111_111_111_111_111 }, { n: "[redacted:card]" }],
-    ["one that is a BigInt", { n: 4_111_111_111_111_111n }, { n: "[redacted:card]" }],
+    ["a card number that is a BigInt", { n: 4_111_111_111_111_111n }, { n: "[redacted:card]" }],
     [
       "other numbers",
       { n: 1_234_567_812_345_678, f: 0.5, i: Number.NaN },
@@ -365,29 +369,29 @@ describe("redact() of a value", () => {
     ["bytes", { b: new Uint8Array(12), c: new ArrayBuffer(3) }, { b: "[12 bytes]", c: "[3 bytes]" }],
     ["functions and symbols", { f: () => "x", s: Symbol("s") }, { f: "[function]", s: "[symbol]" }],
     ["dates", { at: new Date(0) }, { at: new Date(0) }],
-    ["a name that is a secret itself", { [key("ghp_", A(36))]: 1 }, { "[redacted:api-key]": 1 }],
+    ["a secret as a name", { [key("ghp_", A(36))]: 1 }, { "[redacted:api-key]": 1 }],
     ["undefined", undefined, undefined],
-  ])("shows %s as it may be shown", ([, value, expected]) => expect(redact(value)).toEqual(expected));
+  ])("redacts %s", ([, value, expected]) => expect(redact(value)).toEqual(expected));
 
-  test("keeps __proto__ a name", () => {
+  test("keeps __proto__ as an ordinary name", () => {
     const redacted = redact(JSON.parse('{"__proto__":{"password":"x"},"a":1}')) as object;
     expect(JSON.stringify(redacted)).toBe('{"__proto__":{"password":"[redacted]"},"a":1}');
     expect(Object.getPrototypeOf(redacted)).toBe(Object.prototype);
   });
 
-  test("ends in cycles, depths, widths and what refuses to be read", () => {
+  test("terminates for cycles, depth, width and unreadable values", () => {
     const cycle: { self?: unknown; password: string } = { password: "x" };
     cycle.self = [cycle];
     expect(redact(cycle)).toEqual({ password: "[redacted]", self: ["[circular]"] });
     let deep: unknown = "end";
     for (let at = 0; at < 100_000; at += 1) deep = { deep };
     expect(shown(deep)).toContain("[left out]");
-    // Twice the same object at each of forty depths: 2^40 copies.
+    // The same object twice at each of forty levels: 2^40 copies.
     let wide: unknown = "end";
     for (let at = 0; at < 40; at += 1) wide = [wide, wide];
     expect(shown(wide, { maxDepth: 100 })).toContain("left out");
     expect(shown(Array.from({ length: 20_000 }, () => 1))).toContain("more left out");
-    // biome-ignore lint/suspicious/noSparseArray: that is what is looked at
+    // biome-ignore lint/suspicious/noSparseArray: the subject of the test
     expect(shown(Object.assign([, 1], { length: 4_294_967_295 }))).toContain("more left out");
     expect(shown(new Array(4_294_967_295))).toContain("more left out");
     const { proxy, revoke } = Proxy.revocable({}, {});
@@ -396,7 +400,7 @@ describe("redact() of a value", () => {
     expect(redact([proxy, throwing])).toEqual(["[unreadable]", { a: 1, b: "[unreadable]" }]);
   });
 
-  test("takes further names and values, and leaves names that are allowed", () => {
+  test("accepts additional names and values, and allowed names", () => {
     const options = { names: ["customerCode"], allowNames: ["token"], values: { VAULT: "correct horse" } };
     expect(redact({ "X-Customer-Code": "k", customer_code: 5, token: "t", accessToken: "t", a: "b" }, options)).toEqual(
       {
@@ -414,7 +418,7 @@ describe("redact() of a value", () => {
     ["a short value", { values: { A: "short" } }, /The secret "A" cannot be redacted: expected a value of 8/],
     ["a length out of range", { maxTextUnits: 1 }, /maxTextUnits/],
     ["an unknown option", { name: ["x"] }, /^options\.name: Unknown option\. Did you mean "names"\?$/],
-  ])("refuses %s", ([, options, message]) => {
+  ])("rejects %s", ([, options, message]) => {
     expect(() => new ValueRedactor(options)).toThrow(ToolError);
     expect(() => new ValueRedactor(options)).toThrow(message);
   });
@@ -423,7 +427,7 @@ describe("redact() of a value", () => {
 const fail = (): never => {
   throw new Error("no");
 };
-/** Everything that a value shows, Maps and Sets too. */
+/** The complete text of a value, including Maps and Sets. */
 const allOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => (inner instanceof Map || inner instanceof Set ? [...inner] : inner));
 
@@ -435,7 +439,7 @@ function freeze(value: unknown): unknown {
 }
 
 describe("redact() of anything", () => {
-  test("never throws, and does not touch what it is given", () => {
+  test("never throws, and does not change its argument", () => {
     const anything = fc.anything({
       withBigInt: true,
       withMap: true,
@@ -453,7 +457,7 @@ describe("redact() of anything", () => {
     );
   });
 
-  test("shows no secret from under a secret name, wherever that stands", () => {
+  test("redacts values of secret names at any position", () => {
     const secret = "Zq9-hunter22-Zq9";
     const tree = fc.letrec((tie) => ({
       node: fc.oneof(
@@ -474,7 +478,7 @@ describe("redact() of anything", () => {
     );
   });
 
-  test("shows no key that stands between any others", () => {
+  test("redacts a key among any other text", () => {
     const pieces = SECRET_TEXTS.map(([text]) => text).concat(PLAIN_TEXTS, "=", ": ", '"', "&", "password");
     const secret = key("ghp_", A(36));
     fc.assert(
@@ -493,14 +497,14 @@ describe("redact() of anything", () => {
       "|",
     ),
     `${"a".repeat(79)}:`,
-  ])("takes time in proportion to a text of nothing but %j", (piece) => {
+  ])("takes linear time for a text of repeated %j", (piece) => {
     const options = { maxTextUnits: 10_000_000 };
     const cpuMs = (units: number): number => {
       const text = piece.repeat(Math.ceil(units / piece.length));
       return leastThreadMs(() => redact(text, options));
     };
     cpuMs(5_000);
-    // Sixteen times the text: what is quadratic takes 256 times as long.
+    // Sixteen times the text: a quadratic search would take 256 times as long.
     expect(cpuMs(80_000)).toBeLessThan(80 * Math.max(1, cpuMs(5_000)));
   });
 });

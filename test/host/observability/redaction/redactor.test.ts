@@ -1,4 +1,4 @@
-// Redactor: what is concealed is found in any chunks and any mixture of escapes, and what is not is left as it was.
+// Redactor: finds registered secrets in any chunks and any mixture of escapes, and keeps all other bytes.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Redactor } from "../../../../src/host/observability/redaction/redactor.ts";
@@ -13,7 +13,7 @@ function redactorOf(...values: readonly string[]): Redactor {
   return redactor;
 }
 
-/** The parts as a filter passes them on. */
+/** The parts that a filter passes on. */
 function filtered(redactor: Redactor, parts: readonly Uint8Array[]): string {
   const filter = redactor.filter();
   return Buffer.concat([...parts.map((part) => filter.push(part)), filter.end()]).toString();
@@ -23,7 +23,7 @@ const VALUE = "key+Ab/9~é!";
 const hex = (code: number, digits: number): string => code.toString(16).padStart(digits, "0");
 const percent = (sign: string): string => [...Buffer.from(sign)].map((byte) => `%${hex(byte, 2)}`).join("");
 const unicode = (sign: string): string => `\\u${hex(sign.charCodeAt(0), 4)}`;
-/** One character in any of its ways; the é has its bytes in some, its number in others. */
+/** One character in all its escaped forms; é is escaped by its bytes in some and by its code in others. */
 const WAYS: readonly ((sign: string) => string)[] = [
   (sign) => sign,
   percent,
@@ -31,7 +31,7 @@ const WAYS: readonly ((sign: string) => string)[] = [
 ];
 
 describe("Redactor.filter()", () => {
-  test("gives the same however a text is cut", () => {
+  test("returns the same result for any chunks", () => {
     const pieces = fc.constantFrom(
       VALUE,
       VALUE.slice(0, 5),
@@ -65,7 +65,7 @@ describe("Redactor.filter()", () => {
     );
   });
 
-  test("finds a value with each character escaped in another way", () => {
+  test("finds a value with a different escape for each character", () => {
     const ways = fc.array(fc.constantFrom(...WAYS), { minLength: VALUE.length, maxLength: VALUE.length });
     fc.assert(
       fc.property(ways, (chosen) => {
@@ -77,7 +77,7 @@ describe("Redactor.filter()", () => {
     expect(redactorOf(VALUE).text(escapes)).toBe("[redacted:K0]");
   });
 
-  test("leaves other bytes as they are", () => {
+  test("keeps other bytes unchanged", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 8 }), (parts) => {
         const filter = redactorOf("a value that is not there").filter();
@@ -87,7 +87,7 @@ describe("Redactor.filter()", () => {
     );
   });
 
-  test("holds back no more than may be a beginning", () => {
+  test("holds back only the possible start of a value", () => {
     const filter = redactorOf(VALUE).filter();
     expect(filter.push(Buffer.from("data: one\n\n")).toString()).toBe("data: one\n\n");
     expect(filter.push(Buffer.from("data: key+")).toString()).toBe("data: ");
@@ -95,7 +95,7 @@ describe("Redactor.filter()", () => {
     expect(filter.end().toString()).toBe("");
   });
 
-  test("takes time by the length of a text, whatever is in it", () => {
+  test("takes linear time for any text", () => {
     const redactor = redactorOf(`${"a".repeat(4_000)}b`);
     const began = threadMs();
     redactor.text("a".repeat(500_000));
@@ -105,18 +105,18 @@ describe("Redactor.filter()", () => {
 });
 
 describe("Redactor.conceal()", () => {
-  test.for([["", "short", "7 bytes"], ["x".repeat(8_193)]].flat())("refuses a value of %#", (value) => {
+  test.for([["", "short", "7 bytes"], ["x".repeat(8_193)]].flat())("rejects a value of %#", (value) => {
     expect(() => redactorOf(value)).toThrow(ToolError);
   });
 
-  test("takes several values, of which one may hold another", () => {
+  test("accepts several values, one within another", () => {
     const redactor = redactorOf("first-value", "a-first-value-b", "second-value");
     expect(redactor.text("x a-first-value-b y second-value z first-value")).toBe(
       "x [redacted:K1] y [redacted:K2] z [redacted:K0]",
     );
   });
 
-  test("keeps JSON JSON: a number becomes a text", () => {
+  test("keeps JSON valid: a number becomes a string", () => {
     const redactor = redactorOf("12345678");
     expect(redactor.json({ a: "12345678", b: 1 })).toEqual({ a: "[redacted:K0]", b: 1 });
     expect(redactor.json({ a: 12_345_678 })).toBe('{"a":[redacted:K0]}');
@@ -136,7 +136,7 @@ describe("Redactor.filter() with several values", () => {
     "-b",
   );
 
-  test("shows no value, and not the beginning of one that holds another, however a text is cut", () => {
+  test("redacts all values, including overlapping ones, for any chunks", () => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 10 }), fc.integer({ min: 1, max: 9 }), (texts, length) => {
         const text = texts.join("");
@@ -155,7 +155,7 @@ describe("Redactor.filter() with several values", () => {
     );
   });
 
-  test("reads each byte once, also where all that comes is held back and comes byte by byte", () => {
+  test("reads each byte once, even if all bytes are held back and arrive one by one", () => {
     const filter = redactorOf(`${"ab".repeat(4_000)}c`).filter();
     const began = threadMs();
     for (let at = 0; at < 300_000; at += 1) filter.push(Buffer.of(at % 2 === 0 ? 0x61 : 0x62));

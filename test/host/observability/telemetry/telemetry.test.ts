@@ -1,4 +1,4 @@
-// Telemetry: real spans and metrics of OpenTelemetry's own SDK, at an OTLP receiver over HTTP and in memory.
+// Telemetry: real spans and metrics of OpenTelemetry's SDK, at an OTLP receiver over HTTP and in memory.
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { context, propagation, type Span, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
@@ -37,7 +37,7 @@ const LOOK_UP = defineCapability({
 
 const spans = new InMemorySpanExporter();
 const metrics = new InMemoryMetricExporter(0);
-/** What the tool's server was sent. */
+/** Requests that the tool's server received. */
 const requests: IncomingHttpHeaders[] = [];
 const server = createServer((request, response) => {
   requests.push(request.headers);
@@ -123,7 +123,7 @@ const idOf = (span: Pick<ReadableSpan, "spanContext">): string => span.spanConte
 const timeOf = ([seconds, nanos]: readonly [number, number]): number => seconds * 1e3 + nanos / 1e6;
 
 describe("spans and metrics", () => {
-  test("arrive at an OTLP receiver, by the conventions' names", async () => {
+  test("arrive at an OTLP receiver with the conventions' names", async () => {
     const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
     const made = await run(
       "outer",
@@ -170,7 +170,7 @@ describe("spans and metrics", () => {
     );
   });
 
-  test("the duration's buckets are the convention's, and its value is the span's", async () => {
+  test("have the convention's buckets and the span's duration", async () => {
     metrics.reset();
     await run("echo");
     await meterProvider.forceFlush();
@@ -189,7 +189,7 @@ describe("spans and metrics", () => {
     expect(value.sum * 1_000).toBeCloseTo(timeOf(endTime) - timeOf(startTime), 0);
   });
 
-  test("its parts lie within a call, one after the other", async () => {
+  test("have consecutive parts within the call", async () => {
     await run("ask");
     const call = only("execute_tool ask");
     const parts = NAMES.map(only);
@@ -203,17 +203,17 @@ describe("spans and metrics", () => {
   });
 
   test.for<[string, () => Promise<ToolResult>, string]>([
-    ["arguments that do not fit", () => box.execute({ id: "c1", toolName: "echo", arguments: 5 }), "PARAM_INVALID"],
-    ["a time that is over", () => run("spin", {}, { timeoutMs: 100 }), "TOOL_TIMEOUT"],
-    ["a tool that there is not", () => run("made-up"), "TOOL_UNAVAILABLE"],
-    ["a call that is none", () => box.execute({ id: "c1" } as never), "PARAM_INVALID"],
-  ])("a failure has its code: %s", async ([, call, code]) => {
+    ["invalid arguments", () => box.execute({ id: "c1", toolName: "echo", arguments: 5 }), "PARAM_INVALID"],
+    ["a timeout", () => run("spin", {}, { timeoutMs: 100 }), "TOOL_TIMEOUT"],
+    ["an unknown tool", () => run("made-up"), "TOOL_UNAVAILABLE"],
+    ["an invalid call", () => box.execute({ id: "c1" } as never), "PARAM_INVALID"],
+  ])("have the error code for %s", async ([, call, code]) => {
     expect(codeOf(await call())).toBe(code);
     const [span] = spans.getFinishedSpans().filter(({ name }) => name.startsWith("execute_tool"));
     expect(span).toMatchObject({ attributes: { "error.type": code }, status: { code: 2 } });
   });
 
-  test("names that a model has made up are no dimension of the metric", async () => {
+  test("do not use invented tool names as a dimension of the metric", async () => {
     metrics.reset();
     await run("made-up-1");
     await run("made-up-2");
@@ -224,8 +224,8 @@ describe("spans and metrics", () => {
   });
 });
 
-describe("the trace that a call is part of", () => {
-  test("comes from its context, and goes on to host functions and capabilities", async () => {
+describe("the trace of a call", () => {
+  test("comes from its context, and is passed on to host functions and capabilities", async () => {
     const echoed = outputOf(await run("echo")) as { readonly traceparent: string; readonly active: string };
     const call = only("execute_tool echo");
     expect(call.spanContext().traceId).toBe(TRACE);
@@ -244,7 +244,7 @@ describe("the trace that a call is part of", () => {
     expect(only("execute_tool echo").spanContext().traceState?.serialize()).toBe("vendor=1,other=2");
   });
 
-  test("is the active one where its context names none, or none that can be read", async () => {
+  test("is the active one if its context has no valid trace", async () => {
     const active = tracerProvider.getTracer("test").startSpan("caller");
     for (const traceparent of [
       undefined,
@@ -262,11 +262,11 @@ describe("the trace that a call is part of", () => {
     active.end();
   });
 
-  test.for([5, {}, null])("is refused where it is no text: %j", async (traceparent) => {
+  test.for([5, {}, null])("is rejected if it is not a string: %j", async (traceparent) => {
     expect(codeOf(await run("echo", {}, { traceparent }))).toBe("PARAM_INVALID");
   });
 
-  test("is told to servers that the host names, and to no others, not behind a redirect either", async () => {
+  test("is sent only to servers that the host names, also after a redirect", async () => {
     const { port } = { port: portOf() };
     expect(outputOf(await run("send", { url: `http://127.0.0.1:${port}/` }))).toBe(200);
     expect(outputOf(await run("send", { url: `http://localhost:${port}/` }))).toBe(200);
@@ -285,7 +285,7 @@ function within<Value>(span: Span, run: () => Value): Value {
 }
 
 describe("content", () => {
-  test("is in spans, redacted: by names, shapes and the host's secrets", async () => {
+  test("is in spans, redacted by names, patterns and the host's secrets", async () => {
     await run("echo", { apiKey: "k-1", note: `say ${SECRET}`, text: "plain" });
     const { attributes } = only("execute_tool echo");
     expect(attributes["gen_ai.tool.call.arguments"]).toBe(
@@ -295,7 +295,7 @@ describe("content", () => {
     expect(JSON.stringify(spans.getFinishedSpans().map((span) => span.attributes))).not.toContain(SECRET);
   });
 
-  test("is cut where it is long, and named where it is large", async () => {
+  test("is truncated if it is long, and replaced by its length if it is large", async () => {
     await run("echo", { text: "x".repeat(20_000) });
     expect(String(only("execute_tool echo").attributes["gen_ai.tool.call.arguments"])).toMatch(
       /… \[20011 characters\]$/,
@@ -305,14 +305,14 @@ describe("content", () => {
     expect(only("execute_tool echo").attributes["gen_ai.tool.call.arguments"]).toBe("[600011 characters]");
   });
 
-  test("names bytes, and does not show them", async () => {
+  test("replaces bytes by their length", async () => {
     await run("echo", { data: new TextEncoder().encode("private bytes") });
     const { attributes } = only("execute_tool echo");
     expect(attributes["gen_ai.tool.call.result"]).toContain('"data":"[13 bytes]"');
     expect(JSON.stringify(attributes)).not.toContain(btoa("private bytes"));
   });
 
-  test("is in none where the host has not asked for it, nor in messages of errors", async () => {
+  test("is absent from spans and error messages by default", async () => {
     await using quiet = await createGlovebox({ telemetry: { tracerProvider }, cache: false, workers: { spares: 0 } });
     quiet.router.register(
       "sum",
@@ -330,7 +330,7 @@ describe("content", () => {
     expect(text).toContain("PARAM_INVALID");
   });
 
-  test("what is not sampled costs no content", async () => {
+  test("is not created for spans that are not sampled", async () => {
     const unsampled = `00-${TRACE}-${PARENT}-00`;
     expect((await run("echo", { a: 1 }, { traceparent: unsampled })).success).toBe(true);
     expect(named("execute_tool echo")).toEqual([]);
@@ -349,8 +349,8 @@ describe("telemetry as an option", () => {
     ["no tracer", broken],
     ["no span", () => ({ startSpan: broken })],
     ["spans that throw", () => ({ startSpan: () => new Proxy({}, { get: broken }) })],
-    ["spans that take nothing", () => ({ startSpan: () => halfBroken })],
-  ])("a provider that gives %s costs no call", async ([, getTracer]) => {
+    ["spans with failing methods", () => ({ startSpan: () => halfBroken })],
+  ])("a provider that returns %s does not fail a call", async ([, getTracer]) => {
     const options = { tracerProvider: { getTracer }, captureContent: true } as never;
     const opening = createGlovebox({ telemetry: options, cache: false, workers: { spares: 0 } });
     if (getTracer === broken) return await expect(opening).rejects.toThrow("broken");
@@ -364,7 +364,7 @@ describe("telemetry as an option", () => {
 
   const METHODS = ["setAttribute", "setAttributes", "setStatus", "end", "isRecording", "spanContext"] as const;
   test.for(METHODS.flatMap((method) => FAILING_CALLBACKS.map(([name, run]) => [method, name, run] as const)))(
-    "a span whose %s %s costs no call and does not end the process",
+    "a span whose %s %s does not fail a call or end the process",
     async ([method, , run]) => {
       const rejections = watchRejections();
       const span = Object.fromEntries(METHODS.map((one) => [one, () => undefined]));
@@ -379,7 +379,7 @@ describe("telemetry as an option", () => {
     },
   );
 
-  test.for(FAILING_CALLBACKS)("providers whose startSpan and record %s cost no call", async ([, run]) => {
+  test.for(FAILING_CALLBACKS)("providers whose startSpan and record %s do not fail a call", async ([, run]) => {
     const rejections = watchRejections();
     const telemetry = await createTelemetry({
       tracerProvider: { getTracer: () => ({ startSpan: run }) },
@@ -403,13 +403,13 @@ describe("telemetry as an option", () => {
       "meterProvider",
     ]),
     ["getTracer returns undefined", { tracerProvider: { getTracer: () => undefined } }, "tracerProvider"],
-    ["getTracer returns no tracer", { tracerProvider: { getTracer: () => ({}) } }, "tracerProvider"],
+    ["getTracer returns an invalid tracer", { tracerProvider: { getTracer: () => ({}) } }, "tracerProvider"],
     [
       "createHistogram returns none",
       { meterProvider: { getMeter: () => ({ createHistogram: () => 1 }) } },
       "meterProvider",
     ],
-  ])("is rejected where %s", async ([, telemetry, path]) => {
+  ])("is rejected if %s", async ([, telemetry, path]) => {
     const rejections = watchRejections();
     await expect(createTelemetry(telemetry)).rejects.toMatchObject({
       code: "PARAM_INVALID",
@@ -421,7 +421,7 @@ describe("telemetry as an option", () => {
   test.for<[string, (...args: readonly unknown[]) => unknown]>([
     ["throws", broken],
     ["rejects", async () => broken()],
-    ["does not run what it is given", () => undefined],
+    ["does not run its callback", () => undefined],
     ["runs it twice", (_, run) => [(run as () => unknown)(), (run as () => unknown)()]],
     [
       "runs it and throws",
@@ -443,7 +443,7 @@ describe("telemetry as an option", () => {
     expect(await rejections()).toEqual([]);
   });
 
-  test("true takes the global providers, whenever they come", async () => {
+  test("true uses the global providers, even if they are registered later", async () => {
     const routerBox = await createGlovebox({ telemetry: true, cache: false, workers: { spares: 0 } });
     try {
       trace.setGlobalTracerProvider(tracerProvider);
@@ -458,9 +458,9 @@ describe("telemetry as an option", () => {
   });
 
   test.for<[string, unknown, RegExp]>([
-    ["no object", "yes", /options\.telemetry: Expected true or/],
-    ["a provider that is none", { tracerProvider: {} }, /options\.telemetry/],
-    ["a rule that is none", { propagate: ["http://"] }, /telemetry\.propagate/],
+    ["a string", "yes", /options\.telemetry: Expected true or/],
+    ["an invalid provider", { tracerProvider: {} }, /options\.telemetry/],
+    ["an invalid rule", { propagate: ["http://"] }, /telemetry\.propagate/],
     [
       "an unknown key",
       { traceProvider: {} },
@@ -468,7 +468,7 @@ describe("telemetry as an option", () => {
     ],
     ["text as captureContent", { captureContent: "false" }, /options\.telemetry\.captureContent/],
     ["a promise", Promise.resolve({}), /options\.telemetry: /],
-    ["redaction that is wrong", { redact: { maxDepth: 0 } }, /^options\.telemetry\.redact\.maxDepth: /],
+    ["invalid redaction options", { redact: { maxDepth: 0 } }, /^options\.telemetry\.redact\.maxDepth: /],
   ])("is rejected for %s", async ([, telemetry, message]) => {
     await expect(createGlovebox({ telemetry: telemetry as never, cache: false })).rejects.toThrow(message);
   });

@@ -1,4 +1,4 @@
-// W3C Trace Context: what is a traceparent, and what is none.
+// W3C Trace Context: valid and invalid traceparent headers.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseTraceparent, toTraceContext } from "../../../../src/host/observability/telemetry/trace-context.ts";
@@ -8,7 +8,7 @@ const hex = (digits: number): fc.Arbitrary<string> =>
 const id = (digits: number): fc.Arbitrary<string> => hex(digits).filter((text) => /[^0]/.test(text));
 
 describe("parseTraceparent()", () => {
-  test("reads back what is written", () => {
+  test("parses its own output", () => {
     fc.assert(
       fc.property(id(32), id(16), fc.constantFrom(0, 1), (traceId, spanId, traceFlags) => {
         const { traceparent = "" } = toTraceContext({ traceId, spanId, traceFlags });
@@ -17,7 +17,7 @@ describe("parseTraceparent()", () => {
     );
   });
 
-  test("reads any text without throwing, and what it reads is well-formed", () => {
+  test("parses any text without throwing, with a well-formed result", () => {
     const near = fc
       .tuple(hex(2), hex(32), hex(16), hex(2), fc.string({ maxLength: 4 }))
       .map((parts) => parts.join("-"));
