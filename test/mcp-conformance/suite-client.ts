@@ -132,7 +132,7 @@ export async function runScenario(scenario: Scenario): Promise<string> {
   let hasMoved = false;
   const followMove = async (): Promise<boolean> => {
     const [status] = box.mcp.servers();
-    const isDenied = status?.lastError?.message.includes("an authorization that is denied") === true;
+    const isDenied = status?.lastError?.message.includes("authorization that the host denies") === true;
     if (hasMoved || !isDenied) return false;
     hasMoved = true;
     issuers = await issuersOf(url);
