@@ -125,5 +125,7 @@ test("a host's own capability cannot use a built-in name", async () => {
   await expect(openTool("nowhere", { capabilities: [posing as StubbedCapability] })).rejects.toThrow(
     /none with a reserved name/,
   );
-  await expect(openTool("nowhere", { capabilities: [stubCapability("log")] })).rejects.toThrow(/none with a reserved name/);
+  await expect(openTool("nowhere", { capabilities: [stubCapability("log")] })).rejects.toThrow(
+    /none with a reserved name/,
+  );
 });
