@@ -1,4 +1,5 @@
-// Capability calls from the guest's side: JSON text out with a request id, an envelope back. Counted here and again on the host.
+// The guest's side of capability calls: posts the input as JSON text with a request id, and settles the promise when the envelope arrives.
+// Limits are enforced here and again on the host.
 import type {
   CapabilityEnvelope,
   CapabilityShape,
@@ -21,32 +22,32 @@ import {
   PromiseConstructor,
 } from "./primordials.ts";
 
-interface Pending {
+interface PendingRequest {
   readonly isLog: boolean;
-  readonly units: number;
+  readonly length: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
- * Text of all requests that wait, in UTF-16 units: the hard ceiling of `inputBytes`. What a guest posts lies in the
- * worker's memory, outside the guest's own limit, until the worker has read it.
+ * Maximum length of the inputs of all pending requests, in UTF-16 code units: the largest allowed `inputBytes`. Until the worker has read a
+ * posted text, the text is in the worker's memory, outside of the guest's own limit.
  */
-const MAX_WAITING_UNITS = 64 * 1024 * 1024;
+const MAX_PENDING_LENGTH = 64 * 1024 * 1024;
 
-const pending = new MapConstructor<number, Pending>();
+const pending = new MapConstructor<number, PendingRequest>();
 let lastRequestId = 0;
-let waitingCalls = 0;
-let waitingUnits = 0;
+let pendingCalls = 0;
+let pendingLength = 0;
 
-/** Own fields only: a guest may have put others on Object.prototype. */
+/** Returns the descriptor of a capability. Reads own fields only, because a tool may have added others to Object.prototype. */
 export function shapeOf(header: InvokeHeader, name: string): CapabilityShape | undefined {
   if (!ObjectHasOwn(header, "shapes")) return undefined;
   const shapes = header.shapes as CapabilityShapes;
   return ObjectHasOwn(shapes, name) ? shapes[name] : undefined;
 }
 
-/** A further step of something that was counted when it began. The host looks again. */
+/** Returns whether the input continues an operation that was already counted. The host checks this again. */
 function isUncounted(header: InvokeHeader, name: string, input: unknown): boolean {
   if (typeof input !== "object" || input === null) return false;
   const shape = shapeOf(header, name);
@@ -57,14 +58,14 @@ function isUncounted(header: InvokeHeader, name: string, input: unknown): boolea
   return false;
 }
 
-/** Lines of the log have an allowance of their own, which `ctx.log` keeps. */
-function refusal(name: string, input: unknown, isLog: boolean, serial: number): Error | undefined {
+/** Returns the error of a call that is not allowed now, else counts it. Log lines have their own limit, which `ctx.log` enforces. */
+function checkAllowed(name: string, input: unknown, isLog: boolean, serial: number): Error | undefined {
   const { active, header } = callState;
   if (!active || header === undefined || serial !== callState.serial) {
     return makeCapabilityError("CAPABILITY_DENIED", `${name} can be used only while its call runs`);
   }
   if (isLog) return undefined;
-  if (waitingCalls >= header.pendingHostCalls) {
+  if (pendingCalls >= header.pendingHostCalls) {
     return makeCapabilityError("QUOTA_EXCEEDED", `${header.pendingHostCalls} host calls are waiting already`);
   }
   if (isUncounted(header, name, input)) return undefined;
@@ -75,64 +76,64 @@ function refusal(name: string, input: unknown, isLog: boolean, serial: number): 
 }
 
 /**
- * Asks the host, for the call `serial`. Rejects with an error whose `code` names the refusal; never throws.
+ * Calls a capability of the host, for the tool call `serial`. Rejects with an error whose `code` states the reason; never throws.
  */
 export function callCapability(name: string, input: unknown, serial: number): Promise<unknown> {
   return new PromiseConstructor((resolve, reject) => {
     const isLog = name === "log";
-    const refused = refusal(name, input, isLog, serial);
-    if (refused !== undefined) {
-      reject(refused);
+    const error = checkAllowed(name, input, isLog, serial);
+    if (error !== undefined) {
+      reject(error);
       return;
     }
-    // Throws for what JSON cannot say; the executor turns that into a rejection.
+    // If the input is not serializable this throws, which rejects the promise.
     const text = JSONStringify(input) ?? "null";
-    const units = text.length;
-    if (waitingUnits + units > MAX_WAITING_UNITS) {
+    const { length } = text;
+    if (pendingLength + length > MAX_PENDING_LENGTH) {
       reject(
-        makeCapabilityError("QUOTA_EXCEEDED", "The inputs of the host calls that are waiting are too large together"),
+        makeCapabilityError("QUOTA_EXCEEDED", "The inputs of all pending capability calls together are too large"),
       );
       return;
     }
     lastRequestId += 1;
-    waitingUnits += units;
-    if (!isLog) waitingCalls += 1;
-    MapPrototypeSet(pending, lastRequestId, { isLog, units, resolve, reject });
+    pendingLength += length;
+    if (!isLog) pendingCalls += 1;
+    MapPrototypeSet(pending, lastRequestId, { isLog, length, resolve, reject });
     post("capability", lastRequestId, name, text);
   });
 }
 
-/** A guest may have put one on Object.prototype. */
+// A tool may have added a networkCode to Object.prototype.
 const ownNetworkCode = (envelope: Extract<CapabilityEnvelope, { ok: false }>): string | undefined =>
   ObjectHasOwn(envelope, "networkCode") ? envelope.networkCode : undefined;
 
-/** The host's answer. An id that is not waiting is ignored: its call is over. */
+/** Settles a request with the host's response. Ignores unknown ids, whose call has ended. */
 export function deliver(requestId: number, text: string): void {
-  const waiting = MapPrototypeGet(pending, requestId);
-  if (waiting === undefined) return;
+  const request = MapPrototypeGet(pending, requestId);
+  if (request === undefined) return;
   MapPrototypeDelete(pending, requestId);
-  waitingUnits -= waiting.units;
-  if (!waiting.isLog) waitingCalls -= 1;
+  pendingLength -= request.length;
+  if (!request.isLog) pendingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
-  if (envelope.ok) waiting.resolve(envelope.value);
-  else waiting.reject(makeCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
+  if (envelope.ok) request.resolve(envelope.value);
+  else request.reject(makeCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
 }
 
 /**
- * By the end of a call nothing of it waits any more.
- * @param goesOn a later call of the session may wait for what this one has asked for: it is told that no answer will come
+ * Forgets the pending requests at the end of a call.
+ * @param goesOn whether a later call of the session can follow. It may await a promise of this call, so pending requests are rejected
  */
 export function forgetPending(goesOn = false): void {
   if (goesOn) {
     const error = makeCapabilityError(
       "CANCELLED",
-      "The run that made this host call ended before its answer came: await it there",
+      "The call that made this capability call ended before the response arrived. Await the promise in the same call",
     );
     MapPrototypeForEach(pending, ({ isLog, reject }) => {
       if (!isLog) reject(error);
     });
   }
   MapPrototypeClear(pending);
-  waitingCalls = 0;
-  waitingUnits = 0;
+  pendingCalls = 0;
+  pendingLength = 0;
 }

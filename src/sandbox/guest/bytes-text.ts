@@ -1,4 +1,5 @@
-// Bytes inside a JSON value: each leaves a mark in the text and travels beside it. The other way round, marks become bytes again.
+// Serializes values that contain bytes: each Uint8Array or ArrayBuffer becomes a placeholder in the JSON text, and the bytes are attached.
+// Deserializing replaces the placeholders with bytes.
 import { type BytesHeader, MAX_BYTES_VALUES } from "../protocol/guest-messages.ts";
 import {
   ArrayBufferPrototype,
@@ -20,7 +21,7 @@ import {
   Uint8ArrayPrototype,
 } from "./primordials.ts";
 
-/** Bytes as they leave the guest. */
+/** The bytes of a value, as they leave the guest. */
 export interface PackedBytes {
   /** A BytesHeader as JSON text. */
   readonly header: string;
@@ -28,29 +29,29 @@ export interface PackedBytes {
 }
 
 export interface TextWithBytes {
-  /** Undefined for what has no JSON. */
+  /** Undefined if the value has no JSON form. */
   readonly text: string | undefined;
   readonly bytes: PackedBytes | undefined;
 }
 
-/** A tool's own text may begin with the mark: then another one is tried, so often. */
-const MARKS = 8;
+/** Maximum number of marks to try. A mark is unusable if a string of the value starts with it. */
+const MAX_MARK_ATTEMPTS = 8;
 
 interface MarkedPrototype {
   readonly prototype: { toJSON: unknown };
-  /** What the tool has there. */
-  before: unknown;
+  /** Value of `toJSON` that the tool has set. */
+  original: unknown;
 }
-/** JSON.stringify asks their `toJSON`: that is how bytes are found at no cost for values that hold none. */
+/** Prototypes whose `toJSON` finds bytes during JSON.stringify. Values without bytes cause no extra cost. */
 const markedPrototypes: MarkedPrototype[] = [];
 
-/** A value is being made text. */
+/** Whether a value is being serialized. */
 let isMarking = false;
-/** What has been found in it. */
+/** Bytes found in that value. */
 let found: Uint8Array[] | undefined;
 let mark = "";
 
-/** The bytes of a Uint8Array, or an ArrayBuffer; undefined for anything else. */
+/** Returns the bytes of a Uint8Array or an ArrayBuffer, or undefined for other values. */
 function bytesOf(value: unknown): Uint8Array | undefined {
   try {
     if (TypedArrayPrototypeGetTag(value) === "Uint8Array") return value as Uint8Array;
@@ -61,7 +62,8 @@ function bytesOf(value: unknown): Uint8Array | undefined {
   }
 }
 
-function leaveMark(value: unknown): unknown {
+/** Records bytes and returns their placeholder. Returns other values unchanged. */
+function replaceBytes(value: unknown): unknown {
   const bytes = isMarking ? bytesOf(value) : undefined;
   if (bytes === undefined) return value;
   found ??= [];
@@ -69,16 +71,16 @@ function leaveMark(value: unknown): unknown {
   return mark + StringConstructor(found.length - 1);
 }
 
-function toMark(this: unknown): unknown {
-  return leaveMark(this);
+function toPlaceholder(this: unknown): unknown {
+  return replaceBytes(this);
 }
 
-/** Values with this prototype are bytes wherever they are in an output. Their prototype's `toJSON` is put aside for the moment. */
+/** Treats all values with this prototype as bytes. While a value is serialized, the prototype's own `toJSON` is replaced. */
 export function markBytesOf(prototype: object): void {
-  append(markedPrototypes, { prototype: prototype as { toJSON: unknown }, before: undefined });
+  append(markedPrototypes, { prototype: prototype as { toJSON: unknown }, original: undefined });
 }
 
-/** The properties stay, without a value: to add and take them away for each output would cost. */
+/** Installs the serialization of bytes. The `toJSON` properties stay without a value, since adding and removing them each time is slow. */
 export function installBytesText(): void {
   defineValue(Uint8ArrayPrototype, "toJSON", undefined, false);
   defineValue(ArrayBufferPrototype, "toJSON", undefined, false);
@@ -86,36 +88,40 @@ export function installBytesText(): void {
   markBytesOf(ArrayBufferPrototype);
 }
 
-/** JSON.stringify with marks in the place of bytes. A frozen prototype takes no `toJSON`: then each value is looked at. */
+/** JSON.stringify with placeholders for bytes. If a prototype is frozen, `toJSON` cannot be set, and a replacer checks each value. */
 function stringify(value: unknown): string | undefined {
-  let areMarked = 0;
+  let replacedCount = 0;
   isMarking = true;
   try {
     try {
-      for (; areMarked < markedPrototypes.length; areMarked += 1) {
-        const marked = markedPrototypes[areMarked] as MarkedPrototype;
-        marked.before = marked.prototype.toJSON;
-        marked.prototype.toJSON = toMark;
+      for (; replacedCount < markedPrototypes.length; replacedCount += 1) {
+        const marked = markedPrototypes[replacedCount] as MarkedPrototype;
+        marked.original = marked.prototype.toJSON;
+        marked.prototype.toJSON = toPlaceholder;
       }
     } catch {
-      return JSONStringify(value, (_key, each: unknown) => leaveMark(each));
+      return JSONStringify(value, (_key, each: unknown) => replaceBytes(each));
     }
     return JSONStringify(value);
   } finally {
     isMarking = false;
-    while (areMarked > 0) {
-      areMarked -= 1;
-      const marked = markedPrototypes[areMarked] as MarkedPrototype;
-      marked.prototype.toJSON = marked.before;
+    while (replacedCount > 0) {
+      replacedCount -= 1;
+      const marked = markedPrototypes[replacedCount] as MarkedPrototype;
+      marked.prototype.toJSON = marked.original;
     }
   }
 }
 
-/** How often the text has a string that begins with the mark; `\"` before it would be one too many, and then another mark is tried. */
+/** Counts `"` followed by the mark. An escaped quote inside a string is counted too; the excess only causes another mark to be tried. */
 function countMarks(text: string): number {
-  const needle = `"${mark}`;
+  const quotedMark = `"${mark}`;
   let count = 0;
-  for (let at = StringPrototypeIndexOf(text, needle); at >= 0; at = StringPrototypeIndexOf(text, needle, at + 1)) {
+  for (
+    let at = StringPrototypeIndexOf(text, quotedMark);
+    at >= 0;
+    at = StringPrototypeIndexOf(text, quotedMark, at + 1)
+  ) {
     count += 1;
   }
   return count;
@@ -135,12 +141,12 @@ function pack(parts: readonly Uint8Array[]): PackedBytes {
     TypedArrayPrototypeSet(data, parts[index] as Uint8Array, offset);
     offset += lengths[index] as number;
   }
-  const list = `[${joined(lengths)}]`;
+  const list = `[${joinNumbers(lengths)}]`;
   return { header: `{"mark":${JSONStringify(mark)},"lengths":${list}}`, data };
 }
 
-/** By hand: a list of the prelude's own would be asked for the guest's `toJSON`. */
-function joined(numbers: readonly number[]): string {
+/** Joins numbers with commas. JSON.stringify would call a `toJSON` that the tool has put on Array.prototype. */
+function joinNumbers(numbers: readonly number[]): string {
   let text = "";
   for (let index = 0; index < numbers.length; index += 1) {
     text += (index === 0 ? "" : ",") + StringConstructor(numbers[index]);
@@ -148,9 +154,12 @@ function joined(numbers: readonly number[]): string {
   return text;
 }
 
-/** A value as JSON text and the bytes in it. Throws what JSON.stringify throws, and a TypeError for too many values of bytes. */
+/**
+ * Serializes a value to JSON text and the bytes in it.
+ * @throws {TypeError} if the value contains too many byte values. Errors of JSON.stringify are thrown, too
+ */
 export function toTextWithBytes(value: unknown): TextWithBytes {
-  for (let attempt = 0; attempt < MARKS; attempt += 1) {
+  for (let attempt = 0; attempt < MAX_MARK_ATTEMPTS; attempt += 1) {
     found = undefined;
     mark = attempt === 0 ? "glovebox:bytes:" : `glovebox:bytes:${attempt}:`;
     const text = stringify(value);
@@ -158,14 +167,14 @@ export function toTextWithBytes(value: unknown): TextWithBytes {
     if (text === undefined || parts === undefined) return { text, bytes: undefined };
     found = undefined;
     if (parts.length > MAX_BYTES_VALUES) {
-      throw new TypeErrorConstructor(`more than ${MAX_BYTES_VALUES} values of bytes`);
+      throw new TypeErrorConstructor(`more than ${MAX_BYTES_VALUES} byte values`);
     }
     if (countMarks(text) === parts.length) return { text, bytes: pack(parts) };
   }
   throw new TypeErrorConstructor("text that cannot be told from bytes");
 }
 
-/** What the text says, with bytes of its own in the place of marks. The text is JSON. */
+/** Parses JSON text and replaces its placeholders with new byte arrays. */
 export function fromTextWithBytes(text: string, { header, data }: PackedBytes): unknown {
   const { mark: ownMark, lengths } = JSONParse(header) as BytesHeader;
   const parts: Uint8Array[] = [];
@@ -185,9 +194,9 @@ export function fromTextWithBytes(text: string, { header, data }: PackedBytes): 
     const keys = ObjectKeys(holder);
     for (let index = 0; index < keys.length; index += 1) {
       const key = keys[index] as string;
-      const before = holder[key];
-      const restored = restore(before);
-      if (restored !== before) defineValue(holder, key, restored);
+      const member = holder[key];
+      const restored = restore(member);
+      if (restored !== member) defineValue(holder, key, restored);
     }
     return value;
   };

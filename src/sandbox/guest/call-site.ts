@@ -1,13 +1,14 @@
-// Where in the tool's script the code is that is running now, for a line of console that is to carry its place.
+// Finds the source location of the running tool code, for console lines that include it.
 import { PRELUDE_SCRIPT_NAME, SCRIPT_ORIGIN } from "../protocol/guest-messages.ts";
 import { ErrorConstructor, StringPrototypeIndexOf, StringPrototypeSlice } from "./primordials.ts";
 
-/** Of a stack: a script's name, a line and a column are no longer. */
-const MAX_PLACE = 64;
+/** Maximum length of a source location: script name, line and column. */
+const MAX_LOCATION_LENGTH = 64;
 
 /**
- * `script:line:column` of the innermost frame that is the tool's. A guest that tampers with its stacks has lines without a place, or a wrong one.
- * @param of the stack of an error, instead of the present one
+ * Returns `script:line:column` of the innermost stack frame in the tool's code. A tool that tampers with stacks gets a wrong location or
+ * none.
+ * @param of stack of an error; the current stack by default
  */
 export function toolPlace(of?: string): string | undefined {
   try {
@@ -19,7 +20,7 @@ export function toolPlace(of?: string): string | undefined {
     }
     if (at < 0) return undefined;
     const start = at + SCRIPT_ORIGIN.length;
-    const place = StringPrototypeSlice(stack, start, start + MAX_PLACE);
+    const place = StringPrototypeSlice(stack, start, start + MAX_LOCATION_LENGTH);
     let end = 0;
     while (end < place.length && StringPrototypeIndexOf(")\n", place[end] as string) < 0) end += 1;
     return StringPrototypeSlice(place, 0, end);

@@ -1,10 +1,10 @@
-// What one entry into the guest (loading, or one call) has used of its allowances. Reset when a call begins; one at a time.
+// State of the running call, or of loading the tool: its settings, and how much of its limits it has used. Only one call runs at a time.
 import type { InvokeHeader } from "../protocol/guest-messages.ts";
 
 interface CallState {
-  /** Which call this is, counted up: what an earlier one left behind is told apart from this one's. */
+  /** Number of the call. Code that an earlier call left behind is recognized by its lower number. */
   serial: number;
-  /** False between calls: then logs are dropped, timers and capability calls refused. */
+  /** False between calls. Then logs and timers are ignored, and capability calls are rejected. */
   active: boolean;
   header: InvokeHeader | undefined;
   logBytes: number;
@@ -13,8 +13,8 @@ interface CallState {
   progressReports: number;
 }
 
-/** Before a call, while the bundle loads, a tool may log this much and no more. */
-const LOAD_ALLOWANCE = { logBytes: 16_384, logLines: 100, timers: 100 } as const;
+/** Limits while the tool is loaded. */
+const LOAD_LIMITS = { logBytes: 16_384, logLines: 100, timers: 100 } as const;
 
 export const callState: CallState = {
   serial: 0,
@@ -26,6 +26,7 @@ export const callState: CallState = {
   progressReports: 0,
 };
 
+/** Resets the state for a new call. */
 export function beginCall(header: InvokeHeader): void {
   callState.serial += 1;
   callState.active = true;
@@ -36,9 +37,10 @@ export function beginCall(header: InvokeHeader): void {
   callState.progressReports = 0;
 }
 
-/** Which call this is; 0 while the tool is loaded. */
+/** Returns the number of the call, or 0 while the tool is loaded. */
 export const callSerial = (): number => callState.serial;
 
+/** Returns a limit of the running call, or of loading the tool. */
 export function allowance(name: "logBytes" | "logLines" | "timers"): number {
-  return callState.header?.[name] ?? LOAD_ALLOWANCE[name];
+  return callState.header?.[name] ?? LOAD_LIMITS[name];
 }

@@ -1,6 +1,6 @@
-// The guest's one clock, and two forms of it that stand still while the guest runs: the coarse one moves when the worker enters, the fixed
-// one by the guest's own timers. Every way of V8's to read the time is answered by it, by stand-ins that cannot be told from V8's own and
-// lead to nothing else.
+// The guest's clock. It has two variants that are frozen while the guest runs: a coarse clock advances when the worker enters the guest, a
+// fixed clock only by the guest's own timers. Proxies replace all functions of V8 that read the time; the guest cannot distinguish them
+// from V8's functions or reach V8's functions through them.
 import {
   DateConstructor,
   DateNow,
@@ -20,57 +20,60 @@ import {
 
 const ProxyConstructor = Proxy;
 
-/** Undefined while the clock is V8's own. */
+/** Time of a frozen clock. Undefined if the guest uses V8's clock. */
 let frozen: number | undefined;
-/** It is no clock of this world: nothing but the guest's own timers moves it. */
+/** Whether only the guest's timers advance the clock. */
 let isFixed = false;
 
-/** The time as the guest may know it, in ms since the epoch. */
+/** Returns the time of the guest's clock, in ms since 1970. */
 export function now(): number {
   return frozen ?? DateNow();
 }
 
 let origin = 0;
 
-/** When the isolate began, as the guest may know it. */
+/** Returns the time at which the isolate started, by the guest's clock. */
 export function timeOrigin(): number {
   return origin;
 }
 
-/** At boot, once the clock is the one that the guest will have. */
+/** Sets the time origin. Called at boot after the clock is installed. */
 export function beginTime(): void {
   origin = now();
 }
 
-/** The worker has entered the guest. */
+/** Advances a coarse clock. Called when the worker enters the guest. */
 export function advanceTime(): void {
   if (frozen !== undefined && !isFixed) frozen = DateNow();
 }
 
 export const hasFixedTime = (): boolean => isFixed;
 
-/** A timer of a guest with a fixed clock rings: it is as late as that says. */
+/** Advances a fixed clock to the due time of a timer. */
 export function moveFixedTime(to: number): void {
   frozen = MathMax(now(), to);
 }
 
 type Method = (...args: never[]) => unknown;
 type Apply = (self: unknown, args: readonly unknown[]) => unknown;
-/** Not destructured: an array's iterator is the guest's to replace. */
+// Not destructured, because a tool can replace the iterator of arrays.
+
 const first = (args: readonly unknown[]): unknown => (args.length > 0 ? args[0] : undefined);
 
-/** A function that is like `native` in all but what it does. A proxy: its text, name, length and statics are the native one's. */
-function standIn<Native extends Method>(native: Native, apply: Apply): Native {
+/**
+ * Returns a proxy of `native` that calls `apply` instead. Its source text, name, length and properties are those of the native function.
+ */
+function wrapNative<Native extends Method>(native: Native, apply: Apply): Native {
   const handler = { __proto__: null, apply: (_target: Native, self: unknown, args: unknown[]) => apply(self, args) };
   return new ProxyConstructor(native, handler as unknown as ProxyHandler<Native>);
 }
 
 export function replaceMethod(target: object, key: string, apply: (native: Method) => Apply): void {
   const native = (target as { readonly [key: string]: Method })[key] as Method;
-  defineValue(target, key, standIn(native, apply(native)), false);
+  defineValue(target, key, wrapNative(native, apply(native)), false);
 }
 
-/** `Date()`, `new Date()`, `Date.now()`. Subclasses and `Reflect.construct` come by the same trap. */
+/** Replaces `Date()`, `new Date()` and `Date.now()`. The construct trap also covers subclasses and `Reflect.construct`. */
 function installCoarseDate(): void {
   const handler = {
     __proto__: null,
@@ -84,7 +87,7 @@ function installCoarseDate(): void {
   defineGlobal("Date", CoarseDate);
 }
 
-/** A formatter that is given no date takes the clock's. (formatRange and formatRangeToParts refuse to.) */
+/** Replaces the format methods that use the current time if no date is given. formatRange and formatRangeToParts require a date. */
 function installCoarseFormat(): void {
   const { prototype } = Intl.DateTimeFormat;
   const dated =
@@ -92,17 +95,17 @@ function installCoarseFormat(): void {
     (self, args) =>
       ReflectApply(native, self, [first(args) === undefined ? now() : first(args)]);
   replaceMethod(prototype, "formatToParts", dated);
-  // `format` is a getter of a function bound to its formatter, the same one each time.
-  const standIns = new WeakMapConstructor<Method, Method>();
+  // `format` is a getter that returns a function bound to its formatter, the same one each time.
+  const wrappers = new WeakMapConstructor<Method, Method>();
   const descriptor = ReflectGetOwnPropertyDescriptor(prototype, "format") as PropertyDescriptor & { get: () => Method };
   const getFormat = uncurryThis(descriptor.get);
-  const get = standIn(descriptor.get, (self) => {
+  const get = wrapNative(descriptor.get, (self) => {
     const native = getFormat(self as never);
-    const known = WeakMapPrototypeGet(standIns, native);
+    const known = WeakMapPrototypeGet(wrappers, native);
     if (known !== undefined) return known;
-    const made = standIn(native, dated(native));
-    WeakMapPrototypeSet(standIns, native, made);
-    return made;
+    const wrapper = wrapNative(native, dated(native));
+    WeakMapPrototypeSet(wrappers, native, wrapper);
+    return wrapper;
   });
   ReflectDefineProperty(prototype, "format", { __proto__: null, get } as PropertyDescriptor);
 }
@@ -116,7 +119,7 @@ interface TemporalNamespace {
   readonly ZonedDateTime: { readonly prototype: { readonly [method: string]: () => object } };
 }
 
-/** `Temporal.Now`, where V8 has it: each of its clocks is made from the instant. */
+/** Replaces `Temporal.Now`, if V8 has it. All its functions derive from the current instant. */
 function installCoarseTemporal(): void {
   const temporal = (globalThis as { readonly Temporal?: TemporalNamespace }).Temporal;
   if (temporal === undefined) return;
@@ -137,8 +140,8 @@ function installCoarseTemporal(): void {
 }
 
 /**
- * Called at boot, before anything of the tool's is in the isolate.
- * @param fixedAt what a fixed clock shows first, in ms since the epoch
+ * Installs a frozen clock. Called at boot, before tool code is in the isolate.
+ * @param fixedAt initial time of a fixed clock, in ms since 1970; without it the clock is coarse
  */
 export function installCoarseTime(fixedAt?: number): void {
   isFixed = fixedAt !== undefined;

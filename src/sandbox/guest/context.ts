@@ -1,4 +1,4 @@
-// The ctx that `execute` receives: who called, a signal, log, progress, and one member per capability.
+// Creates the ctx that `execute` receives: the ids of call and tenant, a signal, log, progress, and one member per capability.
 
 import type { CapabilityShape, InvokeHeader } from "../protocol/guest-messages.ts";
 import type { MemberChunk } from "../protocol/platform-modules.ts";
@@ -7,7 +7,7 @@ import { allowance, callState } from "./call-state.ts";
 import { useChunk } from "./chunk-loader.ts";
 import { capText, describeValue, makeCapabilityError, notGranted } from "./error-text.ts";
 import { post } from "./host.ts";
-import { notingPrototype } from "./missing-members.ts";
+import { recordingPrototype } from "./missing-members.ts";
 import {
   defineValue,
   JSONStringify,
@@ -20,8 +20,9 @@ import {
 } from "./primordials.ts";
 import type { LogCall, LogLevel, ToolContext, ToolProgress } from "./tool.ts";
 
-const LOG_MESSAGE_UNITS = 8_192;
-/** More than any client shows; the worker and the host take a flood for a broken guest. Stated in tool.ts. */
+/** Longest log message in UTF-16 code units. */
+const LOG_MESSAGE_LENGTH = 8_192;
+/** More than a client shows. Documented in tool.ts. The worker and the host treat a flood of reports as a broken guest. */
 const MAX_PROGRESS_REPORTS = 1_000;
 
 function logCall(level: LogLevel): LogCall {
@@ -32,7 +33,7 @@ function logCall(level: LogLevel): LogCall {
       if (callState.logLines <= allowed * 10) post("log", "dropped", "");
       return new PromiseConstructor((resolve) => resolve());
     }
-    const text = capText(describeValue(message), LOG_MESSAGE_UNITS);
+    const text = capText(describeValue(message), LOG_MESSAGE_LENGTH);
     const line = { __proto__: null, level, message: text, ...(data === undefined ? {} : { data }) };
     return callCapability("log", line, callState.serial) as Promise<void>;
   };
@@ -51,7 +52,7 @@ function reportProgress(report: ToolProgress, serial: number): void {
   const progress: unknown = typeof report === "object" && report !== null ? report.progress : undefined;
   if (!NumberIsFinite(progress)) {
     throw new TypeErrorConstructor(
-      `progress expected { progress: number }, got ${capText(describeValue(report), 200)}`,
+      `ctx.progress() expected { progress: number }, got ${capText(describeValue(report), 200)}`,
     );
   }
   if (!callState.active || serial !== callState.serial) return;
@@ -74,15 +75,15 @@ const denied = (name: string) => (): Promise<never> =>
 
 type Ask = (input: unknown) => Promise<unknown>;
 
-/** What a capability is in ctx: a function, or an object with a function for each of its members. */
-function face(shape: CapabilityShape | undefined, ask: Ask): unknown {
+/** Creates a capability's member of ctx: a function, or an object with a function for each of its members. */
+function createFace(shape: CapabilityShape | undefined, ask: Ask): unknown {
   if (shape === undefined || !ObjectHasOwn(shape, "members")) return ask;
   const members = shape.members as readonly string[];
   const object = { __proto__: null };
   for (let index = 0; index < members.length; index += 1) {
     const op = members[index] as string;
     defineValue(object, op, (...args: unknown[]): Promise<unknown> => {
-      // In JSON they would be nulls.
+      // JSON would turn trailing undefined arguments into null.
       while (args.length > 0 && args[args.length - 1] === undefined) args.length -= 1;
       return ask({ __proto__: null, op, args });
     });
@@ -90,17 +91,17 @@ function face(shape: CapabilityShape | undefined, ask: Ask): unknown {
   return ObjectFreeze(object);
 }
 
-/** Loaded when a tool takes it. */
+/** Defines a member that is created on first access. */
 function defineLazy(ctx: object, name: string, get: () => unknown): void {
   const descriptor = { __proto__: null, enumerable: true, configurable: true, get };
   ReflectDefineProperty(ctx, name, descriptor as PropertyDescriptor);
 }
 
-/** One of our own comes with a chunk. */
+/** Defines a capability's member. Built-in capabilities such as kv have a platform module that creates it. */
 function defineMember(ctx: object, name: string, header: InvokeHeader, ask: Ask): void {
   const shape = shapeOf(header, name);
   if (shape === undefined || !ObjectHasOwn(shape, "chunk")) {
-    defineValue(ctx, name, face(shape, ask));
+    defineValue(ctx, name, createFace(shape, ask));
     return;
   }
   const chunk = shape.chunk as MemberChunk;
@@ -113,11 +114,11 @@ function defineMember(ctx: object, name: string, header: InvokeHeader, ask: Ask)
 
 export interface CallContext {
   readonly ctx: ToolContext;
-  /** Aborts `ctx.signal`, now or when the tool first looks at it. */
+  /** Aborts `ctx.signal`, or makes it aborted when the tool first reads it. */
   end(): void;
 }
 
-/** Signals of the platform's own. */
+/** Functions of the platform module for AbortSignal. */
 interface AbortChunk {
   createAbortSignal(): object;
   abortSignal(signal: object, reason: unknown): void;
@@ -130,9 +131,9 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   const { serial } = callState;
   sharedLog ??= makeLog();
   let signal: object | undefined;
-  let isOver = false;
+  let hasEnded = false;
   const ctx = {
-    __proto__: notingPrototype,
+    __proto__: recordingPrototype,
     callId,
     tenantId,
     log: sharedLog,
@@ -145,26 +146,26 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     get: () => {
       if (signal === undefined) {
         signal = abortChunk().createAbortSignal();
-        // A tool that kept its ctx may look for the first time when the call is over.
-        if (isOver) abortChunk().abortSignal(signal, undefined);
+        // A tool that kept its ctx may read the signal for the first time after the call.
+        if (hasEnded) abortChunk().abortSignal(signal, undefined);
       }
       return signal;
     },
   } as PropertyDescriptor);
-  const { granted, denied: refused } = header;
+  const { granted, denied: deniedNames } = header;
   for (let index = 0; index < granted.length; index += 1) {
     const name = granted[index] as string;
     if (ObjectHasOwn(ctx, name)) continue;
-    // The global's own function.
+    // The same function as the global `fetch`.
     if (name === "fetch") defineLazy(ctx, name, () => useChunk("fetch").fetch);
     else defineMember(ctx, name, header, (input) => callCapability(name, input, serial));
   }
-  for (let index = 0; index < refused.length; index += 1) {
-    const name = refused[index] as string;
+  for (let index = 0; index < deniedNames.length; index += 1) {
+    const name = deniedNames[index] as string;
     if (!ObjectHasOwn(ctx, name)) defineMember(ctx, name, header, denied(name));
   }
   const end = (): void => {
-    isOver = true;
+    hasEnded = true;
     if (signal !== undefined) abortChunk().abortSignal(signal, undefined);
   };
   return { ctx: ctx as unknown as ToolContext, end };

@@ -1,4 +1,4 @@
-// Turns whatever a tool threw into capped text. The thrown value is hostile: getters, proxies, endless strings.
+// Converts a thrown value to texts of limited length. The value is untrusted: it may have getters, be a proxy, or contain huge strings.
 import { GUEST_ERROR_CAPS, type GuestError } from "../protocol/guest-messages.ts";
 import { callState } from "./call-state.ts";
 import {
@@ -16,37 +16,37 @@ import {
   WeakMapPrototypeSet,
 } from "./primordials.ts";
 
-interface Refusal {
+interface CapabilityFailure {
   readonly code: string;
-  /** The capability that was not granted, where that is why. */
+  /** Name of the capability, if it was not granted. */
   readonly name: string | undefined;
-  /** The call that was refused: thrown again in a later one, the error says nothing of that one. */
+  /** Number of the tool call that failed. If a later call throws the same error, it does not count as that call's failure. */
   readonly serial: number;
 }
 
-const refusals = new WeakMapConstructor<object, Refusal>();
+const capabilityFailures = new WeakMapConstructor<object, CapabilityFailure>();
 
-/** An error for a capability's refusal. Its code is remembered where a guest cannot write, so that it can be believed later. */
+/** Creates the error of a failed capability call. Its code is also stored where the tool cannot write, so that it can be trusted later. */
 export function makeCapabilityError(code: string, message: string, capability?: string, networkCode?: string): Error {
   const error = new ErrorConstructor(message);
   defineValue(error, "name", "CapabilityError", false);
   defineValue(error, "code", code);
   if (networkCode !== undefined) defineValue(error, "networkCode", networkCode, false);
-  WeakMapPrototypeSet(refusals, error, { code, name: capability, serial: callState.serial });
+  WeakMapPrototypeSet(capabilityFailures, error, { code, name: capability, serial: callState.serial });
   return error;
 }
 
-/** How each message says that a capability was not granted; `use` is how the tool named it. */
+/** Returns the message for a capability that is not granted. `use` is the expression that the tool used. */
 export const notGranted = (use: string, capability: string): string =>
   `${use} is not granted to this tool; the host can grant it: grant: ["${capability}"]`;
 
-/** At most `cap` UTF-16 units, lone surrogates replaced. */
-export function capText(text: string, cap: number): string {
-  if (text.length <= cap) return StringPrototypeToWellFormed(text);
-  return `${StringPrototypeToWellFormed(StringPrototypeSlice(text, 0, cap))}…`;
+/** Truncates text to `maxLength` UTF-16 code units and replaces lone surrogates. */
+export function capText(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return StringPrototypeToWellFormed(text);
+  return `${StringPrototypeToWellFormed(StringPrototypeSlice(text, 0, maxLength))}…`;
 }
 
-/** A value as short text for a message; never throws. */
+/** Describes a value for a message. Never throws. */
 export function describeValue(value: unknown): string {
   try {
     switch (typeof value) {
@@ -66,22 +66,22 @@ export function describeValue(value: unknown): string {
   }
 }
 
-function readText(source: object, key: "name" | "message" | "stack" | "code", cap: number): string | undefined {
+function readText(source: object, key: "name" | "message" | "stack" | "code", maxLength: number): string | undefined {
   try {
     const value = (source as { readonly [key: string]: unknown })[key];
-    return typeof value === "string" ? capText(value, cap) : undefined;
+    return typeof value === "string" ? capText(value, maxLength) : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Python asks for capabilities by names of any length. */
+/** Truncates the name of a capability. Python code can use names of any length. */
 const capName = (name: string | undefined): string | undefined =>
   name === undefined
     ? undefined
     : StringPrototypeToWellFormed(StringPrototypeSlice(name, 0, GUEST_ERROR_CAPS.capability));
 
-/** A thrown value's parts; a non-Error becomes one with its value as the message. */
+/** Converts a thrown value to a GuestError. For a value that is not an Error, the message describes the value. */
 export function toGuestError(thrown: unknown): GuestError {
   const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
   const text = isObject ? readText(thrown as object, "message", GUEST_ERROR_CAPS.message) : undefined;
@@ -92,15 +92,15 @@ export function toGuestError(thrown: unknown): GuestError {
   }
   const error = thrown as object;
   const code = readText(error, "code", 64);
-  const refusal = WeakMapPrototypeGet(refusals, error);
+  const failure = WeakMapPrototypeGet(capabilityFailures, error);
   return {
     __proto__: null,
     name: readText(error, "name", GUEST_ERROR_CAPS.name) ?? "Error",
     message: text,
     stack: readText(error, "stack", GUEST_ERROR_CAPS.stack) ?? "",
     ...(code === undefined ? {} : { code }),
-    ...(refusal?.serial === callState.serial
-      ? { capabilityCode: refusal.code, capability: capName(refusal.name) }
+    ...(failure?.serial === callState.serial
+      ? { capabilityCode: failure.code, capability: capName(failure.name) }
       : {}),
   } as unknown as GuestError;
 }

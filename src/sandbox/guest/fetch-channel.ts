@@ -1,12 +1,12 @@
-// The way of the fetch chunk to its capability: bound to the call in which an exchange begins, and refused after it.
+// Connects the platform module for fetch to its capability. A channel belongs to the call that opened it and is unusable after that call.
 import { callCapability } from "./bridge.ts";
 import { callState } from "./call-state.ts";
 import { makeCapabilityError, notGranted } from "./error-text.ts";
 
-/** One exchange, as the host tells it from others of the call. */
+/** Channel for one HTTP exchange. The host identifies exchanges of a call by `id`. */
 export interface FetchChannel {
   readonly id: number;
-  /** @throws CAPABILITY_DENIED once the call is over: what was asked in it is not answered any more */
+  /** @throws {Error} CAPABILITY_DENIED if the call has ended, since its requests get no response any more */
   check(): void;
   /** Rejects as {@link callCapability} does. */
   ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown>;
@@ -21,7 +21,10 @@ function checkCall(serial: number): void {
 let lastSerial = -1;
 let lastId = 0;
 
-/** @throws CAPABILITY_DENIED where no call runs, or one that was not granted it */
+/**
+ * Opens a channel for one exchange of the running call.
+ * @throws {Error} CAPABILITY_DENIED if no call runs, or `fetch` is not granted to the tool
+ */
 export function openFetchChannel(): FetchChannel {
   const { header, serial } = callState;
   checkCall(serial);

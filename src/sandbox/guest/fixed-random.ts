@@ -1,10 +1,13 @@
-// Math.random for a call that is to repeat exactly: sfc32 (Doty-Humphrey's PractRand), begun with words that the worker makes of the seed.
+// Deterministic Math.random for repeatable calls: the generator sfc32 (from Doty-Humphrey's PractRand). The worker derives its seed.
 import { replaceMethod } from "./coarse-time.ts";
 
 const TWO_TO_27 = 2 ** 27;
 const TWO_TO_53 = 2 ** 53;
 
-/** @param words four of 32 bits */
+/**
+ * Replaces Math.random.
+ * @param words seed: four 32-bit words
+ */
 export function installFixedRandom(words: readonly number[]): void {
   let [a = 0, b = 0, c = 0, counter = 0] = words;
   const next = (): number => {
@@ -15,7 +18,7 @@ export function installFixedRandom(words: readonly number[]): void {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return sum >>> 0;
   };
-  // As many bits as a double has.
+  // 53 bits, the precision of a double.
   const random = (): number => ((next() >>> 6) * TWO_TO_27 + (next() >>> 5)) / TWO_TO_53;
   replaceMethod(Math, "random", () => random);
 }

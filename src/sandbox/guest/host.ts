@@ -1,4 +1,4 @@
-// The guest's side of the isolate wall: the two functions that leave it, and the words that cross (see ../guest-messages.ts).
+// The guest's side of the isolate boundary: the two functions with which the guest reaches the worker (see ../protocol/guest-messages.ts).
 import {
   type GuestMessageKind,
   type GuestQuestionKind,
@@ -7,7 +7,7 @@ import {
 } from "../protocol/guest-messages.ts";
 import { ArrayBufferPrototypeGetByteLength } from "./primordials.ts";
 
-/** Fire and forget: text or numbers out, nothing back, never throws. */
+/** Posts a message to the worker without a response. Never throws. */
 export type Post = (
   kind: GuestMessageKind,
   a?: string | number,
@@ -21,10 +21,10 @@ export type Post = (
 
 type QuestionPart = string | number | ArrayBuffer | undefined;
 
-/** Answered by the worker at once, while the guest waits: some 30 µs. Undefined where there is no answer; never throws. */
+/** Sends a synchronous request to the worker; the guest waits about 30 µs. Returns undefined if the request fails. Never throws. */
 export type Ask = (kind: GuestQuestionKind, ...parts: readonly QuestionPart[]) => unknown;
 
-/** Hears of a job that it is done; `buffers` are the listener's own. */
+/** Called when a job is done. The listener owns `buffers`. */
 type AnswerListener = (id: number, text: string, buffers: readonly ArrayBuffer[]) => void;
 
 let postToHost: Post | undefined;
@@ -35,7 +35,7 @@ export function connectHost(post: Post, ask: Ask): void {
   askWorker = ask;
 }
 
-/** What may leave: a value of the guest's own making would be read in the worker's main thread, however long that took. */
+/** Returns only values of limited size. The worker's main thread copies them, and a huge or exotic value could block it. */
 function checked(value: QuestionPart): QuestionPart {
   if (typeof value === "number") return value;
   if (typeof value === "string") return value.length <= MAX_QUESTION_UNITS ? value : undefined;
@@ -46,7 +46,7 @@ function checked(value: QuestionPart): QuestionPart {
   }
 }
 
-/** As many buffers as the most that any question has; a list of them would be the guest's to read. */
+/** Sends a synchronous request. Takes single parameters instead of a list, because a tool could tamper with the iteration of a list. */
 export function ask(
   kind: GuestQuestionKind,
   a: QuestionPart,
@@ -61,12 +61,12 @@ export function ask(
 
 let answerListener: AnswerListener | undefined;
 
-/** For the chunk that begins jobs: there is one. */
+/** Sets the listener for results of jobs. Only one platform module starts jobs. */
 export function listenForAnswers(listener: AnswerListener): void {
   answerListener = listener;
 }
 
-export function hearAnswer(id: number, text: string, buffers: readonly ArrayBuffer[]): void {
+export function receiveAnswer(id: number, text: string, buffers: readonly ArrayBuffer[]): void {
   answerListener?.(id, text, buffers);
 }
 
@@ -74,7 +74,7 @@ export function post(kind: GuestMessageKind, a?: string | number, b?: string | n
   postToHost?.(kind, a, b, c);
 }
 
-/** A message with bytes in it, which are copied. */
+/** Posts a message that contains bytes. The bytes are copied. */
 export function postWithBytes(
   kind: GuestMessageKind,
   a: string,

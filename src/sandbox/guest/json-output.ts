@@ -1,4 +1,4 @@
-// A tool's result as JSON text, or what about it is not JSON and where.
+// Serializes a tool's result to JSON text and bytes, or describes why and where it is not JSON.
 import { type PackedBytes, toTextWithBytes } from "./bytes-text.ts";
 import { toGuestError } from "./error-text.ts";
 import {
@@ -12,18 +12,18 @@ import {
   TypedArrayPrototypeGetLength,
 } from "./primordials.ts";
 
-/** All are own properties, so that nothing is read off a prototype. */
+/** Result of the serialization. All fields are own properties, because a tool may have added fields to Object.prototype. */
 export type Serialized =
   | { readonly text: string; readonly bytes: PackedBytes | undefined; readonly problem: undefined }
   | { readonly text: undefined; readonly bytes: undefined; readonly problem: string };
 
-const refuse = (why: string): Serialized => ({
+const reject = (why: string): Serialized => ({
   text: undefined,
   bytes: undefined,
   problem: `Expected a JSON value, got ${why}`,
 });
 
-/** What counts against `outputBytes`: UTF-16 units of the text, and the bytes beside it. */
+/** Returns the size that counts towards `outputBytes`: UTF-16 code units of the text plus the attached bytes. */
 export const sizeOf = (text: string, bytes: PackedBytes | undefined): number =>
   text.length + (bytes === undefined ? 0 : TypedArrayPrototypeGetLength(bytes.data));
 
@@ -34,11 +34,11 @@ const NOT_JSON: { readonly [type: string]: string } = {
   bigint: "a BigInt",
 };
 
-/** Steps of the search below: it only makes a message better, and a hostile value must not make it long. */
+/** Maximum number of values that the search below visits. It only improves a message, and an untrusted value must not make it slow. */
 const MAX_VISITS = 10_000;
 
-/** Where in a value JSON.stringify must have stopped: a BigInt or a cycle. */
-function findProblem(root: unknown): string | undefined {
+/** Finds the value that JSON.stringify has rejected: a BigInt or a cycle. */
+function findUnserializable(root: unknown): string | undefined {
   const path = new SetConstructor<object>();
   let visits = 0;
   const visit = (value: unknown, pointer: string): string | undefined => {
@@ -63,7 +63,7 @@ function findProblem(root: unknown): string | undefined {
   }
 }
 
-/** `Array.isArray` throws for a revoked proxy. */
+/** Like `Array.isArray`, which throws for a revoked proxy. */
 function isArray(value: unknown): boolean {
   try {
     return ArrayIsArray(value);
@@ -72,19 +72,19 @@ function isArray(value: unknown): boolean {
   }
 }
 
-/** What a tool returned, as JSON and bytes. Nothing (`undefined`) becomes `null`. */
+/** Serializes a value to JSON and bytes. `undefined` becomes `null`. */
 export function serialize(value: unknown): Serialized {
   if (value === undefined) return { text: "null", bytes: undefined, problem: undefined };
   const kind = NOT_JSON[typeof value];
-  if (kind !== undefined) return refuse(kind);
+  if (kind !== undefined) return reject(kind);
   try {
     const tag = ObjectPrototypeToString(value);
-    if (tag === "[object Generator]" || tag === "[object AsyncGenerator]") return refuse("a generator");
+    if (tag === "[object Generator]" || tag === "[object AsyncGenerator]") return reject("a generator");
     const { text, bytes } = toTextWithBytes(value);
     if (text !== undefined) return { text, bytes, problem: undefined };
-    return refuse("an object whose toJSON() returned none");
+    return reject("an object whose toJSON() returned no JSON value");
   } catch (thrown) {
-    const why = findProblem(value) ?? toGuestError(thrown).message;
-    return refuse(`${isArray(value) ? "an array" : "an object"} with ${why}`);
+    const why = findUnserializable(value) ?? toGuestError(thrown).message;
+    return reject(`${isArray(value) ? "an array" : "an object"} with ${why}`);
   }
 }

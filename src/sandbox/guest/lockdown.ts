@@ -1,5 +1,5 @@
-// Takes from the global object what a guest may not have: what passes the memory limit, shares memory, holds its thread, or makes
-// code from text. What the host allows stays V8's own; the reasons are in ../engine-features.ts.
+// Removes the engine features that the host has not granted: those that can exceed the memory limit, share memory, block the thread, or run
+// dynamic code. Granted features stay V8's own. The reasons are in ../contract/engine-features.ts.
 import type { EngineFeature } from "../protocol/guest-messages.ts";
 import {
   ArrayBufferConstructor,
@@ -16,22 +16,22 @@ import {
   TypeErrorConstructor,
 } from "./primordials.ts";
 
-/** Globals that are a feature each. */
+/** Features that consist of one global. */
 const FEATURE_GLOBALS = [
   ["webAssembly", "WebAssembly"],
   ["sharedArrayBuffer", "SharedArrayBuffer"],
   ["atomics", "Atomics"],
 ] as const;
 
-/** A property that is nobody's to change. */
+/** Defines a property that cannot be changed. */
 function fix(target: object, key: PropertyKey, value: unknown): void {
   const descriptor = { __proto__: null, value, writable: false, enumerable: false, configurable: false };
   ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
 }
 
 /**
- * The same for a property that functions inherit. An accessor, since objects that inherit a property which cannot be written could not be
- * assigned one of their own: packages set `constructor` of functions (jimp).
+ * Defines a property that cannot be changed and that functions inherit. It is an accessor, because assigning an own property fails on an
+ * object that inherits a read-only property of the same name, and packages such as jimp assign `constructor` on functions.
  */
 function fixInherited(target: object, key: PropertyKey, value: unknown): void {
   const accessors = {
@@ -55,13 +55,13 @@ function setName(target: object, name: string): void {
 type BufferConstructor = typeof ArrayBuffer | typeof SharedArrayBuffer;
 
 /**
- * In the place of a buffer's constructor: one that takes a length only. The real one is reached through its prototype too, so that
- * points here.
+ * Replaces a buffer's constructor with one that takes a length only. The prototype's `constructor` also refers to the replacement, so that
+ * the real constructor is not reachable.
  */
 function fixLength(name: string, Real: BufferConstructor): void {
   const { prototype } = Real;
   function FixedBuffer(this: unknown, length?: unknown): object {
-    // `new.target` is undefined for a plain call, and then the real constructor's own TypeError is right.
+    // For a call without `new`, let the real constructor throw its TypeError.
     if (new.target === undefined) return (Real as unknown as (length: unknown) => object)(length);
     return ReflectConstruct(Real, [length], new.target) as object;
   }
@@ -74,7 +74,7 @@ function fixLength(name: string, Real: BufferConstructor): void {
   defineGlobal(name, FixedBuffer);
 }
 
-/** Shared buffers come from their constructor, and from the memories of WebAssembly modules. */
+/** Limits shared buffers, which come from their constructor and from WebAssembly memories. */
 function limitSharedBuffers(has: (feature: EngineFeature) => boolean, Shared: typeof SharedArrayBuffer): void {
   if (!has("resizableBuffers")) {
     ReflectDeleteProperty(Shared.prototype, "grow");
@@ -95,16 +95,16 @@ function limitBuffers(has: (feature: EngineFeature) => boolean, Shared: typeof S
   if (Shared !== undefined && (has("sharedArrayBuffer") || has("webAssembly"))) limitSharedBuffers(has, Shared);
 }
 
-const refuse = (): never => {
+const throwEvalError = (): never => {
   throw new EvalErrorConstructor(
     "eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine.dynamicCode to true",
   );
 };
 
-/** In the place of one of the four constructors. They are reached through their prototypes too, so those point here. */
+/** Replaces one of the four function constructors, also as `constructor` of its prototype. */
 function replaceConstructor(name: string, prototype: object): void {
   function replacement(): never {
-    return refuse();
+    return throwEvalError();
   }
   setName(replacement, name);
   fix(replacement, "prototype", prototype);
@@ -112,15 +112,16 @@ function replaceConstructor(name: string, prototype: object): void {
   if (name === "Function") defineGlobal(name, replacement);
 }
 
-/** `eval`, `Function` and its three siblings throw EvalError; `x instanceof Function` stays true. */
-function removeStringToCode(): void {
+/** Makes `eval`, `Function` and its three siblings throw an EvalError. `x instanceof Function` still works. */
+function disableDynamicCode(): void {
   replaceConstructor("Function", FunctionConstructor.prototype);
   replaceConstructor("AsyncFunction", ReflectGetPrototypeOf(async () => {}) as object);
   replaceConstructor("GeneratorFunction", ReflectGetPrototypeOf(function* () {}) as object);
   replaceConstructor("AsyncGeneratorFunction", ReflectGetPrototypeOf(async function* () {}) as object);
-  defineGlobal("eval", refuse);
+  defineGlobal("eval", throwEvalError);
 }
 
+/** Removes all engine features except the granted ones. */
 export function lockDown(features: readonly EngineFeature[]): void {
   const has = (feature: EngineFeature): boolean => features.includes(feature);
   const { SharedArrayBuffer: Shared } = globalThis as { readonly SharedArrayBuffer?: typeof SharedArrayBuffer };
@@ -128,8 +129,8 @@ export function lockDown(features: readonly EngineFeature[]): void {
     const [feature, name] = FEATURE_GLOBALS[index] as (typeof FEATURE_GLOBALS)[number];
     if (!has(feature)) ReflectDeleteProperty(globalThis, name);
   }
-  // A realm whose eval is whole; absent from V8 today.
+  // A ShadowRealm would have an unrestricted eval. V8 does not ship it yet.
   ReflectDeleteProperty(globalThis, "ShadowRealm");
   limitBuffers(has, Shared);
-  if (!has("stringToCode")) removeStringToCode();
+  if (!has("stringToCode")) disableDynamicCode();
 }

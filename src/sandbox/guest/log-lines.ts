@@ -1,4 +1,4 @@
-// Lines of the guest's log: captured with their level, capped per call here and again outside.
+// Writes the guest's log lines with their level. Limits per call are enforced here and again in the worker and on the host.
 import { toolPlace } from "./call-site.ts";
 import { allowance, callState } from "./call-state.ts";
 import { capText } from "./error-text.ts";
@@ -7,23 +7,26 @@ import { MathMin } from "./primordials.ts";
 
 export type Level = "debug" | "info" | "warn" | "error";
 
-/** One line's cap, in UTF-16 units; the call's `logBytes` may be lower. */
+/** Longest line in UTF-16 code units. The call's `logBytes` may be lower. */
 export const LINE_UNITS = 32_768;
 
-/** @param make the text, asked for only if there is room for it */
+/**
+ * Writes a log line within the limits of the call.
+ * @param make creates the text; only called if the limits allow the line
+ */
 export function writeLazily(level: Level, make: () => string): void {
   if (!callState.active) return;
   callState.logLines += 1;
   const left = allowance("logBytes") - callState.logBytes;
-  // Past a cap the line goes out empty, so that the worker counts what was dropped; past ten times the cap nothing does.
+  // Beyond the limits an empty line is sent, so that the worker can count dropped lines. Beyond ten times the limit nothing is sent.
   if (callState.logLines > allowance("logLines") || left <= 0) {
     if (callState.logLines <= allowance("logLines") * 10) post("log", "dropped", "");
     return;
   }
-  const capped = capText(make(), MathMin(left, LINE_UNITS));
-  callState.logBytes += capped.length;
-  if (callState.header?.logPlaces) post("log", level, capped, toolPlace());
-  else post("log", level, capped);
+  const line = capText(make(), MathMin(left, LINE_UNITS));
+  callState.logBytes += line.length;
+  if (callState.header?.logPlaces) post("log", level, line, toolPlace());
+  else post("log", level, line);
 }
 
 export function writeLog(level: Level, text: string): void {

@@ -1,11 +1,12 @@
-// The prelude's entry: runs first in every isolate, captures intrinsics, gives the guest its globals, and returns the one way in.
+// Entry point of the prelude, which runs first in each isolate: captures intrinsics, defines the guest's globals, and returns the function
+// through which the worker enters the guest.
 import type { BootOptions, EnterKind } from "../protocol/guest-messages.ts";
 import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
 import { takeChunks, useChunk } from "./chunk-loader.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
 import { installFixedRandom } from "./fixed-random.ts";
-import { type Ask, connectHost, hearAnswer, type Post } from "./host.ts";
+import { type Ask, connectHost, type Post, receiveAnswer } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { installPlatform } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
@@ -13,10 +14,13 @@ import { installReport, reportRejection } from "./report.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
 
-/** The one function through which the worker enters. It never throws. */
+/** The only function through which the worker enters the guest. Never throws. */
 export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown, ...rest: unknown[]) => void;
 
-/** Called once, by the worker, before anything of the tool's is in the isolate. `options` is a BootOptions as JSON text. */
+/**
+ * Prepares the isolate. The worker calls it once, before tool code is in the isolate.
+ * @param options BootOptions as JSON text
+ */
 export function boot(post: Post, ask: Ask, options: string): Enter {
   const { features, coarseTime, fixed } = JSONParse(options) as BootOptions;
   connectHost(post, ask);
@@ -71,7 +75,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       reportRejection(a as string);
       break;
     case "answer":
-      hearAnswer(a as number, b as string, [c, d, ...rest] as ArrayBuffer[]);
+      receiveAnswer(a as number, b as string, [c, d, ...rest] as ArrayBuffer[]);
       break;
   }
 }

@@ -1,5 +1,5 @@
-// Members of ctx that a tool has looked for and not found, so that a failure that follows can name the capability that was not granted.
-// They stay absent: `ctx.kv?.get(key)`, `if (ctx.kv)` and `"kv" in ctx` tell a tool what it has.
+// Records missing members of ctx that a tool has read, so that a TypeError caused by one can name the capability that was not granted.
+// Missing members stay absent, so that `ctx.kv?.get(key)`, `if (ctx.kv)` and `"kv" in ctx` work.
 
 import { toolPlace } from "./call-site.ts";
 import { callState } from "./call-state.ts";
@@ -14,66 +14,68 @@ import {
   StringPrototypeSlice,
 } from "./primordials.ts";
 
-/** Of one call. A tool that asks more often is told of its first ones. */
+/** Maximum number of missing members that are recorded per call. */
 const MAX_MISSING = 16;
-/** To find the place of a read takes some 10 µs. */
-const MAX_PLACES = 64;
+/** Maximum number of reads per call whose location is recorded. Finding a location takes about 10 µs. */
+const MAX_LOCATIONS = 64;
 const MAX_NAME_LENGTH = 128;
-/** `ctx.kv.get` fails at `get`, some characters behind where `kv` was read; brackets and quotes may be between. */
-const MAX_COLUMNS = 8;
-/** `const [a] = ctx.rows` fails at the beginning of the expression. */
+/** `ctx.kv.get` fails at `get`, some columns after the read of `kv`. This allows for brackets and quotes in between. */
+const MAX_EXTRA_COLUMNS = 8;
+/** `const [a] = ctx.rows` fails at the start of the expression, before the read. */
 const MAX_COLUMNS_BEFORE = 32;
 
-interface Missing {
+interface MissingMember {
   readonly name: string;
-  place: string | undefined;
+  /** Source location of the last read. */
+  location: string | undefined;
 }
 
-let missing: Missing[] = [];
-let ofCall = -1;
-let places = 0;
+let missing: MissingMember[] = [];
+/** Call that the records belong to. */
+let recordedSerial = -1;
+let locationCount = 0;
 
-function note(name: string): void {
+function recordRead(name: string): void {
   if (!callState.active || name.length > MAX_NAME_LENGTH) return;
-  if (ofCall !== callState.serial) {
+  if (recordedSerial !== callState.serial) {
     missing = [];
-    places = 0;
-    ofCall = callState.serial;
+    locationCount = 0;
+    recordedSerial = callState.serial;
   }
-  let known: Missing | undefined;
+  let known: MissingMember | undefined;
   for (let index = 0; index < missing.length; index += 1) {
-    if ((missing[index] as Missing).name === name) known = missing[index];
+    if ((missing[index] as MissingMember).name === name) known = missing[index];
   }
   if (known === undefined) {
     if (missing.length >= MAX_MISSING) return;
-    known = { name, place: undefined };
+    known = { name, location: undefined };
     append(missing, known);
   }
-  if (places >= MAX_PLACES) return;
-  places += 1;
-  known.place = toolPlace();
+  if (locationCount >= MAX_LOCATIONS) return;
+  locationCount += 1;
+  known.location = toolPlace();
 }
 
-/** What promises and JSON look for in any object. */
+/** Keys that promises and JSON.stringify read from any object. */
 const isProtocol = (key: PropertyKey): boolean => key === "then" || key === "toJSON";
 
-/** The prototype of each ctx: has nothing, and notes what is looked for. */
-export const notingPrototype: object = new ProxyConstructor(ObjectFreeze({}), {
+/** Prototype of each ctx: an empty object that records reads of missing members. */
+export const recordingPrototype: object = new ProxyConstructor(ObjectFreeze({}), {
   __proto__: null,
   get(target: object, key: PropertyKey): unknown {
-    if (typeof key === "string" && !isProtocol(key) && !(key in target)) note(key);
+    if (typeof key === "string" && !isProtocol(key) && !(key in target)) recordRead(key);
     return (target as { readonly [key: PropertyKey]: unknown })[key];
   },
 } as ProxyHandler<object>);
 
-/** Members of our own capabilities: one that is asked of `undefined` tells which capability the tool meant. */
+/** Members of built-in capabilities. If one is read from `undefined`, it suggests which capability the tool used. */
 const MEMBERS: { readonly [name: string]: readonly string[] } = {
   __proto__: null as never,
   kv: ["get", "getEntry", "set", "delete", "list"],
   tools: ["call"],
 };
 
-/** What stands between two parts of a text. */
+/** Returns the text between two parts of a text. */
 function between(text: string, before: string, after: string): string | undefined {
   const at = StringPrototypeIndexOf(text, before);
   if (at < 0) return undefined;
@@ -82,7 +84,7 @@ function between(text: string, before: string, after: string): string | undefine
   return end < 0 ? undefined : StringPrototypeSlice(text, start, end);
 }
 
-/** Where the last name of an expression begins, as V8 prints it: `ctx.lookUp`, `(intermediate value).lookUp`, `lookUp`. */
+/** Returns the start of the last name in an expression that V8 prints: `ctx.lookUp`, `(intermediate value).lookUp`, `lookUp`. */
 function lastNameStart(expression: string): number {
   let start = 0;
   for (let dot = StringPrototypeIndexOf(expression, "."); dot >= 0; ) {
@@ -92,58 +94,61 @@ function lastNameStart(expression: string): number {
   return start;
 }
 
-/** A bundle may give a local variable a number: `lookUp2`. */
-function isCalled(variable: string, name: string): boolean {
+/** Returns whether a variable has this name, possibly with a number that the bundler has appended: `lookUp2`. */
+function isNamed(variable: string, name: string): boolean {
   if (StringPrototypeIndexOf(variable, name) !== 0) return false;
   const rest = StringPrototypeSlice(variable, name.length);
   return rest === "" || `${NumberParseInt(rest, 10)}` === rest;
 }
 
-/** How an expression names a member: as a variable or of `ctx`, or of some other object, which may be ctx by another name. */
-function namedHow(expression: string, name: string): "surely" | "perhaps" | undefined {
+/**
+ * Returns how certainly an expression refers to a member of ctx. It is certain for a variable of that name and for `ctx.NAME`. It is
+ * possible for a property of another object, which may be ctx under another name.
+ */
+function matchExpression(expression: string, name: string): "certain" | "possible" | undefined {
   const start = lastNameStart(expression);
-  if (start === 0) return isCalled(expression, name) ? "surely" : undefined;
+  if (start === 0) return isNamed(expression, name) ? "certain" : undefined;
   if (StringPrototypeSlice(expression, start) !== name) return undefined;
-  return isCalled(StringPrototypeSlice(expression, 0, start - 1), "ctx") ? "surely" : "perhaps";
+  return isNamed(StringPrototypeSlice(expression, 0, start - 1), "ctx") ? "certain" : "possible";
 }
 
-/** Expressions of V8's messages for a use of what is undefined. */
-const USES = [" is not a function", " is not a constructor", " is not iterable", " is not async iterable"];
+/** Endings of V8's messages for a wrong use of undefined. */
+const MESSAGE_ENDINGS = [" is not a function", " is not a constructor", " is not iterable", " is not async iterable"];
 
-/** The expression that V8's message says was used and is undefined. */
-function usedIn(message: string): string | undefined {
-  for (let index = 0; index < USES.length; index += 1) {
-    const end = StringPrototypeIndexOf(message, USES[index] as string);
+/** Returns the undefined expression from V8's message. */
+function undefinedExpression(message: string): string | undefined {
+  for (let index = 0; index < MESSAGE_ENDINGS.length; index += 1) {
+    const end = StringPrototypeIndexOf(message, MESSAGE_ENDINGS[index] as string);
     if (end >= 0) return StringPrototypeSlice(message, 0, end);
   }
   return between(message, "of '", "' as it is undefined") ?? between(message, "destructure '", "' as it is undefined");
 }
 
-/** The property that was asked of `undefined`; undefined for the message of another error. */
+/** Returns the property that was read from `undefined`, or undefined if the message is about another error. */
 const propertyOf = (message: string): string | undefined =>
   between(message, "undefined is not iterable (cannot read property ", ")") ??
   between(message, "of undefined (reading '", "')") ??
   between(message, "of undefined (setting '", "')") ??
   between(message, "Cannot destructure property '", "' of");
 
-/** `tool.js:3:17` as the line with its script, and the column. */
-function split(place: string): { readonly line: string; readonly column: number } {
+/** Splits `tool.js:3:17` into script with line, and column. */
+function splitLocation(location: string): { readonly line: string; readonly column: number } {
   let colon = -1;
-  for (let at = StringPrototypeIndexOf(place, ":"); at >= 0; at = StringPrototypeIndexOf(place, ":", at + 1))
+  for (let at = StringPrototypeIndexOf(location, ":"); at >= 0; at = StringPrototypeIndexOf(location, ":", at + 1))
     colon = at;
-  const column = NumberParseInt(StringPrototypeSlice(place, colon + 1), 10);
-  return { line: StringPrototypeSlice(place, 0, colon), column };
+  const column = NumberParseInt(StringPrototypeSlice(location, colon + 1), 10);
+  return { line: StringPrototypeSlice(location, 0, colon), column };
 }
 
-/** Whether the error arose where the member had just been read: `ctx.db.find()`, `ctx.db.timeout = 5`. */
-function isThere(errorPlace: string | undefined, property: string, { name, place }: Missing): boolean {
-  if (errorPlace === undefined || place === undefined) return false;
-  const { line, column } = split(place);
-  const { line: errorLine, column: errorColumn } = split(errorPlace);
-  const behind = errorColumn - column;
+/** Returns whether the error occurred where the member was read: `ctx.db.find()`, `ctx.db.timeout = 5`. */
+function isAtRead(errorLocation: string | undefined, property: string, { name, location }: MissingMember): boolean {
+  if (errorLocation === undefined || location === undefined) return false;
+  const { line, column } = splitLocation(location);
+  const { line: errorLine, column: errorColumn } = splitLocation(errorLocation);
+  const distance = errorColumn - column;
   const isIterated = StringPrototypeIndexOf(property, "Symbol(") === 0;
-  if (line !== errorLine || behind < (isIterated ? -MAX_COLUMNS_BEFORE : 0)) return false;
-  return behind <= name.length + property.length + MAX_COLUMNS;
+  if (line !== errorLine || distance < (isIterated ? -MAX_COLUMNS_BEFORE : 0)) return false;
+  return distance <= name.length + property.length + MAX_EXTRA_COLUMNS;
 }
 
 function isMember(name: string, property: string): boolean {
@@ -152,42 +157,46 @@ function isMember(name: string, property: string): boolean {
   return false;
 }
 
-/** What the tool meant; `isGuess` where only the name of what it used speaks for that: another object may have such a member too. */
-interface Meant {
+/**
+ * The missing member that caused an error. `isGuess`: only the name of the read property suggests it, and other objects may have one too.
+ */
+interface Cause {
   readonly name: string;
   readonly isGuess: boolean;
 }
 
-function findMeant(message: string, errorPlace: string | undefined): Meant | undefined {
+function findCause(message: string, errorLocation: string | undefined): Cause | undefined {
   const property = propertyOf(message);
-  const used = usedIn(message);
-  let guess: Meant | undefined;
+  const expression = undefinedExpression(message);
+  let guess: Cause | undefined;
   for (let index = 0; index < missing.length; index += 1) {
-    const one = missing[index] as Missing;
-    const { name } = one;
-    const how = used === undefined ? undefined : namedHow(used, name);
-    if (how === "surely" || (how === "perhaps" && isThere(errorPlace, "", one))) return { name, isGuess: false };
+    const member = missing[index] as MissingMember;
+    const { name } = member;
+    const match = expression === undefined ? undefined : matchExpression(expression, name);
+    if (match === "certain" || (match === "possible" && isAtRead(errorLocation, "", member)))
+      return { name, isGuess: false };
     if (property === undefined) continue;
-    if (isThere(errorPlace, property, one)) return { name, isGuess: false };
+    if (isAtRead(errorLocation, property, member)) return { name, isGuess: false };
     if (isMember(name, property)) guess = { name, isGuess: true };
   }
   return guess;
 }
 
 /**
- * Returns the error that names the capability, for a TypeError of this call that arose from using what ctx does not have; any other
- * thrown value as it is. Where it is a guess, the error stays the tool's own, with a hint in its message. No name is checked against what the host has defined: the answer is the same for those that there are not.
+ * Replaces a TypeError of this call that was caused by a missing member of ctx with an error that names the capability. Returns other
+ * thrown values unchanged. If the cause is a guess, the tool's error only gets a hint in its message. Names are not compared with the
+ * capabilities that the host has defined, so that a tool cannot find out which exist.
  */
 export function nameMissing(thrown: unknown): unknown {
-  if (ofCall !== callState.serial || missing.length === 0) return thrown;
+  if (recordedSerial !== callState.serial || missing.length === 0) return thrown;
   try {
     const { name, message, stack } = thrown as { readonly [key: string]: unknown };
     if (name !== "TypeError" || typeof message !== "string" || typeof stack !== "string") return thrown;
-    const meant = findMeant(message, toolPlace(stack));
-    if (meant === undefined) return thrown;
-    const text = notGranted(`ctx.${meant.name}`, meant.name);
-    if (meant.isGuess) return { __proto__: null, name, message: `${message} (perhaps: ${text})`, stack };
-    const error = makeCapabilityError("CAPABILITY_DENIED", text, meant.name);
+    const cause = findCause(message, toolPlace(stack));
+    if (cause === undefined) return thrown;
+    const text = notGranted(`ctx.${cause.name}`, cause.name);
+    if (cause.isGuess) return { __proto__: null, name, message: `${message} (perhaps: ${text})`, stack };
+    const error = makeCapabilityError("CAPABILITY_DENIED", text, cause.name);
     const frames = StringPrototypeIndexOf(stack, "\n    at ");
     if (frames >= 0)
       defineValue(error, "stack", `CapabilityError: ${text}${StringPrototypeSlice(stack, frames)}`, false);

@@ -1,12 +1,12 @@
-// What structuredClone needs of others, wherever its chunk is: what chunks' classes do in it, and V8's constructors as they were at boot.
+// Registry for structuredClone: how classes of platform modules are cloned and transferred, and V8's constructors, captured at boot.
 import { append } from "./primordials.ts";
 
-/** What a chunk's class does when one of its objects is cloned or transferred. Chunks add theirs: the prelude knows none of them. */
+/** How objects of a platform module's class are cloned and transferred. Each platform module registers its own classes. */
 export interface PlatformType {
   owns(value: unknown): boolean;
-  /** Undefined for what can only be transferred, or neither. */
+  /** Undefined if the object cannot be cloned. */
   readonly clone?: (value: object) => object;
-  /** The object that will be in its place, and what makes it so, which is called once all has been cloned. */
+  /** Returns the object that replaces the transferred one, and a function that completes the transfer after all values are cloned. */
   readonly transfer?: (value: object) => { readonly target: object; readonly commit: () => void };
 }
 
@@ -27,7 +27,8 @@ export function platformTypeOf(value: object): PlatformType | undefined {
 type Classes<Class> = { readonly [name: string]: Class | undefined };
 type ViewConstructor = new (buffer: ArrayBuffer, byteOffset: number, length: number) => object;
 
-/** Not at module scope: a start-up snapshot may lack some of them. */
+// Called at boot and not at module scope, because a startup snapshot may lack some of these constructors.
+
 const captureViews = (): Classes<ViewConstructor> =>
   ({
     __proto__: null,

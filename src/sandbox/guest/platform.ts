@@ -1,4 +1,5 @@
-// The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
+// Defines the globals that platform modules implement, and the prelude modules that platform modules can import. A platform module is
+// loaded only when a tool uses it.
 import type { ChunkName } from "../protocol/platform-modules.ts";
 import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
@@ -22,7 +23,7 @@ import { followContext, inContext, queueTask, startTimer } from "./timers.ts";
 
 type Names = { readonly [Name in ChunkName]?: readonly string[] };
 
-/** Those that are looked at before they are used, and made then. */
+/** Globals that are created on first access. */
 const GLOBALS: Names = {
   url: ["URL", "URLSearchParams"],
   streams: [
@@ -78,7 +79,7 @@ const GLOBALS: Names = {
   console: ["console"],
 };
 
-/** Those that are functions from the beginning, and load what they do when they are called. */
+/** Global functions that load their platform module when they are called. */
 const FUNCTIONS: Names = {
   atob: ["atob", "btoa"],
   "structured-clone": ["structuredClone"],
@@ -100,9 +101,10 @@ function forEach(table: Names, each: (chunk: ChunkName, name: string) => void): 
 }
 
 /**
- * The prelude's modules that chunks import, as the build has named them: `import … from "../timers.ts"` in a chunk is a look-up here,
- * since a class of which there are two is no class. Made when the first chunk is evaluated, by one function: each that is called for the
- * first time costs some 20 µs. Harmless in a guest's hands, which could take them from a chunk.
+ * Returns the prelude modules that platform modules can import, by the names that the build gives them: `import … from "../timers.ts"` in a
+ * platform module becomes a lookup here, because a second copy of a module would have different classes and state. Called when the first
+ * platform module is evaluated; one function creates all, because the first call of a function costs about 20 µs. A tool could obtain these
+ * functions from a platform module, so they must be harmless.
  */
 const makePreludeModules = (): PreludeModules => ({
   __proto__: null as never,
@@ -121,7 +123,7 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:timers": { followContext, inContext, queueTask, startTimer },
 });
 
-/** Called before lockDown() takes the engine's own `eval` from the guest. */
+/** Installs the globals. Must be called before lockDown() removes the engine's `eval`. */
 export function installPlatform(): void {
   connectModules(makePreludeModules);
   capturePlatformTypes();

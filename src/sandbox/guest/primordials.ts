@@ -1,10 +1,10 @@
-// The intrinsics that the prelude relies on, captured before any guest code runs. A guest may replace every global and
-// prototype method afterwards; nothing here is looked up again.
-// Never capture what a start-up snapshot lacks (Temporal, DisposableStack, Promise.try …) at module scope.
+// Captures the intrinsics that the prelude uses before any guest code runs. Tool code can replace all globals and prototype methods later,
+// so the prelude never looks them up again. Features that a startup snapshot lacks (Temporal, DisposableStack, Promise.try …) must not be
+// captured at module scope.
 
 const { bind, call } = Function.prototype;
 
-/** `fn.call` frozen in time: `uncurryThis(Array.prototype.slice)(list, 1)`. */
+/** Turns a method into a function that takes `this` as its first argument: `uncurryThis(Array.prototype.slice)(list, 1)`. */
 export const uncurryThis = bind.bind(call) as unknown as <This, Args extends unknown[], Result>(
   fn: (this: This, ...args: Args) => Result,
 ) => (self: This, ...args: Args) => Result;
@@ -111,7 +111,7 @@ export const ArrayBufferConstructor = ArrayBuffer;
 export const ArrayBufferIsView = ArrayBuffer.isView;
 const TypedArrayPrototype = ReflectGetPrototypeOf(Uint8Array.prototype) as object;
 
-/** A captured getter, as a function of its `this`. */
+/** Returns a getter as a function that takes `this` as its argument. */
 export function uncurryGetter<Result>(prototype: object, key: PropertyKey): (self: unknown) => Result {
   const getter = ReflectGetOwnPropertyDescriptor(prototype, key)?.get;
   if (getter === undefined) throw new TypeErrorConstructor(`No getter ${StringConstructor(key)}`);
@@ -157,38 +157,38 @@ export const SymbolToStringTag: typeof Symbol.toStringTag = Symbol.toStringTag;
 export const SymbolAsyncIterator: typeof Symbol.asyncIterator = Symbol.asyncIterator;
 
 /**
- * Sets an own data property. Neither a setter on a prototype nor a `get` on `Object.prototype` (which a plain descriptor
- * would inherit) has a say.
+ * Sets an own data property. A setter on a prototype, or a `get` on `Object.prototype` (which a plain descriptor would inherit), has no
+ * effect on it.
  */
 export function defineValue(target: object, key: PropertyKey, value: unknown, enumerable = true): void {
   const descriptor = { __proto__: null, value, writable: true, enumerable, configurable: true };
   ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
 }
 
-/** The value of an own data property; undefined for an accessor, which is not run. */
+/** Returns the value of an own data property, or undefined for an accessor, which is not called. */
 export function ownValue(source: object, key: PropertyKey): unknown {
   const descriptor = ReflectGetOwnPropertyDescriptor(source, key);
   return descriptor !== undefined && ObjectHasOwn(descriptor, "value") ? descriptor.value : undefined;
 }
 
-/** Adds to the end of a list of the prelude's own, whatever the guest did to `Array.prototype` (an index setter there would see a plain assignment). */
+/** Appends to a list of the prelude. A plain assignment would call an index setter that a tool has put on `Array.prototype`. */
 export function append<T>(list: T[], value: T): void {
   defineValue(list, list.length, value);
 }
 
 /**
- * A promise of the prelude's own that `then` and `await` take as it is. Both read `constructor` first, which a guest can
- * replace on the prototype, and then the guest's `then` would be called instead of V8's.
+ * Protects a promise of the prelude. `then` and `await` first read `constructor`, which a tool can replace on the prototype, so that the
+ * tool's `then` would be called instead of V8's. An own `constructor` prevents that.
  */
 export function secure<T>(promise: Promise<T>): Promise<T> {
   defineValue(promise, "constructor", PromiseConstructor, false);
   return promise;
 }
 
-/** What boot has defined so far; undefined once it is on the global object. */
+/** Globals that boot has defined so far. Undefined after they were added to the global object. */
 let bootGlobals: PropertyDescriptorMap | undefined = { __proto__: null } as unknown as PropertyDescriptorMap;
 
-/** At boot nobody has put a `get` on `Object.prototype`, and V8 reads plain descriptors in half the time. */
+/** At boot no tool can have put a `get` on `Object.prototype`, and V8 reads plain descriptors in half the time. */
 function setGlobal(name: string, descriptor: PropertyDescriptor): void {
   if (bootGlobals !== undefined) {
     bootGlobals[name] = descriptor;
@@ -198,18 +198,18 @@ function setGlobal(name: string, descriptor: PropertyDescriptor): void {
   ReflectDefineProperty(globalThis, name, descriptor);
 }
 
-/** Ends boot. Thirty globals in one go take 100 µs less than one by one. */
+/** Adds the globals to the global object at the end of boot. Adding 30 globals at once takes 100 µs less than one by one. */
 export function flushGlobals(): void {
   if (bootGlobals !== undefined) ObjectDefineProperties(globalThis, bootGlobals);
   bootGlobals = undefined;
 }
 
-/** Sets a global as the web platform does: writable, configurable, not enumerable. */
+/** Defines a global as the web platform does: writable, configurable, not enumerable. */
 export function defineGlobal(name: string, value: unknown): void {
   setGlobal(name, { value, writable: true, enumerable: false, configurable: true });
 }
 
-/** A global made when it is first touched, so that a tool pays only for what it uses. */
+/** Defines a global that is created on first access, so that an unused one costs nothing. */
 export function defineLazyGlobal(name: string, make: () => unknown): void {
   setGlobal(name, {
     configurable: true,
@@ -223,12 +223,13 @@ export function defineLazyGlobal(name: string, make: () => unknown): void {
   });
 }
 
-/** All that boot does with them: no chunk has a part in it. */
+/** Functions that only boot uses. Platform modules do not get them. */
 type BootOnly = "allPrimordials" | "defineGlobal" | "defineLazyGlobal" | "flushGlobals";
 
 /**
- * For chunks, which are evaluated when a guest may have replaced what they would find. Without a prototype it is a dictionary, which V8
- * makes in a tenth of the time that an object of a hundred fields takes; a loop that runs often takes what it needs out of it first.
+ * Returns all primordials for platform modules, which are evaluated when a tool may already have replaced globals. The object has no
+ * prototype, so V8 stores it as a dictionary, which takes a tenth of the time to create. Hot loops should copy what they need to local
+ * variables first.
  */
 export function allPrimordials(): { readonly [name: string]: unknown } {
   return {

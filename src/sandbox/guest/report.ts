@@ -1,14 +1,15 @@
-// What nobody catches: told to the guest's own `onerror`, else logged. It fails no call, as in a browser.
+// Reports uncaught errors and unhandled rejections to the guest's own handlers, or else logs them. As in a browser, they do not fail the
+// call.
 import { useChunk } from "./chunk-loader.ts";
 import { describeValue } from "./error-text.ts";
 import { writeLazily } from "./log-lines.ts";
 import { defineGlobal, ReflectApply, TypeErrorConstructor } from "./primordials.ts";
 
-/** A handler that throws is not asked about that. */
+/** True while a handler runs. Errors of the handler itself are not reported to handlers. */
 let isHandling = false;
 
-/** HTML, "report an exception", without an event: the handler is given what it would be called with, and answers true to have handled it. */
-function handlerTakes(thrown: unknown): boolean {
+/** Calls `globalThis.onerror` as in HTML, "report an exception", but without an event. Returns true if the handler returned true. */
+function notifyHandler(thrown: unknown): boolean {
   if (isHandling) return false;
   isHandling = true;
   try {
@@ -22,18 +23,18 @@ function handlerTakes(thrown: unknown): boolean {
   }
 }
 
-/** Tells the listeners of the global object, once there may be any; true where one has handled it. */
-let tellListeners = (_thrown: unknown, _message: string): boolean => false;
+/** Notifies the event listeners of the global object. Returns true if one has handled the error. Replaced when listeners can exist. */
+let dispatchToListeners = (_thrown: unknown, _message: string): boolean => false;
 
-export function onException(tell: typeof tellListeners): void {
-  tellListeners = tell;
+export function onException(dispatch: typeof dispatchToListeners): void {
+  dispatchToListeners = dispatch;
 }
 
-function listenersTake(thrown: unknown): boolean {
+function notifyListeners(thrown: unknown): boolean {
   if (isHandling) return false;
   isHandling = true;
   try {
-    return tellListeners(thrown, describeValue(thrown));
+    return dispatchToListeners(thrown, describeValue(thrown));
   } catch {
     return false;
   } finally {
@@ -41,21 +42,24 @@ function listenersTake(thrown: unknown): boolean {
   }
 }
 
-/** How values and stacks are shown. */
+/** Functions of the console module that format values and stacks. */
 interface ConsoleChunk {
   dropPreludeFrames(stack: string): string;
   inspect(value: unknown, budget: number): string;
 }
 const consoleChunk = (): ConsoleChunk => useChunk("console") as unknown as ConsoleChunk;
 
-/** @param where "in a timer" */
+/**
+ * Reports an uncaught error.
+ * @param where context for the log line, such as "in a timer"
+ */
 export function reportException(thrown: unknown, where: string): void {
-  const isTold = listenersTake(thrown);
-  if (handlerTakes(thrown) || isTold) return;
+  const isHandledByListener = notifyListeners(thrown);
+  if (notifyHandler(thrown) || isHandledByListener) return;
   writeLazily("error", () => `Uncaught ${where}: ${consoleChunk().inspect(thrown, 4_096)}`);
 }
 
-/** Of a promise that nobody handles the worker knows the reason only, as text: enough to tell the author. */
+/** Logs an unhandled promise rejection. The worker knows only the reason as text, not the promise. */
 export function reportRejection(text: string): void {
   writeLazily("error", () => consoleChunk().dropPreludeFrames(`Uncaught (in a promise): ${text}`));
 }

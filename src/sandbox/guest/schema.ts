@@ -1,4 +1,5 @@
-// The tool's own schemas, inside the guest: a Standard Schema library validates and transforms; JSON Schema 2020-12 leaves for the host.
+// Handles the tool's own schemas inside the guest: a Standard Schema library validates and transforms values here, and converts its schemas
+// to JSON Schema 2020-12 for the host.
 import { GUEST_ERROR_CAPS, type GuestIssue } from "../protocol/guest-messages.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { writeLog } from "./log-lines.ts";
@@ -35,7 +36,7 @@ export function isStandardSchema(schema: unknown): schema is StandardSchema {
   return typeof standard === "object" && standard !== null && typeof standard.validate === "function";
 }
 
-/** `~` and `/` escaped (RFC 6901, section 3). */
+/** Escapes `~` and `/` (RFC 6901, section 3). */
 function escapePointer(token: string): string {
   let escaped = "";
   for (let index = 0; index < token.length; index += 1) {
@@ -58,12 +59,12 @@ function toIssue(issue: StandardIssue): GuestIssue {
 
 const NO_RESULT: readonly StandardIssue[] = [{ message: 'The schema returned neither "value" nor "issues"' }];
 
-/** Asks the library to check a value. What it answers may be a promise, and is not believed. */
+/** Validates a value with the library. The result may be a promise and is untrusted. */
 export function startCheck(schema: StandardSchema, value: unknown): unknown {
   return schema["~standard"].validate(value);
 }
 
-/** Returns the issues of a library's settled answer as JSON text; undefined for a valid value. A value that is missing is not valid. */
+/** Returns the issues of a validation result as JSON text, or undefined if the value is valid. A result without a value is invalid. */
 export function readIssues(result: StandardResult): string | undefined {
   if (result.issues === undefined && "value" in result) return undefined;
   const found = result.issues ?? NO_RESULT;
@@ -71,14 +72,14 @@ export function readIssues(result: StandardResult): string | undefined {
   for (let index = 0; index < found.length && index < GUEST_ERROR_CAPS.issues; index += 1) {
     append(issues, toIssue(found[index] as StandardIssue));
   }
-  // Without a prototype the list has no `toJSON` of the guest's.
+  // Remove the prototype, so that JSON.stringify does not call a `toJSON` that the tool has put on it.
   ReflectSetPrototypeOf(issues, null);
   return JSONStringify(issues);
 }
 
 /**
- * The JSON Schema of one side, or undefined where the library cannot say it: then only the guest checks.
- * Parts that JSON Schema has no word for (dates, transforms) become `{}`.
+ * Returns the JSON Schema of one side, or undefined if the library cannot convert it; then only the guest validates. Parts that JSON Schema
+ * cannot express (dates, transforms) become `{}`.
  */
 export function toJsonSchema(schema: unknown, side: "input" | "output"): unknown {
   if (!isStandardSchema(schema)) return schema;

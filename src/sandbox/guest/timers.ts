@@ -1,4 +1,5 @@
-// setTimeout and its kin. The worker keeps the clock; the guest keeps the callbacks. All of a call's timers end with it, but a session's.
+// Implements setTimeout and the other timer functions. The worker waits, the guest stores the callbacks. A call's timers end with it,
+// except in sessions.
 import { allowance, callState } from "./call-state.ts";
 import { hasFixedTime, moveFixedTime, now } from "./coarse-time.ts";
 import { describeValue } from "./error-text.ts";
@@ -32,37 +33,37 @@ interface Timer {
   readonly args: unknown[];
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
-  /** When it is to ring, by the guest's clock. */
+  /** Due time by the guest's clock. */
   dueAt: number;
 }
 
 const timers = new MapConstructor<number, Timer>();
 let lastId = 0;
-/** The longest delay of the platform (HTML, timers: a signed 32-bit integer). */
+/** Longest delay in ms (HTML, timers: a signed 32-bit integer). */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 /**
- * Messages about timers in one uninterrupted run of the guest, for each timer that may wait. A message lies in the worker's
- * memory until the worker's next turn, so a loop of setTimeout and clearTimeout must not be able to post for ever.
+ * Maximum number of timer messages in one entry into the guest, per allowed timer. Messages stay in the worker's memory until its next
+ * turn, so a loop of setTimeout and clearTimeout must not post without a limit.
  */
 const POSTS_PER_TIMER = 10;
 let postsThisTurn = 0;
 
-/** The worker has entered the guest: what was posted before has been read. */
+/** Resets the count of messages. Called when the worker enters the guest, since it has read the earlier messages. */
 export function beginTurn(): void {
   postsThisTurn = 0;
 }
 
-/** What a chunk puts around callbacks that are kept for later: the context of an AsyncLocalStorage. */
+/** Wraps callbacks that run later. Set by the module for AsyncLocalStorage to restore its context. */
 let keepContext = <Run>(run: Run): Run => run;
 
 export function followContext(keep: typeof keepContext): void {
   keepContext = keep;
 }
 
-/** For what is handed over now and called in tasks of others. */
+/** Wraps a callback that runs later in a task of other code. */
 export const inContext = <Run>(run: Run): Run => keepContext(run);
 
-/** At least one, as in Node: what is to come as soon as possible has 0. */
+/** Converts a delay to at least 1 ms, as in Node. A delay of 0 is reserved for setImmediate. */
 function toDelay(value: unknown): number {
   const delay = typeof value === "symbol" || typeof value === "bigint" ? 0 : MathTrunc(NumberConstructor(value));
   return NumberIsNaN(delay) || delay > MAX_DELAY_MS ? 1 : MathMin(MathMax(delay, 1), MAX_DELAY_MS);
@@ -75,10 +76,10 @@ function start(name: string, run: unknown, delayMs: number, repeat: boolean, arg
     throw new TypeErrorConstructor(`${name} expected a function, got ${describeValue(run)}`);
   }
   if (!callState.active) return 0;
-  const cap = allowance("timers");
+  const maxTimers = allowance("timers");
   postsThisTurn += 1;
-  if (MapPrototypeGetSize(timers) >= cap || postsThisTurn > cap * POSTS_PER_TIMER) {
-    throw new RangeErrorConstructor(`${name}: this call may have ${cap} timers waiting at one time`);
+  if (MapPrototypeGetSize(timers) >= maxTimers || postsThisTurn > maxTimers * POSTS_PER_TIMER) {
+    throw new RangeErrorConstructor(`${name}: at most ${maxTimers} timers may be pending at the same time`);
   }
   lastId += 1;
   const intervalMs = repeat ? delayMs : undefined;
@@ -87,20 +88,20 @@ function start(name: string, run: unknown, delayMs: number, repeat: boolean, arg
   return lastId;
 }
 
-/** For the prelude's own: a guest may have replaced `setTimeout`. */
+/** Starts a timer for platform code, because a tool may have replaced `setTimeout`. */
 export function startTimer(name: string, delay: unknown, run: () => void): void {
   start(name, run, toDelay(delay), false, []);
 }
 
-/** What waits for a turn of its own (HTML, "queue a task"), in order, from the one at `nextTask`. */
+/** Queued tasks (HTML, "queue a task"), in order. Those before `nextTask` have run. */
 let tasks: (() => void)[] = [];
 let nextTask = 0;
 
-/** One timer for all tasks, beyond the allowance: there is never a second one. */
+/** Starts the timer of the task queue. It does not count towards the limit, because there is only one. */
 function startTaskTimer(): void {
   lastId += 1;
   MapPrototypeSet(timers, lastId, { run: runTask, args: [], intervalMs: undefined, dueAt: dueIn(0) });
-  // Between the calls of a session the worker runs no timers; the next call posts those that wait.
+  // Between the calls of a session the worker runs no timers. The next call posts the pending ones again.
   if (callState.active) post("timer", lastId, 0);
 }
 
@@ -117,21 +118,21 @@ function forgetTasks(): void {
   nextTask = 0;
 }
 
-/** Each task has an entry into the guest of its own, so that what the one before has promised is done by then. */
+/** Queues a task. Each task runs in its own entry into the guest, so microtasks of the previous task run before it. */
 export function queueTask(run: () => void): void {
   if (!callState.active && callState.header?.goesOn !== true) return;
   if (tasks.length === 0) startTaskTimer();
   append(tasks, keepContext(run));
 }
 
-/** Past the allowance the worker is not told: it will ring for a timer that nobody waits for. */
+/** Clears a timer. Beyond the message limit the worker is not notified; its later `timer` message is then ignored. */
 function clear(id: unknown): void {
   if (typeof id !== "number" || !MapPrototypeDelete(timers, id)) return;
   postsThisTurn += 1;
   if (postsThisTurn <= allowance("timers") * POSTS_PER_TIMER) post("timer", id, -1);
 }
 
-/** By a fixed clock, the one that is due first; of several, the oldest: a Map is in the order of their ids. */
+/** Returns the timer with the earliest due time; among equal ones the oldest, since a Map keeps the order of insertion. */
 function firstDue(): number {
   let first = 0;
   let dueAt = Number.POSITIVE_INFINITY;
@@ -144,12 +145,12 @@ function firstDue(): number {
 }
 
 /**
- * Runs a timer's callback. What it throws fails no call, as in a browser: it is logged.
- * @param rung the worker's. For a guest with a fixed clock it only says that some timer may ring: there are as many rings as timers, and
- *   which timer comes first is no matter of the real time that passed between them
+ * Runs a timer's callback. As in a browser, an error in it does not fail the call and is reported.
+ * @param firedId timer that the worker fired. With a fixed clock the timer that is due first runs instead, so that the order does not
+ *   depend on the real time that has passed
  */
-export function fireTimer(rung: number): void {
-  const id = hasFixedTime() ? firstDue() : rung;
+export function fireTimer(firedId: number): void {
+  const id = hasFixedTime() ? firstDue() : firedId;
   const timer = MapPrototypeGet(timers, id);
   if (timer === undefined) return;
   const { intervalMs, dueAt } = timer;
@@ -157,7 +158,7 @@ export function fireTimer(rung: number): void {
   if (intervalMs === undefined) MapPrototypeDelete(timers, id);
   else {
     timer.dueAt = dueAt + intervalMs;
-    post("timer", rung, intervalMs);
+    post("timer", firedId, intervalMs);
   }
   try {
     ReflectApply(timer.run, globalThis, timer.args);
@@ -166,13 +167,13 @@ export function fireTimer(rung: number): void {
   }
 }
 
-/** Forgets all timers: the worker clears its own by the end of the call. */
+/** Forgets all timers. The worker clears its own timers at the end of the call. */
 export function clearAllTimers(): void {
   forgetTasks();
   MapPrototypeClear(timers);
 }
 
-/** The session's next call has begun: what was due between the two is due now. */
+/** Posts the pending timers again when the session's next call starts. Those that were due in between fire at once. */
 export function resumeTimers(): void {
   MapPrototypeForEach(timers, ({ dueAt }, id) => post("timer", id, MathMax(dueAt - now(), 0)));
 }

@@ -1,4 +1,4 @@
-// Loads the bundle, tells its definition, and runs a call. Every entry ends in exactly one `done`.
+// Loads the bundle, extracts its definition, and runs calls. Each of these entries ends with exactly one `done`.
 
 import { MAX_MISNAMED, MISNAMED_SCHEMAS } from "../contract/schema-names.ts";
 import type { GuestOutcome, InvokeHeader } from "../protocol/guest-messages.ts";
@@ -28,7 +28,10 @@ import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSc
 import { clearAllTimers, resumeTimers } from "./timers.ts";
 import { CONTENT } from "./tool.ts";
 
-/** A bundle's script: evaluates the tool's top level, asking for Node's built-ins on its way, then hands over the entry's namespace. */
+/**
+ * Function of a bundle's script: evaluates the tool's top-level code, which can load Node's built-ins, then registers the entry's
+ * namespace.
+ */
 export type BundleFunction = (
   register: (namespace: object) => void,
   useBuiltin: (chunk: string, name: string) => unknown,
@@ -47,19 +50,19 @@ const NO_BYTES = new Uint8ArrayConstructor(0);
 
 const done = (outcome: GuestOutcome, text: string): void => post("done", outcome, text);
 
-/** A failure that the prelude itself states, as the JSON text of a GuestError. */
+/** Returns a failure of the prelude itself as the JSON text of a GuestError. */
 const toErrorText = (name: string, message: string): string =>
   JSONStringify({ __proto__: null, name, message: capText(message, 1_000), stack: "" });
 
-const refuse = (message: string): void => done("refused", toErrorText("Error", message));
+const reject = (message: string): void => done("refused", toErrorText("Error", message));
 
-/** The two forms of a tool: a default export with `execute`, or a plain function beside named exports. */
+/** Reads the two forms of a tool: a default export with `execute`, or a function as default export plus named exports. */
 function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTool | undefined {
   let main = namespace.default;
-  // `module.exports = { default: … }` of a CommonJS file arrives one level deeper.
+  // The default export of a CommonJS file with `module.exports = { default: … }` is one level deeper.
   if (typeof main === "object" && main !== null && !("execute" in main) && "default" in main) main = main.default;
   if (typeof main === "function" && !isStandardSchema(main)) {
-    // A CommonJS function is its module's namespace too, and then `name` is the function's own.
+    // If a CommonJS module exports a function, the function is also the namespace, and `name` is the function's own name.
     const fields = namespace.name === main.name ? { ...namespace, name: undefined } : namespace;
     return { receiver: undefined, execute: main as LoadedTool["execute"], fields };
   }
@@ -70,7 +73,10 @@ function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTo
   return { receiver: main, execute: execute as LoadedTool["execute"], fields };
 }
 
-/** @param newHeader of the calls to come: what they run is run ahead, unless it is empty */
+/**
+ * Evaluates the bundle.
+ * @param newHeader InvokeHeader of the next calls, for which a warm-up call runs; empty for none
+ */
 export async function load(bundle: BundleFunction, newHeader: string): Promise<void> {
   try {
     let namespace: object | undefined;
@@ -84,17 +90,17 @@ export async function load(bundle: BundleFunction, newHeader: string): Promise<v
   }
   callState.active = false;
   if (tool === undefined) {
-    refuse(
+    reject(
       "Expected the default export to be a function, or an object with an execute function: defineTool({ execute })",
     );
-  } else if (newHeader === "" || (await secure(touch(newHeader)))) done("ready", "");
-  else done("thrown", toErrorText("Error", "The prelude could not run ahead"));
+  } else if (newHeader === "" || (await secure(warmUp(newHeader)))) done("ready", "");
+  else done("thrown", toErrorText("Error", "The warm-up call failed"));
 }
 
 type SchemaField = "inputSchema" | "outputSchema";
 
-/** What is wrong with a schema as it is stated; undefined when nothing is. Those of a library may be functions. */
-function schemaFault(fields: LoadedTool["fields"], name: SchemaField): string | undefined {
+/** Returns the message for an invalid schema, or undefined if it is valid. A library's schema may be a function. */
+function schemaError(fields: LoadedTool["fields"], name: SchemaField): string | undefined {
   const schema = fields[name];
   if (schema === undefined || isStandardSchema(schema)) return undefined;
   if (typeof schema === "object" && schema !== null) return undefined;
@@ -106,7 +112,7 @@ function schemaField(fields: LoadedTool["fields"], name: SchemaField): unknown {
   return isStandardSchema(schema) ? toJsonSchema(schema, name === "inputSchema" ? "input" : "output") : schema;
 }
 
-/** Fields that look like a schema by another name than the one that is read. */
+/** Returns the names of ignored fields that look like a misspelled schema field. */
 function misnamedFields(fields: LoadedTool["fields"]): readonly string[] {
   const found: string[] = [];
   const names = ObjectKeys(fields);
@@ -124,18 +130,19 @@ function looksLikeSchema(fields: LoadedTool["fields"], name: string): boolean {
     const value = fields[name];
     return (typeof value === "object" && value !== null && !ArrayIsArray(value)) || isStandardSchema(value);
   } catch {
-    // A getter of the author's: nothing else would have called it.
+    // A getter threw. It was called only for this check, so its error does not matter.
     return false;
   }
 }
 
+/** Posts the tool's definition. */
 export function describe(): void {
   callState.active = true;
   try {
     const { fields } = tool as LoadedTool;
-    const fault = schemaFault(fields, "inputSchema") ?? schemaFault(fields, "outputSchema");
-    if (fault !== undefined) {
-      refuse(fault);
+    const error = schemaError(fields, "inputSchema") ?? schemaError(fields, "outputSchema");
+    if (error !== undefined) {
+      reject(error);
       return;
     }
     const definition: { [name: string]: unknown } = { __proto__: null } as unknown as { [name: string]: unknown };
@@ -150,9 +157,9 @@ export function describe(): void {
     const misnamed = misnamedFields(fields);
     if (misnamed.length > 0) definition.misnamed = misnamed;
     const { text, bytes, problem } = serialize(definition);
-    if (bytes !== undefined) refuse("The tool's definition is not JSON. Expected a JSON value, got one with bytes");
+    if (bytes !== undefined) reject("The tool's definition is not JSON. Expected a JSON value, got one with bytes");
     else if (text !== undefined) done("output", text);
-    else refuse(`The tool's definition is not JSON. ${problem}`);
+    else reject(`The tool's definition is not JSON. ${problem}`);
   } catch (thrown) {
     done("thrown", JSONStringify(toGuestError(thrown)));
   } finally {
@@ -160,34 +167,37 @@ export function describe(): void {
   }
 }
 
-/** How a call ended. Written by {@link run}, not returned: a returned object would be asked for its `then`, which may be the guest's. */
+/**
+ * Outcome of a call. {@link run} fills it instead of returning it, because `await` would read `then`, which a tool may have put on a
+ * prototype.
+ */
 interface Ending {
   outcome: GuestOutcome;
   text: string;
-  /** Beside an output. */
+  /** Bytes of the output. */
   bytes: PackedBytes | undefined;
   content: Extract<Serialized, { text: string }> | undefined;
 }
 
 const newEnding = (): Ending => ({ outcome: "thrown", text: "", bytes: undefined, content: undefined });
 
-/** A call as the worker hands it over. */
+/** Arguments of a call. */
 interface Invocation {
   readonly inputText: string;
   readonly inputBytes: PackedBytes | undefined;
-  /** Whether chunks are to leave as they come. */
+  /** Whether to send chunks as they are produced. */
   readonly isStreamed: boolean;
 }
 
 const PLAIN: Invocation = { inputText: "{}", inputBytes: undefined, isStreamed: false };
 
-/** An async generator, a ReadableStream, or anything else that is read with `for await`. */
+/** Returns whether a value is an async iterable, such as an async generator or a ReadableStream. */
 export function isStream(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   return typeof (value as { readonly [SymbolAsyncIterator]?: unknown })[SymbolAsyncIterator] === "function";
 }
 
-/** Runs `execute` between the two checks. Awaits values of the guest only. */
+/** Validates the input, runs `execute`, and validates the output. Awaits only values that come from tool code. */
 async function run(
   { outputBytes }: InvokeHeader,
   { inputText, inputBytes, isStreamed }: Invocation,
@@ -218,7 +228,7 @@ async function run(
       if (streaming.fault !== "") return end("unserializable", toErrorText("TypeError", streaming.problem));
       if (streaming.isBare && isStreamed) return end("streamed", "");
       ({ value } = streaming);
-      // Chunks that were collected are the output, and count once.
+      // Collected chunks are the output itself, so they count only once.
       sent = streaming.isBare ? 0 : streaming.size;
     }
     let parts: unknown;
@@ -248,7 +258,7 @@ async function run(
   }
 }
 
-/** The one `done` of a call. */
+/** Posts the `done` of a call. */
 function finish({ outcome, text, bytes, content }: Ending): void {
   if (outcome !== "output" || (bytes === undefined && content === undefined)) {
     done(outcome, text);
@@ -263,14 +273,14 @@ function finish({ outcome, text, bytes, content }: Ending): void {
 let header: InvokeHeader | undefined;
 let tenantId = "";
 
-/** In the tool's place while a call is run ahead. */
-const STAND_IN: LoadedTool = { receiver: undefined, execute: (input) => input, fields: {} };
+/** Tool of the warm-up call. */
+const WARM_UP_TOOL: LoadedTool = { receiver: undefined, execute: (input) => input, fields: {} };
 
-/** A call without the tool: what it runs is compiled, and its memory is there, when the first one comes. False where that fails. */
-async function touch(newHeader: string): Promise<boolean> {
+/** Runs a warm-up call without the tool, so that the prelude's code is compiled before the first call. Returns false if it fails. */
+async function warmUp(newHeader: string): Promise<boolean> {
   header = JSONParse(newHeader) as InvokeHeader;
   const loaded = tool;
-  tool = STAND_IN;
+  tool = WARM_UP_TOOL;
   beginCall(header);
   const context = createCallContext(header, "", "");
   const ending = newEnding();
@@ -282,7 +292,7 @@ async function touch(newHeader: string): Promise<boolean> {
   return ending.outcome === "output";
 }
 
-/** Header and tenant are told with the first call, and again when they change: from call to call of one tool they do not. */
+/** Runs a call. The worker sends header and tenant only if they differ from those of the previous call. */
 export async function invoke(
   inputText: string,
   callId: string,

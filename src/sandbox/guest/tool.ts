@@ -1,5 +1,5 @@
-// What a tool author imports from "glovebox/tool": defineTool, content parts, and their types. It runs inside the isolate, and imports
-// nothing.
+// Entry point "glovebox/tool" for tool authors: defineTool, content parts, and their types. It runs inside the isolate and has only type
+// imports.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type {
   AudioPart,
@@ -21,10 +21,10 @@ export type {
   TextPart,
 } from "../contract/content.ts";
 
-/** JSON Schema 2020-12 written by hand, as an object. */
+/** A JSON Schema 2020-12 as a plain object. */
 export type PlainJsonSchema = { readonly [keyword: string]: unknown };
 
-/** How an author may state a schema: any Standard Schema library (zod, valibot, arktype …), or plain JSON Schema. */
+/** Schema of a tool: from any Standard Schema library (zod, valibot, arktype …), or a plain JSON Schema. */
 export type ToolSchema = StandardSchemaV1 | PlainJsonSchema;
 
 type Mutable<T> = T extends readonly (infer Item)[]
@@ -61,7 +61,7 @@ type TypeOf<Schema, Type> = Type extends keyof ScalarTypes
       ? ObjectOf<Schema>
       : unknown;
 
-/** The TypeScript type of a plain JSON Schema written as a literal; what it cannot express is `unknown`. */
+/** TypeScript type of a JSON Schema that is written as a literal. Parts that TypeScript cannot express are `unknown`. */
 export type FromJsonSchema<Schema> = Schema extends { readonly const: infer Value }
   ? Mutable<Value>
   : Schema extends { readonly enum: readonly (infer Value)[] }
@@ -76,14 +76,14 @@ export type FromJsonSchema<Schema> = Schema extends { readonly const: infer Valu
             ? TypeOf<Schema, Type>
             : unknown;
 
-/** What `execute` receives: the schema's output, after defaults and transforms. */
+/** Type that `execute` receives: the output of the input schema, after defaults and transforms. */
 export type InputOf<Schema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
   : Schema extends PlainJsonSchema
     ? FromJsonSchema<Schema>
     : Record<string, unknown>;
 
-/** What `execute` returns: the schema's input, before defaults and transforms. */
+/** Type that `execute` returns: the input of the output schema, before defaults and transforms. */
 export type OutputOf<Schema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Schema>
   : Schema extends PlainJsonSchema
@@ -92,10 +92,10 @@ export type OutputOf<Schema> = Schema extends StandardSchemaV1
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Writes one structured line to the call's logs. `data` must be JSON. Resolves when the host has it; need not be awaited. */
+/** Writes one structured line to the call's logs. `data` must be JSON. Resolves when the host has received it; awaiting it is optional. */
 export type LogCall = (message: string, data?: unknown) => Promise<void>;
 
-/** How far a call is, in MCP's words: `progress` grows, `total` if it is known. */
+/** Progress report, as in MCP. `progress` must increase with each report; `total` is optional. */
 export interface ToolProgress {
   readonly progress: number;
   readonly total?: number;
@@ -110,101 +110,109 @@ interface MinimalAbortSignal {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** The `AbortSignal` of the types that a tool is checked with (the DOM's, Node's); where they have none, its main members. */
+/** The `AbortSignal` type of the tool's own type libraries (DOM or Node), or its main members if there is none. */
 export type ToolAbortSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } }
   ? Signal
   : MinimalAbortSignal;
 
-/** What is kept under a key: a value that JSON has, or bytes. */
+/** An entry of the key-value store. The value is JSON or a `Uint8Array`. */
 export interface KvEntry<Value = unknown> {
   readonly key: string;
   readonly value: Value;
-  /** Of this value; each write gives a new one. For `ifVersion`. */
+  /** Version of the entry, for `ifVersion`. Each write creates a new one. */
   readonly version: string;
-  /** Milliseconds since 1970. */
+  /** Time at which the entry expires, in ms since 1970. Absent if it does not expire. */
   readonly expiresAt?: number;
 }
 
 export interface KvSetOptions {
-  /** The entry is gone after so long, 1 ms to ten years; it stays unless stated. */
+  /**
+   * Lifetime of the entry in ms, from 1 ms to ten years.
+   * @default no expiry
+   */
   readonly ttlMs?: number | undefined;
-  /** Only if the entry has this version; null: only if there is no entry. */
+  /** Writes only if the entry has this version. `null`: writes only if the key has no entry. */
   readonly ifVersion?: string | null | undefined;
 }
 
-/** `ok` is false only where `ifVersion` did not hold; `version` is then the one that there is, or null. */
+/** Result of a write. `ok` is false if `ifVersion` did not match; `version` is then the current version, or null if there is no entry. */
 export type KvSetResult =
   | { readonly ok: true; readonly version: string }
   | { readonly ok: false; readonly version: string | null };
 
 export interface KvDeleteOptions {
-  /** Only if the entry has this version. */
+  /** Deletes only if the entry has this version. */
   readonly ifVersion?: string | undefined;
 }
 
 export interface KvListOptions {
-  /** Keys that begin with it; all unless stated. */
+  /**
+   * Lists only keys with this prefix.
+   * @default all keys
+   */
   readonly prefix?: string | undefined;
-  /** Where the last page ended: its `cursor`. */
+  /** The `cursor` of the previous page. */
   readonly cursor?: string | undefined;
-  /** Entries of a page at most, 1 to 1,000; 100 unless stated. */
+  /**
+   * Maximum number of entries in a page, from 1 to 1,000.
+   * @default 100
+   */
   readonly limit?: number | undefined;
 }
 
-/** Ordered by the code points of the keys. */
+/** A page of entries, ordered by the code points of their keys. */
 export interface KvPage<Value = unknown> {
   readonly entries: readonly KvEntry<Value>[];
-  /** Absent on the last page. */
+  /** Cursor of the next page. Absent on the last page. */
   readonly cursor?: string;
 }
 
 /**
- * What the tool keeps between calls, for the tenant that calls and for this tool alone. Keys are text of 1 to 1,024 bytes in UTF-8;
- * values are JSON, or a `Uint8Array`, which comes back as one. Rejects with `QUOTA_EXCEEDED` when there is no room.
+ * Key-value store that persists between calls. Each pair of tenant and tool has its own store. Keys are text of 1 to 1,024 bytes in UTF-8;
+ * values are JSON or a `Uint8Array`. Writes reject with `QUOTA_EXCEEDED` if a limit is reached.
  */
 export interface ToolKv {
-  /** Undefined where there is no entry. */
+  /** Returns the value of a key, or undefined if there is no entry. */
   get<Value = unknown>(key: string): Promise<Value | undefined>;
-  /** The value with its version. */
+  /** Returns the entry with its version, or undefined if there is none. */
   getEntry<Value = unknown>(key: string): Promise<KvEntry<Value> | undefined>;
+  /** Writes an entry. */
   set(key: string, value: unknown, options?: KvSetOptions): Promise<KvSetResult>;
-  /** Whether there was one, and with `ifVersion` the right one. */
+  /** Deletes an entry. Returns false if there was none, or its version did not match `ifVersion`. */
   delete(key: string, options?: KvDeleteOptions): Promise<boolean>;
+  /** Lists entries page by page. */
   list<Value = unknown>(options?: KvListOptions): Promise<KvPage<Value>>;
 }
 
 /**
- * Other tools of the same tenant, by name: `ctx.tools.add({ a: 1, b: 2 })`. They run with their own grants and limits, within what is
- * left of this call's time, and end with it. Bytes (`Uint8Array`) go there and come back as bytes. A failure rejects with its `code` and
- * message.
+ * Calls other tools of the same tenant by name: `ctx.tools.add({ a: 1, b: 2 })`. They run with their own grants and limits, within the
+ * remaining time of this call, and are cancelled when it ends. `Uint8Array` values stay bytes. A failed call rejects with an error that has
+ * the failure's `code` and message.
  */
 export type ToolCalls = { readonly [toolName: string]: (input?: unknown) => Promise<unknown> } & {
-  /** For any name, `call` included. */
+  /** Calls a tool with any name, including `call`. */
   call(toolName: string, input?: unknown): Promise<unknown>;
 };
 
-/** As the author's own types have it, Node's or the DOM's. */
+/** Type of `fetch` in the tool's own type libraries (DOM or Node). */
 type Fetch = typeof globalThis extends { readonly fetch: infer Global }
   ? Global
   : (url: string, init?: { readonly [option: string]: unknown }) => Promise<unknown>;
 
-/** Secrets that the host has bound to hosts, none of which the tool ever sees. */
+/** Secrets that the host inserts into requests to certain hosts. The tool never sees their values. */
 export interface ToolSecrets {
-  /** A placeholder: the host puts the value in its place as a request leaves for one of the secret's hosts. */
+  /** Returns a placeholder for a secret. */
   use(name: string): Promise<string>;
 }
 
-interface Question {
-  /**
-   * What the question is called towards the caller, 1 to 64 of A-Z a-z 0-9 _ . -: an MCP client finds it under this name, and may send
-   * the answer ahead.
-   */
+interface ClientRequest {
+  /** Name of the request towards an MCP client, which may send the response in advance under this name. 1 to 64 of A-Z a-z 0-9 _ . - */
   readonly key?: string;
 }
 
-/** Asks the person behind the call: a form, as the JSON Schema of an object with plain members, or a page to be visited. */
+/** Requests input from the user: with a form (the JSON Schema of an object with primitive members), or on a web page that they visit. */
 export type ToolElicit = (
-  request: Question &
+  request: ClientRequest &
     (
       | { readonly message: string; readonly requestedSchema: { readonly [keyword: string]: unknown } }
       | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string }
@@ -214,9 +222,9 @@ export type ToolElicit = (
   | { readonly action: "decline" | "cancel" }
 >;
 
-/** Asks the model behind the call for a message; request and answer are those of MCP's `sampling/createMessage`. */
+/** Requests a message from the client's model. Request and response are those of MCP's `sampling/createMessage`. */
 export type ToolSample = (
-  request: Question & {
+  request: ClientRequest & {
     readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: unknown }[];
     readonly maxTokens: number;
     readonly systemPrompt?: string;
@@ -229,60 +237,63 @@ export type ToolSample = (
   readonly stopReason?: string;
 }>;
 
-/** Lists where the person behind the call works, as URLs. */
+/** Lists the roots of the client, such as the user's workspace folders, as URLs. */
 export type ToolRoots = (
-  request?: Question,
+  request?: ClientRequest,
 ) => Promise<{ readonly roots: readonly { readonly uri: string; readonly name?: string }[] }>;
 
-/** Members of ctx that come with Glovebox's own capabilities. */
+/** Members of ctx for Glovebox's built-in capabilities. */
 export interface OwnCapabilities {
   /**
-   * Sends requests through the host, by its rules; the global `fetch` is the same. With this grant the globals `WebSocket` and
-   * `EventSource` connect by the same rules. All connections end with the call.
+   * Sends requests through the host, subject to its egress rules. The global `fetch` is the same function. This grant also allows the
+   * globals `WebSocket` and `EventSource`, with the same rules. All connections end with the call.
    */
   readonly fetch: Fetch;
   readonly secrets: ToolSecrets;
   readonly kv: ToolKv;
   readonly tools: ToolCalls;
-  /** Each rejects with `CAPABILITY_DENIED` where whoever calls cannot be asked. Waiting for an answer costs the call no time. */
+  /** Rejects with `CAPABILITY_DENIED` if the client does not support elicitation. The call's clock is paused while it waits. */
   readonly elicit: ToolElicit;
+  /** Rejects with `CAPABILITY_DENIED` if the client does not support sampling. The call's clock is paused while it waits. */
   readonly sample: ToolSample;
+  /** Rejects with `CAPABILITY_DENIED` if the client does not support roots. The call's clock is paused while it waits. */
   readonly roots: ToolRoots;
 }
 
-/** Secrets that the host has for this tool, where it grants `secrets`. */
+/** Secrets that the host provides to this tool with the grant `secrets`. */
 export interface ToolSecrets {
   /**
-   * A placeholder, for header values, queries and bodies of requests by `fetch`, and for headers, protocols and messages of a
-   * `WebSocket`: the host puts the value in its place as the request
-   * leaves, towards the secret's own hosts only. Rejects with `CAPABILITY_DENIED` where there is no such secret for the tool.
+   * Returns a placeholder for use in header values, queries and bodies of `fetch` requests, and in headers, protocols and messages of a
+   * `WebSocket`. The host replaces it with the value when it sends the request, only for the secret's own hosts. Rejects with
+   * `CAPABILITY_DENIED` if the tool has no such secret.
    */
   use(name: string): Promise<string>;
 }
 
-/** What `execute` is given besides its input. Each granted capability is one more member, by its name. */
+/** Second argument of `execute`. Each granted capability is an additional member with its name. */
 export interface ToolContext extends Partial<OwnCapabilities> {
   readonly callId: string;
   readonly tenantId: string;
-  /** Aborts when the call is over, so that leftover work can stop itself. */
+  /** Aborts when the call ends, so that remaining work can stop. */
   readonly signal: ToolAbortSignal;
+  /** Writes a line to the call's logs, with level `info` or a method for each level. */
   readonly log: LogCall & { readonly [Level in LogLevel]: LogCall };
   /**
-   * Tells the caller how far the call is. Never throws for want of a listener. A call makes at most 1,000 reports; later ones
-   * are dropped silently.
-   * @throws {TypeError} when `progress` is not a finite number
+   * Reports progress to the caller. Does nothing if the caller does not listen. After 1,000 reports of a call, further ones are dropped
+   * silently.
+   * @throws {TypeError} if `progress` is not a finite number
    */
   progress(progress: ToolProgress): void;
-  /** There if the tool asks for it (`capabilities: { secrets: ["API_KEY"] }`) or the host grants it. */
+  /** Present if the tool requests it (`capabilities: { secrets: ["API_KEY"] }`) or the host grants it. */
   readonly secrets: ToolSecrets;
   /**
-   * A capability that the host granted: JSON in, JSON out. One that was not granted is absent (`ctx.kv?.get(key)`), or rejects where the
-   * tool has asked for it in `capabilities`; a call that fails because it used one has the code `CAPABILITY_DENIED` and names it.
+   * A granted capability, which takes and returns JSON. A capability that is not granted is absent (`ctx.kv?.get(key)`), or rejects if the
+   * tool requests it in `capabilities`. A call that fails because of it has the error code `CAPABILITY_DENIED` and names the capability.
    */
   readonly [capability: string]: unknown;
 }
 
-/** The limits that a tool may set for itself, below the host's. */
+/** Limits that a tool sets for itself. They can only lower those of the host. */
 export interface ToolLimits {
   readonly timeoutMs?: number;
   readonly cpuMs?: number;
@@ -298,18 +309,18 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** Under which {@link content} leaves its parts: CONTENT_KEY of ../content.ts, in the registry, so that it is the same in every bundle. */
+/** Key under which {@link content} stores its parts. Registered with `Symbol.for` (CONTENT_KEY), so that it is the same in all bundles. */
 export const CONTENT: unique symbol = Symbol.for("glovebox.content") as never;
 
-/** A return value with content beside the output. */
+/** A return value with content parts in addition to the output. */
 export interface ToolContent<Output = unknown> {
   readonly [CONTENT]: readonly ContentPart[];
   readonly output: Output;
 }
 
 /**
- * What a tool returns to show a model more than JSON.
- * @param output plain JSON beside it, which `outputSchema` checks
+ * Creates a return value with content parts (text, images, audio, resources) for the model.
+ * @param output structured output in addition to the parts, which `outputSchema` validates
  * @example
  * ```ts
  * import { content, image, text } from "glovebox/tool";
@@ -325,34 +336,39 @@ export function content(parts: readonly ContentPart[], output?: unknown): ToolCo
 const annotated = (annotations: ContentAnnotations | undefined): Pick<TextPart, "annotations"> =>
   annotations === undefined ? {} : { annotations };
 
+/** Creates a text part for {@link content}. */
 export function text(value: string, annotations?: ContentAnnotations): TextPart {
   return { type: "text", text: value, ...annotated(annotations) };
 }
 
+/** Creates an image part for {@link content}. */
 export function image(data: Uint8Array, mimeType: string, annotations?: ContentAnnotations): ImagePart {
   return { type: "image", data, mimeType, ...annotated(annotations) };
 }
 
+/** Creates an audio part for {@link content}. */
 export function audio(data: Uint8Array, mimeType: string, annotations?: ContentAnnotations): AudioPart {
   return { type: "audio", data, mimeType, ...annotated(annotations) };
 }
 
+/** Creates a part with an embedded resource for {@link content}. */
 export function resource(contents: ResourcePart["resource"], annotations?: ContentAnnotations): ResourcePart {
   return { type: "resource", resource: contents, ...annotated(annotations) };
 }
 
+/** Creates a part with a link to a resource for {@link content}. */
 export function resourceLink(link: Omit<ResourceLinkPart, "type">): ResourceLinkPart {
   return { type: "resource_link", ...link };
 }
 
-// biome-ignore lint/suspicious/noConfusingVoidType: what a function or a generator without a return statement gives
+// biome-ignore lint/suspicious/noConfusingVoidType: return type of a function or generator without a return statement
 type Nothing = undefined | void;
-// biome-ignore lint/complexity/noBannedTypes: of a tool without a schema; `unknown` would swallow the types beside it
+// biome-ignore lint/complexity/noBannedTypes: for a tool without a schema; `unknown` would absorb the other types of the union
 type AnyOutput = {} | null | Nothing;
 type Returned<Output> = undefined extends Output ? AnyOutput : OutputOf<Output> | ToolContent<OutputOf<Output>>;
 
 /**
- * What `execute` may give: its output, at once or later; or a stream (an async generator, a ReadableStream) of chunks, whose return
+ * Return type of `execute`: its output or a promise of it, or a stream of chunks (an async generator or a ReadableStream) whose return
  * value is the output.
  */
 export type ToolReturn<Output, Chunk = unknown> =
@@ -360,26 +376,29 @@ export type ToolReturn<Output, Chunk = unknown> =
   | AsyncIterable<Chunk, Returned<Output> | Nothing>
   | Promise<Returned<Output> | AsyncIterable<Chunk, Returned<Output> | Nothing>>;
 
-/** What a streaming tool yields. */
+/** Type of the chunks that a streaming tool yields. */
 export type ChunkOf<AnyTool> =
   AnyTool extends Tool<infer _Input, infer _Output, infer _Asked, infer Chunk> ? Chunk : never;
 
-/** Capabilities, and engine features such as `webAssembly`, asked for by name; the host decides. */
+/** Capabilities and engine features (such as `webAssembly`) that a tool requests, by name. The host decides which it grants. */
 export type CapabilityRequests = { readonly [name: string]: unknown };
 
-/** What a tool asks for it has in ctx: where the host does not grant it, each use rejects with `CAPABILITY_DENIED`. */
+/** Type of ctx. Requested capabilities are always present; if the host does not grant one, each use rejects with `CAPABILITY_DENIED`. */
 export type ContextOf<Asked> = Asked extends CapabilityRequests
   ? ToolContext & Pick<OwnCapabilities, keyof Asked & keyof OwnCapabilities>
   : ToolContext;
 
-/** A tool as its author writes it. */
+/** Argument of {@link defineTool}. */
 export interface Tool<
   Input extends ToolSchema | undefined,
   Output extends ToolSchema | undefined,
   Asked extends CapabilityRequests | undefined = undefined,
   Chunk = unknown,
 > {
-  /** 1 to 128 of `A-Z a-z 0-9 _ - .`; without one, the file or folder gives the name. */
+  /**
+   * Name of the tool: 1 to 128 of `A-Z a-z 0-9 _ - .`
+   * @default the name of the file or folder
+   */
   readonly name?: string;
   readonly description: string;
   readonly inputSchema?: Input;
@@ -388,19 +407,21 @@ export interface Tool<
   readonly capabilities?: Asked;
   readonly limits?: ToolLimits;
   /**
-   * Whether the top level may be run before anybody has called, so that a call finds the tool loaded; true unless stated. One that
-   * logs, leaves a timer or takes more than 250 ms is run when it is called anyway.
+   * Whether the tool's top-level code may run in advance, so that a call starts faster. Top-level code that logs, leaves a timer or takes
+   * more than 250 ms runs only when the tool is called.
+   * @default true
    */
   readonly prewarm?: boolean;
   /**
-   * An async generator streams: what it yields reaches whoever called with `box.stream` as it comes, and the next chunk is asked for only
-   * while there is room. With `box.execute` its output is its return value or, if it returns nothing, the list of its chunks.
+   * Runs a call. An async generator streams: a caller of `glovebox.stream()` receives each chunk as it is yielded, and the generator pauses
+   * while too many chunks are unread. With `glovebox.execute()` the output is its return value or, if it returns nothing, the list of
+   * chunks.
    */
   execute(input: InputOf<Input>, ctx: ContextOf<Asked>): ToolReturn<Output, Chunk>;
 }
 
 /**
- * States a tool, so that `execute`'s input and output are typed by its schemas. Returns its argument.
+ * Defines a tool. Returns its argument; the schemas determine the types of `execute`'s input and output.
  *
  * @example
  * ```ts

@@ -88,8 +88,8 @@ const ToolMessageSchema = z.strictObject({
 /** Evaluates the bundle, extracts its definition and creates its code cache. Success is reported as one `ended` with outcome `output`. */
 const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, ...isolateFields });
 /**
- * Parts: input as JSON text and, if it contains bytes, their BytesHeader as JSON text and the bytes. The call ends with exactly one `ended`,
- * followed by one `released` unless `ended` had `released: true`.
+ * Parts: input as JSON text and, if it contains bytes, their BytesHeader as JSON text and the bytes. The call ends with exactly one
+ * `ended`, followed by one `released` unless `ended` had `released: true`.
  */
 const CallSchema = z.strictObject({
   type: z.literal("call"),

@@ -293,7 +293,9 @@ export class ToolIsolate {
     this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), WARM_UP_HEADER, ...(chunks as string[])]);
   }
 
-  /** Runs a script synchronously and returns its value. Only for scripts that do not run tool code: the prelude and function expressions. */
+  /**
+   * Runs a script synchronously and returns its value. Only for scripts that do not run tool code: the prelude and function expressions.
+   */
   #evaluate(code: string, filename: string, cache?: CodeCache): ivm.Reference {
     const script = this.#isolate.compileScriptSync(code, scriptOptions(filename, cache));
     return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;

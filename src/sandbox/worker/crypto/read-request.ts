@@ -1,5 +1,5 @@
-// Converts a guest's SubtleCrypto request, which consists of text and buffers, to arguments for Node's SubtleCrypto. The result has only members
-// that the standard defines. A tool may have tampered with the guest's code, so every value is validated.
+// Converts a guest's SubtleCrypto request, which consists of text and buffers, to arguments for Node's SubtleCrypto. The result has only
+// members that the standard defines. A tool may have tampered with the guest's code, so every value is validated.
 import * as z from "zod";
 import {
   type Argument,
