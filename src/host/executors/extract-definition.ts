@@ -196,7 +196,7 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
     },
   });
   if (timer === undefined) {
-    setTimeLimit(QUEUE_MS, () => overloaded(`No sandbox process was free setTimeLimit ${QUEUE_MS} ms`));
+    setTimeLimit(QUEUE_MS, () => overloaded(`No sandbox process was free within ${QUEUE_MS} ms`));
   }
   return promise.finally(() => clearTimeout(timer));
 }
@@ -207,7 +207,7 @@ const tooLarge = (): ToolError =>
 function timedOut(entry: string, timeoutMs: number): ToolError {
   return new ToolError(
     "TOOL_TIMEOUT",
-    `The top level of ${entry} did not finish setTimeLimit ${timeoutMs} ms and was stopped`,
+    `The top level of ${entry} did not finish within ${timeoutMs} ms and was stopped`,
     {
       details: { timeoutMs, phase: "load" },
     },
@@ -215,7 +215,7 @@ function timedOut(entry: string, timeoutMs: number): ToolError {
 }
 
 const notStarted = (entry: string): ToolError =>
-  overloaded(`No isolate was ready for ${entry} setTimeLimit ${START_MS} ms`);
+  overloaded(`No isolate was ready for ${entry} within ${START_MS} ms`);
 
 const overloaded = (message: string): ToolError =>
   new ToolError("OVERLOADED", message, { details: { retryAfterMs: 1_000 } });

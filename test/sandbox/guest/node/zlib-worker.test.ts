@@ -240,9 +240,9 @@ describe("a decompression bomb of gigabytes", () => {
       });
     });
     expect(said).toEqual([
-      expect.stringMatching(/cannot be stated/),
-      expect.stringMatching(/cannot be stated/),
-      expect.stringMatching(/16 streams/),
+      expect.stringMatching(/not supported in the sandbox/),
+      expect.stringMatching(/not supported in the sandbox/),
+      expect.stringMatching(/^16 .* streams/),
     ]);
   });
 });
