@@ -240,9 +240,9 @@ describe("what unpacks to gigabytes", () => {
       });
     });
     expect(said).toEqual([
-      expect.stringMatching(/cannot be stated/),
-      expect.stringMatching(/cannot be stated/),
-      expect.stringMatching(/16 streams/),
+      expect.stringMatching(/not supported/),
+      expect.stringMatching(/not supported/),
+      expect.stringMatching(/16 .* streams/),
     ]);
   });
 });
