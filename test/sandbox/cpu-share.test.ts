@@ -1,4 +1,4 @@
-// CPU time divided by the kernel's word.
+// Tests of CPU time: the division of the process's time among isolates, and the CPU time that results report.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { CpuShare, type CpuShareAccount } from "../../src/sandbox/worker/cpu-share.ts";
@@ -27,7 +27,7 @@ function burn(ms: number): void {
 }
 
 describe("CpuShare.share()", () => {
-  test("divides what the process has used by the time each was in", () => {
+  test("divides the CPU time of the process in proportion to the time in each isolate", () => {
     const share = new CpuShare();
     const before = process.cpuUsage();
     share.begin();
@@ -40,7 +40,7 @@ describe("CpuShare.share()", () => {
     expect(long.cpuMs + short.cpuMs).toBeLessThanOrEqual((user + system) / 1_000);
   });
 
-  test("charges nobody for more than the time it was in", () => {
+  test("charges no call more than its wall-clock time", () => {
     const share = new CpuShare();
     share.begin();
     burn(20);
@@ -50,7 +50,7 @@ describe("CpuShare.share()", () => {
     expect(share.factor).toBe(1);
   });
 
-  test("charges nothing where nobody was in", () => {
+  test("charges nothing to a call that has not run", () => {
     const share = new CpuShare();
     share.begin();
     const meter = new Meter(0);
@@ -66,7 +66,7 @@ describe("usage.cpuMs", () => {
   });
   afterAll(() => box.close());
 
-  test("is what was used, not how long it took beside others", async () => {
+  test("is CPU time and not wall-clock time when many calls share the cores", async () => {
     await box.addTool({ name: "loop", source: "export default () => { for (;;); }" });
     const call = () => box.execute({ id: "c", toolName: "loop" }, { tenantId: "acme", timeoutMs: 500 });
     const before = performance.now();
@@ -77,7 +77,7 @@ describe("usage.cpuMs", () => {
     expect(cpuMs).toBeLessThan(elapsedMs * cores * 1.3);
   });
 
-  test("is next to nothing for a tool that waits", async () => {
+  test("is low for a tool that waits", async () => {
     const source = "export default () => new Promise((done) => setTimeout(done, 600, 1))";
     await box.addTool({ name: "wait", source, definition: { limits: { cpuMs: 300 } } });
     const result = await box.execute({ id: "c", toolName: "wait" });
@@ -85,7 +85,7 @@ describe("usage.cpuMs", () => {
     expect(result.usage.cpuMs).toBeLessThan(300);
   });
 
-  test("has in it what threads outside the isolate have done for it", async () => {
+  test("includes the time of cryptography jobs on other threads", async () => {
     const derive = (iterations: number): string => `export default async () => {
       const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
       const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: ${iterations} };
@@ -101,7 +101,7 @@ describe("usage.cpuMs", () => {
     expect(long.usage.cpuMs).toBeGreaterThan(short.usage.cpuMs + 150);
   });
 
-  test("ends a call that has others compute for it", async () => {
+  test("ends a call whose cryptography jobs exceed cpuMs", async () => {
     const source = `export default async () => {
       const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
       const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 100_000 };

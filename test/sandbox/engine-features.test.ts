@@ -1,4 +1,4 @@
-// The table of what the engine can give: what of it is a name, and that each row says why it is not given to everybody.
+// Tests of the table of engine features: its names, and that each row has a description and a reason.
 import { describe, expect, test } from "vitest";
 import {
   ENGINE_FEATURE_NAMES,
@@ -8,16 +8,19 @@ import {
 } from "../../src/sandbox/contract/engine-features.ts";
 
 describe("ENGINE_FEATURES", () => {
-  test.for(ENGINE_FEATURE_NAMES)("%s says what it gives, and why only when granted", (name) => {
+  test.for(ENGINE_FEATURE_NAMES)("%s has a description and a reason", (name) => {
     const { about, reason } = ENGINE_FEATURES[name];
     for (const text of [about, reason]) expect(text).toMatch(/^[A-Za-z].{20,}[^.]$/);
   });
 
-  test.for(ENGINE_FEATURE_NAMES)("%s is a name for the schema and for the guard", (name) => {
+  test.for(ENGINE_FEATURE_NAMES)("%s is accepted by the schema and the type guard", (name) => {
     expect([EngineFeatureSchema.safeParse(name).success, isEngineFeature(name)]).toEqual([true, true]);
   });
 
-  test.for(["", "WebAssembly", "constructor", "__proto__", "toString", "log", "stringtocode"])("%j is none", (name) => {
-    expect([EngineFeatureSchema.safeParse(name).success, isEngineFeature(name)]).toEqual([false, false]);
-  });
+  test.for(["", "WebAssembly", "constructor", "__proto__", "toString", "log", "stringtocode"])(
+    "%j is not a feature",
+    (name) => {
+      expect([EngineFeatureSchema.safeParse(name).success, isEngineFeature(name)]).toEqual([false, false]);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// ERROR_CODES and ToolError: one row says all about a failure, and its data is safe to hand on.
+// Tests of ERROR_CODES and ToolError: each code has a complete policy, and the plain data contains nothing internal.
 import { describe, expect, test } from "vitest";
 import {
   ERROR_CODES,
@@ -11,14 +11,14 @@ import {
 const ROWS = Object.entries(ERROR_CODES) as [ErrorCode, ErrorPolicy][];
 
 describe("ERROR_CODES", () => {
-  test.for(ROWS)("%s has a sentence to show, and a status of failure", ([, { userMessage, http }]) => {
+  test.for(ROWS)("%s has a message for users and an error status", ([, { userMessage, http }]) => {
     expect(userMessage).toMatch(/^(\{tool\}|[A-Z])/);
     expect(userMessage).not.toMatch(/\.$/);
     expect(http).toBeGreaterThanOrEqual(400);
     expect(http).toBeLessThan(600);
   });
 
-  test("has the four codes of the contract", () => {
+  test("contains the four codes of the contract", () => {
     expect(Object.keys(ERROR_CODES)).toEqual(
       expect.arrayContaining(["TOOL_UNAVAILABLE", "TOOL_TIMEOUT", "TOOL_FAILED", "PARAM_INVALID"]),
     );
@@ -34,11 +34,11 @@ describe("ToolError", () => {
     expect(error.recoverable).toBe(policy.recoverable);
   });
 
-  test("lets one failure say for itself whether trying again may help", () => {
+  test("lets an error override recoverable", () => {
     expect(new ToolError("TOOL_UNAVAILABLE", "m", { recoverable: true }).toData("add").recoverable).toBe(true);
   });
 
-  test("has its cause, which its data has not", () => {
+  test("keeps its cause out of its data", () => {
     const cause = new Error("/home/secret");
     const error = new ToolError("INTERNAL", "m", { cause });
     expect(error.cause).toBe(cause);
@@ -49,14 +49,14 @@ describe("ToolError", () => {
 
 describe("ToolError.toData()", () => {
   test.for<[name: string]>([["add"], ["$&"], ["$1$`$'"], ["{tool}"]])(
-    "names the tool %j in the user's sentence",
+    "inserts the tool name %j in the message for users",
     ([name]) => {
       const data = new ToolError("TOOL_FAILED", "m").toData(name);
       expect(data.userMessage).toBe(ERROR_CODES.TOOL_FAILED.userMessage.split("{tool}").join(name));
     },
   );
 
-  test("has no key without a value", () => {
+  test("omits keys without a value", () => {
     expect(Object.keys(new ToolError("TOOL_FAILED", "m").toData("t")).sort()).toEqual([
       "code",
       "message",
@@ -65,7 +65,7 @@ describe("ToolError.toData()", () => {
     ]);
   });
 
-  test("has the guest's stack and never the host's", () => {
+  test("contains the guest's stack and never the host's", () => {
     const error = new ToolError("TOOL_FAILED", "m", {
       guestStack: "Error: m\n    at tool.ts:1:1",
       details: { a: [1] },
@@ -78,13 +78,13 @@ describe("ToolError.toData()", () => {
 });
 
 describe("toToolError()", () => {
-  test("gives a ToolError back as it is", () => {
+  test("returns a ToolError unchanged", () => {
     const error = new ToolError("CANCELLED", "m");
     expect(toToolError(error)).toBe(error);
   });
 
   test.for<[thrown: unknown]>([[new Error("secret")], ["secret"], [undefined], [null], [{ code: "TOOL_FAILED" }]])(
-    "makes INTERNAL of %j, and keeps its text for the operator",
+    "wraps %j in an INTERNAL error with a neutral message",
     ([thrown]) => {
       const error = toToolError(thrown);
       expect(error.code).toBe("INTERNAL");

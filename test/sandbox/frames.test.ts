@@ -1,4 +1,4 @@
-// Frames: any cut of the stream gives the same frames; garbage is refused at once and never waited for.
+// Tests of the frames: chunk boundaries of the stream do not matter, and invalid bytes are rejected at once.
 
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
@@ -18,7 +18,7 @@ interface Sent {
   readonly parts: readonly Part[];
 }
 
-/** A socket whose written bytes are kept. */
+/** Returns a socket and the bytes written to it. */
 function collect(): { readonly socket: Socket; readonly written: Buffer[] } {
   const written: Buffer[] = [];
   const socket = new Duplex({
@@ -50,7 +50,7 @@ const expected = (frames: readonly Sent[]): unknown =>
     parts.map((part) => toBuffer(part).toString("hex")),
   ]);
 
-/** A frame with a raw head, for lengths that no writer writes. */
+/** Returns a frame with an arbitrary head, for invalid lengths. */
 function rawFrame(total: number, count: number, lengths: readonly number[], body = Buffer.alloc(0)): Buffer {
   const head = Buffer.alloc(8 + lengths.length * 4);
   head.writeUInt32LE(total, 0);
@@ -67,7 +67,7 @@ const sent = fc.record({
   parts: fc.array(part, { maxLength: 3 }),
 });
 
-/** The frames that these bytes complete. */
+/** Returns the frames that these bytes complete. */
 function read(reader: FrameReader, bytes: Buffer): readonly Frame[] {
   const frames: Frame[] = [];
   reader.push(bytes, (frame) => frames.push(frame));
@@ -75,7 +75,7 @@ function read(reader: FrameReader, bytes: Buffer): readonly Frame[] {
 }
 
 describe("FrameReader.push()", () => {
-  test("hands on the frames that came before nonsense", async () => {
+  test("delivers the valid frames before an invalid one", async () => {
     const good = await bytesOf([{ message: { n: 1 }, parts: ["one"] }]);
     const frames: Frame[] = [];
     const bytes = Buffer.concat([good, rawFrame(0, 1, [0])]);
@@ -83,7 +83,7 @@ describe("FrameReader.push()", () => {
     expect(frames.map((frame) => frame[1]?.toString())).toEqual(["one"]);
   });
 
-  test("gives the frames that were written, however the bytes are cut", async () => {
+  test("returns the written frames for any chunk boundaries", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(sent, { maxLength: 6 }),
@@ -99,7 +99,7 @@ describe("FrameReader.push()", () => {
     );
   });
 
-  test("gives the frames of a stream that comes byte by byte", async () => {
+  test("returns the frames of a stream that arrives byte by byte", async () => {
     const frames = [
       { message: { type: "a", text: "é€😀" }, parts: ["", "text", new Uint8Array([0, 255])] },
       { message: {}, parts: [] },
@@ -109,7 +109,7 @@ describe("FrameReader.push()", () => {
     expect(shape(got)).toEqual(expected(frames));
   });
 
-  test("gives parts that stay as they were when the next chunk has come", async () => {
+  test("returns parts that do not change when the next chunk arrives", async () => {
     const first = await bytesOf([{ message: { n: 1 }, parts: ["one"] }]);
     const second = await bytesOf([{ message: { n: 2 }, parts: ["two"] }]);
     const reader = new FrameReader();
@@ -118,7 +118,7 @@ describe("FrameReader.push()", () => {
     expect(frame?.[1]?.toString()).toBe("one");
   });
 
-  test("passes large parts whole", async () => {
+  test("returns large parts completely", async () => {
     const large = Buffer.alloc(3 * 1024 * 1024, "x");
     const bytes = await bytesOf([{ message: { large: true }, parts: [large] }]);
     const reader = new FrameReader();
@@ -130,32 +130,32 @@ describe("FrameReader.push()", () => {
   test.for<[why: string, bytes: Buffer]>([
     ["a length of zero", rawFrame(0, 1, [0])],
     ["a length too short for a part", rawFrame(7, 1, [0])],
-    ["a length past the largest", rawFrame(MAX_FRAME_BYTES + 1, 1, [0])],
+    ["a length above the maximum", rawFrame(MAX_FRAME_BYTES + 1, 1, [0])],
     ["a length of 4 GiB", rawFrame(0xffffffff, 1, [0])],
     ["no parts", rawFrame(8, 0, [0])],
     ["too many parts", rawFrame(4 + 8 * 4, 8, [0, 0, 0, 0, 0, 0, 0, 0])],
     ["4 billion parts", rawFrame(8, 0xffffffff, [0])],
-    ["more parts than its bytes can name", rawFrame(8, 4, [0])],
-    ["a part past the end", rawFrame(8, 1, [1])],
+    ["more parts than its head has lengths", rawFrame(8, 4, [0])],
+    ["a part that ends after the frame", rawFrame(8, 1, [1])],
     ["a part of 4 GiB", rawFrame(8 + 2, 1, [0xffffffff], Buffer.from("{}"))],
-    ["bytes left over", rawFrame(8 + 2, 1, [1], Buffer.from("{}"))],
-  ])("raises FrameError for %s", ([, bytes]) => {
+    ["bytes after the last part", rawFrame(8 + 2, 1, [1], Buffer.from("{}"))],
+  ])("throws FrameError for %s", ([, bytes]) => {
     expect(() => read(new FrameReader(), bytes)).toThrow(FrameError);
   });
 
-  test("holds no more than it was given, whatever a length claims", () => {
+  test("does not allocate memory for a length that is only claimed", () => {
     const reader = new FrameReader();
     const before = process.memoryUsage().arrayBuffers;
     expect(read(reader, rawFrame(MAX_FRAME_BYTES, 1, [0]))).toEqual([]);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1024 * 1024);
   });
 
-  test("takes a smaller bound for a peer that is believed less", () => {
+  test("accepts a smaller maximum for a less trusted peer", () => {
     expect(() => read(new FrameReader(16), rawFrame(17, 1, [9], Buffer.alloc(9)))).toThrow(FrameError);
     expect(read(new FrameReader(16), rawFrame(16, 1, [8], Buffer.from('{"a": 1}')))).toHaveLength(1);
   });
 
-  test("answers garbage with frames or FrameError, and nothing else", () => {
+  test("turns random bytes into frames or a FrameError", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 64 }), { maxLength: 20 }), (chunks) => {
         const reader = new FrameReader();
@@ -170,7 +170,7 @@ describe("FrameReader.push()", () => {
     );
   });
 
-  test("answers a frame with one byte changed with frames or FrameError", async () => {
+  test("turns a frame with one changed byte into frames or a FrameError", async () => {
     const bytes = await bytesOf([{ message: { type: "call", seq: 1 }, parts: ["{}", "x"] }]);
     fc.assert(
       fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 0, max: 255 }), (at, value) => {
@@ -187,13 +187,13 @@ describe("FrameReader.push()", () => {
 });
 
 describe("FrameWriter.write()", () => {
-  test("raises FrameError for a frame that no reader would take", () => {
+  test("throws FrameError for a frame that is too large", () => {
     const writer = new FrameWriter(collect().socket);
     expect(() => writer.write({}, [Buffer.allocUnsafe(MAX_FRAME_BYTES)])).toThrow(FrameError);
   });
 
-  /** A socket that takes one write at a time, when it is told to. */
-  function hesitant() {
+  /** Returns a writer whose socket completes one write at a time, on request. */
+  function slowWriter() {
     const writes: { readonly bytes: number; readonly take: () => void }[] = [];
     const socket = new Duplex({
       read() {},
@@ -205,15 +205,15 @@ describe("FrameWriter.write()", () => {
   }
   const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-  test("writes the frames of one tick at once, copied into one buffer where they are small", async () => {
-    const { writer, writes } = hesitant();
+  test("writes small frames of one tick as one buffer", async () => {
+    const { writer, writes } = slowWriter();
     for (let index = 0; index < 5; index += 1) writer.write({ index });
     await turn();
     expect(writes.map(({ bytes }) => bytes)).toEqual([5 * (12 + '{"index":0}'.length)]);
   });
 
-  test("knows which frames the peer cannot have read: a large one that is under way, and all after it", async () => {
-    const { writer, writes } = hesitant();
+  test("reports that the peer cannot have read an incomplete large frame or any later frame", async () => {
+    const { writer, writes } = slowWriter();
     const small = writer.write({});
     expect(writer.mayBeRead(small)).toBe(false);
     const large = writer.write({}, ["x".repeat(200_000)]);
@@ -231,7 +231,7 @@ describe("FrameWriter.write()", () => {
     expect(readable()).toEqual([true, true, true]);
   });
 
-  test("says what the peer has not taken, and writes nothing to a socket that is gone", async () => {
+  test("reports the unsent bytes, and writes nothing to a destroyed socket", async () => {
     const { socket, written } = collect();
     const writer = new FrameWriter(socket);
     writer.write({ held: true });

@@ -1,11 +1,11 @@
-// The isolates of one worker: what those that have served leave to those to come.
+// Tests of the isolate pool: used isolates leave a better code cache to later ones.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { IsolatePool } from "../../src/sandbox/worker/isolate-pool.ts";
 import { type LoadableBundle, SILENT, type ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
 
 const SHA = "0".repeat(64);
-/** A hundred functions of which none runs before the tool is called. */
+/** A hundred functions that run only when the tool is called. */
 const LAZY = Array.from({ length: 100 }, (_, n) => `const f${n} = (x) => { let sum = x; sum += ${n}; return sum; };`);
 const SUM = `{ default: () => ${LAZY.map((_, n) => `f${n}(1)`).join(" + ")} }`;
 
@@ -13,7 +13,7 @@ async function poolOf(worker: { isCalm: boolean }) {
   const pool = new IsolatePool(await sharedEngine(), { isCalm: () => worker.isCalm, onStuck() {} });
   pool.addBundle(SHA, bundleCode(SUM, LAZY.join("\n")), new Uint8Array(0));
   const bundle = (): LoadableBundle => pool.bundle(SHA) as LoadableBundle;
-  /** One call in an isolate of its own, as far as its retirement. */
+  /** Runs one call in a new isolate. */
   const serve = async (): Promise<{ readonly isolate: ToolIsolate; readonly output: string }> => {
     const isolate = pool.create({ memoryMiB: 32, features: [], coarseTime: false });
     onTestFinished(() => isolate.dispose());
@@ -28,7 +28,7 @@ async function poolOf(worker: { isCalm: boolean }) {
 }
 
 describe("IsolatePool.retire()", () => {
-  test("makes the code cache again from what calls have run, from the second call on, and disposes the isolate", async () => {
+  test("rebuilds the code cache after the second call and disposes the isolate", async () => {
     const { pool, bundle, serve } = await poolOf({ isCalm: true });
     const sizes: number[] = [];
     for (let call = 0; call < 3; call += 1) {
@@ -43,7 +43,7 @@ describe("IsolatePool.retire()", () => {
     expect(sizes[2]).toBe(sizes[1]);
   });
 
-  test("only disposes it while a call would wait, and where it has been ended already", async () => {
+  test("does not rebuild the cache while a call would wait or from a disposed isolate", async () => {
     const worker = { isCalm: false };
     const { pool, bundle, serve } = await poolOf(worker);
     for (let call = 0; call < 2; call += 1) pool.retire((await serve()).isolate, bundle());

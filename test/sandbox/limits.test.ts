@@ -1,4 +1,4 @@
-// Limits: one table, from which the schemas follow; nobody can raise what the host has set.
+// Tests of the table of limits and its schemas: bounds are enforced, and no tool or call can raise the host's limits.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -22,7 +22,7 @@ const some = fc.record(Object.fromEntries(NAMES.map((name) => [name, fc.option(l
 }) as unknown as fc.Arbitrary<PartialLimits>;
 
 describe("LIMITS", () => {
-  test.for(NAMES)("%s has a default within its bounds, and says what it is", (name) => {
+  test.for(NAMES)("%s has a description and a default within its bounds", (name) => {
     const { min, max, about, default: value } = LIMITS[name];
     expect(value).toBeGreaterThanOrEqual(min);
     expect(value).toBeLessThanOrEqual(max);
@@ -31,7 +31,7 @@ describe("LIMITS", () => {
 });
 
 describe("LimitsSchema", () => {
-  test("takes the defaults and every whole set within bounds", () => {
+  test("accepts the defaults and every complete set within the bounds", () => {
     expect(LimitsSchema.parse(DEFAULT_LIMITS)).toEqual(DEFAULT_LIMITS);
     fc.assert(
       fc.property(whole, (limits) => {
@@ -40,7 +40,7 @@ describe("LimitsSchema", () => {
     );
   });
 
-  test.for(NAMES)("refuses a %s that is missing, out of bounds, a fraction, or no number", (name) => {
+  test.for(NAMES)("rejects %s if it is missing, out of bounds, a fraction, or not a number", (name) => {
     const { min, max } = LIMITS[name];
     for (const value of [
       undefined,
@@ -56,13 +56,13 @@ describe("LimitsSchema", () => {
     }
   });
 
-  test("refuses a limit that is in no table", () => {
+  test("rejects an unknown limit", () => {
     expect(LimitsSchema.safeParse({ ...DEFAULT_LIMITS, diskBytes: 1 }).success).toBe(false);
   });
 });
 
 describe("PartialLimitsSchema", () => {
-  test("takes any part of a set, and no stranger", () => {
+  test("accepts any subset and rejects unknown limits", () => {
     fc.assert(
       fc.property(some, (limits) => {
         expect(PartialLimitsSchema.safeParse(limits).success).toBe(true);
@@ -74,19 +74,19 @@ describe("PartialLimitsSchema", () => {
 });
 
 describe("lowestLimits()", () => {
-  test("never raises a limit, whoever states it", () => {
+  test("never raises a limit", () => {
     fc.assert(
       fc.property(whole, fc.array(fc.option(some, { nil: undefined })), (base, others) => {
         const lowest = lowestLimits(base, ...others);
         for (const name of NAMES) {
-          const stated = others.map((limits) => limits?.[name]).filter((value) => value !== undefined);
-          expect(lowest[name]).toBe(Math.min(base[name], ...stated));
+          const configured = others.map((limits) => limits?.[name]).filter((value) => value !== undefined);
+          expect(lowest[name]).toBe(Math.min(base[name], ...configured));
         }
       }),
     );
   });
 
-  test("gives the same whatever the order, and leaves what it was given alone", () => {
+  test("does not depend on the order and does not modify its arguments", () => {
     fc.assert(
       fc.property(whole, some, some, (base, one, other) => {
         const before = structuredClone(base);
@@ -96,7 +96,7 @@ describe("lowestLimits()", () => {
     );
   });
 
-  test("gives a whole set that the worker takes", () => {
+  test("returns a complete set that the worker accepts", () => {
     fc.assert(
       fc.property(whole, some, (base, other) => {
         expect(LimitsSchema.safeParse(lowestLimits(base, other)).success).toBe(true);
@@ -104,7 +104,7 @@ describe("lowestLimits()", () => {
     );
   });
 
-  test("is not raised by a limit that is no number", () => {
+  test("ignores a limit that is NaN", () => {
     const hostile = { memoryMiB: Number.NaN } as PartialLimits;
     expect(lowestLimits(DEFAULT_LIMITS, hostile)).toEqual(DEFAULT_LIMITS);
   });

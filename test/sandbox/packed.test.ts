@@ -1,9 +1,9 @@
-// Byte strings packed into one.
+// Tests of joining byte strings with length prefixes.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pack, unpack } from "../../src/sandbox/protocol/length-prefixed.ts";
 
-test("unpack() gives back what pack() was given", () => {
+test("unpack() returns the parts given to pack()", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array()), (parts) => {
       expect(unpack(pack(parts)).map((part) => [...part])).toEqual(parts.map((part) => [...part]));
@@ -11,7 +11,7 @@ test("unpack() gives back what pack() was given", () => {
   );
 });
 
-test("unpack() gives what is whole of any bytes, and never throws", () => {
+test("unpack() returns the complete parts of any bytes and never throws", () => {
   fc.assert(
     fc.property(fc.uint8Array(), (bytes) => {
       const parts = unpack(bytes);

@@ -1,4 +1,4 @@
-// The messages between host and worker: what is written is read back, and nothing else is.
+// Tests of the message schemas between host and worker: valid messages round-trip, all others are rejected.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
@@ -60,11 +60,11 @@ const SIDES = [
 ];
 
 describe("HostMessageSchema and WorkerMessageSchema", () => {
-  test.for(SIDES)("take a %s message as it is", ([, schema, message]) => {
+  test.for(SIDES)("parse a %s message unchanged", ([, schema, message]) => {
     expect(schema.parse(JSON.parse(JSON.stringify(message)))).toEqual(message);
   });
 
-  test.for(SIDES)("refuse a %s message with one key too many", ([, schema, message]) => {
+  test.for(SIDES)("reject a %s message with an unknown key", ([, schema, message]) => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.jsonValue(), (key, value) => {
         fc.pre(!Object.hasOwn(message, key) && key !== "__proto__");
@@ -74,14 +74,14 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
     );
   });
 
-  test.for(SIDES)("refuse a %s message with one key too few", ([, schema, message]) => {
+  test.for(SIDES)("reject a %s message with a missing key", ([, schema, message]) => {
     for (const key of Object.keys(message)) {
       const rest = Object.fromEntries(Object.entries(message).filter(([name]) => name !== key));
       expect([key, schema.safeParse(rest).success]).toEqual([key, false]);
     }
   });
 
-  test("know which side speaks", () => {
+  test("reject messages of the other side", () => {
     for (const message of WORKER_MESSAGES) expect(HostMessageSchema.safeParse(message).success).toBe(false);
     for (const message of HOST_MESSAGES) expect(WorkerMessageSchema.safeParse(message).success).toBe(false);
   });
@@ -95,7 +95,7 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
     ["an unknown outcome", { type: "ended", seq: 1, outcome: "fine", phase: "execute", usage: USAGE, released: true }],
     ["an unknown phase", { type: "ended", seq: 1, outcome: "output", phase: "later", usage: USAGE, released: true }],
     [
-      "a usage with a stranger in it",
+      "a usage with an unknown key",
       { type: "ended", seq: 1, outcome: "output", phase: "load", usage: { ...USAGE, x: 1 }, released: true },
     ],
     [
@@ -105,25 +105,25 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
     ["an unknown level", { type: "log", seq: 1, level: "fatal", time: 1 }],
     ["a capability name that is too long", { type: "capability", seq: 1, requestId: 1, name: "x".repeat(65) }],
     ["a list", []],
-  ])("refuse %s from a worker", ([, message]) => {
+  ])("reject %s from a worker", ([, message]) => {
     expect(WorkerMessageSchema.safeParse(message).success).toBe(false);
   });
 
   test.for<[why: string, message: object]>([
     ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase(), chunks: [] }],
-    ["a chunk that is none", { type: "bundle", sha256: SHA, chunks: ["net"] }],
+    ["an unknown platform module", { type: "bundle", sha256: SHA, chunks: ["net"] }],
     ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1), chunks: [] }],
     ["a call id that is too long", { type: "call", seq: 1, toolId: 1, callId: "x".repeat(1_025), tenantId: "t" }],
-    ["limits past the hard ceiling", { ...LEARN, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
-    ["a limit left out", { ...LEARN, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
-    ["a feature that there is not", { ...LEARN, features: ["fileSystem"] }],
-    ["more features than there are", { ...LEARN, features: Array.from({ length: 6 }, () => "atomics") }],
-    ["a clock that is neither", { ...LEARN, coarseTime: 1 }],
-  ])("refuse %s from a host", ([, message]) => {
+    ["limits above the maximum", { ...LEARN, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
+    ["a missing limit", { ...LEARN, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
+    ["an unknown feature", { ...LEARN, features: ["fileSystem"] }],
+    ["more features than exist", { ...LEARN, features: Array.from({ length: 6 }, () => "atomics") }],
+    ["a number for coarseTime", { ...LEARN, coarseTime: 1 }],
+  ])("reject %s from a host", ([, message]) => {
     expect(HostMessageSchema.safeParse(message).success).toBe(false);
   });
 
-  test("answer any JSON without a throw", () => {
+  test("reject any other JSON without throwing", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(HostMessageSchema.safeParse(value).success).toBe(false);
@@ -134,7 +134,7 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
 });
 
 describe("ProgressSchema", () => {
-  test.for<[value: unknown, taken: boolean]>([
+  test.for<[value: unknown, isAccepted: boolean]>([
     [{ progress: 1 }, true],
     [{ progress: 0.5, total: 1, message: "half" }, true],
     [{ progress: "1" }, false],
@@ -142,26 +142,26 @@ describe("ProgressSchema", () => {
     [{ total: 1 }, false],
     [{ progress: 1, message: "x".repeat(2_049) }, false],
     [{ progress: 1, token: "x" }, false],
-  ])("takes %j: %s", ([value, taken]) => {
-    expect(ProgressSchema.safeParse(value).success).toBe(taken);
+  ])("accepts %j: %s", ([value, isAccepted]) => {
+    expect(ProgressSchema.safeParse(value).success).toBe(isAccepted);
   });
 });
 
 describe("GuestErrorSchema", () => {
   const error = { name: "Error", message: "m", stack: "" };
-  test.for<[value: unknown, taken: boolean]>([
+  test.for<[value: unknown, isAccepted: boolean]>([
     [error, true],
     [{ ...error, code: "E", capabilityCode: "QUOTA_EXCEEDED" }, true],
     [{ ...error, cause: "x" }, false],
     [{ ...error, message: 1 }, false],
     [{ ...error, stack: "x".repeat(32_769) }, false],
-  ])("takes case %$: %s", ([value, taken]) => {
-    expect(GuestErrorSchema.safeParse(value).success).toBe(taken);
+  ])("accepts case %$: %s", ([value, isAccepted]) => {
+    expect(GuestErrorSchema.safeParse(value).success).toBe(isAccepted);
   });
 });
 
 describe("GuestIssuesSchema", () => {
-  test("takes pointers with messages, and nothing beside them", () => {
+  test("accepts a list of pointers with messages and rejects other keys", () => {
     expect(GuestIssuesSchema.safeParse([{ pointer: "/a", message: "m" }]).success).toBe(true);
     expect(GuestIssuesSchema.safeParse([{ pointer: "/a", message: "m", path: [] }]).success).toBe(false);
     expect(GuestIssuesSchema.safeParse({ length: 0 }).success).toBe(false);

@@ -1,4 +1,4 @@
-// Loaded spares with real isolates: for whom they are made, who gets one, and when they go.
+// Tests of the warm pool with real isolates: for which tools isolates are created, which calls get them, and when they are disposed.
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
@@ -14,141 +14,141 @@ const toolOf = (toolId: number, changes: Partial<ToolMessage> = {}): ToolProfile
   toToolProfile({ type: "tool", toolId, ...TOOL_PROFILE, ...changes });
 
 interface Bench {
-  readonly spares: WarmIsolates;
-  readonly made: ToolIsolate[];
+  readonly pool: WarmIsolates;
+  readonly created: ToolIsolate[];
   isCalm: boolean;
 }
 
-/** Spares of tools that all have this code. */
+/** Creates a pool in which all tools have this code. */
 async function benchOf(code: string): Promise<Bench> {
   const engine = await sharedEngine();
   const bundle: LoadableBundle = toBundle(code);
-  const made: ToolIsolate[] = [];
-  const spares = new WarmIsolates({
+  const created: ToolIsolate[] = [];
+  const pool = new WarmIsolates({
     create: ({ limits: { memoryMiB }, features, coarseTime }) => {
       const isolate = new ToolIsolate(engine, { memoryMiB, features, coarseTime });
-      made.push(isolate);
+      created.push(isolate);
       return isolate;
     },
     bundle: () => bundle,
     isCalm: () => bench.isCalm,
     onStuck: () => {},
   });
-  const bench = { spares, made, isCalm: true };
+  const bench = { pool, created, isCalm: true };
   onTestFinished(async () => {
-    await Promise.all(made.map((isolate) => isolate.dispose()));
+    await Promise.all(created.map((isolate) => isolate.dispose()));
   });
   return bench;
 }
 
-/** From then on it is known to be called again and again, if not often. */
-async function callTwice(spares: WarmIsolates, toolId: number): Promise<void> {
-  expect(spares.take(toolOf(toolId))).toBeUndefined();
-  // The interval is what is learned from the two.
+/** Calls the tool twice with an interval, so that the pool creates one isolate for it. */
+async function callTwice(pool: WarmIsolates, toolId: number): Promise<void> {
+  expect(pool.take(toolOf(toolId))).toBeUndefined();
+  // The pool measures the interval between the calls.
   await pause(100);
-  expect(spares.take(toolOf(toolId))).toBeUndefined();
+  expect(pool.take(toolOf(toolId))).toBeUndefined();
 }
 
 const invoke = async (isolate: ToolIsolate | undefined): Promise<unknown> =>
   (await isolate?.call({ header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" }, SILENT))?.text;
 
-describe("a loaded spare", () => {
-  test("is made for a tool that has been called more than once, and serves one call", async () => {
-    const { spares, made } = await benchOf(COUNTER);
+describe("a warm isolate", () => {
+  test("is created for a tool that was called more than once, and serves one call", async () => {
+    const { pool, created } = await benchOf(COUNTER);
     const tool = toolOf(1);
     for (let call = 0; call < 2; call += 1) {
-      await spares.refill();
-      expect([spares.take(tool), made.length]).toEqual([undefined, 0]);
+      await pool.refill();
+      expect([pool.take(tool), created.length]).toEqual([undefined, 0]);
     }
-    await spares.refill();
-    const first = spares.take(tool);
-    await spares.refill();
-    const second = spares.take(tool);
+    await pool.refill();
+    const first = pool.take(tool);
+    await pool.refill();
+    const second = pool.take(tool);
     expect([await invoke(first), await invoke(second)]).toEqual(["1", "1"]);
     expect(first).not.toBe(second);
   });
 
-  test("is another tool's never", async () => {
-    const { spares } = await benchOf(COUNTER);
-    await callTwice(spares, 1);
-    await spares.refill();
-    expect(spares.take(toolOf(2))).toBeUndefined();
-    expect(spares.take(toolOf(1))).toBeInstanceOf(ToolIsolate);
+  test("is not given to another tool", async () => {
+    const { pool } = await benchOf(COUNTER);
+    await callTwice(pool, 1);
+    await pool.refill();
+    expect(pool.take(toolOf(2))).toBeUndefined();
+    expect(pool.take(toolOf(1))).toBeInstanceOf(ToolIsolate);
   });
 
-  test("is made in numbers where calls come faster than it is made, up to a few for all tools", async () => {
-    const { spares, made } = await benchOf(COUNTER);
-    for (let call = 0; call < 50; call += 1) for (const toolId of [1, 2, 3]) spares.take(toolOf(toolId));
-    await spares.refill();
-    expect(made.filter(({ isDisposed }) => !isDisposed)).toHaveLength(MAX_SPARES);
+  test("is one of several if calls are faster than its creation, up to the limit of the pool", async () => {
+    const { pool, created } = await benchOf(COUNTER);
+    for (let call = 0; call < 50; call += 1) for (const toolId of [1, 2, 3]) pool.take(toolOf(toolId));
+    await pool.refill();
+    expect(created.filter(({ isDisposed }) => !isDisposed)).toHaveLength(MAX_SPARES);
     const ready = [1, 2, 3].map((toolId) => {
       let count = 0;
-      while (spares.take(toolOf(toolId)) !== undefined) count += 1;
+      while (pool.take(toolOf(toolId)) !== undefined) count += 1;
       return count;
     });
     expect(Math.min(...ready)).toBeGreaterThanOrEqual(2);
   });
 
-  test("is not made while a call would have to wait for it", async () => {
-    // How many are made follows how long one takes, which is the machine's affair: by this clock, no time at all.
+  test("is not created while a call would have to wait", async () => {
+    // The number of isolates depends on how long the creation of one takes. With the fake clock it takes no time.
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => void vi.useRealTimers());
     const bench = await benchOf(COUNTER);
-    bench.spares.take(toolOf(1));
+    bench.pool.take(toolOf(1));
     vi.advanceTimersByTime(1_000);
-    bench.spares.take(toolOf(1));
+    bench.pool.take(toolOf(1));
     bench.isCalm = false;
-    await bench.spares.refill();
-    expect(bench.made).toHaveLength(0);
+    await bench.pool.refill();
+    expect(bench.created).toHaveLength(0);
     bench.isCalm = true;
-    await bench.spares.refill();
-    expect(bench.made).toHaveLength(1);
+    await bench.pool.refill();
+    expect(bench.created).toHaveLength(1);
   });
 
-  test("is disposed when its tool has not been called for three seconds", async () => {
+  test("is disposed when its tool was not called for three seconds", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
     onTestFinished(() => void vi.useRealTimers());
-    const { spares, made } = await benchOf(COUNTER);
-    spares.take(toolOf(1));
+    const { pool, created } = await benchOf(COUNTER);
+    pool.take(toolOf(1));
     vi.advanceTimersByTime(1_000);
-    spares.take(toolOf(1));
-    await spares.refill();
+    pool.take(toolOf(1));
+    await pool.refill();
     vi.advanceTimersByTime(2_000);
     await nextTurn();
-    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([false]);
+    expect(created.map(({ isDisposed }) => isDisposed)).toEqual([false]);
     vi.advanceTimersByTime(2_000);
-    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
-    await spares.refill();
-    expect(made).toHaveLength(1);
+    expect(created.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+    await pool.refill();
+    expect(created).toHaveLength(1);
   });
 
-  test("is disposed when its tool has gone cold while it was made", async () => {
+  test("is disposed when its tool becomes cold during the creation", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
     onTestFinished(() => void vi.useRealTimers());
-    const { spares, made } = await benchOf(COUNTER);
-    for (let call = 0; call < 2; call += 1) spares.take(toolOf(1));
-    const refilled = spares.refill();
-    await vi.waitFor(() => expect(made).toHaveLength(1), { interval: 0 });
+    const { pool, created } = await benchOf(COUNTER);
+    for (let call = 0; call < 2; call += 1) pool.take(toolOf(1));
+    const refilled = pool.refill();
+    await vi.waitFor(() => expect(created).toHaveLength(1), { interval: 0 });
     vi.advanceTimersByTime(10_000);
     await refilled;
-    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+    expect(created.map(({ isDisposed }) => isDisposed)).toEqual([true]);
   });
 
-  test("that V8 has ended meanwhile is not handed out", async () => {
-    const { spares, made } = await benchOf(COUNTER);
-    await callTwice(spares, 1);
-    await spares.refill();
-    await made[0]?.dispose();
-    expect(spares.take(toolOf(1))).toBeUndefined();
+  test("is not used after it was disposed", async () => {
+    const { pool, created } = await benchOf(COUNTER);
+    await callTwice(pool, 1);
+    await pool.refill();
+    await created[0]?.dispose();
+    expect(pool.take(toolOf(1))).toBeUndefined();
   });
 });
 
-describe("a top level is not run ahead", () => {
-  test("where its author or the host says so", async () => {
-    const { spares, made } = await benchOf(COUNTER);
-    for (let call = 0; call < 2; call += 1) spares.take(toolOf(1, { prewarm: false }));
-    await spares.refill();
-    expect(made).toHaveLength(0);
+describe("a top level", () => {
+  test("does not run in advance with prewarm: false", async () => {
+    const { pool, created } = await benchOf(COUNTER);
+    for (let call = 0; call < 2; call += 1) pool.take(toolOf(1, { prewarm: false }));
+    await pool.refill();
+    expect(created).toHaveLength(0);
   });
 
   test.each([
@@ -157,17 +157,17 @@ describe("a top level is not run ahead", () => {
     ["never ends", "await new Promise(() => {});"],
     ["never yields", "for (;;);"],
     ["leaves a timer", "setTimeout(() => {}, 60_000);"],
-    ["leaves a microtask storm", "(async () => { for (;;) await null; })();"],
+    ["leaves endless microtasks", "(async () => { for (;;) await null; })();"],
     [
-      "keeps much memory",
+      "keeps too much memory",
       "const kept = Array.from({ length: 2e6 }, (_, index) => index + 0.5); globalThis.kept = kept;",
     ],
-  ])("more than once where it %s", async (_, topLevel) => {
-    const { spares, made } = await benchOf(bundleCode("{ default: () => 1 }", topLevel));
+  ])("does not run in advance again if it %s", async (_, topLevel) => {
+    const { pool, created } = await benchOf(bundleCode("{ default: () => 1 }", topLevel));
     for (let call = 0; call < 3; call += 1) {
-      expect(spares.take(toolOf(1))).toBeUndefined();
-      await spares.refill();
+      expect(pool.take(toolOf(1))).toBeUndefined();
+      await pool.refill();
     }
-    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+    expect(created.map(({ isDisposed }) => isDisposed)).toEqual([true]);
   });
 });

@@ -1,4 +1,4 @@
-// ToolIsolate with real isolates: how a load, a description and a call end, what a guest cannot outlive, what stays between calls.
+// Tests of ToolIsolate with real isolates: outcomes of loading, describing and calling, disposal, and state between calls.
 import ivm from "isolated-vm";
 import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
@@ -25,14 +25,14 @@ async function loadCode(code: string, settings: GuestSettings = {}) {
 }
 
 describe("ToolIsolate.load()", () => {
-  test("ends ready once the top level has run, awaits included", async () => {
+  test("ends with ready after the top level has run, including its awaits", async () => {
     const code = bundleCode("{ default: () => n }", "const n = await new Promise((done) => setTimeout(done, 1, 42));");
     await using tool = await openCode(code);
     expect(await tool.load()).toMatchObject({ outcome: "ready", text: "" });
     expect(await tool.call()).toMatchObject({ outcome: "output", text: "42" });
   });
 
-  test("passes on what the top level logs, within an allowance of its own", async () => {
+  test("forwards logs of the top level, within separate limits", async () => {
     const code = bundleCode(ADD, "for (let i = 0; i < 150; i += 1) console.warn('line ' + i);");
     const { end } = await loadCode(code, { deadlineMs: 5_000 });
     expect(end.outcome).toBe("ready");
@@ -54,9 +54,9 @@ describe("ToolIsolate.load()", () => {
       { message: "late" },
     ],
     ["a namespace without a tool", bundleCode("{ nothing: 1 }"), "refused", { name: "Error" }],
-    ["a default export that is no tool", bundleCode("{ default: 42 }"), "refused", { name: "Error" }],
-    ["an object whose execute is no function", bundleCode("{ default: { execute: 'x' } }"), "refused", {}],
-    ["a namespace that never comes", "(async () => {})", "refused", {}],
+    ["a default export that is not a tool", bundleCode("{ default: 42 }"), "refused", { name: "Error" }],
+    ["an object whose execute is not a function", bundleCode("{ default: { execute: 'x' } }"), "refused", {}],
+    ["a missing namespace", "(async () => {})", "refused", {}],
     [
       "a namespace whose getter throws",
       bundleCode("{ get default() { throw new Error('got') } }"),
@@ -64,9 +64,9 @@ describe("ToolIsolate.load()", () => {
       { message: "got" },
     ],
     ["an execute whose getter throws", bundleCode("{ default: { get execute() { throw 1 } } }"), "thrown", {}],
-    ["text that is no script", "(async (register) => {", "isolate-failed", undefined],
-    ["a script that throws as it is compiled", "throw new Error('early')", "isolate-failed", undefined],
-  ])("ends, for %s, in what it is", async ([, code, outcome, value]) => {
+    ["a syntax error", "(async (register) => {", "isolate-failed", undefined],
+    ["a script that throws outside of its function", "throw new Error('early')", "isolate-failed", undefined],
+  ])("ends with the right outcome for %s", async ([, code, outcome, value]) => {
     const { end } = await loadCode(code, { deadlineMs: 5_000 });
     expect(end.outcome).toBe(outcome);
     if (value === undefined) expect(end.text).toBe("");
@@ -74,11 +74,11 @@ describe("ToolIsolate.load()", () => {
   });
 
   test.for<[why: string, topLevel: string]>([
-    ["loops", "for (;;);"],
-    ["awaits what never comes", "await new Promise(() => {});"],
-    ["makes microtasks for ever", "const again = () => Promise.resolve().then(again); await again();"],
-    ["rings for ever", "setInterval(() => {}, 1); await new Promise(() => {});"],
-  ])("ends by dispose() when the top level %s", async ([, topLevel]) => {
+    ["loops endlessly", "for (;;);"],
+    ["awaits a promise that never settles", "await new Promise(() => {});"],
+    ["queues microtasks endlessly", "const again = () => Promise.resolve().then(again); await again();"],
+    ["keeps an interval timer", "setInterval(() => {}, 1); await new Promise(() => {});"],
+  ])("is stopped by dispose() when the top level %s", async ([, topLevel]) => {
     expect(await loadCode(bundleCode(ADD, topLevel))).toMatchObject({ end: { outcome: "cpu" }, isDisposed: true });
   });
 });
@@ -107,7 +107,7 @@ describe("ToolIsolate.describe()", () => {
       `{ default: { inputSchema: { "~standard": { validate: () => ({}), jsonSchema: { input() { throw new Error("cannot say") } } } }, execute() {} } }`,
       { description: "", inputSchema: { type: "object" } },
     ],
-  ])("tells the definition of %s", async ([, namespace, definition]) => {
+  ])("returns the definition of %s", async ([, namespace, definition]) => {
     await using tool = await openCode(bundleCode(namespace));
     await tool.load();
     const end = await tool.describe();
@@ -116,11 +116,11 @@ describe("ToolIsolate.describe()", () => {
   });
 
   test.for<[why: string, namespace: string, outcome: string]>([
-    ["a schema that is no object", "{ default: { inputSchema: 5, execute() {} } }", "refused"],
+    ["a schema that is not an object", "{ default: { inputSchema: 5, execute() {} } }", "refused"],
     ["a field that throws", "{ default: { get description() { throw new Error('x') }, execute() {} } }", "thrown"],
-    ["a field that is no JSON", "{ default: { limits: { cpuMs: 5n }, execute() {} } }", "refused"],
+    ["a field that is not JSON", "{ default: { limits: { cpuMs: 5n }, execute() {} } }", "refused"],
     ["a cycle", "(() => { const o = {}; o.o = o; return { default: { inputSchema: o, execute() {} } } })()", "refused"],
-  ])("ends, for %s, in what it is", async ([, namespace, outcome]) => {
+  ])("ends with the right outcome for %s", async ([, namespace, outcome]) => {
     await using tool = await openCode(bundleCode(namespace));
     await tool.load();
     expect((await tool.describe()).outcome).toBe(outcome);
@@ -163,7 +163,7 @@ describe("ToolIsolate.call()", () => {
       { message: "Expected a JSON value, got an object with no" },
     ],
     [
-      "a toJSON that throws what throws",
+      "a toJSON that throws an object whose getter throws",
       "() => ({ toJSON() { throw { get message() { throw 1 } } } })",
       "unserializable",
       { name: "TypeError" },
@@ -196,14 +196,14 @@ describe("ToolIsolate.call()", () => {
       { name: "Error" },
     ],
     ["a rejection", "() => Promise.reject(new TypeError('t'))", "thrown", { name: "TypeError" }],
-  ])("ends, for an execute that gives %s, in what it is", async ([, execute, outcome, value]) => {
+  ])("ends with the right outcome for an execute that produces %s", async ([, execute, outcome, value]) => {
     const end = await runGuest(execute, { input: { a: 2 } });
     expect(end.outcome).toBe(outcome);
     if (typeof value === "object" && value !== null) expect(end.value).toMatchObject(value);
     else expect(end.value).toEqual(value);
   });
 
-  test("runs what the tool's library says between input and output", async () => {
+  test("validates and transforms input and output with the tool's schema library", async () => {
     const schema = (validate: string): string => `{ "~standard": { validate: ${validate} } }`;
     const namespace = `{ default: {
       inputSchema: ${schema("async (value) => value.n > 0 ? { value: { n: value.n * 10 } } : { issues: [{ message: 'too low', path: ['n', { key: 'a/b~c' }] }] }")},
@@ -234,7 +234,7 @@ describe("ToolIsolate.call()", () => {
     ["() => undefined", "thrown"],
     ["() => null", "thrown"],
     ["() => true", "thrown"],
-  ])("does not run the tool when its library answers %s", async ([validate, outcome]) => {
+  ])("does not run the tool when its library returns %s", async ([validate, outcome]) => {
     const code = bundleCode(
       `{ default: { inputSchema: { "~standard": { validate: ${validate} } }, execute: () => "ran" } }`,
     );
@@ -243,7 +243,7 @@ describe("ToolIsolate.call()", () => {
     expect((await tool.call()).outcome).toBe(outcome);
   });
 
-  test("tells at most a hundred problems", async () => {
+  test("reports at most 100 issues", async () => {
     const validate = "() => ({ issues: Array.from({ length: 1000 }, (_, i) => ({ message: 'm' + i, path: [i] })) })";
     const code = bundleCode(`{ default: { inputSchema: { "~standard": { validate: ${validate} } }, execute() {} } }`);
     await using tool = await openCode(code);
@@ -251,12 +251,12 @@ describe("ToolIsolate.call()", () => {
     expect((await tool.call()).value).toHaveLength(100);
   });
 
-  test("says how large an output is that is too large, and does not send it", async () => {
+  test("reports the size of an output that is too large instead of sending it", async () => {
     const end = await runGuest("({ n }) => 'x'.repeat(n)", { input: { n: 101 }, header: { outputBytes: 100 } });
     expect(end).toMatchObject({ outcome: "too-large", text: "103" });
   });
 
-  test("caps the texts of an error", async () => {
+  test("truncates the texts of an error", async () => {
     const end = await runGuest<unknown, unknown>(
       "() => { const e = new Error('m'.repeat(1e6)); e.name = 'n'.repeat(1e6); e.stack = 's'.repeat(1e6); throw e; }",
     );
@@ -269,15 +269,15 @@ describe("ToolIsolate.call()", () => {
     ["a loop after an await", "async () => { await null; for (;;); }"],
     ["a promise that never settles", "() => new Promise(() => {})"],
     ["a thenable that never settles", "() => ({ then() {} })"],
-    ["microtasks for ever", "async () => { for (;;) await null; }"],
+    ["endless microtasks", "async () => { for (;;) await null; }"],
     [
       "a microtask that queues itself",
       "() => new Promise(() => { const again = () => queueMicrotask(again); again(); })",
     ],
-    ["timers for ever", "() => new Promise(() => { const again = () => setTimeout(again, 0); again(); })"],
+    ["endless timers", "() => new Promise(() => { const again = () => setTimeout(again, 0); again(); })"],
     ["a getter of an error that loops", "() => { throw { get message() { for (;;); } } }"],
     ["a toJSON that loops", "() => ({ toJSON() { for (;;); } })"],
-  ])("is ended by dispose() in %s, and then nothing of it runs", async ([, execute]) => {
+  ])("is stopped by dispose() in %s, and no code runs afterwards", async ([, execute]) => {
     await using tool = await openGuest(execute, { deadlineMs: 200 });
     expect((await tool.call()).outcome).toBe("cpu");
     await tool.isolate.dispose();
@@ -290,15 +290,15 @@ describe("ToolIsolate.call()", () => {
     ["text", "() => { const all = []; for (;;) all.push('x'.repeat(1e5) + all.length); }"],
     ["buffers", "() => { const all = []; for (;;) all.push(new Uint8Array(1e6).fill(1)); }"],
     ["promises", "async () => { const all = []; for (;;) { all.push([all.length]); await null; } }"],
-  ])("ends in memory when it fills it with %s", async ([, execute]) => {
+  ])("ends with memory when it fills the heap with %s", async ([, execute]) => {
     await using tool = await openGuest(execute, { memoryMiB: 16 });
     const end = await tool.call();
-    // Buffers are refused with a RangeError before V8 gives the isolate up.
+    // For buffers V8 throws a RangeError before it ends the isolate.
     expect(["memory", "thrown"]).toContain(end.outcome);
     if (end.outcome === "thrown") expect(end.value).toMatchObject({ name: "RangeError" });
   });
 
-  test("ends at once in an isolate that is disposed", async () => {
+  test("ends at once in a disposed isolate", async () => {
     await using tool = await openGuest("() => 1");
     await tool.isolate.dispose("cancelled");
     expect(await tool.call()).toMatchObject({ outcome: "cancelled", text: "" });
@@ -306,7 +306,7 @@ describe("ToolIsolate.call()", () => {
 });
 
 describe("ToolIsolate.dispose()", () => {
-  test("is a no-op the second time, and keeps the first reason", async () => {
+  test("is a no-op the second time and keeps the first reason", async () => {
     await using tool = await openGuest("() => new Promise(() => {})");
     const ended = tool.call();
     await tool.isolate.dispose("cancelled");
@@ -323,7 +323,7 @@ describe("ToolIsolate.dispose()", () => {
     expect(await stopped).toBe(false);
   });
 
-  test("resolves only when no other thread is at work for the guest, and counts its time until then", async () => {
+  test("resolves only when no other thread works for the guest, and counts the time until then", async () => {
     await using tool = await openGuest(
       `async () => {
         const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
@@ -342,7 +342,7 @@ describe("ToolIsolate.dispose()", () => {
     expect(await stopped).toBe(false);
   });
 
-  test("takes the guest's timers along", async () => {
+  test("clears the guest's timers", async () => {
     const before = activeTimers();
     await using tool = await openGuest(
       "() => { for (let i = 0; i < 100; i += 1) setInterval(() => {}, 60_000); return new Promise((done) => setTimeout(done, 1)); }",
@@ -355,12 +355,12 @@ describe("ToolIsolate.dispose()", () => {
 });
 
 describe("ToolIsolate between two calls", () => {
-  test("keeps what the author shares", async () => {
+  test("keeps the state of the module", async () => {
     await using tool = await openGuest("(() => { let n = 0; return () => (n += 1); })()");
     expect([(await tool.call()).text, (await tool.call()).text]).toEqual(["1", "2"]);
   });
 
-  test("drops timers, so none rings in the next call", async () => {
+  test("clears timers, so that none fires in the next call", async () => {
     await using tool = await openGuest<{ first: boolean }, unknown>(
       `({ first }) => {
         if (first) { setTimeout(() => console.log("late"), 5); setInterval(() => console.log("again"), 1); return "first"; }
@@ -374,7 +374,7 @@ describe("ToolIsolate between two calls", () => {
     expect(second).toMatchObject({ text: '"second"', logs: [] });
   });
 
-  test("drops capability calls, so a late answer wakes nobody", async () => {
+  test("forgets capability calls, so that a late response has no effect", async () => {
     let answer: (() => void) | undefined;
     await using tool = await openGuest<{ first: boolean }, unknown>(
       `({ first }, ctx) => {
@@ -397,7 +397,7 @@ describe("ToolIsolate between two calls", () => {
     expect(second).toMatchObject({ text: '"second"', logs: [] });
   });
 
-  test("drops the console's groups, counters and clocks", async () => {
+  test("resets the console's groups, counters and timers", async () => {
     await using tool = await openGuest(
       "() => { console.group('g'); console.count('c'); console.time('t'); console.log('in'); return null; }",
     );
@@ -407,7 +407,7 @@ describe("ToolIsolate between two calls", () => {
     expect(second.logs).toEqual(first.logs);
   });
 
-  test("gives each call its allowances anew", async () => {
+  test("resets the limits for each call", async () => {
     await using tool = await openGuest("() => { console.log('a'); console.log('b'); return null; }", {
       header: { logLines: 2 },
     });
@@ -416,7 +416,7 @@ describe("ToolIsolate between two calls", () => {
     }
   });
 
-  test("refuses the ctx of a call that is over", async () => {
+  test("rejects the use of an earlier call's ctx", async () => {
     await using tool = await openGuest<{ first: boolean }, unknown>(
       `(() => { let kept; return async ({ first }, ctx) => {
         if (first) { kept = ctx; return "kept"; }
@@ -432,7 +432,7 @@ describe("ToolIsolate between two calls", () => {
     expect(tool.requests).toEqual([]);
   });
 
-  test("aborts ctx.signal when the call is over", async () => {
+  test("aborts ctx.signal when the call ends", async () => {
     await using tool = await openGuest<{ first: boolean }, unknown>(
       "(() => { let kept; return ({ first }, ctx) => { if (first) { kept = ctx.signal; return kept.aborted; } return [kept.aborted, kept.reason.name]; }; })()",
     );
@@ -440,14 +440,14 @@ describe("ToolIsolate between two calls", () => {
     expect((await tool.call({ first: false })).value).toEqual([true, "AbortError"]);
   });
 
-  test("has settled once the thread has left the guest", async () => {
+  test("settles when the thread has left the guest", async () => {
     await using tool = await openGuest("() => { setTimeout(() => {}, 1); return 1; }");
     expect((await tool.call()).text).toBe("1");
     expect(await tool.isolate.settle()).toBe(true);
     expect(tool.isolate.isRunning).toBe(false);
   });
 
-  test("has not settled while the guest goes on after its result", async () => {
+  test("does not settle while the guest keeps running after its result", async () => {
     // The abort of ctx.signal comes after the result: a listener that loops keeps the thread in the guest.
     await using tool = await openGuest("(input, ctx) => { ctx.signal.onabort = () => { for (;;); }; return 1; }");
     expect((await tool.call()).text).toBe("1");
@@ -456,7 +456,7 @@ describe("ToolIsolate between two calls", () => {
     expect(tool.isolate.isRunning).toBe(false);
   });
 
-  test("runs no line of a detached promise for the next call", async () => {
+  test("ignores rejections of detached promises in the next call", async () => {
     await using tool = await openGuest<{ first: boolean }, unknown>(
       `({ first }) => {
         if (!first) return "second";
@@ -471,7 +471,7 @@ describe("ToolIsolate between two calls", () => {
 });
 
 describe("ToolIsolate.makeCodeCache()", () => {
-  test("makes a cache that V8 accepts, and that runs the same tool", async () => {
+  test("creates a cache that V8 accepts for the same tool", async () => {
     const code = bundleCode(ADD, "function lazily(n) { return n * 2; } lazily(1);");
     await using warm = await openCode(code);
     await warm.load();
@@ -491,7 +491,7 @@ describe("ToolIsolate.makeCodeCache()", () => {
     expect((await cached.call({ a: 1, b: 2 })).value).toEqual({ sum: 3 });
   });
 
-  test("does no harm when the cache is of other code", async () => {
+  test("ignores a cache of other code", async () => {
     await using other = await openGuest("() => 'other'");
     await other.call();
     await other.isolate.settle();
@@ -516,7 +516,7 @@ describe("the prelude's code cache", () => {
     expect((await tool.call({ a: 1, b: 2 })).value).toEqual({ sum: 3 });
   });
 
-  test("has what a call runs, not only what makes the globals", async () => {
+  test("contains the functions of a call in addition to those of boot", async () => {
     const { preludeSource, readChunk } = await loadSandboxArtifacts();
     const compiled = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
     const isolate = new ToolIsolate(compiled, { memoryMiB: 16, features: [], coarseTime: false });
@@ -527,7 +527,7 @@ describe("the prelude's code cache", () => {
     expect(made.byteLength).toBeGreaterThan(atBoot.byteLength + 4_096);
   });
 
-  test("does no harm when it is of something else", async () => {
+  test("is ignored if it is invalid", async () => {
     const { preludeSource, readChunk } = await loadSandboxArtifacts();
     const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(5_000).fill(7) });
     const isolate = new ToolIsolate(engine, { memoryMiB: 16, features: [], coarseTime: false });
@@ -538,7 +538,7 @@ describe("the prelude's code cache", () => {
 });
 
 describe("ToolIsolate's meters", () => {
-  test("count the time in it and the heap, and read 0 once it is disposed", async () => {
+  test("measure time and heap, and return 0 after disposal", async () => {
     await using tool = await openGuest("() => { let n = 0; for (let i = 0; i < 1e7; i += 1) n += i; return n; }");
     await tool.call();
     await tool.isolate.settle();
@@ -548,7 +548,7 @@ describe("ToolIsolate's meters", () => {
     expect([tool.isolate.busyMs, tool.isolate.heapBytes]).toEqual([0, 0]);
   });
 
-  test("tell the heap anew after a call that may have filled it", async () => {
+  test("read the heap again after a call", async () => {
     await using tool = await openGuest("(input) => (input.hold ? new Array(1e6).fill(1.5).length : 0)");
     const heapAfter = async (hold: boolean): Promise<number> => {
       await tool.call({ hold });
@@ -559,7 +559,7 @@ describe("ToolIsolate's meters", () => {
     expect(await heapAfter(true)).toBeGreaterThan(small + 1_000_000);
   });
 
-  test("belong to one isolate of many made from one engine", async () => {
+  test("are separate for isolates of one engine", async () => {
     const engine = await sharedEngine();
     const isolates = Array.from(
       { length: 5 },

@@ -193,7 +193,7 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     ["cyclic", "OUTPUT_INVALID", /^Expected a JSON value, got an object with a cycle at \/list\/0\/cyclic$/],
     ["toJSON", "OUTPUT_INVALID", /^Expected a JSON value, got an object with .*no JSON of me/],
     ["getter", "OUTPUT_INVALID", /^Expected a JSON value, got an object with .*no x/],
-    ["empty", "OUTPUT_INVALID", /^Expected a JSON value, got an object whose toJSON\(\) returned none$/],
+    ["empty", "OUTPUT_INVALID", /^Expected a JSON value, got an object whose toJSON\(\) returned no JSON value$/],
     ["proto", "OUTPUT_INVALID", /^The output of odd: the key "__proto__" is not allowed, at \/a\/__proto__$/],
     ["deep", "OUTPUT_INVALID", /^The output of odd: expected JSON nested at most 128 deep$/],
     ["large", "OUTPUT_TOO_LARGE", /^The output of odd: expected at most 1000000 bytes of JSON/],

@@ -1,4 +1,4 @@
-// What a caller may pass as options: object literals, of any realm, and nothing that only looks empty.
+// Tests of the check for plain objects: object literals of any realm pass, and objects that only look empty do not.
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -34,7 +34,7 @@ const OTHERS: readonly (readonly [kind: string, value: unknown])[] = [
   ["an object that is not plain", revoked.proxy],
 ];
 
-test.for(OTHERS)("%s is not plain, and is named", ([kind, value]) => {
+test.for(OTHERS)("%s is not plain and is described", ([kind, value]) => {
   expect(isPlainObject(value)).toBe(false);
   expect(describeKind(value)).toBe(kind);
 });
