@@ -42,7 +42,7 @@ export interface BuildableRegistration {
   readonly executable: ToolExecutable;
 }
 
-/** The parts of a tool that a worker process executable. */
+/** The parts of a tool that a worker process runs. */
 export type ToolExecutable = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
 
 export interface BuiltTool extends BuildableRegistration {
@@ -121,7 +121,7 @@ export class ToolBuilder {
 
   /** Returns the lowest configured limits for the source and its bundle. The bundler adds its own defaults. */
   #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const configured = [this.#parts.config.limits, policy.configured, toolLimits];
+    const configured = [this.#parts.config.limits, policy.stated, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...configured.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
@@ -190,8 +190,8 @@ export class ToolBuilder {
     const bundle = toPythonBundle(source);
     await this.#parts.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
     const executable = await this.#parts.python.toolOf(source);
-    const { configured } = build.policy;
-    const limits = resolveLimits([this.#parts.config.limits, configured], undefined, PYTHON_DEFAULT_LIMITS);
+    const { stated } = build.policy;
+    const limits = resolveLimits([this.#parts.config.limits, stated], undefined, PYTHON_DEFAULT_LIMITS);
     const extraction = { ...this.#extractionOptionsOf(build, false), limits };
     const extracted = await this.#unlessClosed(this.#parts.python.learn(source, executable, extraction));
     const definition = toDefinition(input, extracted, bundle);
@@ -230,8 +230,8 @@ function toDefinition(
       `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`,
     );
   }
-  const configured = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
-  return { ...extracted, ...Object.fromEntries(configured), name: chosen } as ToolDefinition;
+  const replaced = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
+  return { ...extracted, ...Object.fromEntries(replaced), name: chosen } as ToolDefinition;
 }
 
 /** Returns a warning for each schema that the tool exports under a name that is not read, unless the host overrides that schema. */
