@@ -145,8 +145,8 @@ type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
 type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
 
 function notFoundError(toolName: string, tenantId: string | undefined): ToolError {
-  const tenant = tenantId === undefined ? "no global tool" : "no tool of this tenant";
-  const message = `There is ${tenant} named ${JSON.stringify(toolName)} to update; add it with addTool`;
+  const missing = tenantId === undefined ? "no global tool" : "no tool of this tenant";
+  const message = `There is ${missing} named ${JSON.stringify(toolName)} to update; add it with addTool`;
   return unavailable("not_found", message, { details: { toolName } });
 }
 

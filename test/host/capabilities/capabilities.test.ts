@@ -303,7 +303,7 @@ describe("a capability that was not granted", () => {
         box.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),
       ).rejects.toMatchObject({
         code: "PARAM_INVALID",
-        message: `There is no capability named "${name}" to grant; known are: log, fetch, secrets, kv, tools, elicit, sample, roots, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
+        message: `Unknown capability "${name}". Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
       });
     },
   );

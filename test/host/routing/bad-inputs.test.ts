@@ -504,7 +504,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
     [
       "a capability that there is not",
       { grant: ["wiki"] },
-      /^There is no capability named "wiki" to grant; known are: log, fetch, secrets, kv, tools, elicit, sample, roots, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
+      /^Unknown capability "wiki"\. Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
     ],
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
     ["an unknown option", { tenant: "acme" }, /^options\.tenant: Unknown option. Did you mean "tenantId"\?$/],

@@ -211,7 +211,7 @@ describe("Glovebox.updateTool()", () => {
       const error = await failureOf(change());
       expect([error.code, error.message]).toEqual([
         "PARAM_INVALID",
-        expect.stringContaining('"gate" is a host\'s own tool'),
+        expect.stringContaining('"gate" is a host function'),
       ]);
     }
   });
