@@ -121,7 +121,7 @@ export class ToolBuilder {
 
   /** Returns the lowest configured limits for the source and its bundle. The bundler adds its own defaults. */
   #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const configured = [this.#parts.config.limits, policy.stated, toolLimits];
+    const configured = [this.#parts.config.limits, policy.configuredLimits, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...configured.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
@@ -190,8 +190,8 @@ export class ToolBuilder {
     const bundle = toPythonBundle(source);
     await this.#parts.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
     const executable = await this.#parts.python.toolOf(source);
-    const { stated } = build.policy;
-    const limits = resolveLimits([this.#parts.config.limits, stated], undefined, PYTHON_DEFAULT_LIMITS);
+    const { configuredLimits } = build.policy;
+    const limits = resolveLimits([this.#parts.config.limits, configuredLimits], undefined, PYTHON_DEFAULT_LIMITS);
     const extraction = { ...this.#extractionOptionsOf(build, false), limits };
     const extracted = await this.#unlessClosed(this.#parts.python.learn(source, executable, extraction));
     const definition = toDefinition(input, extracted, bundle);

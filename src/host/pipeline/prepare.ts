@@ -45,7 +45,7 @@ export function startCall(
   timeoutMs: number | undefined,
 ): { readonly limits: Limits; readonly clock: Clock; readonly deadlineAt: number } {
   const limits = resolveLimits(
-    [stated, tenant.stated, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
+    [stated, tenant.configuredLimits, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
     tool.authorLimits,
     tool.defaultLimits,
   );

@@ -285,8 +285,8 @@ export class ToolRouter implements AsyncDisposable {
     return { limits: this.#limitsOf(tool, policy), coarseTime: policy.coarseTime };
   }
 
-  #limitsOf({ hostLimits, authorLimits, defaultLimits }: RegisteredTool, { stated }: TenantPolicy): Limits {
-    return resolveLimits([this.#limits, stated, hostLimits], authorLimits, defaultLimits);
+  #limitsOf({ hostLimits, authorLimits, defaultLimits }: RegisteredTool, { configuredLimits }: TenantPolicy): Limits {
+    return resolveLimits([this.#limits, configuredLimits, hostLimits], authorLimits, defaultLimits);
   }
 
   /**

@@ -41,7 +41,7 @@ const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 /** As configured: of a secret its hosts, never its value; of a function that it is there. */
 function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
-  const { stated, weight, coarseTime, egress, secrets, quota } = policy;
+  const { configuredLimits, weight, coarseTime, egress, secrets, quota } = policy;
   const { resolve, ...rules } = egress;
   return line({
     type: "tenant",
@@ -49,7 +49,7 @@ function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
     tenantId,
     exportedAt: new Date().toISOString(),
     policy: {
-      ...{ limits: stated, weight, coarseTime },
+      ...{ limits: configuredLimits, weight, coarseTime },
       egress: { ...rules, ...(resolve === undefined ? {} : { hasResolver: true }) },
       secrets: Object.fromEntries(Object.entries(secrets).map(([name, { hosts }]) => [name, { hosts }])),
       ...(quota === undefined ? {} : { rateLimit: quota.rate, quotas: quota.quotas }),

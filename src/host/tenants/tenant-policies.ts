@@ -102,7 +102,7 @@ export interface TenantDefaults extends QuotaPolicy {
 const NO_DEFAULTS: TenantDefaults = { coarseTime: false, egress: NO_EGRESS, secrets: {} };
 
 export interface TenantPolicy {
-  readonly stated: PartialLimits;
+  readonly configuredLimits: PartialLimits;
   /** Resolved for the tenant as a whole: what all its calls together may have. */
   readonly limits: Limits;
   /** Of the arguments of its calls. */
@@ -207,7 +207,7 @@ export class TenantPolicies implements Disposable {
     const { coarseTime = this.#defaults.coarseTime } = stated;
     const { egress = this.#defaults.egress, secrets = this.#defaults.secrets } = stated;
     const quota = toQuotaPlan(this.#defaults, stated);
-    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets, quota };
+    return { configuredLimits: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets, quota };
   }
 
   [Symbol.dispose](): void {
