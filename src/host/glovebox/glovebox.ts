@@ -113,7 +113,7 @@ const CALLS_CLOSE_MS = 1_500;
  */
 const PARTS_CLOSE_MS = 3_000;
 
-/** Result of `inspectTool`: a tool that was built and tenant definition was extracted, but that is not registered. */
+/** Result of `inspectTool`: a tool that was built and whose definition was extracted, but that is not registered. */
 export interface ToolInspection {
   readonly definition: ToolDefinition;
   readonly bundle: ToolBundle;
@@ -145,8 +145,8 @@ type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
 type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
 
 function notFoundError(toolName: string, tenantId: string | undefined): ToolError {
-  const tenant = tenantId === undefined ? "no global tool" : "no tool of this tenant";
-  const message = `There is ${tenant} named ${JSON.stringify(toolName)} to update; add it with addTool`;
+  const missing = tenantId === undefined ? "no global tool" : "no tool of this tenant";
+  const message = `There is ${missing} named ${JSON.stringify(toolName)} to update; add it with addTool`;
   return unavailable("not_found", message, { details: { toolName } });
 }
 
@@ -161,7 +161,7 @@ const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] }
  * that still run then end with CANCELLED, and later calls fail with TOOL_UNAVAILABLE.
  */
 export class Glovebox implements AsyncDisposable {
-  /** Router that executable the calls: `box.execute()` and `box.stream()` are shortcuts to it. */
+  /** Router that runs the calls: `box.execute()` and `box.stream()` are shortcuts to it. */
   readonly router: ToolRouter;
   /** Runs invocations with timeouts of their own, one at a time or in batches, on the same router. */
   readonly invoker: ToolInvoker;
@@ -274,7 +274,7 @@ export class Glovebox implements AsyncDisposable {
   /**
    * Lists the tools that a tenant may call now, sorted by name. Each has its definition and `metadata`, as from
    * `box.router.describeTools()`; `box.router.listTools()` returns the definitions alone. Includes tools of upstream servers. Excludes tools
-   * tenant flags do not resolve within 1 s.
+   * whose flags do not resolve within 1 s.
    * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant; INTERNAL if
    *   the `tenants` option returns no valid policy for the tenant
    */
@@ -508,7 +508,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Denies all calls of a tenant, executable of its sessions included, with TOOL_UNAVAILABLE and `details.reason: "tenant_suspended"`, until
+   * Denies all calls of a tenant, runs of its sessions included, with TOOL_UNAVAILABLE and `details.reason: "tenant_suspended"`, until
    * {@link resumeTenant}. The state is kept in memory: suspend the tenant again after a restart. Suspending it twice is a no-op.
    * @param tenantId required with `tenancy: "multi"`, left out with `tenancy: "single"`
    * @param options `calls`: whether running calls and their nested calls `"finish"` or are cancelled (`"cancel"`). Default: `"finish"`
@@ -629,7 +629,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Opens a session: an isolate that executable code several times, and keeps its state between the executable.
+   * Opens a session: an isolate that runs code several times and keeps its state between the runs.
    * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options; NAME_TAKEN if the id is in use; QUOTA_EXCEEDED if the tenant has as
    *   many sessions as its limit `sessions` allows; TOOL_UNAVAILABLE if Glovebox is closed, or the machine cannot limit a requested feature
    */
@@ -662,7 +662,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Closes all sessions of a tenant. Returns mode many there were.
+   * Closes all sessions of a tenant. Returns how many there were.
    * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
   closeSessions(options?: TenantScope): Promise<number> {
@@ -672,7 +672,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Drops the cached policy of a tenant, so that the next call executable the `tenants` function again. Call it when a stored policy changes. Without
+   * Drops the cached policy of a tenant, so that the next call runs the `tenants` function again. Call it when a stored policy changes. Without
    * it, the change takes effect after `tenantCache.ttlMs`. Running calls keep the policy that they were admitted with.
    * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not a string of 1 to 1,024 characters, and with `tenancy: "single"`
    */
@@ -689,7 +689,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Lists the admitted calls that have no result yet: those of the tenant, or with `scope: "all"` those of all tenants. Includes executable of
+   * Lists the admitted calls that have no result yet: those of the tenant, or with `scope: "all"` those of all tenants. Includes runs of
    * sessions, nested calls, calls of a batch that wait for a slot, and streams that have begun.
    * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
    */
@@ -732,7 +732,7 @@ export class Glovebox implements AsyncDisposable {
   /**
    * Ends all calls, each with a result, and all processes, within 5 s after `drainMs`. A part that takes longer (a disk, an upstream server)
    * is abandoned and reported to `onError`; it does not keep the host process alive. Closing twice is a no-op.
-   * @param options `drainMs`: mode long running calls may take to finish, in whole ms, 0 to 300,000. Default: 0
+   * @param options `drainMs`: how long running calls may take to finish, in whole ms, 0 to 300,000. Default: 0
    * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options; nothing has been closed then
    */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
@@ -808,7 +808,7 @@ export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
 }
 
 /**
- * Creates a Glovebox tenant worker processes accept a debugger, for a developer at the host's terminal.
+ * Creates a Glovebox whose worker processes accept a debugger, for a developer at the host's terminal.
  * @internal
  */
 export function createInspectedGlovebox(options: GloveboxOptions, inspector: Inspector): Promise<Glovebox> {

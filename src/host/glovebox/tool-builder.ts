@@ -42,7 +42,7 @@ export interface BuildableRegistration {
   readonly executable: ToolExecutable;
 }
 
-/** The parts of a tool that a worker process executable. */
+/** The parts of a tool that a worker process runs. */
 export type ToolExecutable = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
 
 export interface BuiltTool extends BuildableRegistration {
@@ -230,8 +230,8 @@ function toDefinition(
       `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`,
     );
   }
-  const configured = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
-  return { ...extracted, ...Object.fromEntries(configured), name: chosen } as ToolDefinition;
+  const replaced = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
+  return { ...extracted, ...Object.fromEntries(replaced), name: chosen } as ToolDefinition;
 }
 
 /** Returns a warning for each schema that the tool exports under a name that is not read, unless the host overrides that schema. */
