@@ -214,8 +214,7 @@ function timedOut(entry: string, timeoutMs: number): ToolError {
   );
 }
 
-const notStarted = (entry: string): ToolError =>
-  overloaded(`No isolate was ready for ${entry} within ${START_MS} ms`);
+const notStarted = (entry: string): ToolError => overloaded(`No isolate was ready for ${entry} within ${START_MS} ms`);
 
 const overloaded = (message: string): ToolError =>
   new ToolError("OVERLOADED", message, { details: { retryAfterMs: 1_000 } });
