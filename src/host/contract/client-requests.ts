@@ -3,7 +3,7 @@ import * as z from "zod";
 
 export const jsonObject = z.record(z.string(), z.unknown());
 
-/** What a tool may call its question, beside what it asks. */
+/** Options of a request that a tool sends to the client of its caller. */
 export const asked = {
   key: z
     .string()
@@ -11,7 +11,7 @@ export const asked = {
     .optional(),
 };
 
-/** What a form can show: a line, a number, a box to tick, or a list to choose from. */
+/** Fields that a form can have: text, a number, a checkbox, or a list of choices. */
 export const FieldSchema = z.union([
   z.looseObject({ type: z.enum(["string", "number", "integer", "boolean"]) }),
   z.looseObject({ type: z.literal("array"), items: jsonObject }),
@@ -34,7 +34,7 @@ export const PageSchema = z.strictObject({
   elicitationId: z.string().min(1).max(1_024).optional(),
 });
 
-/** As a stranger asks: what it has besides is left out. */
+/** A request as an untrusted guest sends it: unknown keys are dropped. */
 export const ElicitRequestSchema = z.union([z.object(FormSchema.shape), z.object(PageSchema.shape)]);
 
 export const AskedElicitSchema = z.union([FormSchema.extend(asked), PageSchema.extend(asked)], {
@@ -42,7 +42,7 @@ export const AskedElicitSchema = z.union([FormSchema.extend(asked), PageSchema.e
     'Expected { message, requestedSchema }, the schema that of an object whose properties are strings, numbers, booleans or lists, or { mode: "url", message, url }',
 });
 
-/** A form (JSON Schema of an object with plain members), or a page to be visited: MCP's ElicitRequest, its params. */
+/** Parameters of MCP's ElicitRequest: a form (JSON Schema of an object with plain members) or a URL to open. */
 export type ElicitRequest = z.infer<typeof FormSchema> | z.infer<typeof PageSchema>;
 
 export const ElicitResultSchema = z.object({
@@ -50,7 +50,7 @@ export const ElicitResultSchema = z.object({
   content: jsonObject.nullish(),
 });
 
-/** `content` is what was filled in, where the form was accepted. */
+/** `content` has the values of the form if it was accepted. */
 export type ElicitResult = z.infer<typeof ElicitResultSchema>;
 
 export const ContentSchema = z.looseObject({ type: z.string() });
@@ -67,7 +67,7 @@ export const SampleRequestSchema = z.looseObject({
   maxTokens: z.int().min(1),
 });
 
-/** MCP's CreateMessageRequest, its params; what else it has goes to the caller as it is. */
+/** Parameters of MCP's CreateMessageRequest. Other keys are passed to the client unchanged. */
 export type SampleRequest = z.infer<typeof SampleRequestSchema>;
 
 export const SampleResultSchema = z.looseObject({
@@ -87,15 +87,15 @@ export const RootsSchema = z.object({
 export type ListRootsResult = z.infer<typeof RootsSchema>;
 
 export interface AskOptions {
-  /** Aborts when the call is over, or the answer has taken too long. */
+  /** Aborts when the call has ended, or when the response timed out. */
   readonly signal: AbortSignal;
-  /** What the tool calls its question, the same whenever it asks it: its own word, and not for one question only. */
+  /** The tool's own key of the request, equal for repeated requests. It is untrusted and not unique. */
   readonly key?: string | undefined;
 }
 
 /**
- * Answers questions of the tool on behalf of its caller: a person, a model, folders of theirs. A method that is left out, or answers
- * undefined, is not supported. Answers are validated; a method that throws, rejects or does not answer within the call's `limits.clientWaitMs` (default: 300 s) fails the question.
+ * Answers requests of a tool on behalf of its caller: a person, a model, or a list of folders. A method that is missing, or that returns
+ * undefined, is not supported. Responses are validated. A method that throws, rejects or does not answer within the call's
  */
 export interface CallClient {
   elicit?(request: ElicitRequest, options: AskOptions): Promise<ElicitResult> | undefined;

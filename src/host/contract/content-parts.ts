@@ -1,4 +1,4 @@
-// Content parts, checked strictly: they are a guest's.
+// Validates content parts strictly, because they come from a guest.
 import { isUint8Array } from "node:util/types";
 import * as z from "zod";
 import type { ContentPart } from "../../sandbox/contract/content.ts";
@@ -48,7 +48,7 @@ const ContentPartSchema = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** Counted before it is looked at: of a million bad parts zod would report each one. */
+/** Counts the parts before they are parsed: zod would report each one of a million invalid parts. */
 const ContentSchema = z
   .custom<unknown[]>(
     (value) => Array.isArray(value) && value.length <= MAX_PARTS,

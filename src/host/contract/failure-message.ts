@@ -1,4 +1,4 @@
-// A failed result in one sentence, for the model that made the call: what failed, why, whether trying again can help, what would be right.
+// Describes a failed result in one sentence for the model that made the call: what failed, why, and whether to try again.
 import {
   ERROR_CODES,
   type ErrorCode,
@@ -8,11 +8,11 @@ import {
 } from "../../sandbox/contract/errors.ts";
 import type { ToolResult } from "./tool-call.ts";
 
-/** Characters of what others have written, so that the whole sentence stays below 800. */
+/** Maximum length of quoted third-party text, so that the whole sentence stays below 800 characters. */
 const MAX_REASON_UNITS = 400;
 const MAX_NAME_UNITS = 128;
 
-/** What the agent is told to do where trying again can help. */
+/** Advice to the agent for failures that a new attempt can solve. */
 const ADVICE = {
   PARAM_INVALID: "correct the arguments and call it again",
   TOOL_UNAVAILABLE: "try it again later, or do without it",
@@ -32,14 +32,14 @@ const ADVICE = {
   APPROVAL_REQUIRED: "wait until somebody has approved it",
   INTERNAL: "it may be tried once more",
 } as const satisfies Record<ErrorCode, string>;
-/** The same for TOOL_UNAVAILABLE, by its reason; for those that are missing, calling again does not help or the code's advice is right. */
+/** Advice for TOOL_UNAVAILABLE by reason. For other reasons, the advice of the code applies or calling again does not help. */
 const UNAVAILABLE_ADVICE: { readonly [Reason in UnavailableReason]?: string } = {
   tool_changed: "list the tools again, then call it again if it is still what you want",
   shutting_down: "try it again later",
 };
 const IN_VAIN = "calling it again will not help";
 
-/** One line, whatever a tool has written: what would begin a new one is a space. */
+/** Returns the text on one line: line breaks become spaces. */
 function toLine(text: unknown, units: number): string {
   const line = String(text)
     .slice(0, 4 * units)
@@ -51,7 +51,7 @@ function toLine(text: unknown, units: number): string {
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "string" && Object.hasOwn(ERROR_CODES, code);
 
-/** Only what the table says a model may read; for the rest what anyone may. */
+/** Returns the message if the error table allows models to read it, otherwise the message that is safe for everyone. */
 function reasonOf(error: ToolErrorData, code: ErrorCode, name: string): string {
   const shown = ERROR_CODES[code].userMessage.replace("{tool}", () => name);
   const isForModels = ERROR_CODES[code].audience === "model" && typeof error.message === "string";
@@ -71,14 +71,14 @@ function adviceOf({ recoverable, details }: ToolErrorData, code: ErrorCode): str
 }
 
 /**
- * One sentence for the agent about a call that failed, of less than 800 characters: it names the tool, the code and the reason, says whether
- * trying again can help, and what would be right. Safe to show to a model: a message that the error table keeps for clients or
- * operators is not in it. A tool's own words are, in one line, as words and not as instructions.
- * @returns undefined for a result that succeeded. Never throws: a value that is no ToolResult is described as a failed call.
+ * Returns one sentence of less than 800 characters about a failed call, for an agent: the tool, the code, the reason, and whether to try
+ * again. It is safe to show to a model: messages that the error table keeps for clients or operators are left out, and a tool's own text
+ * is quoted on one line.
+ * @returns undefined for a successful result. Never throws: a value that is not a ToolResult is described as a failed call.
  */
 export function createToolFailureMessage(result: ToolResult): string | undefined {
   try {
-    // Anything but a result that says so has not succeeded.
+    // A value that does not say it succeeded counts as failed.
     if (result.success === true) return undefined;
     const { error } = result;
     const name = toLine(result.toolName, MAX_NAME_UNITS) || "(no name)";

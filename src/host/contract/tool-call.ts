@@ -1,4 +1,4 @@
-// The words of the public face: what a caller hands in, what it gets back, and what passes between the router's stages.
+// Defines the public types of a call: the call and its context, and the result that the caller receives.
 
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts";
@@ -8,103 +8,103 @@ import type { Amendment, ArgumentOptions } from "../pipeline/amend.ts";
 import type { CallClient } from "./client-requests.ts";
 import type { ToolValue } from "./tool-value.ts";
 
-/** One request to run a tool, with `arguments` or `argumentsText`, not both; without either they are `{}`. */
+/** A request to run a tool. It has `arguments` or `argumentsText`, not both; without either, the arguments are `{}`. */
 export interface ToolCall {
   readonly id: string;
   readonly toolName: string;
-  /** Any JSON value that the tool's schema takes, with bytes (Uint8Array) in it. */
+  /** A JSON value that the tool's schema accepts. It may contain bytes (`Uint8Array`). */
   readonly arguments?: unknown;
-  /** The same as JSON text, as a model wrote it; blank text is `{}`. */
+  /** The arguments as JSON text, as a model wrote them. Blank text means `{}`. */
   readonly argumentsText?: string | undefined;
 }
 
-/** Who calls, and how. `tenantId` is required with `tenancy: "multi"`, and rejected with `tenancy: "single"`. */
+/** The context of a call. `tenantId` is required with `tenancy: "multi"` and rejected with `tenancy: "single"`. */
 export interface ToolContext {
   readonly tenantId?: string | undefined;
   readonly executionId?: string | undefined;
   readonly stepId?: string | undefined;
   /**
-   * Which conversation the call is part of, 1 to 256 characters: for tools with `isolation: "session"`, whose calls of one conversation
-   * find what the earlier ones have left. A tenant's conversations are its own.
+   * Session of the call, 1 to 256 characters. Calls of a tool with `isolation: "session"` share an isolate, and with it their state, if
+   * they have the same tenant and session.
    */
   readonly sessionId?: string | undefined;
   /**
-   * The trace that the call is part of, as in W3C's headers of these names; without, or where it is none, the active one of
-   * OpenTelemetry. Read where the host has telemetry.
+   * W3C trace context of the call, as in the headers of these names. If it is missing or invalid, the active OpenTelemetry span is the
+   * parent. Read only if the host has configured `telemetry`.
    */
   readonly traceparent?: string | undefined;
   readonly tracestate?: string | undefined;
-  /** Ends the call at once, with CANCELLED; the tool is stopped, not abandoned. */
+  /** Cancels the call: it fails with CANCELLED, and the tool is stopped. */
   readonly signal?: AbortSignal | undefined;
-  /** Wall time in ms from admission, 1 to 300,000. The lowest of host, tool and call wins. */
+  /** Wall-clock limit in ms from admission, 1 to 300,000. The lowest value of host, tool and call applies. */
   readonly timeoutMs?: number | undefined;
-  /** Each log line as it comes. */
+  /** Receives each log line when it is written. */
   readonly onLog?: LogListener | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
-  /** What the tool can ask of whoever calls, if it is granted `elicit`, `sample` or `roots`; nothing unless stated. */
+  /** Requests that the caller's client supports, for tools that are granted `elicit`, `sample` or `roots`. Default: none. */
   readonly client?: CallClient | undefined;
   /**
-   * For a call that is to repeat exactly: with the same seed, input and answers of the host it has the same output, byte for byte. Its
-   * random numbers follow from `seed`, text of 1 to 256 characters; its clock begins at `now` (ms since 1970, the beginning of 2025 unless
-   * stated) and moves only when one of its timers rings. It always runs in a new isolate, and its random numbers are no secrets.
+   * Makes the call repeatable: with the same seed, input and capability results it has the same output, byte for byte. Random numbers
+   * follow from `seed` (1 to 256 characters), so they are not secret. The clock starts at `now` (ms since 1970; default: the start of
+   * 2025) and moves only when one of the tool's timers fires. The call always runs in a new isolate.
    */
   readonly deterministic?: { readonly seed: string; readonly now?: number | undefined } | undefined;
-  /** What is done with this call's arguments, where the tool would not take them as they are: goes before what its tool and the host state. */
+  /** How invalid arguments of this call are corrected. Takes precedence over the options of the tool and the host. */
   readonly arguments?: ArgumentOptions | undefined;
-  /** Lines of console in the log carry the place in the author's source that they come from; costs some 20 µs a line. */
+  /** Adds the source location to each console line in the log, at about 20 µs a line. */
   readonly logPlaces?: boolean | undefined;
   /**
-   * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another one when the call starts, the
-   * call is not run and fails with APPROVAL_REQUIRED.
+   * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another digest when the call starts,
+   * the call does not run and fails with APPROVAL_REQUIRED.
    */
   readonly toolDigest?: string | undefined;
 }
 
-/** A call as an application asks for it: `id` is made where there is none, and it brings its own time and context along. */
+/** A call for `ToolInvoker`, with its own time limit and context. Without an `id`, one is created. */
 export interface ToolInvocation extends Omit<ToolCall, "id"> {
   readonly id?: string | undefined;
-  /** Wall time in ms from the moment that it begins, 1 to 300,000; the lowest of host, tool, context and this wins. */
+  /** Wall-clock limit in ms from the start of the call, 1 to 300,000. The lowest value of host, tool, context and this one applies. */
   readonly timeoutMs?: number | undefined;
   readonly context?: ToolContext | undefined;
 }
 
-/** What a call cost. Times in ms; a host function's own cost is not metered, but for its bytes in and out. */
+/** Resources that a call used. Times are in ms. Of a host function, only bytes in and out are measured. */
 export interface ToolUsage {
-  /** CPU time of the tool's isolate. If its process died or did not answer in time: the time that the process had the call, at most the limit. */
+  /** CPU time of the tool's isolate. If its process died or did not answer: the time that the call was in the process, at most the limit. */
   readonly cpuMs: number;
-  /** Memory in use by the end of the call: V8 heap and array buffers. */
+  /** Memory in use at the end of the call, in bytes: V8 heap and array buffers. */
   readonly heapBytes: number;
-  /** By how much the worker process grew at the most while the call ran, as far as it was seen (looked at 50 times a second, on Linux). */
+  /** Largest growth of the worker process during the call, in bytes. Sampled 50 times a second, on Linux only. */
   readonly peakBytes: number;
-  /** Waiting for a worker. */
+  /** Time until a worker process took the call. */
   readonly queueMs: number;
-  /** Waiting for the bundler; 0 for a tool that was added before. */
+  /** Time of the build; 0 for a tool that was already built. */
   readonly bundleMs: number;
-  /** Making an isolate and loading the bundle into it. */
+  /** Time to create an isolate and load the bundle into it. */
   readonly startMs: number;
-  /** In the tool. */
+  /** Time in the tool. */
   readonly executeMs: number;
   readonly logsDropped: number;
-  /** Bytes of the arguments that the tool got: their JSON in UTF-8, and bytes in them. 0 for a call that ended before its tool had them. */
+  /** Size of the arguments: UTF-8 JSON, and bytes in them. 0 for a call that ended before its tool received them. */
   readonly inputBytes: number;
-  /** Bytes of the tool's output, its chunks and its content: their JSON in UTF-8, and bytes in them. 0 for a call that failed without chunks. */
+  /** Size of output, chunks and content: UTF-8 JSON, and bytes in them. 0 for a call that failed without chunks. */
   readonly outputBytes: number;
   /**
-   * Bytes that the tool's requests (`fetch`) sent: request lines, headers and bodies as they are transferred, those of redirects and of
-   * requests that failed included; TLS and TCP not.
+   * Bytes that the tool's requests (`fetch`) sent: request lines, headers and bodies as transferred, including redirects and failed
+   * requests, without the overhead of TLS and TCP.
    */
   readonly egressBytesOut: number;
-  /** Bytes that they received: status lines, headers and bodies as they are transferred, so before they are decoded. */
+  /** Bytes that these requests received: status lines, headers and bodies as transferred, before decoding. */
   readonly egressBytesIn: number;
 }
 
-/** A call that a tool made, as far as its caller's result tells of it. What it cost is not in its caller's `usage`. */
+/** A call that a tool made, as listed in the result of the calling tool. Its cost is not part of the calling tool's `usage`. */
 export interface NestedCall {
   readonly callId: string;
   readonly toolName: string;
   readonly durationMs: number;
   readonly cpuMs: number;
-  /** How it ended. */
+  /** Outcome of the call. */
   readonly code: "ok" | ErrorCode;
   readonly calls?: readonly NestedCall[];
 }
@@ -112,22 +112,22 @@ export interface NestedCall {
 interface ToolResultBase {
   readonly callId: string;
   readonly toolName: string;
-  /** From admission to result. */
+  /** Time in ms from admission to result. */
   readonly durationMs: number;
   readonly usage: ToolUsage;
   readonly logs: readonly LogEntry[];
-  /** Calls of other tools that this one made, in the order of their ends; absent where there were none. */
+  /** Calls of other tools that this call made, in the order in which they ended. Absent if it made none. */
   readonly calls?: readonly NestedCall[];
-  /** What was changed in the arguments before the tool had them (see {@link ArgumentOptions}), in that order; absent where nothing was. */
+  /** Corrections of the arguments (see {@link ArgumentOptions}), in the order in which they were made. Absent if there were none. */
   readonly amendments?: readonly Amendment[];
 }
 
-/** The one answer to a call: plain JSON, but for bytes in an output or in content. `toJson` gives what a model is shown of those. */
+/** Result of a call: plain JSON, except for bytes in the output or content. `toJson` converts these to what a model is shown. */
 export type ToolResult =
   | (ToolResultBase & {
       readonly success: true;
       readonly output: ToolValue;
-      /** What the tool would have a model see besides, in MCP's words. */
+      /** Additional MCP content for a model. */
       readonly content?: readonly ContentPart[];
     })
   | (ToolResultBase & { readonly success: false; readonly error: ToolErrorData });

@@ -1,5 +1,5 @@
-// A call's chunks on their way to whoever reads them: a queue that its reader empties, and the async iterable around it, which never
-// rejects and ends in the ToolResult.
+// Passes the chunks of a call to its reader: a bounded queue, and an async iterable around it that never rejects and ends with the
+// ToolResult.
 import { type JsonValue, type ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
@@ -9,28 +9,28 @@ import type { CpuAccount } from "../util/time-slicing.ts";
 import type { ToolResult } from "./tool-call.ts";
 import { type AttachmentReader, redactBeside, type ToolValue, withBytes } from "./tool-value.ts";
 
-/** What a streaming tool has yielded. */
+/** A value that a streaming tool has yielded. */
 export interface ToolChunk {
   readonly type: "chunk";
   readonly value: ToolValue;
 }
 
-/** The call's ToolResult: the last item of its stream. */
+/** The call's ToolResult, the last item of its stream. */
 export type StreamedResult = ToolResult & { readonly type: "result" };
 export type StreamItem = ToolChunk | StreamedResult;
 
-/** Chunks as they come, then the one ToolResult. Never rejects. Leaving it early, or disposing it, cancels the call. */
+/** Chunks as they arrive, then one ToolResult. Never rejects. Leaving the loop early, or disposing the stream, cancels the call. */
 export type ToolStream = AsyncGenerator<StreamItem, void, undefined>;
 
-/** A chunk that nobody has looked at: JSON text, and bytes that belong into it. */
+/** An unparsed chunk: JSON text, and the bytes that belong into it. */
 export interface RawChunk {
   readonly text: string | Buffer;
   readonly bytes?: AttachmentReader | undefined;
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
-/** How chunks are read; stated once the call is prepared. */
+/** How chunks are parsed; set when the call is prepared. */
 export interface ChunkReading {
   readonly bounds: JsonTextLimits;
   readonly what: string;
@@ -38,11 +38,11 @@ export interface ChunkReading {
   readonly payer?: CpuAccount | undefined;
 }
 
-/** So many, or so much, taken by the reader is worth telling the tool. */
+/** Number and size of consumed chunks after which the tool is notified. */
 const CREDIT = { chunks: STREAM_WINDOW.chunks / 4, bytes: STREAM_WINDOW.units / 4 } as const;
 const CHUNK_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 
-/** Between the one who fills it and the one who reads it. */
+/** Queue between the executor, which adds chunks, and the reader of the stream. */
 export class ChunkQueue {
   #waiting: RawChunk[] = [];
   #waitingBytes = 0;
@@ -53,13 +53,13 @@ export class ChunkQueue {
   #redactor: (() => Redactor | undefined) | undefined;
   #taken = 0;
   #takenBytes = 0;
-  /** In bytes, of all chunks that have come. */
+  /** Size in bytes of all chunks received so far. */
   bytes = 0;
   reading: ChunkReading | undefined;
 
   /**
-   * @param onTaken hears how many more chunks the reader has taken, now and then
-   * @param redactor tells what is concealed by now
+   * @param onTaken receives the number of chunks consumed since the last notification
+   * @param redactor redacts the values that are secret at that time
    */
   open(onTaken: (chunks: number) => void, redactor: () => Redactor | undefined): void {
     this.#onTaken = onTaken;
@@ -80,14 +80,14 @@ export class ChunkQueue {
     this.#wakeReader?.();
   }
 
-  /** No more chunks come; those that wait are still read. */
+  /** Ends the queue. Chunks that are waiting are still delivered. */
   close(): void {
     this.#isClosed = true;
     this.#wakeReader?.();
     this.#wakeWriter?.();
   }
 
-  /** Resolves when there is room for another chunk, or when nobody reads any more. */
+  /** Resolves when there is room for another chunk, or when the reader has left. */
   async room(): Promise<void> {
     const isFull = (): boolean =>
       this.#waiting.length >= STREAM_WINDOW.chunks || this.#waitingBytes >= STREAM_WINDOW.units;
@@ -98,7 +98,7 @@ export class ChunkQueue {
     }
   }
 
-  /** Undefined after the last one. For one reader. */
+  /** Returns the next chunk, or undefined after the last one. Supports one reader. */
   async next(): Promise<RawChunk | undefined> {
     while (this.#waiting.length === 0 && !this.#isClosed) {
       await new Promise<void>((resolve) => {
@@ -122,13 +122,13 @@ export class ChunkQueue {
   }
 }
 
-/** What capabilities have concealed by now is not in it. */
+/** Redacts values that capabilities have registered as secret so far. */
 async function redacted({ text, bytes, size }: RawChunk, redactor: Redactor): Promise<RawChunk> {
   const filtered = await redactor.bytes(Buffer.from(text));
   return { text: filtered, bytes: bytes && (async () => redactBeside(await bytes(), redactor)), size };
 }
 
-/** @throws {ToolError} OUTPUT_INVALID, OUTPUT_TOO_LARGE, or rejects with one or with the signal's reason */
+/** @throws {ToolError} OUTPUT_INVALID, OUTPUT_TOO_LARGE; may also reject with one of them or with the signal's reason */
 async function readChunk(chunk: RawChunk, reading: ChunkReading, redactor: Redactor | undefined): Promise<ToolValue> {
   const { bounds, what, signal, payer } = reading;
   const { text, bytes } = redactor === undefined || redactor.isIdle ? chunk : await redacted(chunk, redactor);
@@ -140,7 +140,7 @@ async function readChunk(chunk: RawChunk, reading: ChunkReading, redactor: Redac
   return await withBytes({ value, units: text.length, beside, what }, signal, payer);
 }
 
-/** The result of a call that was ended because of what it yielded, or had ended before that was read. */
+/** Result of a call that was ended because of an invalid chunk, or that had ended before the chunk was read. */
 function failed(result: ToolResult, error: ToolError): ToolResult {
   if (!result.success && result.error.code !== "CANCELLED") return result;
   const { callId, toolName, durationMs, usage, logs, calls } = result;
@@ -148,7 +148,7 @@ function failed(result: ToolResult, error: ToolError): ToolResult {
   return { ...facts, success: false, error: error.toData(toolName) };
 }
 
-/** Starts the call; resolves with its result, never rejects. `stop` ends it as its caller's own signal would. */
+/** Starts the call and resolves with its result. Never rejects. `stop` cancels the call as its caller's signal would. */
 type StartCall = (chunks: ChunkQueue, stop: AbortSignal) => Promise<ToolResult>;
 
 async function* read(start: StartCall, stop: AbortController): ToolStream {
@@ -173,18 +173,18 @@ async function* read(start: StartCall, stop: AbortController): ToolStream {
     const result = await ending;
     yield { type: "result", ...(failure === undefined ? result : failed(result, failure)) };
   } finally {
-    // Whoever leaves early waits until nothing of it runs.
+    // A consumer that stops early waits until the call has ended.
     stop.abort();
     await ending;
   }
 }
 
-/** The call begins when its first item is asked for. */
+/** Starts the call when its first item is requested. */
 export function createToolStream(start: StartCall): ToolStream {
   const stop = new AbortController();
   const items = read(start, stop);
   const leave = (): Promise<IteratorResult<StreamItem, void>> => {
-    // Also when an item is being waited for: that is then the result.
+    // A pending next() then resolves with the result.
     stop.abort();
     return items.return();
   };

@@ -1,5 +1,5 @@
-// JSON values with bytes in them. Over a wire they are JSON text with marks, and the bytes beside it (see BytesHeader); to a model they
-// are JSON with base64 in their place.
+// Converts values with bytes in them. On a wire, they are JSON text with placeholders and the bytes as attachments (see BytesHeader); for a
+// model, they are JSON with base64.
 import { isUint8Array } from "node:util/types";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type BytesHeader, MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
@@ -8,19 +8,19 @@ import type { Redactor } from "../observability/redaction/redactor.ts";
 import { type CpuAccount, copyTimeSliced, runTimeSliced } from "../util/time-slicing.ts";
 import { checkValueSize, countWritten, SizeCounter, type ValueLimits } from "./value-size.ts";
 
-/** JSON, and bytes anywhere in it. */
+/** A JSON value that may contain bytes anywhere. */
 export type ToolValue = JsonValue | Uint8Array | readonly ToolValue[] | { readonly [key: string]: ToolValue };
 
-/** The bytes beside a text. */
+/** The attached bytes of a text. */
 export interface BinaryAttachments {
   readonly mark: string;
   readonly parts: readonly Uint8Array[];
 }
 
-/** Looks at them when they are wanted. @throws {ToolError} OUTPUT_INVALID, or rejects with it */
+/** Reads the attachments when they are needed. @throws {ToolError} OUTPUT_INVALID; may also reject with it */
 export type AttachmentReader = () => BinaryAttachments | Promise<BinaryAttachments>;
 
-/** Longer than any well-formed one. */
+/** Longer than any well-formed placeholder. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
 const forged = (what: string): ToolError =>
@@ -36,8 +36,8 @@ function parseHeader(header: Buffer): BytesHeader | undefined {
 }
 
 /**
- * What came beside a text, still in the memory of its frame.
- * @throws {ToolError} OUTPUT_INVALID where the lengths are not those of the bytes
+ * Returns the attachments of a text. They are still views of the memory of their frame.
+ * @throws {ToolError} OUTPUT_INVALID if the lengths do not match the bytes
  */
 export function readBeside(header: Buffer, data: Buffer, what: string): BinaryAttachments {
   const parsed = parseHeader(header);
@@ -52,7 +52,7 @@ export function readBeside(header: Buffer, data: Buffer, what: string): BinaryAt
   return { mark: parsed.mark, parts };
 }
 
-/** Without what capabilities have concealed. */
+/** Redacts the values that capabilities have registered as secret. */
 export async function redactBeside({ mark, parts }: BinaryAttachments, redactor: Redactor): Promise<BinaryAttachments> {
   const redacted: Uint8Array[] = [];
   for (const part of parts) {
@@ -61,7 +61,7 @@ export async function redactBeside({ mark, parts }: BinaryAttachments, redactor:
   return { mark, parts: redacted };
 }
 
-/** The index that a marked text names; undefined for any other text. */
+/** Returns the index that a placeholder names, or undefined for any other text. */
 function indexIn(text: string, { mark, parts }: BinaryAttachments): number | undefined {
   if (!text.startsWith(mark)) return undefined;
   const digits = text.slice(mark.length);
@@ -70,7 +70,7 @@ function indexIn(text: string, { mark, parts }: BinaryAttachments): number | und
 
 type Holder = ToolValue[] | { [key: string]: ToolValue };
 
-/** Puts bytes in the place of their marks, in the value's own objects: each of them once, and all of them. */
+/** Replaces each placeholder by its bytes, in the objects of the value. Each attachment is used exactly once. */
 class Placing {
   readonly #beside: BinaryAttachments;
   readonly #what: string;
@@ -86,7 +86,7 @@ class Placing {
     this.#open = [this.#root];
   }
 
-  /** One array or object; true when all are done. @throws {ToolError} OUTPUT_INVALID */
+  /** Processes one array or object; returns true when all are done. @throws {ToolError} OUTPUT_INVALID */
   step(): boolean {
     const holder = this.#open.pop();
     if (holder === undefined) {
@@ -117,10 +117,10 @@ class Placing {
   }
 }
 
-/** What is placed at once: more would hold up the event loop. */
+/** Number of placeholders that are replaced without yielding to the event loop. */
 const AT_ONCE = { units: 128 * 1024, bytes: 1024 * 1024 } as const;
 
-/** A text that was parsed, and what came beside it. */
+/** A parsed text and its attachments. */
 export interface ParsedText {
   readonly value: JsonValue;
   readonly units: number;
@@ -130,9 +130,9 @@ export interface ParsedText {
 }
 
 /**
- * The value with its bytes, each where its mark is; at once, unless there is much of it. The bytes are copies: whoever has a view of
- * some memory has all of it.
- * @throws {ToolError} OUTPUT_INVALID for a mark without bytes, or bytes without one mark; or rejects with it or with the signal's reason
+ * Returns the value with its bytes in place of the placeholders; synchronously, unless it is large. The bytes are copies, because a view
+ * gives access to all of its memory.
+ * @throws {ToolError} OUTPUT_INVALID for a placeholder without bytes, or bytes without exactly one placeholder; may also reject
  */
 export function withBytes(
   { value, units, beside, what }: ParsedText,
@@ -158,7 +158,7 @@ export function withBytes(
 const toBase64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 
-/** The same text with base64 in the place of marks: what a model would be shown, and what a JSON Schema is about. */
+/** Returns the text with base64 in place of the placeholders, as a model or a JSON Schema sees it. */
 export function withBase64(text: string, beside: BinaryAttachments): string {
   const begin = `"${beside.mark}`;
   let shown = "";
@@ -173,7 +173,7 @@ export function withBase64(text: string, beside: BinaryAttachments): string {
   return shown + text.slice(from);
 }
 
-/** As a model is shown it, and as MCP has it: bytes are base64 (RFC 4648), `contentEncoding: "base64"` in JSON Schema's words. */
+/** Returns the value as models and MCP see it: bytes as base64 (RFC 4648), which JSON Schema calls `contentEncoding: "base64"`. */
 export function toJson(value: ToolValue): JsonValue {
   if (typeof value !== "object" || value === null) return value;
   if (isUint8Array(value)) return toBase64(value);
@@ -181,16 +181,16 @@ export function toJson(value: ToolValue): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toJson(each as ToolValue)]));
 }
 
-/** A value as JSON text, and the bytes in it. */
+/** A value as JSON text, and its attachments. */
 export interface TextWithBytes {
   readonly text: string | undefined;
   readonly bytes: BinaryAttachments | undefined;
 }
 
-/** Values that are looked at before the text is made: most callers have their bytes near the top. */
+/** Number of values that are searched for bytes before the text is built. Most callers have their bytes near the top. */
 const LOOKED_AT = 64;
 
-/** Bytes in JSON text as JSON.stringify makes it: an object of indices, an empty one, or what a Buffer's own `toJSON` gives. */
+/** Forms of bytes in the output of JSON.stringify: an object of indices, an empty object, or the result of Buffer's `toJSON`. */
 const TELL_TALE = /\{"0":|\{\}|"type":"Buffer"/;
 
 const isBytes = (value: unknown): value is Uint8Array | ArrayBuffer =>
@@ -210,7 +210,7 @@ function holdsBytesNearTop(value: unknown): boolean {
   return false;
 }
 
-/** False where it cannot be read: JSON.stringify says so, or a `toJSON` that it asks has another answer. */
+/** Returns false for a value that cannot be read: JSON.stringify throws for it, or calls a `toJSON` with another result. */
 function looksBinary(value: unknown): boolean {
   try {
     return holdsBytesNearTop(value);
@@ -219,10 +219,10 @@ function looksBinary(value: unknown): boolean {
   }
 }
 
-/** A caller's own text may begin with the mark: then another one is tried, so often. */
+/** Number of placeholder prefixes that are tried, because the caller's own text may contain one. */
 const MARKS = 8;
 
-/** Marks in the place of bytes. Slower than JSON.stringify alone: for values that hold some. */
+/** Replaces bytes by placeholders. Slower than JSON.stringify alone, so used only for values that contain bytes. */
 function markBytes(value: unknown, limits: ValueLimits | undefined): TextWithBytes {
   for (let attempt = 0; attempt < MARKS; attempt += 1) {
     const mark = attempt === 0 ? "glovebox:bytes:" : `glovebox:bytes:${attempt}:`;
@@ -245,10 +245,10 @@ function markBytes(value: unknown, limits: ValueLimits | undefined): TextWithByt
   throw new RangeError("Expected text that can be told from bytes");
 }
 
-/** What is smaller is made text whatever its limit is, so that the error can say how large it is. */
+/** Smaller values become text whatever their limit is, so that the error can give their size. */
 const ALWAYS_WRITTEN = 256 * 1024;
 
-/** As many as the limits of a call let through. */
+/** The largest values that the limits of a call allow. */
 const MAX_VALUES = 1_250_000;
 
 const toStops = ({ bytes = Number.POSITIVE_INFINITY, values = MAX_VALUES }: Partial<ValueLimits>): ValueLimits => ({
@@ -257,10 +257,10 @@ const toStops = ({ bytes = Number.POSITIVE_INFINITY, values = MAX_VALUES }: Part
 });
 
 /**
- * A value of this process as JSON text, and the bytes in it (Uint8Array, Buffer, ArrayBuffer) beside it. Values without bytes cost what
- * JSON.stringify costs, and a quicker look at them before. Throws what JSON.stringify throws.
- * @param limits where to stop; the text of what is not much larger than a small limit is made, so it has to be measured still
- * @throws {ValueTooLargeError} where it stopped
+ * Returns a value of this process as JSON text, with its bytes (Uint8Array, Buffer, ArrayBuffer) as attachments. Values without bytes cost
+ * as much as JSON.stringify, and a quick search before it. Throws what JSON.stringify throws.
+ * @param limits where to stop. Text that is slightly larger than a small limit is still built, so the caller must measure it.
+ * @throws {ValueTooLargeError} if it stopped at a limit
  */
 export function toTextWithBytes(value: unknown, limits?: Partial<ValueLimits>): TextWithBytes {
   const stops = limits && toStops(limits);
@@ -270,7 +270,7 @@ export function toTextWithBytes(value: unknown, limits?: Partial<ValueLimits>): 
   return text !== undefined && TELL_TALE.test(text) ? markBytes(value, stops) : { text, bytes: undefined };
 }
 
-/** The same as JSON.stringify gives it, where nobody expects bytes. Throws as {@link toTextWithBytes}. */
+/** Returns the text of JSON.stringify, for values without bytes. Throws as {@link toTextWithBytes} does. */
 export function toBoundedJson(value: unknown, limits: ValueLimits): string | undefined {
   const stops = { ...toStops(limits), values: limits.values };
   if (!checkValueSize(value, stops)) return JSON.stringify(value);
@@ -281,7 +281,7 @@ export function toBoundedJson(value: unknown, limits: ValueLimits): string | und
   });
 }
 
-/** As a frame has it. */
+/** Converts to the form of a frame. */
 export function toBesideParts({ mark, parts }: BinaryAttachments): [header: string, data: Uint8Array] {
   const header: BytesHeader = { mark, lengths: parts.map((part) => part.byteLength) };
   return [JSON.stringify(header), Buffer.concat(parts)];

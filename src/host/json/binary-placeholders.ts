@@ -1,16 +1,16 @@
-// Bytes in a value that crosses as JSON only, as what `ctx.tools` hands on does: base64 beside it, and a text in each one's place.
+// Converts bytes in values that cross as JSON only, such as those of `ctx.tools`: base64 in a list, and a placeholder text for each.
 import { randomBytes } from "node:crypto";
 import { isUint8Array } from "node:util/types";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 
-/** `mark` and a number stands for each of `parts`, which are base64. */
+/** `mark` followed by a number is the placeholder of an element of `parts`, which are base64. */
 export interface MarkedBytes {
   readonly mark: string;
   readonly parts: readonly string[];
 }
 
-/** Objects are made anew only on the way to what is replaced. */
+/** Copies only the objects on the path to a replaced value. */
 function replace(value: ToolValue, replaceLeaf: (leaf: string | Uint8Array) => ToolValue): ToolValue {
   if (typeof value === "string" || isUint8Array(value)) return replaceLeaf(value);
   if (typeof value !== "object" || value === null) return value;
@@ -24,7 +24,7 @@ const holdsBytes = (value: ToolValue): boolean => {
   return isUint8Array(value) || Object.values(value).some(holdsBytes);
 };
 
-/** Without `bytes` where there are none. */
+/** Without `bytes` if there are none. */
 export function markBytes(value: ToolValue): { readonly value: JsonValue; readonly bytes?: MarkedBytes } {
   if (!holdsBytes(value)) return { value: value as JsonValue };
   const mark = `bytes ${randomBytes(12).toString("hex")} `;
@@ -36,7 +36,7 @@ export function markBytes(value: ToolValue): { readonly value: JsonValue; readon
   return { value: marked as JsonValue, bytes: { mark, parts } };
 }
 
-/** A text that only looks like a mark stays what it is. */
+/** A text that only looks like a placeholder is kept. */
 export function unmarkBytes(value: JsonValue, { mark, parts }: MarkedBytes): ToolValue {
   return replace(value, (leaf) => {
     if (typeof leaf !== "string" || !leaf.startsWith(mark)) return leaf;

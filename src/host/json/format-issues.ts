@@ -1,9 +1,9 @@
-// Several problems as one line of an error's message; `details.problems` has them all.
+// Formats several issues as one line of an error message. `details.problems` has all of them.
 
-/** How many a message tells: a model or a person mends these first. */
+/** Number of issues in a message: a model or a person fixes these first. */
 const SHOWN = 3;
 
-/** @param truncated there are more than are in the list */
+/** @param truncated whether there are more issues than in the list */
 export function formatIssues(
   problems: readonly { readonly pointer: string; readonly message: string }[],
   truncated = false,

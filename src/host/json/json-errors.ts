@@ -1,9 +1,9 @@
-// Why JSON text from outside is not taken, as errors: the words and codes of both parsers.
+// Creates the errors for JSON text that is rejected: messages and codes of both parsers.
 import { type ErrorCode, ToolError } from "../../sandbox/contract/errors.ts";
 
 /**
- * What one array or object counts as: it takes four times the memory of a number. 1,000,000 of them held the host up for 50 ms at a
- * time, when V8 copied all that was alive [m].
+ * Weight of one array or object: it takes four times the memory of a number. 1,000,000 of them blocked the host for 50 ms at a time,
+ * when V8 copied the live objects (measured).
  */
 export const CONTAINER_VALUES = 4;
 
@@ -12,17 +12,17 @@ export interface JsonTextLimits {
   readonly depth: number;
   /** Keys count too. */
   readonly values: number;
-  /** Keys of one object, in text that is parsed over several turns; 170,000 at most, which is the default. */
+  /** Keys of one object, in text that is parsed in time slices. Default and maximum: 170,000. */
   readonly members?: number | undefined;
 }
 
-/** Which code each kind of violation gets: an input's and an output's differ. */
+/** Error codes by kind of violation; inputs and outputs have different ones. */
 export interface JsonTextCodes {
   readonly invalid: ErrorCode;
   readonly tooLarge: ErrorCode;
 }
 
-/** Where V8's parser stopped, as far as it says so. Nothing else of its message is told: it quotes the text. */
+/** Returns the position at which V8's parser stopped, if its message has one. The rest of the message quotes the text and is not used. */
 function jsonPositionOf(cause: unknown): string {
   if (!Error.isError(cause) || !(cause instanceof SyntaxError)) return "";
   const position = / at position (\d{1,9})/.exec(cause.message)?.[1];
@@ -30,7 +30,7 @@ function jsonPositionOf(cause: unknown): string {
   return cause.message === "Unexpected end of JSON input" ? ": it ends too soon" : "";
 }
 
-/** Makes the errors for one text; `what` names the value in them, e.g. "The output". */
+/** Creates the errors for one text. `what` names the value, such as "The output". */
 export class JsonErrorFactory {
   readonly #limits: JsonTextLimits;
   readonly #codes: JsonTextCodes;
@@ -77,7 +77,7 @@ export class JsonErrorFactory {
     return new ToolError(this.#codes.invalid, `${this.#what}: expected JSON, got text that is not`, { cause });
   }
 
-  /** Of text that was parsed as a whole: where a part of it is wrong says nothing of the place in it. */
+  /** For text that was parsed as a whole: the position of a part says nothing about its position in the text. */
   syntaxOfWhole(cause: unknown): ToolError {
     const message = `${this.#what}: expected JSON, got text that is not${jsonPositionOf(cause)}`;
     return new ToolError(this.#codes.invalid, message, { cause });

@@ -1,4 +1,4 @@
-// JSON as bytes: what each byte may be outside strings, and how far a number and a string reach.
+// Scans JSON as bytes: classifies bytes outside strings, and finds the ends of numbers and strings.
 export const TOKEN = 0;
 export const SPACE = 1;
 export const STRING = 2;
@@ -7,7 +7,7 @@ export const CLOSE = 4;
 export const COMMA = 5;
 export const COLON = 6;
 
-/** A TOKEN is a byte of a number or a word, or of what is no JSON. */
+/** TOKEN is a byte of a number or a word, or an invalid byte. */
 export const KINDS: Uint8Array = new Uint8Array(256);
 for (const [kind, characters] of [
   [SPACE, " \t\n\r"],
@@ -28,14 +28,14 @@ const UNDERSCORE = 95;
 const BACKSLASH = 92;
 const LOWER_U = 117;
 
-/** The first byte from `from` to `end` that belongs to no number or word. */
+/** Returns the first byte from `from` to `end` that does not belong to a number or word. */
 export function skipToken(bytes: Buffer, from: number, end: number): number {
   let at = from;
   while (at < end && KINDS[bytes[at] ?? 0] === TOKEN) at += 1;
   return at;
 }
 
-/** The quote that ends the string; or where, from `end` on, no escape is cut. */
+/** Returns the position of the closing quote, or a position from `end` on at which no escape is split. */
 export function skipString(bytes: Buffer, from: number, end: number): number {
   let at = from;
   while (at < end) {
@@ -47,14 +47,14 @@ export function skipString(bytes: Buffer, from: number, end: number): number {
   return at;
 }
 
-/** The string that begins at `start`, with its quotes. */
+/** Returns the string that starts at `start`, with its quotes. */
 export function stringTextAt(bytes: Buffer, start: number): string {
   const end = skipString(bytes, start + 1, bytes.length);
   return bytes.toString("utf8", start, end + 1);
 }
 
-/** Whether a byte goes on with a character that an earlier one has begun. */
+/** Returns whether a byte continues a multi-byte character. */
 export const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Whether a string that begins with this byte may be `__proto__`, however it is written. */
+/** Returns whether a string that starts with this byte can be `__proto__`, with or without escapes. */
 export const startsSpecially = (byte: number | undefined): boolean => byte === UNDERSCORE || byte === BACKSLASH;

@@ -1,4 +1,4 @@
-// The value of a large JSON text while it is put together from batches of text, each of which the native parser reads.
+// Builds the value of a large JSON text from batches of text, each of which the native parser reads.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { JsonErrorFactory } from "./json-errors.ts";
 import { containsNonFinite } from "./non-finite.ts";
@@ -9,12 +9,12 @@ type JsonObject = { [key: string]: JsonValue };
 type Frame = { readonly items: JsonValue[] } | { readonly members: JsonObject; size: number };
 
 /**
- * Keys of one object. V8 moves all of them when its table grows: at 174,763 keys that takes 16 to 26 ms, at 349,526 it takes
- * 36 to 75 [m]. This stays below the second.
+ * Maximum number of keys of one object. V8 moves all keys when its table grows: at 174,763 keys that takes 16 to 26 ms, at 349,526 it
+ * takes 36 to 75 ms (measured). The limit stays below the second.
  */
 export const MAX_MEMBERS = 170_000;
 
-/** As JSON.parse adds a member: past setters and read-only members that Object.prototype may have been given. */
+/** Adds a member as JSON.parse does: not through setters or read-only members of Object.prototype. */
 function setMember(target: JsonObject, key: string, value: JsonValue): void {
   if (!(key in Object.prototype)) {
     target[key] = value;
@@ -29,7 +29,7 @@ export class JsonBuilder {
   readonly #maxMembers: number;
   readonly #root: JsonValue[] = [];
   readonly #frames: Frame[] = [];
-  /** The innermost; at first a list around the whole text, which is to have one item. */
+  /** The innermost open container; at first a list around the whole text, with one item. */
   #top: Frame = { items: this.#root };
 
   constructor(refusals: JsonErrorFactory, maxMembers: number = MAX_MEMBERS) {
@@ -39,16 +39,16 @@ export class JsonBuilder {
 
   /**
    * Adds children to the innermost container.
-   * @param needsOne whether a comma stands before or after them
+   * @param needsOne whether a comma must stand before or after them
    */
   add(text: string, needsOne: boolean): void {
     const added = "items" in this.#top ? this.#addItems(text) : this.#addMembers(text);
     if (needsOne && added === 0) throw this.#refusals.syntax();
   }
 
-  /** Adds the children in `text`, which ends where the value of one more is to be, and that value; `key` is its key's JSON text. */
+  /** Adds the children in `text`, and then one more value at its end. `key` is the JSON text of that value's key. */
   addWith(text: string, key: string, value: JsonValue): void {
-    // As `null` it can join no token before it, as a number would.
+    // As `null`, it cannot join a token before it, as a number would.
     const whole = `${text}null`;
     if ("items" in this.#top) {
       this.#addItems(whole);
@@ -73,7 +73,7 @@ export class JsonBuilder {
     this.#top = outer;
   }
 
-  /** The whole value. @throws {ToolError} when there is none, or a container is still open */
+  /** Returns the whole value. @throws {ToolError} if there is none, or a container is still open */
   finish(): JsonValue {
     const [value] = this.#root;
     if (value === undefined || this.#root.length > 1 || this.#frames.length > 0) throw this.#refusals.syntax();

@@ -1,5 +1,5 @@
-// JSON text that comes from outside: size-checked, depth-checked, then parsed; at once when it is small, else over several turns of
-// the event loop. Nothing hostile stalls or pollutes the host.
+// Parses untrusted JSON text: checks size and depth first, then parses it at once if small, otherwise in time slices. Hostile text can
+// neither block nor pollute the host.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { type CpuAccount, encodeInTurns } from "../util/time-slicing.ts";
 import { CONTAINER_VALUES, JsonErrorFactory, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
@@ -7,7 +7,7 @@ import { containsNonFinite } from "./non-finite.ts";
 import { checkLargeJson, parseLargeJson } from "./parse-large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
 
-/** The worst text of this size takes 5 ms [m]. */
+/** The worst text of this size takes 5 ms (measured). */
 const SMALL_JSON_BYTES = 128 * 1024;
 
 const QUOTE = 34;
@@ -20,7 +20,7 @@ const COMMA = 44;
 const COLON = 58;
 const SPACE = 32;
 
-/** The deepest nesting of valid JSON text; stops counting past `limit`. */
+/** Returns the depth of valid JSON text. Stops counting above `limit`. */
 export function depthOf(text: string, limit: number): number {
   let depth = 0;
   let deepest = 0;
@@ -36,7 +36,7 @@ export function depthOf(text: string, limit: number): number {
   return deepest;
 }
 
-/** The index of the quote that ends the string which begins at `start`. */
+/** Returns the index of the closing quote of the string that starts at `start`. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end > 0) {
@@ -48,13 +48,13 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** The values in valid JSON text as {@link CONTAINER_VALUES} has it; stops counting past `limit`. */
+/** Returns the number of values in valid JSON text, weighted by {@link CONTAINER_VALUES}. Stops counting above `limit`. */
 function countValues(text: string, limit: number): number {
   let count = 0;
   for (let index = 0; index < text.length && count <= limit; index += 1) {
     const unit = text.charCodeAt(index);
     if (unit === QUOTE) index = endOfString(text, index);
-    // A number or a word counts by its last unit.
+    // A number or a word is counted at its last code unit.
     else if (isScalarUnit(unit) && isScalarUnit(text.charCodeAt(index + 1))) continue;
     else if (!isScalarUnit(unit) && unit !== OPEN_BRACKET && unit !== OPEN_BRACE) continue;
     count += unit === OPEN_BRACKET || unit === OPEN_BRACE ? CONTAINER_VALUES : 1;
@@ -62,7 +62,7 @@ function countValues(text: string, limit: number): number {
   return count;
 }
 
-/** Of a number, `true`, `false` or `null`. */
+/** Characters of a number, `true`, `false` or `null`. */
 const isScalarUnit = (unit: number): boolean =>
   unit > SPACE &&
   unit !== QUOTE &&
@@ -74,8 +74,8 @@ const isScalarUnit = (unit: number): boolean =>
   unit !== CLOSE_BRACE;
 
 /**
- * Whether valid JSON text has a key `__proto__`, which a careless merge downstream would follow. Read from the text: to walk
- * the value took 3.9 s for 8 MB of `[],[],…`.
+ * Returns whether valid JSON text has a key `__proto__`, which a careless merge could follow. Reads the text, because walking the value
+ * took 3.9 s for 8 MB of `[],[],…`.
  */
 function hasProtoKey(text: string): boolean {
   let start = text.indexOf('"');
@@ -92,10 +92,10 @@ function hasProtoKey(text: string): boolean {
   return false;
 }
 
-/** Visits that a better message is worth. */
+/** Number of values that are visited for a better error message. */
 const MAX_VISITS = 10_000;
 
-/** Where the key is, as an RFC 6901 pointer; undefined when it is not among the first values. */
+/** Returns the path of the key as an RFC 6901 pointer, or undefined if it is not among the first values. */
 function findProtoKey(root: JsonValue): string | undefined {
   let visits = 0;
   const visit = (value: JsonValue, pointer: string): string | undefined => {
@@ -117,16 +117,16 @@ export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: Jso
   if (bytes > limits.bytes) throw new JsonErrorFactory(limits, codes, what).bytes(bytes);
 }
 
-/** What is asked of text before it is parsed. */
+/** Checks text before it is parsed. */
 function checkSmallBounds(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
-  // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
+  // UTF-8 has at most three bytes for a UTF-16 code unit: short texts need no exact count.
   if (text.length * 3 > limits.bytes) checkJsonBytes(Buffer.byteLength(text), limits, codes, what);
   if (depthOf(text, limits.depth) > limits.depth) throw new JsonErrorFactory(limits, codes, what).depth();
 }
 
-/** What is asked of text that is known to be JSON. */
+/** Checks text that is known to be JSON. */
 function checkSmallContent(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
-  // An array or object takes two units at least: most texts need no count.
+  // An array or object takes at least two code units: most texts need no count.
   if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
     throw new JsonErrorFactory(limits, codes, what).values();
   }

@@ -1,5 +1,5 @@
-// Arguments as a model wrote them, made into what the tool takes, as far as the host has asked for that: text that is not quite JSON, keys
-// that the schema does not know, values of the wrong type. Whatever was changed is told in the result; the rest of the stage checks it.
+// Corrects arguments that a model wrote, as far as the host allows: text that is almost JSON, unknown keys, and values of the wrong type.
+// The result lists each correction. Validation follows.
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -14,16 +14,16 @@ import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { ValueText } from "./read-value.ts";
 import { repairText } from "./repair.ts";
 
-/** What is done with arguments that the tool would not take as they are. Nothing, unless stated. */
+/** How invalid arguments are corrected. Default: not at all. */
 export interface ArgumentOptions {
-  /** Text (`argumentsText`) that is not JSON becomes what it most likely was meant to be; up to 64 KiB of it. */
+  /** Repairs text (`argumentsText`) of up to 64 KiB that is almost JSON. */
   readonly repair?: boolean | undefined;
   /**
-   * Keys that the schema does not name: `keep` leaves them to the schema, `prune` takes them out, `refuse` refuses the call. Where the
-   * schema allows other keys in so many words, or names none at all, every key is known.
+   * Keys that the schema does not name: `keep` leaves them to the schema, `prune` removes them, `refuse` rejects the call. If the schema
+   * explicitly allows other keys, or names none, every key counts as known.
    */
   readonly unknownKeys?: "keep" | "prune" | "refuse" | undefined;
-  /** What the schema refuses becomes what it stands for, where nothing is lost by that: `"3"` for 3, `null` for what may be left out. */
+  /** Converts values of the wrong type if nothing is lost: `"3"` to 3, `null` to a missing optional value. */
   readonly coerce?: boolean | undefined;
 }
 
@@ -33,17 +33,17 @@ export const ArgumentOptionsSchema: z.ZodType<ArgumentOptions> = strictObject({
   coerce: z.boolean().optional(),
 });
 
-/** {@link ArgumentOptions} with nothing left to decide. */
+/** {@link ArgumentOptions} with all defaults applied. */
 export interface ArgumentHandling {
   readonly repair: boolean;
   readonly unknownKeys: "keep" | "prune" | "refuse";
   readonly coerce: boolean;
 }
 
-/** One thing that was changed in a call's arguments. */
+/** A correction of the arguments of a call. */
 export type Amendment =
   | ValueAmendment
-  /** The text, before all others: what stood where it differs, and what stands there now, each cut to 200 characters. */
+  /** For a repair of the text, which is always first: the differing part before and after, each cut to 200 characters. */
   | { readonly kind: "repaired"; readonly pointer: ""; readonly was: string; readonly became: string };
 
 /** @throws {ToolError} PARAM_INVALID, naming `where` */
@@ -51,7 +51,7 @@ export function parseArgumentOptions(options: unknown, where: string): ArgumentO
   return options === undefined ? undefined : parseOptions(ArgumentOptionsSchema, options, where);
 }
 
-/** What holds for one call: what is stated for it, else for its tool, else by the host. Undefined where nothing is to be done. */
+/** Returns the options in effect for a call: its own, its tool's or the host's. Undefined if nothing is to be corrected. */
 export function resolveArgumentOptions(
   host: ArgumentOptions | undefined,
   tool: ArgumentOptions | undefined,
@@ -64,11 +64,11 @@ export function resolveArgumentOptions(
   return repair || coerce || unknownKeys !== "keep" ? { repair, unknownKeys, coerce } : undefined;
 }
 
-/** Arguments on their way. */
+/** Arguments while they are corrected. */
 export interface ArgumentsText {
   readonly text: string;
   readonly bytes: BinaryAttachments | undefined;
-  /** Whether nobody has parsed the text yet. */
+  /** Whether the text has not been parsed yet. */
   readonly isForeign: boolean;
 }
 
@@ -81,13 +81,13 @@ export interface AmendContext extends Pick<ValueText, "bounds" | "codes" | "what
   readonly options: ArgumentHandling;
   readonly thread: SchemaThread;
   readonly signal: AbortSignal;
-  /** The caller's value, where it holds bytes. */
+  /** The caller's value, if it contains bytes. */
   readonly value: unknown;
 }
 
 /**
- * Within the bounds of any arguments, and of one validation's time.
- * @throws {ToolError} PARAM_INVALID for unknown keys that are refused, for what takes too long, and for text that is not JSON
+ * Corrects arguments within the size limits of any arguments and the time limit of one validation.
+ * @throws {ToolError} PARAM_INVALID for rejected unknown keys, for arguments that take too long, and for text that is not JSON
  */
 export async function amendArguments(given: ArgumentsText, context: AmendContext): Promise<AmendedText> {
   const { options } = context;
@@ -98,7 +98,7 @@ export async function amendArguments(given: ArgumentsText, context: AmendContext
   if (given.bytes !== undefined) return await amendWithBytes(given, given.bytes, context);
   const { value, amendments } = amendValue(await parse(text, context), context, options);
   if (amendments.length === 0) return { ...given, text, amendments: before };
-  // Its bounds are checked once more: a list around each value would pass them.
+  // The limits are checked again, because coercion to lists can make the value larger.
   const amended = JSON.stringify(value);
   return { text: amended, bytes: undefined, isForeign: false, amendments: [...before, ...amendments] };
 }
@@ -110,7 +110,7 @@ async function parse(text: string, { bounds, codes, what, signal }: ReadContext)
   return await parseLargeText(text, bounds, codes, what, signal);
 }
 
-/** Undefined for text that is JSON. @throws {ToolError} PARAM_INVALID for text that stays none, as a rejection */
+/** Returns undefined for text that is JSON. @throws {ToolError} PARAM_INVALID, as a rejection, for text that cannot be repaired */
 export async function repairArguments(
   text: string,
   context: ReadContext & Pick<AmendContext, "thread">,
@@ -122,7 +122,7 @@ export async function repairArguments(
   } catch (thrown) {
     refusal = thrown;
   }
-  // What is too large or too deep is no slip.
+  // Text that is too large or too deep is not a slip of the model.
   const isSyntax = Error.isError(refusal) && Error.isError(refusal.cause) && refusal.cause instanceof SyntaxError;
   const repaired = isSyntax ? await repairText(text, context.thread, context.signal) : undefined;
   if (repaired === undefined) throw refusal;
@@ -131,7 +131,7 @@ export async function repairArguments(
 
 const MAX_SHOWN_UNITS = 200;
 
-/** What stands between the beginning and the end that both have. */
+/** Returns the part that differs between two texts, without their common start and end. */
 function differenceOf(before: string, after: string): { readonly was: string; readonly became: string } {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
@@ -163,7 +163,7 @@ function amendValue(
   throw new ToolError("PARAM_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
 }
 
-/** Only keys are looked at: what bytes stand for is not JSON's. The caller's own value is left as it is. */
+/** Looks at keys only, because bytes are not JSON. Does not change the caller's own value. */
 async function amendWithBytes(
   given: ArgumentsText,
   bytes: BinaryAttachments,
@@ -191,7 +191,7 @@ async function amendWithBytes(
   return { text: made.text, bytes: made.bytes, isForeign: false, amendments };
 }
 
-/** A copy along the path. */
+/** Copies the objects along the path. */
 function without(value: unknown, [step, ...rest]: readonly string[]): unknown {
   if (step === undefined || typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item, index) => (String(index) === step ? without(item, rest) : item));

@@ -1,37 +1,37 @@
-// The clock of one call: one signal for the three ends of it that are not its own.
+// Measures the time limit of one call and combines its three external ends (deadline, caller, host) into one signal.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
 
 export interface Clock extends Disposable {
-  /** Aborts with the ToolError that the call is to be answered with. */
+  /** Aborts with the ToolError of the result. */
   readonly signal: AbortSignal;
   /**
-   * Stands still while anybody holds it: for a call that stands at a breakpoint, or waits for an answer of whoever made it.
-   * @param holder who does; whoever inspects, unless stated
+   * Pauses while at least one holder holds it: for a call at a breakpoint, or one that waits for the client of its caller.
+   * @param holder identifies the holder. Default: the inspector
    */
   hold(isHeld: boolean, holder?: object): void;
-  /** What is left of the call's time. */
+  /** Remaining time of the call in ms. */
   readonly leftMs: number;
 }
 
 export interface ClockOptions {
   readonly timeoutMs: number;
   readonly toolName: string;
-  /** The caller's own signal. */
+  /** Signal of the caller. */
   readonly caller: AbortSignal | undefined;
-  /** Whose call it is. */
+  /** Tenant of the call. */
   readonly tenantId?: string | undefined;
-  /** When the call was admitted, by performance.now(): its time runs from there. */
+  /** Time of admission, by performance.now(). The time limit starts here. */
   readonly admittedAt: number;
-  /** The call that it is of, which the host may end. */
+  /** The open call that the host can cancel. */
   readonly tracked?: TrackedCall | undefined;
 }
 
-/** The clocks of all calls in a router, which end with it. A signal of the router's would have to look through a list at each call. */
+/** Clocks of all calls in a router. They end with the router; one shared signal would search a list of listeners at each call. */
 export class Clocks {
   readonly #running = new Set<CallClock>();
   #isClosed = false;
-  /** Tenants whose calls end as soon as they have a clock, and why. */
+  /** Tenants whose new calls end at once, with the reason. */
   readonly #closedTenants = new Map<string, ToolError>();
 
   get isClosed(): boolean {
@@ -47,18 +47,18 @@ export class Clocks {
     return clock;
   }
 
-  /** Ends what runs of a call that the host has cancelled. A call has one clock, or two while its arguments are read for hooks. */
+  /** Cancels a call on behalf of the host. A call has one clock, or two while its arguments are read for hooks. */
   cancel(tracked: TrackedCall): void {
     for (const clock of this.#running) if (clock.isOf(tracked)) clock.endIfCancelled();
   }
 
-  /** What is left of a call's time; undefined before it runs. */
+  /** Returns the remaining time of a call in ms, or undefined before it runs. */
   leftMsOf(tracked: TrackedCall): number | undefined {
     for (const clock of this.#running) if (clock.isOf(tracked)) return clock.leftMs;
     return undefined;
   }
 
-  /** Ends every call of a tenant that is running, and those to come until the returned value is disposed. */
+  /** Ends all running calls of a tenant, and new ones until the returned value is disposed. */
   closeTenant(tenantId: string, reason: ToolError): Disposable {
     this.#closedTenants.set(tenantId, reason);
     for (const clock of [...this.#running]) clock.endIfOf(this.#closedTenants);
@@ -68,7 +68,7 @@ export class Clocks {
     return { [Symbol.dispose]: reopen };
   }
 
-  /** Ends every call that is running, and those to come. */
+  /** Ends all running calls, and new ones. */
   close(): void {
     this.#isClosed = true;
     for (const clock of [...this.#running]) clock.close();
@@ -82,10 +82,10 @@ class CallClock implements Clock {
   readonly #options: ClockOptions;
   readonly #running: Set<CallClock>;
   #timer: NodeJS.Timeout;
-  /** By performance.now(). */
+  /** Deadline, by performance.now(). */
   #endsAt: number;
   readonly #holders = new Set<object>();
-  /** Set while it is held. */
+  /** Set while the clock is paused. */
   #leftMs: number | undefined;
   #onCancel: (() => void) | undefined;
 
@@ -98,7 +98,7 @@ class CallClock implements Clock {
       if (caller.aborted) this.#onCancel();
       caller.addEventListener("abort", this.#onCancel, { once: true });
     }
-    // Last, so that a signal that cannot be listened to leaves nothing behind.
+    // Comes last, so that a signal that cannot be listened to leaves nothing behind.
     this.#endsAt = admittedAt + timeoutMs;
     this.#timer = setTimeout(expire, Math.max(0, this.#endsAt - performance.now()), this);
     running.add(this);
@@ -114,7 +114,7 @@ class CallClock implements Clock {
 
   close(): void {
     this.#cancel("was cancelled because Glovebox was closed");
-    // Whatever still hangs in the call keeps the host's process alive no longer.
+    // Code that still hangs in the call no longer keeps the host's process alive.
     clearTimeout(this.#timer);
   }
 
@@ -127,7 +127,7 @@ class CallClock implements Clock {
     if (cancelled !== undefined) this.#controller.abort(cancelled);
   }
 
-  /** Ends the call with the reason that is given for its tenant, if there is one. */
+  /** Ends the call with the reason given for its tenant, if there is one. */
   endIfOf(tenants: ReadonlyMap<string, ToolError>): void {
     const { tenantId } = this.#options;
     const reason = tenantId === undefined ? undefined : tenants.get(tenantId);
@@ -161,7 +161,7 @@ class CallClock implements Clock {
     this.#leftMs = undefined;
   }
 
-  /** Twice is a no-op. */
+  /** Disposing twice is a no-op. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#running.delete(this);

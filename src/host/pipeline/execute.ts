@@ -1,4 +1,4 @@
-// Stage 3: hands the call to its tool's executor, and sees to it that an answer comes whatever the executor does.
+// Stage 3: passes the call to its tool's executor and returns a result whatever the executor does.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
@@ -6,17 +6,17 @@ import type { Executor } from "../executors/executor.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import type { PreparedCall } from "./prepared-call.ts";
 
-/** An executor that is told to stop may take this long to say how the call ended; then the router answers without it. */
+/** Time in ms that an executor has to report the outcome of a stopped call. Then the router answers without it. */
 const LAST_RESORT_MS = 1_000;
 
 function failure(thrown: unknown): Execution {
-  // A proxy is no error, and asking a revoked one what it is throws.
+  // A proxy is not an error, and reading a revoked proxy throws.
   if (Error.isError(thrown) && thrown instanceof ToolError) return { usage: NO_USAGE, error: thrown };
   const error = new ToolError("INTERNAL", "The executor failed", { cause: thrown });
   return { usage: NO_USAGE, error, isSourceFailure: true };
 }
 
-/** Always resolves. A call whose signal has aborted already is not begun. */
+/** Always resolves. Does not start a call whose signal has already aborted. */
 export async function executeCall(executor: Executor, call: PreparedCall, log: CallLog): Promise<Execution> {
   if (call.signal.aborted) return failure(call.signal.reason);
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-// Stage 4: whatever an execution left becomes a ToolResult. The output is hostile text until it has passed here.
+// Stage 4: turns the outcome of an execution into a ToolResult. Until here, the output is untrusted text.
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { type ErrorDetails, toToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -15,7 +15,7 @@ import { readLargeValue, readSmallValue, readValueWithBytes, type ValueText } fr
 
 const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 
-/** What is known of a call by the time its result is made. */
+/** Metadata of a call that is known when its result is created. */
 export interface ResultFacts {
   readonly callId: string;
   readonly toolName: string;
@@ -35,7 +35,7 @@ function base(facts: ResultFacts): Omit<Successful, "success" | "output" | "cont
   return amendments === undefined ? made : { ...made, amendments };
 }
 
-/** A host function may put anything into its error's details: what has no JSON stays out. */
+/** Keeps only the JSON parts of error details, because a host function may put any value into them. */
 function toPlainDetails(details: ErrorDetails | undefined): ErrorDetails | undefined {
   if (details === undefined) return undefined;
   try {
@@ -51,18 +51,18 @@ export function toFailure(facts: ResultFacts, thrown: unknown): ToolResult {
   return { ...base(facts), success: false, error: { ...error, ...(plain === undefined ? {} : { details: plain }) } };
 }
 
-/** What stands around an execution. */
+/** Dependencies and limits of the normalization. */
 export interface NormalizeOptions {
   readonly tool: RegisteredTool;
   readonly limits: Limits;
   readonly thread: SchemaThread;
-  /** The call's: a large output is read within its time. */
+  /** Signal of the call: a large output is read within the call's time limit. */
   readonly signal: AbortSignal;
-  /** What of `outputBytes` its chunks have taken. */
+  /** Bytes of `outputBytes` that chunks have already used. */
   readonly streamedBytes?: number;
 }
 
-/** At once, unless the output is large. Never throws, never rejects. */
+/** Synchronous unless the output is large. Never throws, never rejects. */
 export function normalize(
   facts: ResultFacts,
   execution: Execution,
@@ -91,7 +91,7 @@ export function normalize(
   }
 }
 
-/** An output with bytes in it, or with content beside it: all of them together are one output's size. */
+/** Reads an output with bytes or content. Their sizes count together against the output limit. */
 async function readRich(
   read: ValueText,
   { outputBytes, content }: Extract<Execution, { outputText: unknown }>,

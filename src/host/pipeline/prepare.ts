@@ -1,4 +1,4 @@
-// Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
+// Stage 2: resolves the limits of the call and starts its clock. The lowest configured limit applies.
 import type { Limits, PartialLimits } from "../../sandbox/contract/limits.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
@@ -18,26 +18,26 @@ export interface Preparation extends Disposable {
   readonly call: PreparedCall;
 }
 
-/** What the router states for every call. */
+/** Dependencies that the router passes for every call. */
 export interface PrepareOptions {
   readonly limits: PartialLimits;
-  /** What it states for the tenant that calls. */
+  /** Policy of the calling tenant. */
   readonly tenant: TenantPolicy;
-  /** Where the call's own is started. */
+  /** Clocks in which the call's own clock is started. */
   readonly clocks: Clocks;
-  /** Where the call's chunks go, if somebody reads them as they come. */
+  /** Receives the chunks of the call, if the caller reads a stream. */
   readonly chunks?: ChunkQueue | undefined;
-  /** When the call was admitted, by performance.now(); now unless stated. */
+  /** Time of admission, by performance.now(). Default: now. */
   readonly admittedAt?: number;
-  /** The call that it is nested in. */
+  /** The parent call, for a nested call. */
   readonly parent?: CallChain | undefined;
   /** The call as the operator sees it. */
   readonly tracked?: TrackedCall | undefined;
-  /** Who looks at the call from outside. */
+  /** Observer of the call. */
   readonly watch?: CallObserver | undefined;
 }
 
-/** What one call may spend, and its clock, which runs from here on. */
+/** Resolves the limits of a call and starts its clock. */
 export function startCall(
   tool: RegisteredTool,
   context: ToolContext,

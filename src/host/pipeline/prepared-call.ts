@@ -1,4 +1,4 @@
-// A call between the stages of the pipeline: what the first two stages made of it, and what observes it.
+// Defines a call between the stages of the pipeline: the result of the first two stages, and the observer of the call.
 
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -34,42 +34,42 @@ export interface RunningCallObserver {
   ): Promise<string>;
 }
 
-/** The span of a call, as far as a host function needs it. */
+/** The span of a call, as far as a host function uses it. */
 export interface RunningSpan {
   readonly traceContext: TraceContext;
   within<Value>(run: () => Value): Value;
 }
 
-/** A call that has passed the first two stages: all that an executor needs, and nothing to be checked again. */
+/** A call that has passed the first two stages: everything that an executor needs, already validated. */
 export interface PreparedCall {
   readonly callId: string;
   readonly tenantId: string;
   readonly tenant: TenantPolicy;
   readonly definition: ToolDefinition;
-  /** Whose tool it is; undefined for everybody's. */
+  /** Tenant that owns the tool, or undefined for a global tool. */
   readonly toolTenantId: string | undefined;
-  /** The arguments as JSON: text of the router's own, in bytes where it is large. */
+  /** Arguments as JSON text of the router, as bytes if large. */
   readonly inputText: string | Buffer;
-  /** Bytes that belong into them. */
+  /** Attached bytes of the arguments. */
   readonly inputBytes?: BinaryAttachments | undefined;
-  /** The same, parsed and with its bytes; undefined where the executor wants text. */
+  /** Parsed arguments with their bytes, or undefined if the executor uses text. */
   readonly input: ToolValue | undefined;
   readonly limits: Limits;
-  /** By performance.now(). */
+  /** Time of admission, by performance.now(). */
   readonly deadlineAt: number;
-  /** The calls that it is nested in, and those nested in it. */
+  /** Parent calls and nested calls. */
   readonly chain: CallChain;
-  /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
+  /** Aborts at the deadline or when the caller cancels. Its reason is the ToolError of the result. */
   readonly signal: AbortSignal;
-  /** What the signal's deadline is kept by. */
+  /** Clock behind the deadline of the signal. */
   readonly clock?: Pick<Clock, "hold" | "leftMs">;
   readonly context: ToolContext;
-  /** The call as the operator sees it: an executor that lets it wait says so. */
+  /** The call as the operator sees it. An executor reports here that the call waits. */
   readonly tracked?: TrackedCall | undefined;
-  /** Who looks at it from outside; undefined where nobody does. */
+  /** Observer of the call, or undefined without one. */
   readonly watch?: RunningCallObserver | undefined;
-  /** Counts its network traffic. */
+  /** Counts the network traffic of the call. */
   readonly meter?: CallMeter | undefined;
-  /** Where its chunks go; undefined where nobody wants them as they come. */
+  /** Receives chunks, or undefined if the caller does not read a stream. */
   readonly chunks?: ChunkQueue | undefined;
 }

@@ -1,5 +1,5 @@
-// Reads the context of a call, once and strictly: who calls, and how. A key that is not known is an error, because a misspelled `timeoutMs`
-// would run the call without its bound.
+// Reads the context of a call once and strictly. An unknown key is an error, because a misspelled `timeoutMs` would run the call without its
+// limit.
 
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
@@ -11,17 +11,17 @@ import { isThenable } from "../util/host-callback.ts";
 import { parseArgumentOptions } from "./amend.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 
-/** Of a conversation's name. */
+/** Maximum length of a session id. */
 export const MAX_SESSION_ID_UNITS = 256;
-/** To the end of the year 9999. */
+/** The end of the year 9999. */
 const MAX_DATE_MS = 253_402_300_799_999;
 const CLIENT_METHODS = ["elicit", "sample", "listRoots"] as const satisfies readonly (keyof CallClient)[];
 
-/** A real one: what only looks like one throws as soon as it is read. */
+/** Accepts real signals only: an object that merely looks like one can throw when it is read. */
 const isAbortSignal = (value: unknown): value is AbortSignal =>
   value instanceof AbortSignal && typeof value.aborted === "boolean";
 
-/** Only the type is checked: for an invalid header, telemetry begins a new trace. */
+/** Checks only the type. For an invalid header, telemetry starts a new trace. */
 function checkHeader(value: unknown, where: string): void {
   if (value !== undefined && typeof value !== "string") throw invalid(where, "a header's text", describe(value));
 }
@@ -36,7 +36,7 @@ function checkSessionId(sessionId: unknown): void {
   }
 }
 
-/** Callbacks of the caller: an object of methods, which may be an instance of the caller's own class. */
+/** Callbacks of the caller: an object with methods, possibly an instance of the caller's own class. */
 function checkClient(client: unknown): void {
   if (client === undefined) return;
   const expected = "an object { elicit, sample, listRoots }";
@@ -67,7 +67,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   logPlaces: true,
   toolDigest: true,
 };
-/** An array: among so few names, a search is as fast as a Set. */
+/** An array, because searching so few names is as fast as a Set. */
 export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
 const BATCH_FIELDS: readonly string[] = [...CONTEXT_FIELDS, "maxConcurrency"];
 
@@ -109,7 +109,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
   const amending = parseArgumentOptions(context.arguments, "context.arguments");
   checkClient(client);
-  // Checked where what a proxy throws is caught.
+  // Checked inside the try block, because a proxy can throw.
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw invalid("context.signal", "an AbortSignal", describe(signal));
   }
@@ -131,17 +131,17 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
   };
 }
 
-/** A context whose tenant is known. */
+/** A context with a resolved tenant. */
 export type NamedContext = ToolContext & { readonly tenantId: string };
 
 /**
  * Reads the context of a call and decides which tenant it belongs to.
- * @param tenancy undefined for a call that another call makes: its context names the tenant of that one
+ * @param tenancy undefined for a nested call, which belongs to the tenant of its parent
  * @throws {ToolError} PARAM_INVALID as {@link readStatedContext}; also for a missing or unexpected tenant
  */
 export function readContext(context: unknown, tenancy: Tenancy | undefined): NamedContext {
   const stated = readStatedContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
-  // Our own copy of the caller's object: to copy it again costs more than all the rest of this.
+  // The copy of the caller's object is reused: a second copy would cost more than the rest of this function.
   if (tenancy !== undefined) stated.tenantId = tenancy.tenantOf(stated.tenantId, "context.tenantId");
   return stated as NamedContext;
 }

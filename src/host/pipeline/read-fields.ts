@@ -1,4 +1,4 @@
-// Reads fields of an object that a caller passed, for the first stage of a call: without a schema library, since every call pays for it.
+// Reads fields of an object from a caller for the first stage of a call. It uses no schema library, because every call pays for it.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
@@ -7,7 +7,7 @@ import { unknownOptionError } from "../config/option-errors.ts";
 const MAX_ID_UNITS = 1_024;
 const MAX_SHOWN_UNITS = 100;
 
-/** Describes a value for a message: short, and without reading what could throw. */
+/** Describes a value for a message, briefly and without reading properties that could throw. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
@@ -37,7 +37,7 @@ export function readText(value: unknown, where: string): string {
   return value;
 }
 
-/** Reads fields of a caller's object, which may be anything at all, a proxy that throws included. */
+/** Reads fields of a caller's object, which may be any value, including a proxy that throws. */
 export function readFields<Fields>(where: string, read: () => Fields): Fields {
   try {
     return read();
@@ -50,8 +50,8 @@ export function readFields<Fields>(where: string, read: () => Fields): Fields {
 }
 
 /**
- * Rejects a key that is not known, also one whose value is undefined.
- * @throws {ToolError} PARAM_INVALID, naming the path and the key that was probably meant
+ * Rejects an unknown key, even if its value is undefined.
+ * @throws {ToolError} PARAM_INVALID with the path and the closest known key
  */
 export function checkKeys(fields: object, where: string, known: readonly string[]): void {
   for (const key of Object.keys(fields)) {

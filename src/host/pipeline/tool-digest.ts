@@ -21,14 +21,14 @@ function cached<Key extends object>(digests: WeakMap<Key, string>, key: Key, val
   return digest;
 }
 
-/** Of a listed tool its `metadata` does not count. */
+/** Ignores the `metadata` of a listed tool. */
 const digestOfDefinition = (definition: ToolDefinition & { readonly metadata?: unknown }): string =>
   cached(definitionDigests, definition, () => {
     const { metadata: _metadata, ...own } = definition;
     return own;
   });
 
-/** Tells whether two definitions say the same. A registry may return a new object each time. */
+/** Returns whether two definitions are equal. A registry may return a new object each time. */
 export const isSameDefinition = (a: ToolDefinition, b: ToolDefinition): boolean =>
   a === b || digestOfDefinition(a) === digestOfDefinition(b);
 
@@ -42,7 +42,7 @@ export function digestOfTool(tool: RegisteredTool): string {
   return cached(toolDigests, tool, () => ({ definition, source, sourceId, contentDigest }));
 }
 
-/** The code of a sandboxed tool, and what it is granted. */
+/** The code of a sandboxed tool and its grants. */
 interface SandboxedContent {
   readonly bundle: { readonly sha256: string };
   /** All tools in Python share one bundle: the lane has the hash of the tool's own source. */
@@ -76,9 +76,9 @@ export function checkToolDigest(tool: RegisteredTool, expected: string | undefin
 }
 
 /**
- * Returns the tool that a call runs whose hooks have decided: the one that they decided about. If that one was updated while they waited, the
- * call stays on the version that it began with.
- * @param isUpdated tells whether an update has taken a tool's place
+ * Returns the tool to run after hooks have decided: the one that they decided about. If that tool was updated meanwhile, the call stays on
+ * the version that it started with.
+ * @param isUpdated returns whether an update has replaced a tool
  * @throws {ToolError} TOOL_UNAVAILABLE, recoverable, if the tool was removed, or removed and added anew
  */
 export function toDecided(
@@ -89,7 +89,7 @@ export function toDecided(
 ): RegisteredTool | undefined {
   if (decided === tool) return tool;
   if (decided !== undefined && tool !== undefined && isUpdated(decided)) return decided;
-  // A registry of the host's may return a new object each time.
+  // A registry of the host may return a new object each time.
   if (decided !== undefined && tool !== undefined && digestOfTool(decided) === digestOfTool(tool)) return tool;
   throw unavailable(
     "tool_changed",

@@ -1,4 +1,4 @@
-// Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
+// Stage 1: checks the call, its tool and its arguments. None of the caller's own objects passes this stage.
 import { types } from "node:util";
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
@@ -31,14 +31,14 @@ import { checkToolDigest, toDecided } from "./tool-digest.ts";
 const MAX_SHOWN_UNITS = 100;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
-/** A call's envelope, read once from the caller's object. */
+/** Envelope of a call, read once from the caller's object. */
 export interface CallEnvelope {
   readonly callId: string;
   readonly toolName: string;
   readonly arguments: unknown;
-  /** Foreign JSON text in the place of a value. */
+  /** Untrusted JSON text instead of a value. */
   readonly argumentsText?: string | undefined;
-  /** What was changed in them before. */
+  /** Corrections made earlier. */
   readonly amendments?: readonly Amendment[] | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface ValidatedCall extends CheckedInput {
   readonly tenantId: string;
   readonly tool: RegisteredTool;
   readonly context: ToolContext;
-  /** What was changed in the arguments; undefined where nothing was. */
+  /** Corrections of the arguments, or undefined if there were none. */
   readonly amendments?: readonly Amendment[] | undefined;
 }
 
@@ -61,7 +61,7 @@ export function readEnvelope(toolCall: unknown): CallEnvelope {
   const expected = "an object { id, toolName, arguments }";
   if (!isPlainObject(toolCall)) throw invalid("toolCall", expected, describe(toolCall));
   const { id, toolName, args, text } = readFields("toolCall", () => {
-    // A call with `args` for `arguments` would run on `{}`.
+    // Otherwise, a call with `args` instead of `arguments` would run on `{}`.
     checkKeys(toolCall, "toolCall", ENVELOPE_FIELDS);
     const { id, toolName, arguments: args, argumentsText: text } = toolCall;
     return { id, toolName, args, text };
@@ -76,15 +76,15 @@ export function readEnvelope(toolCall: unknown): CallEnvelope {
 
 function readArgumentsText(text: unknown): string {
   if (typeof text !== "string") throw invalid("toolCall.argumentsText", "JSON text", describe(text));
-  // UTF-8 has no halves of a pair: they would reach the tool as other text than was checked.
+  // UTF-8 cannot encode unpaired surrogates: the tool would receive other text than was checked.
   if (!text.isWellFormed()) throw invalid("toolCall.argumentsText", "JSON text", "text with half of a surrogate pair");
   return text;
 }
 
-/** Values that are looked at to say where JSON.stringify had to stop. */
+/** Number of values that are searched for the reason why JSON.stringify failed. */
 const MAX_VISITS = 10_000;
 
-/** The first BigInt or cycle, and where; undefined where neither is found or the value cannot be read. */
+/** Returns the first BigInt or cycle and its path, or undefined if none was found or the value cannot be read. */
 function findUnserializable(root: unknown): string | undefined {
   const path = new Set<object>();
   let visits = 0;
@@ -121,10 +121,10 @@ function serializeArguments(
   readonly bytes: TextWithBytes["bytes"];
 } {
   const { arguments: args, argumentsText } = envelope;
-  // Models write nothing where there is nothing to say.
+  // Models write nothing if there are no arguments.
   if (argumentsText !== undefined) return { text: BLANK.test(argumentsText) ? "{}" : argumentsText, bytes: undefined };
   if (args === undefined) return { text: "{}", bytes: undefined };
-  // Their JSON is {}: the tool would run on arguments that were never awaited, or are not there.
+  // Their JSON is {}: the tool would run on arguments that were never awaited, or that are missing.
   if (types.isPromise(args) || types.isMap(args) || types.isSet(args)) {
     throw invalid("toolCall.arguments", "a JSON value", describeKind(args));
   }
@@ -133,13 +133,13 @@ function serializeArguments(
     made = toTextWithBytes(args, bounds);
   } catch (cause) {
     if (isValueTooLarge(cause)) {
-      // One that holds itself has no end.
+      // A value that contains itself has no end.
       const unserializable = cause.isDeep ? findUnserializable(args) : undefined;
       if (unserializable !== undefined) throw invalid("toolCall.arguments", "a JSON value", unserializable);
       const refusals = new JsonErrorFactory(bounds, INPUT_CODES, what);
       throw cause.limit === "bytes" ? refusals.bytes(undefined) : refusals.values();
     }
-    // V8 throws a RangeError where its stack or its longest string ends.
+    // V8 throws a RangeError when its stack or its longest string is exceeded.
     const isRange = Error.isError(cause) && cause instanceof RangeError;
     const unread = isRange ? "a value too large or nested too deep" : "a value that cannot be read";
     throw invalid("toolCall.arguments", "a JSON value", findUnserializable(args) ?? unread);
@@ -149,7 +149,7 @@ function serializeArguments(
   return { text, bytes };
 }
 
-/** Of a tool that is off too: whoever may not call it is not told whether it is there. */
+/** Also for a tool that is switched off, so that a caller without access cannot tell whether it exists. */
 export function noSuchTool(toolName: string): ToolError {
   const shown = toolName.slice(0, 128);
   const message = `There is no tool named ${JSON.stringify(shown)} that can be called`;
@@ -164,7 +164,7 @@ function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry)
   });
 }
 
-/** A tool's own bounds can only lower the host's. */
+/** A tool's own limits can only lower the host's. */
 function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: RegisteredTool): JsonTextLimits {
   return {
     bytes: Math.min(host.bytes, hostLimits?.inputBytes ?? host.bytes, authorLimits?.inputBytes ?? host.bytes),
@@ -173,28 +173,28 @@ function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: Registe
   };
 }
 
-/** What the router states for every call. */
+/** Dependencies that the router passes for every call. */
 export interface ValidateOptions {
-  /** The host's bounds for arguments. */
+  /** The host's limits for arguments. */
   readonly bounds: JsonTextLimits;
   readonly thread: SchemaThread;
-  /** Not every tool that there is may be told of. */
+  /** Returns whether the caller may know of a tool. */
   readonly isGated?: boolean;
-  /** What the host has done with arguments, unless something else is stated for their tool or call. */
+  /** The host's options for corrections; those of the tool and the call take precedence. */
   readonly arguments?: ArgumentOptions | undefined;
   /** The tool that hooks decided about, or undefined if there was none; absent where no hook was called. */
   readonly decided?: { readonly tool: RegisteredTool | undefined };
-  /** Tells whether an update has taken a tool's place. */
+  /** Returns whether an update has replaced a tool. */
   readonly isUpdated?: (tool: RegisteredTool) => boolean;
-  /** Starts the call's clock early, for large arguments: to read them takes a part of its time. */
+  /** Starts the call's clock early for large arguments, because reading them uses some of its time. */
   readonly startClock: (tool: RegisteredTool) => Clock;
 }
 
 const never = (): boolean => false;
 
 /**
- * At once, unless the arguments are large.
- * @throws {ToolError} PARAM_INVALID, TOOL_UNAVAILABLE, or rejects with one
+ * Validates a call; synchronously, unless the arguments are large.
+ * @throws {ToolError} PARAM_INVALID or TOOL_UNAVAILABLE; may also reject with one
  */
 export function validateCall(
   envelope: CallEnvelope,
@@ -206,11 +206,11 @@ export function validateCall(
   const { decided, isUpdated = never } = options;
   const tool = decided === undefined ? found : toDecided(decided.tool, found, envelope.toolName, isUpdated);
   if (tool === undefined) {
-    // Of those that there are some may be off.
+    // Some of the registered tools may be switched off.
     if (options.isGated === true) throw noSuchTool(envelope.toolName);
     throw unknownTool(envelope.toolName, context.tenantId, registry);
   }
-  // Here and not earlier: this is the tool that is run, whatever the registry has held before.
+  // Checked here and not earlier: this is the tool that runs, whatever the registry contained before.
   checkToolDigest(tool, context.toolDigest);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
@@ -243,7 +243,7 @@ export function validateCall(
   return inTime(tool, options, (signal) => checkLargeInput(read, options.thread, signal)).then(toCall);
 }
 
-/** Whatever they are. */
+/** Accepts any value. */
 async function checkInput(
   read: InputText,
   bytes: BinaryAttachments | undefined,
@@ -284,7 +284,7 @@ export async function amendCall(
 }
 
 /**
- * The arguments as a value of our own, not validated yet: what hooks are shown, and what the call then goes on with.
+ * Returns the arguments as a copy that is not validated yet: hooks see it, and the call continues with it.
  * @throws {ToolError} PARAM_INVALID, as a rejection
  */
 export async function copyArguments(
@@ -300,7 +300,7 @@ export async function copyArguments(
   return await inTime(tool, options, (signal) => readValueWithBytes(read, bytes, options.thread, signal));
 }
 
-/** Within the call's own time. */
+/** Runs within the time limit of the call. */
 async function inTime<Read>(
   tool: RegisteredTool,
   { startClock }: ValidateOptions,

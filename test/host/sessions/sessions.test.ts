@@ -130,7 +130,7 @@ describe("what a run has started and not awaited", () => {
       ["await soon", 3],
       ["clearInterval(id); ticks > 0", true],
       ["const asked = ctx.kv.get('a')", null],
-      ["await asked.catch(({ code, message }) => [code, message.includes('await it there')])", ["CANCELLED", true]],
+      ["await asked.catch(({ code, message }) => [code, message.includes('in the same call')])", ["CANCELLED", true]],
       ["void ctx.kv.get('a'); 1", 1],
       ["2", 2],
     ]);
