@@ -24,7 +24,7 @@ async function measureJob(name: string, question: string, job: Job): Promise<voi
   const { bundle } = await box.inspectTool(tool);
   const grant = ["ask"];
   await box.addTool({ ...tool, name }, { tenantId: "acme", grant });
-  await box.addTool({ ...tool, name: `${name}-warm` }, { tenantId: "acme", grant, isolation: "tool" });
+  await box.addTool({ ...tool, name: `${name}-warm` }, { tenantId: "acme", grant, isolateLifetime: "tool" });
   const raw = await createRawTool(bundle.code);
   await measure({
     name,

@@ -12,7 +12,7 @@ await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
 const { bundle } = await box.inspectTool(tool);
-await box.addTool({ ...tool, name: "add", definition: { prewarm: false } }, { tenantId: "acme" });
+await box.addTool({ ...tool, name: "add", overrides: { prewarm: false } }, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "global-add" }, { scope: "global" });
 
 await measure({

@@ -29,7 +29,7 @@ const toRow = ({ rssMiB, pssMiB }: Memory): { readonly "RSS MiB": number; readon
 });
 
 /** No spare processes: those that there are belong to tenants. */
-const openBox = (): Promise<Glovebox> => createGlovebox({ tenancy: "multi", workers: { spares: 0 } });
+const openBox = (): Promise<Glovebox> => createGlovebox({ tenancy: "multi", workers: { warmProcesses: 0 } });
 
 /** Each differs from the others, or they would be one bundle. */
 const toolOf = (index: number): { readonly name: string; readonly source: string } => ({
@@ -49,7 +49,9 @@ function onlyProcess(box: Glovebox): Memory {
  * A tenant's process with one tool, then with more, each loaded; and when all of them have gone cold. What a process once had it keeps
  * for what comes next, so what a cold tool costs is seen when as many more have been loaded and gone cold.
  */
-async function measureTools(isolation: "call" | "tool"): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
+async function measureTools(
+  isolateLifetime: "call" | "tool",
+): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
   await using box = await openBox();
   const call = createCaller(box);
   const use = async (first: number, last: number): Promise<void> => {
@@ -61,8 +63,9 @@ async function measureTools(isolation: "call" | "tool"): Promise<{ readonly warm
     }
     await pause(SETTLE_MS);
   };
-  const last = isolation === "call" ? TOOLS - 1 : TOOLS;
-  for (let index = 0; index <= 2 * last; index += 1) await box.addTool(toolOf(index), { tenantId: "acme", isolation });
+  const last = isolateLifetime === "call" ? TOOLS - 1 : TOOLS;
+  for (let index = 0; index <= 2 * last; index += 1)
+    await box.addTool(toolOf(index), { tenantId: "acme", isolateLifetime });
   await use(0, 0);
   const one = onlyProcess(box);
   await use(0, last);
@@ -112,7 +115,7 @@ async function measureRaw(): Promise<Memory> {
 const raw = await measureRaw();
 const tenants = await measureTenants();
 const loaded = await measureTools("tool");
-const spares = await measureTools("call");
+const warmProcesses = await measureTools("call");
 
 await report({
   name: "density",
@@ -120,10 +123,10 @@ await report({
   rows: {
     "a raw isolate with the tool loaded": toRow(raw),
     "an idle warm tool": toRow(loaded.warm),
-    "an idle tool with a loaded spare": toRow(spares.warm),
+    "an idle tool with a loaded spare": toRow(warmProcesses.warm),
     "an idle tenant process": toRow(tenants.cold),
     "an idle tenant process, its tool still warm": toRow(tenants.warm),
-    "a cold tool": toRow(spares.cold),
+    "a cold tool": toRow(warmProcesses.cold),
   },
   notes: [
     `From /proc/PID/smaps_rollup of the worker processes and what is beneath them. Tools: the difference between a process with ${TOOLS + 1} loaded tools (8 with spares) and with one, over the tools that were added. Cold: looked at ${COLD_MS / 1_000} s after the last call; the cold tool is the difference between a process in which ${TOOLS - 1} tools have gone cold and the same when as many others have been called and gone cold after them, over these.`,

@@ -7,8 +7,8 @@ import { DEFAULT_LIMITS } from "../src/sandbox/contract/limits.ts";
 import {
   createEngine,
   createLoadableBundle,
-  makePreludeCache,
-  SILENT,
+  createPreludeCache,
+  IGNORE_MESSAGES,
   ToolIsolate,
 } from "../src/sandbox/worker/tool-isolate.ts";
 import { ADD } from "./support/jobs.ts";
@@ -67,8 +67,12 @@ await measure({
 });
 raw.dispose();
 
-const { preludeSource, readChunk } = await loadSandboxArtifacts();
-const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
+const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
+const engine = createEngine({
+  preludeSource,
+  readPlatformModule,
+  preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+});
 const bundle = createLoadableBundle("", CODE, new Uint8Array(0));
 
 async function bareIsolate(): Promise<void> {
@@ -80,8 +84,8 @@ async function bareIsolate(): Promise<void> {
 async function toolIsolate(): Promise<void> {
   const isolate = new ToolIsolate(engine, { memoryMiB: 128, features: [], coarseTime: false });
   isolate.boot();
-  await isolate.load(bundle, SILENT);
-  await isolate.call({ header: HEADER, input: INPUT, callId: "c", tenantId: "acme" }, SILENT);
+  await isolate.load(bundle, IGNORE_MESSAGES);
+  await isolate.call({ header: HEADER, input: INPUT, callId: "c", tenantId: "acme" }, IGNORE_MESSAGES);
   await isolate.settle();
   await isolate.dispose();
 }

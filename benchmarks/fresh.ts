@@ -23,7 +23,7 @@ const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
 const { bundle } = await box.inspectTool(tool);
 await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "warm-add" }, { tenantId: "acme", isolation: "tool" });
+await box.addTool({ ...tool, name: "warm-add" }, { tenantId: "acme", isolateLifetime: "tool" });
 
 async function measurePaced(): Promise<void> {
   await measure({

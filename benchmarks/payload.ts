@@ -45,7 +45,7 @@ const call = createCaller(box);
 const tool = { source: toToolSource({ source: ECHO_SOURCE }) };
 const { bundle } = await box.inspectTool(tool);
 await box.addTool({ ...tool, name: "echo" }, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "echo-warm" }, { tenantId: "acme", isolation: "tool" });
+await box.addTool({ ...tool, name: "echo-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
 const raw = await createRawTool(bundle.code, { memoryMiB: LIMITS.memoryMiB });
 
 for (const { name, text, bytes, samples } of SIZES) {

@@ -27,8 +27,8 @@ try {
   await using box = await createGlovebox({ tenancy: "multi", cache: { directory } });
   const call = createCaller(box);
   const definition = { prewarm: false };
-  await box.addTool({ source: NOTHING, name: "nothing", definition }, { tenantId: "acme" });
-  await box.addTool({ source: EVERYTHING, name: "everything", definition }, { tenantId: "acme" });
+  await box.addTool({ source: NOTHING, name: "nothing", overrides: definition }, { tenantId: "acme" });
+  await box.addTool({ source: EVERYTHING, name: "everything", overrides: definition }, { tenantId: "acme" });
   await box.addTool({ source: EVERYTHING, name: "ahead" }, { tenantId: "acme" });
   const { bundle } = await box.inspectTool({ source: NOTHING });
   await measure({

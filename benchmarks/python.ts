@@ -101,12 +101,12 @@ await using box = await createGlovebox({
   tools: { enabled: true, builtinTools: ["python_exec"] },
 });
 await box.addTool(
-  { name: "host", source: HOST_TOOL, language: "python", definition: { capabilities: { add_one: true } } },
+  { name: "host", source: HOST_TOOL, language: "python", overrides: { capabilities: { add_one: true } } },
   { scope: "global" },
 );
 await box.addTool(
   { name: "kept", source: "def main(input):\n    return 2", language: "python" },
-  { scope: "global", isolation: "tool" },
+  { scope: "global", isolateLifetime: "tool" },
 );
 let tenants = 0;
 

@@ -34,7 +34,7 @@ async function measureCallers(): Promise<void> {
   await using box = await createGlovebox({ tenancy: "multi" });
   const call = createCaller(box);
   await box.addTool({ name: "add", source }, { tenantId: "acme" });
-  await box.addTool({ name: "warm-add", source }, { tenantId: "acme", isolation: "tool" });
+  await box.addTool({ name: "warm-add", source }, { tenantId: "acme", isolateLifetime: "tool" });
   const { bundle } = await box.inspectTool({ source });
   const subjects = {
     "raw isolated-vm in this process, calls/s": () => runRawTool(bundle.code, ADD.input),
@@ -68,7 +68,7 @@ async function measureCallers(): Promise<void> {
 
 /** A Glovebox with the given number of tools, of which one is called. They differ, because equal tools would share one bundle. */
 async function openWithTools(count: number): Promise<{ readonly box: Glovebox; readonly msPerTool: number }> {
-  const box = await createGlovebox({ tenancy: "multi", isolation: "tool", cache: false });
+  const box = await createGlovebox({ tenancy: "multi", isolateLifetime: "tool", cache: false });
   const started = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {

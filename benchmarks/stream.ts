@@ -5,7 +5,7 @@ import { percentile, report, times } from "./support/measure.ts";
 const MiB = 1024 * 1024;
 await using box = await createGlovebox({
   tenancy: "multi",
-  isolation: "tool",
+  isolateLifetime: "tool",
   limits: { outputBytes: 64 * MiB, timeoutMs: 120_000 },
 });
 const source = `export default async function* ({ count, bytes, isBinary }) {

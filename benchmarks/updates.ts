@@ -2,7 +2,7 @@
 // exit code 1 unless that is 0, no result mixes two versions, and no caller sees a version go back.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { createGlovebox, type Isolation } from "../src/host/index.ts";
+import { createGlovebox, type IsolateLifetime } from "../src/host/index.ts";
 
 const { values } = parseArgs({
   options: { updates: { type: "string", default: "100" }, callers: { type: "string", default: "" } },
@@ -13,12 +13,12 @@ const CALLERS = values.callers === "" ? 4 * availableParallelism() : Number(valu
 const TENANT = { tenantId: "acme" } as const;
 
 /** Each of its own code: no build is found in the cache. */
-const sourceOf = (version: number, isolation: Isolation): string => `
+const sourceOf = (version: number, isolateLifetime: IsolateLifetime): string => `
   const loaded = ${version};
-  export default () => ({ version: ${version}, loaded, isolation: ${JSON.stringify(isolation)} });`;
+  export default () => ({ version: ${version}, loaded, isolation: ${JSON.stringify(isolateLifetime)} });`;
 
 interface Report {
-  readonly isolation: Isolation;
+  readonly isolateLifetime: IsolateLifetime;
   readonly updates: number;
   readonly callers: number;
   calls: number;
@@ -52,24 +52,24 @@ async function callOn(
 
 /** New versions are built by processes that give way to those of the calls: on a busy machine a top level takes long by the clock. */
 const limits = { timeoutMs: 60_000 };
-await using box = await createGlovebox({ tenancy: "multi", limits, cache: false, store: "memory", shutdown: false });
+await using box = await createGlovebox({ tenancy: "multi", limits, cache: false, kv: "memory", shutdown: false });
 
 async function measure(
-  isolation: Isolation,
+  isolateLifetime: IsolateLifetime,
 ): Promise<Report & { readonly seconds: number; readonly firstCallMs: number }> {
-  const name = `updated-${isolation}`;
-  const options = { ...TENANT, isolation };
+  const name = `updated-${isolateLifetime}`;
+  const options = { ...TENANT, isolateLifetime };
   const call = (): ReturnType<typeof box.execute> => box.execute({ id: "c", toolName: name }, TENANT);
-  await box.addTool({ source: sourceOf(0, isolation), name }, options);
+  await box.addTool({ source: sourceOf(0, isolateLifetime), name }, options);
   const report: Report = {
-    ...{ isolation, updates: UPDATES, callers: CALLERS, calls: 0, failed: 0, mixed: 0, wentBack: 0, codes: {} },
+    ...{ isolateLifetime, updates: UPDATES, callers: CALLERS, calls: 0, failed: 0, mixed: 0, wentBack: 0, codes: {} },
   };
   let isOver = false;
   const callers = Array.from({ length: CALLERS }, () => callOn(call, report, () => isOver));
   const began = performance.now();
   const starts: number[] = [];
   for (let version = 1; version <= UPDATES; version += 1) {
-    await box.updateTool({ source: sourceOf(version, isolation), name }, options);
+    await box.updateTool({ source: sourceOf(version, isolateLifetime), name }, options);
     const { usage } = await call();
     starts.push(usage.startMs);
   }
@@ -80,8 +80,8 @@ async function measure(
   return { ...report, seconds, firstCallMs };
 }
 
-for (const isolation of ["tool", "call"] as const) {
-  const report = await measure(isolation);
+for (const isolateLifetime of ["tool", "call"] as const) {
+  const report = await measure(isolateLifetime);
   console.log(JSON.stringify(report));
   if (report.failed + report.mixed + report.wentBack > 0) process.exitCode = 1;
 }

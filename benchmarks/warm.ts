@@ -9,7 +9,7 @@ import { RAW, WARM } from "./support/result.ts";
 import { createCaller } from "./support/tools.ts";
 
 await using peers = await Peers.start({ only: ["quickjs-emscripten", "workerd"] });
-await using box = await createGlovebox({ tenancy: "multi", isolation: "tool" });
+await using box = await createGlovebox({ tenancy: "multi", isolateLifetime: "tool" });
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
 await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });

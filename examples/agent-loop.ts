@@ -10,7 +10,7 @@ import {
   AgentLoop,
   type AgentOutcome,
   type ApprovalRequest,
-  createMemoryClaims,
+  createMemoryIdempotencyStore,
 } from "glovebox/agent";
 import { openaiResponses } from "glovebox/openai";
 import OpenAI from "openai";
@@ -35,12 +35,12 @@ await box.addTool({
   name: "find_order",
   source: findOrderSource,
   // The host states what it knows about the tool, so that the source cannot claim otherwise.
-  definition: { description: "Finds an order by its number", annotations: { readOnlyHint: true } },
+  overrides: { description: "Finds an order by its number", annotations: { readOnlyHint: true } },
 });
 await box.addTool({
   name: "refund",
   source: refundSource,
-  definition: { description: "Refunds an order", annotations: { destructiveHint: true } },
+  overrides: { description: "Refunds an order", annotations: { destructiveHint: true } },
 });
 
 const loop = new AgentLoop({
@@ -49,7 +49,7 @@ const loop = new AgentLoop({
   maxSteps: 8,
   needsApproval: "destructive",
   // Paused states are signed with it. A program that resumes in another process reads it from its secrets.
-  stateKey: randomBytes(32),
+  signingKey: randomBytes(32),
 });
 
 function show(event: AgentEvent): void {
@@ -78,14 +78,14 @@ function decide({ call }: ApprovalRequest): { approved: boolean; reason?: string
 }
 
 const content = process.argv[2] ?? "Please refund order 1007";
-const claim = createMemoryClaims();
+const idempotencyStore = createMemoryIdempotencyStore();
 let outcome = await follow(loop.stream({ messages: [{ role: "user", content }] }));
 while (outcome.status === "paused") {
   // The state is JSON: an application stores it and resumes the run when the decision is there.
-  const { state, approvals } = outcome;
-  const decisions = Object.fromEntries(approvals.map((request) => [request.call.id, decide(request)]));
-  console.log(`Decisions: ${JSON.stringify(decisions)}`);
-  outcome = await follow(loop.stream({ state, decisions, claim }));
+  const { state, approvalRequests } = outcome;
+  const approvals = Object.fromEntries(approvalRequests.map((request) => [request.call.id, decide(request)]));
+  console.log(`Decisions: ${JSON.stringify(approvals)}`);
+  outcome = await follow(loop.stream({ state, approvals, idempotencyStore }));
 }
 console.log(`\nThe run ${outcome.status} after ${outcome.usage.outputTokens} output tokens`);
 if (outcome.status === "failed") console.error(`${outcome.error.code}: ${outcome.error.message}`);

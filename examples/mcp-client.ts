@@ -21,7 +21,7 @@ await box.addTool({
   name: "publish",
   source: "export default async ({ title }, { tools }) => '/posts/' + (await tools.text__slugify({ title })).slug",
   // A sandboxed tool may call the tools that its host names, those of MCP servers included.
-  definition: { description: "Publishes a post", capabilities: { tools: ["text__slugify"] } },
+  overrides: { description: "Publishes a post", capabilities: { tools: ["text__slugify"] } },
 });
 
 // The server is started by the first list or call.

@@ -33,8 +33,8 @@ const policies: { readonly [tenantId: string]: TenantOptions } = {
 const box = await createGlovebox({
   tenancy: "multi",
   tenants: async (tenantId) => policies[tenantId] ?? {},
-  limits: { timeoutMs: 10_000, cpuMs: 1_000, memoryMiB: 64, concurrentCalls: 8, queuedCalls: 32 },
-  store: { path: process.env.KV_PATH ?? "kv.sqlite" },
+  limits: { timeoutMs: 10_000, cpuMs: 1_000, memoryMiB: 64, maxConcurrentCalls: 8, maxQueuedCalls: 32 },
+  kv: { path: process.env.KV_PATH ?? "kv.sqlite" },
   onError: (error) => console.error(error),
 });
 
@@ -85,7 +85,7 @@ app.get("/tools", async (c) => {
 
 app.put("/tools/:name", async (c) => {
   const name = c.req.param("name");
-  const tool = { source: await c.req.text(), definition: { name } };
+  const tool = { source: await c.req.text(), overrides: { name } };
   // Calls that run finish with the old version; later ones have the new one.
   const { description } = await box.addTool(tool, { tenantId: c.get("tenantId"), grant: ["kv"], replace: true });
   return c.json({ name, description }, 201);

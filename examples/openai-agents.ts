@@ -19,7 +19,7 @@ await box.addTool(
   {
     name: "add_tax",
     source: "export default ({ amount }) => ({ total: Math.round(amount * 119) / 100 })",
-    definition: { description: "Adds the tax of 19 % to an amount", inputSchema },
+    overrides: { description: "Adds the tax of 19 % to an amount", inputSchema },
   },
   { scope: "global" },
 );
@@ -27,7 +27,7 @@ await box.addTool(
   {
     name: "discount",
     source: "export default ({ amount }) => ({ total: Math.round(amount * 90) / 100 })",
-    definition: { description: "Takes off the customer's discount", inputSchema },
+    overrides: { description: "Takes off the customer's discount", inputSchema },
   },
   { tenantId: "acme" },
 );

@@ -39,7 +39,7 @@ async function open(kind: string): Promise<(request: Request) => Promise<Respons
       const { a, b } = input as { readonly a: number; readonly b: number };
       return { sum: a + b };
     });
-  } else await box.addTool({ name: "add", source: ADD }, { isolation: kind === "tool" ? "tool" : "call" });
+  } else await box.addTool({ name: "add", source: ADD }, { isolateLifetime: kind === "tool" ? "tool" : "call" });
   return createMcpHandler(box).fetch;
 }
 

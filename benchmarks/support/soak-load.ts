@@ -40,12 +40,12 @@ export class SoakLoad implements AsyncDisposable {
       cache: { directory: false, memoryBytes: CACHE_BYTES },
       capabilities: [ping, reflect],
       limits: { timeoutMs: 20_000, memoryMiB: 64 },
-      workers: { max: MAX_WORKERS, spares: 1 },
+      workers: { max: MAX_WORKERS, warmProcesses: 1 },
     });
     const load = new SoakLoad(box);
     for (const tool of SOAK_TOOLS) {
-      const { name, source, isolation = "call", grant = [] } = tool;
-      await box.addTool({ name, source }, { scope: "global", isolation, grant });
+      const { name, source, isolateLifetime = "call", grant = [] } = tool;
+      await box.addTool({ name, source }, { scope: "global", isolateLifetime, grant });
     }
     load.#lanes = [
       ...SOAK_TOOLS.flatMap((tool) =>

@@ -5,7 +5,7 @@ import { HOSTILE_TOOLS } from "./hostile-tools.ts";
 export interface SoakTool {
   readonly name: string;
   readonly source: string;
-  readonly isolation?: "call" | "tool";
+  readonly isolateLifetime?: "call" | "tool";
   readonly grant?: readonly string[];
   /** Pause of its lane between two calls. */
   readonly pauseMs: number;
@@ -47,8 +47,8 @@ const OWN_ENDS: { readonly [name: string]: readonly (ErrorCode | "ok")[] } = {
 };
 
 export const SOAK_TOOLS: readonly SoakTool[] = [
-  { name: "fresh", source: ECHO, isolation: "call", ...HEALTHY },
-  { name: "warm", source: ECHO, isolation: "tool", ...HEALTHY },
+  { name: "fresh", source: ECHO, isolateLifetime: "call", ...HEALTHY },
+  { name: "warm", source: ECHO, isolateLifetime: "tool", ...HEALTHY },
   { name: "asking", source: ASKING, grant: ["reflect"], ...HEALTHY },
   { name: "large", source: ECHO, ...HEALTHY, pauseMs: 1_000, textUnits: 1_000_000 },
   {

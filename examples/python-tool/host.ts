@@ -4,7 +4,7 @@
 // Run: node python-tool/host.ts
 import { createGlovebox } from "glovebox";
 
-await using box = await createGlovebox({ store: "memory" });
+await using box = await createGlovebox({ kv: "memory" });
 // The first Python tool loads the interpreter; a process with one is then kept ready for the next call.
 const definition = await box.addTool({ name: "summarize", path: import.meta.dirname }, { grant: ["kv"] });
 console.log(`${definition.name}: ${definition.description}`);

@@ -7,7 +7,7 @@ import { CELL_VERSION } from "./cells/cell.ts";
 import { runBuild } from "./compile/build-child.ts";
 import type {
   BuildDependency,
-  BuildProblem,
+  BuildIssue,
   BuildRequest,
   BuildResponse,
   BuildSuccess,
@@ -34,12 +34,12 @@ export interface BuiltBundle {
 /** Number of problems that the message lists. `details.problems` lists all of them. */
 const PROBLEMS_IN_MESSAGE = 3;
 
-function formatProblem({ file, line, column, message, hint }: BuildProblem): string {
+function formatProblem({ file, line, column, message, hint }: BuildIssue): string {
   const location = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
   return `${location}${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
-function toToolError(problems: readonly BuildProblem[]): ToolError {
+function toToolError(problems: readonly BuildIssue[]): ToolError {
   const lines = problems.slice(0, PROBLEMS_IN_MESSAGE).map(formatProblem);
   const left = problems.length - lines.length;
   const message = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");

@@ -13,7 +13,7 @@ export interface BundlerOptions {
   /** Folder above which no package is looked up. */
   readonly root?: string | undefined;
   /** The `node_modules` folder that packages come from. @default those next to the tool and above it, up to `root` */
-  readonly store?: string | undefined;
+  readonly packagesDir?: string | undefined;
   /** Folders in which packages that the store links to may lie. @default none: linked packages are rejected */
   readonly linkedPackages?: readonly string[] | undefined;
   readonly allowPackages?: readonly string[] | undefined;
@@ -44,7 +44,7 @@ export const BundleLimitsSchema = z
 const OptionsSchema = z.strictObject({
   cache: z.custom<BundleCache>((value) => typeof value === "object" && value !== null, "Expected a BundleCache"),
   root: z.string().min(1).optional(),
-  store: z.string().min(1).optional(),
+  packagesDir: z.string().min(1).optional(),
   linkedPackages: z.array(z.string().min(1)).optional(),
   allowPackages: z.array(z.string().min(1)).optional(),
   limits: BundleLimitsSchema.default({}),

@@ -26,7 +26,7 @@ export {
   type UnavailableReason,
 } from "../sandbox/contract/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/contract/limits.ts";
-export type { Isolation, LogLevel, Progress } from "../sandbox/protocol/messages.ts";
+export type { IsolateLifetime, LogLevel, Progress } from "../sandbox/protocol/messages.ts";
 export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./adapters/http-status.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./adapters/openapi.ts";
 export {
@@ -92,27 +92,27 @@ export type {
 export type { McpOAuthOptions } from "./mcp/client/oauth/oauth-options.ts";
 export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
 export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
-export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-server.ts";
+export type { McpServerStatus, McpToolIssue } from "./mcp/client/upstream-server.ts";
 export type { LogEntry, LogListener } from "./observability/call-log.ts";
 export type {
-  AmendedResult,
+  AfterExecuteEvent,
   CapabilityEvent,
   CapabilityResultEvent,
   ExecuteEvent,
   Hook,
   HookCall,
   HookStage,
-  NormalizeEvent,
+  ModifiedResult,
   ObservedEvent,
   PrepareEvent,
-  Refusal,
+  Rejection,
   ResultEvent,
   ValidateEvent,
 } from "./observability/hooks/hooks.ts";
 export type { LoggerOption } from "./observability/operator-log.ts";
 export { type RedactOptions, redact } from "./observability/redaction/redact.ts";
 export type { TelemetryOptions } from "./observability/telemetry/telemetry-options.ts";
-export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
+export type { ArgumentOptions, Coercion } from "./pipeline/coercion.ts";
 export type { CircuitState } from "./routing/health/circuit.ts";
 export type { HealthOptions, SourceHealth } from "./routing/health/source-health.ts";
 export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
@@ -124,10 +124,10 @@ export type { TenantScope } from "./routing/tenant-scope.ts";
 export type { FlagClient, FlagContext, FlagFunction, Flags } from "./routing/tool-gate.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routing/tool-invoker.ts";
 export { ToolRouter } from "./routing/tool-router.ts";
-export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
-export type { SessionInfo } from "./sessions/conversation.ts";
+export type { AddedToolProvider, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
 export type { Session, SessionRunOptions } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
+export type { SessionInfo } from "./sessions/session-state.ts";
 export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
 export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
 export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";

@@ -68,10 +68,10 @@ describe("BundleCache stores", () => {
 
   test("the platform modules that a bundle uses, without unknown names", async () => {
     const directory = makeFolder();
-    expect(await onDisk(directory).getChunks(KEY)).toEqual([]);
-    await onDisk(directory).setChunks(KEY, ["url", "gone" as "url", "streams"]);
-    expect(await onDisk(directory).getChunks(KEY)).toEqual(["url", "streams"]);
-    expect(await onDisk(directory).getChunks(OTHER)).toEqual([]);
+    expect(await onDisk(directory).getPlatformModules(KEY)).toEqual([]);
+    await onDisk(directory).setPlatformModules(KEY, ["url", "gone" as "url", "streams"]);
+    expect(await onDisk(directory).getPlatformModules(KEY)).toEqual(["url", "streams"]);
+    expect(await onDisk(directory).getPlatformModules(OTHER)).toEqual([]);
   });
 
   test("code caches by bundle and engine", async () => {

@@ -122,7 +122,7 @@ describe("createBundler() rebuilds when", () => {
   test.for<[string, Partial<BundlerOptions>]>([
     ["the allow list", { allowPackages: ["zod"] }],
     ["a limit", { limits: { sourceBytes: 1_000 } }],
-    ["the store", { store: join(REPOSITORY, "node_modules") }],
+    ["the store", { packagesDir: join(REPOSITORY, "node_modules") }],
   ])("%s is another", async ([, options]) => {
     const cache = createBundleCache();
     const root = makeFolder(packageFiles("zod", { "index.js": "export const z = 0" }));

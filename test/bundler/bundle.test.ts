@@ -240,11 +240,11 @@ describe.concurrent("bundleTool() with packages", () => {
     });
     const store = makeFolder(packageFiles("x", { "index.js": "export default 2" }));
     for (const named of [store, join(store, "node_modules")]) {
-      expect(await resultOf({ path: root }, { root, store: named })).toBe(2);
+      expect(await resultOf({ path: root }, { root, packagesDir: named })).toBe(2);
     }
-    expect((await failureOf(buildHere({ path: root }, { root, store: join(store, "nowhere") }))).message).toContain(
-      "there is no package store",
-    );
+    expect(
+      (await failureOf(buildHere({ path: root }, { root, packagesDir: join(store, "nowhere") }))).message,
+    ).toContain("there is no package store");
   });
 
   test("applies the allow list to the tool, not to its packages", async () => {
@@ -288,7 +288,7 @@ describe.concurrent("bundleTool() builds a bundle that", () => {
       "tool.ts": 'import x from "x"; import y from "./lib/my lib.ts"; export default [x, y]',
       "lib/my lib.ts": "export default 2",
     };
-    const bundle = await build({ files }, { root, store });
+    const bundle = await build({ files }, { root, packagesDir: store });
     const map = JSON.parse(bundle.sourceMap);
     const texts = Object.fromEntries(map.sources.map((source: string, at: number) => [source, map.sourcesContent[at]]));
     expect(texts).toEqual({

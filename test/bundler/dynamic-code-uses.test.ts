@@ -121,8 +121,8 @@ describe("a bundle's dynamicCode", () => {
     for (let round = 0; round < 2; round += 1) {
       await using box = await createGlovebox({
         cache,
-        store: "memory",
-        workers: { spares: 0 },
+        kv: "memory",
+        workers: { warmProcesses: 0 },
         engine: { dynamicCode: false },
       });
       const { bundle, cached } = await box.inspectTool({ source });

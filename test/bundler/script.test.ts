@@ -97,7 +97,7 @@ describe.concurrent("a source that is a script and not a module", () => {
 describe("addTool() of a script", () => {
   let box: Glovebox;
   beforeAll(async () => {
-    box = await createGlovebox({ cache: false, workers: { spares: 0 }, limits: { timeoutMs: 60_000 } });
+    box = await createGlovebox({ cache: false, workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
   });
   afterAll(() => box.close());
 

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { packageNameOf } from "../../src/bundler/locate/package-store.ts";
-import { candidatesOf, faultOfToolPath, loaderOf, resolveRelative } from "../../src/bundler/locate/tool-paths.ts";
+import { candidatesOf, loaderOf, resolveRelative, toolPathIssue } from "../../src/bundler/locate/tool-paths.ts";
 
 const segment = fc.oneof(
   fc.constantFrom(
@@ -112,11 +112,11 @@ describe("candidatesOf()", () => {
   });
 });
 
-describe("faultOfToolPath()", () => {
+describe("toolPathIssue()", () => {
   test("accepts only plain relative paths", () => {
     fc.assert(
       fc.property(path, (candidate) => {
-        if (faultOfToolPath(candidate) !== undefined) return;
+        if (toolPathIssue(candidate) !== undefined) return;
         expect(staysInside(candidate)).toBe(true);
         expect(posix.normalize(candidate)).toBe(candidate);
       }),

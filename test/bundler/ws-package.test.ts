@@ -5,7 +5,7 @@ import { acceptText, echo, makeSocketTools, type SocketTools, serveRaw, serveWeb
 
 let tools: SocketTools;
 beforeAll(async () => {
-  tools = await makeSocketTools({}, { bundler: { store: process.cwd() } });
+  tools = await makeSocketTools({}, { bundler: { packagesDir: process.cwd() } });
 });
 afterAll(() => tools[Symbol.asyncDispose]());
 

@@ -18,7 +18,7 @@ const EXPECTED_CODES = ["ok", "SANDBOX_CRASHED", "OVERLOADED", "INTERNAL"];
 test(`${CALLS} calls of ${TENANTS.length} tenants while a random worker is killed after every ${KILL_EVERY_CALLS}: one result each, each its own`, {
   timeout: PATIENCE_MS,
 }, async () => {
-  const { box, ledger } = await openChaos({ workers: { max: 24, spares: 1 } });
+  const { box, ledger } = await openChaos({ workers: { max: 24, warmProcesses: 1 } });
   const over = new AbortController();
   const kills = torment(box, ledger, KILL_EVERY_CALLS, killOne, over.signal);
   await runLoad(box, ledger, { calls: CALLS, inFlight: 2, timeoutMs: 120_000 });

@@ -19,7 +19,7 @@ test.for(VARIANTS)(
   "random workers are stopped %s: every call ends by its deadline",
   { timeout: 300_000 },
   async ([, stop]) => {
-    const { box, ledger } = await openChaos({ workers: { max: 24, spares: 1 } });
+    const { box, ledger } = await openChaos({ workers: { max: 24, warmProcesses: 1 } });
     const over = new AbortController();
     const stops = torment(box, ledger, STOP_EVERY_CALLS, stop, over.signal);
     await runLoad(box, ledger, LOAD);

@@ -98,7 +98,7 @@ describe("openTool()", () => {
     const url = new URL(`file://${folder}/waits.ts`);
     await using tool = await openTool(url, {
       host: { limits: { timeoutMs: 1_000 } },
-      definition: { description: "waits" },
+      overrides: { description: "waits" },
     });
     expect(tool.definition.description).toBe("waits");
     expect(await tool.failure()).toMatch(/^TOOL_TIMEOUT: .* 1000 ms/);

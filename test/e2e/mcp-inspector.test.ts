@@ -53,18 +53,22 @@ beforeAll(async () => {
       return null;
     },
   });
-  box = await makeBox({ cache: PYTHON_CACHE, limits: { timeoutMs: 30_000, hostCalls: 100_000 }, capabilities: [beat] });
+  box = await makeBox({
+    cache: PYTHON_CACHE,
+    limits: { timeoutMs: 30_000, maxCapabilityCalls: 100_000 },
+    capabilities: [beat],
+  });
   await box.addTool({ name: "add", source: ADD });
   await box.addTool({ name: "count", source: COUNT, language: "python" });
   await box.addTool({
     name: "loop",
     source: "export default () => { for (;;); }",
-    definition: { limits: { timeoutMs: 300 } },
+    overrides: { limits: { timeoutMs: 300 } },
   });
   await box.addTool({
     name: "beats",
     source: "export default async (input, { beat }) => { for (;;) await beat(); }",
-    definition: { capabilities: { beat: true }, limits: { timeoutMs: 300_000 } },
+    overrides: { capabilities: { beat: true }, limits: { timeoutMs: 300_000 } },
   });
   handler = createMcpHandler(box);
   const { promise, resolve } = Promise.withResolvers<AddressInfo>();

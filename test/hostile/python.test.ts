@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { expectIdle } from "../support/processes.ts";
-import { DEATH_MS, MemoryWatch, promptly } from "./bar.ts";
+import { DEATH_MS, MemoryWatch, promptly } from "./assertions.ts";
 import { CPU_ATTACKS } from "./python/cpu.ts";
 import { PROBES } from "./python/escape.ts";
 import { BOMB_MEMORY_MIB, MEMORY_ATTACKS, REJECTED_BOMBS } from "./python/memory.ts";

@@ -13,11 +13,11 @@ import type { TenantOptions } from "../../src/host/tenants/tenant-policies.ts";
 import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
 import { type ErrorCode, ToolError } from "../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
-import type { Isolation } from "../../src/sandbox/protocol/messages.ts";
+import type { IsolateLifetime } from "../../src/sandbox/protocol/messages.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";
-import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "./bar.ts";
+import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "./assertions.ts";
 
 const TIMEOUT_MS = 300;
 /** Timeout in ms of an attack that ends by itself. It is generous because the duration depends on the machine. */
@@ -34,14 +34,14 @@ export interface Attack {
   /** Wall time of the attacking call. Default: TIMEOUT_MS where a timeout is one of `codes`. */
   readonly timeoutMs?: number;
   /** @default "call" */
-  readonly isolation?: Isolation;
+  readonly isolateLifetime?: IsolateLifetime;
   /** Limits of the attacker, which also apply to the top level of its tool. */
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
   /** Engine features and built-in capabilities that the attacking tool has. */
   readonly features?: readonly (EngineFeature | "kv" | "tools")[];
   /** Default: in memory. */
-  readonly store?: GloveboxOptions["store"];
+  readonly kv?: GloveboxOptions["kv"];
   /** Further tools of the attacker, by name, with the same grants. */
   readonly others?: { readonly [name: string]: string };
   /** Checks the result further. */
@@ -60,7 +60,7 @@ const BUILD_MS = 5_000;
 
 /** Limits of the attacks. They are low, so that each attack ends soon. */
 export function openBox(
-  options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "store" | "tenants">,
+  options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "kv" | "tenants">,
 ): Promise<Glovebox> {
   return makeBox({
     ...options,
@@ -96,7 +96,7 @@ class Neighbours {
   static async settle(box: Glovebox): Promise<Neighbours> {
     await box.addTool({ name: "neighbour", source: "export default ({ n }) => n * 2.1" }, { scope: "global" });
     const warm = "let calls = 0; export default () => (calls += 1);";
-    await box.addTool({ name: "counter", source: warm }, { scope: "global", isolation: "tool" });
+    await box.addTool({ name: "counter", source: warm }, { scope: "global", isolateLifetime: "tool" });
     const neighbours = new Neighbours(box);
     await Promise.all([atLast(() => neighbours.callCold()), atLast(() => neighbours.callWarm())]);
     return neighbours;
@@ -145,11 +145,11 @@ class Arena implements AsyncDisposable {
     this.#attackers = attackers;
   }
 
-  static async open({ capabilities, store = "memory" }: Pick<Attack, "capabilities" | "store">): Promise<Arena> {
+  static async open({ capabilities, kv = "memory" }: Pick<Attack, "capabilities" | "kv">): Promise<Arena> {
     const attackers = new Map<string, TenantOptions>();
     const anybody: TenantOptions = { limits: LIMITS };
     const tenants = (tenantId: string): TenantOptions => attackers.get(tenantId) ?? anybody;
-    const box = await openBox({ limits: MAX_LIMITS, ...(capabilities && { capabilities }), store, tenants });
+    const box = await openBox({ limits: MAX_LIMITS, ...(capabilities && { capabilities }), kv, tenants });
     try {
       return new Arena(box, await Neighbours.settle(box), attackers);
     } catch (thrown) {
@@ -209,14 +209,14 @@ interface Strike {
 }
 
 async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<Strike> {
-  const { capabilities = [], others = {}, isolation, limits, codes } = attack;
+  const { capabilities = [], others = {}, isolateLifetime, limits, codes } = attack;
   const timeoutMs = attack.timeoutMs ?? (codes.includes("TOOL_TIMEOUT") ? TIMEOUT_MS : ENDING_TIMEOUT_MS);
   using lag = new LagMeter();
   const begun = performance.now();
   try {
     const grant = [...capabilities.map(({ name }) => name), ...(attack.features ?? [])];
     for (const [name, source] of Object.entries(others)) await box.addTool({ name, source }, { tenantId, grant });
-    await box.addTool({ name: "attack", source: attack.source }, { tenantId, grant, isolation });
+    await box.addTool({ name: "attack", source: attack.source }, { tenantId, grant, isolateLifetime });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const dueMs = BUILD_MS + (limits?.timeoutMs ?? LIMITS.timeoutMs) + LATE_MS;
@@ -290,7 +290,7 @@ async function testIn(arena: Arena, attack: Attack): Promise<void> {
 export function testAttack(name: string, attack: Attack): void {
   test(`${name}: ${attack.codes.join(" or ")}, and the host is not affected`, async () => {
     await promptly(async () => {
-      if (attack.capabilities === undefined && attack.store === undefined) {
+      if (attack.capabilities === undefined && attack.kv === undefined) {
         await testIn(await sharedArena(), attack);
         return;
       }

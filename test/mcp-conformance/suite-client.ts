@@ -115,7 +115,7 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
 export async function runScenario(scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
-  await using box = await makeBox({ workers: { spares: 0 } });
+  await using box = await makeBox({ workers: { warmProcesses: 0 } });
   let issuers: readonly string[] = signsIn ? await issuersOf(url) : [];
   const provider = signsIn ? createProvider(scenario, issuers[0] ?? url) : undefined;
   const add = (): void => {

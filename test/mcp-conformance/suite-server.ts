@@ -5,7 +5,7 @@ import * as z from "zod";
 import { defineCapability } from "../../src/host/index.ts";
 import { createMcpHandler } from "../../src/host/mcp/server/index.ts";
 import { makeBox } from "../support/host-zone.ts";
-import { registerSurroundings } from "./surroundings.ts";
+import { registerSurroundings } from "./host-resources.ts";
 import { SUITE_TOOLS } from "./tools.ts";
 
 export interface SuiteServer extends AsyncDisposable {
@@ -35,7 +35,7 @@ export async function startSuiteServer(): Promise<SuiteServer> {
   // In sequence, because each definition is extracted in its own process.
   for (const { name, source, asks = [] } of SUITE_TOOLS) {
     const capabilities = Object.fromEntries(asks.map((capability) => [capability, true]));
-    await box.addTool({ name, source, definition: { capabilities } });
+    await box.addTool({ name, source, overrides: { capabilities } });
   }
   const { promise, resolve } = Promise.withResolvers<AddressInfo>();
   const server = serve({ fetch: handler.fetch, port: 0, hostname: "127.0.0.1" }, resolve);

@@ -12,8 +12,8 @@ import { DEFAULT_BUNDLE_LIMITS, type ToolBundle } from "../../src/bundler/tool-b
 import {
   createEngine,
   createLoadableBundle,
-  makePreludeCache,
-  SILENT,
+  createPreludeCache,
+  IGNORE_MESSAGES,
   ToolIsolate,
 } from "../../src/sandbox/worker/tool-isolate.ts";
 import { PACKAGES } from "./packages.ts";
@@ -31,8 +31,8 @@ const HEADER = {
   outputBytes: 8 * 1024 * 1024,
   logBytes: 256 * 1024,
   logLines: 1_000,
-  hostCalls: 0,
-  pendingHostCalls: 0,
+  maxCapabilityCalls: 0,
+  maxPendingCapabilityCalls: 0,
   timers: 1_000,
 };
 
@@ -45,8 +45,12 @@ interface Outcome {
   readonly coldMs?: number;
 }
 
-const { preludeSource, readChunk } = await loadSandboxArtifacts();
-const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
+const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
+const engine = createEngine({
+  preludeSource,
+  readPlatformModule,
+  preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+});
 
 async function bundle(path: string): Promise<ToolBundle> {
   const options = { root: FOLDER, limits: LIMITS };
@@ -65,9 +69,9 @@ async function runInSandbox(
   const clock = setTimeout(() => void isolate.dispose("cpu"), CALL_MS);
   try {
     isolate.boot();
-    const loaded = await isolate.load(createLoadableBundle("0".repeat(64), code, new Uint8Array(0)), SILENT);
+    const loaded = await isolate.load(createLoadableBundle("0".repeat(64), code, new Uint8Array(0)), IGNORE_MESSAGES);
     const call = { header: JSON.stringify(HEADER), input: "{}", callId: "c1", tenantId: "npm" };
-    const end = loaded.outcome === "ready" ? await isolate.call(call, SILENT) : loaded;
+    const end = loaded.outcome === "ready" ? await isolate.call(call, IGNORE_MESSAGES) : loaded;
     return { coldMs: performance.now() - started, outcome: end.outcome, text: end.text };
   } finally {
     clearTimeout(clock);
@@ -82,7 +86,7 @@ function words(text: string): string {
 }
 
 function readError(outcome: string, text: string): string {
-  if (outcome !== "thrown" && outcome !== "refused") return outcome;
+  if (outcome !== "thrown" && outcome !== "rejected") return outcome;
   const { name, message } = JSON.parse(text) as { readonly name: string; readonly message: string };
   return words(`${name}: ${message}`);
 }

@@ -79,7 +79,7 @@ describe("usage.cpuMs", () => {
 
   test("is low for a tool that waits", async () => {
     const source = "export default () => new Promise((done) => setTimeout(done, 600, 1))";
-    await box.addTool({ name: "wait", source, definition: { limits: { cpuMs: 300 } } });
+    await box.addTool({ name: "wait", source, overrides: { limits: { cpuMs: 300 } } });
     const result = await box.execute({ id: "c", toolName: "wait" });
     expect(outputOf(result)).toBe(1);
     expect(result.usage.cpuMs).toBeLessThan(300);
@@ -107,7 +107,7 @@ describe("usage.cpuMs", () => {
       const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 100_000 };
       for (;;) await crypto.subtle.deriveBits(pbkdf2, key, 512);
     }`;
-    await box.addTool({ name: "derive", source, definition: { limits: { cpuMs: 200 } } });
+    await box.addTool({ name: "derive", source, overrides: { limits: { cpuMs: 200 } } });
     const result = await box.execute({ id: "c", toolName: "derive" });
     expect(result.success ? "ok" : result.error.code).toBe("CPU_LIMIT");
   });

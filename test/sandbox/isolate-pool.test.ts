@@ -1,7 +1,7 @@
 // Tests of the isolate pool: used isolates leave a better code cache to later ones.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { IsolatePool } from "../../src/sandbox/worker/isolate-pool.ts";
-import { type LoadableBundle, SILENT, type ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
+import { IGNORE_MESSAGES, type LoadableBundle, type ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
 
 const SHA = "0".repeat(64);
@@ -18,9 +18,9 @@ async function poolOf(worker: { isCalm: boolean }) {
     const isolate = pool.create({ memoryMiB: 32, features: [], coarseTime: false });
     onTestFinished(() => isolate.dispose());
     isolate.boot();
-    expect((await isolate.load(bundle(), SILENT)).outcome).toBe("ready");
+    expect((await isolate.load(bundle(), IGNORE_MESSAGES)).outcome).toBe("ready");
     const call = { header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" };
-    const { text } = await isolate.call(call, SILENT);
+    const { text } = await isolate.call(call, IGNORE_MESSAGES);
     await isolate.settle();
     return { isolate, output: text };
   };

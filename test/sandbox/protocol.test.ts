@@ -16,25 +16,32 @@ import {
 const SHA = "0123456789abcdef".repeat(4);
 const USAGE = { cpuMs: 1.5, heapBytes: 1, startMs: 0, executeMs: 0.1, logsDropped: 0 };
 
-const LEARN = { type: "learn", seq: 1, sha256: SHA, limits: DEFAULT_LIMITS, features: [], coarseTime: true } as const;
+const EXTRACT = {
+  type: "extract",
+  seq: 1,
+  sha256: SHA,
+  limits: DEFAULT_LIMITS,
+  features: [],
+  coarseTime: true,
+} as const;
 
 const HOST_MESSAGES: readonly HostMessage[] = [
   { type: "init", protocolVersion: PROTOCOL_VERSION },
-  { type: "bundle", sha256: SHA, chunks: ["url"] },
+  { type: "bundle", sha256: SHA, modules: ["url"] },
   {
     type: "tool",
     toolId: 1,
     sha256: SHA,
-    isolation: "call",
+    isolateLifetime: "call",
     prewarm: true,
-    logPlaces: false,
+    logSourceLocations: false,
     limits: DEFAULT_LIMITS,
     features: ["webAssembly", "atomics"],
     coarseTime: false,
     granted: ["kv"],
     denied: ["fetch"],
   },
-  { ...LEARN, features: [] },
+  { ...EXTRACT, features: [] },
   { type: "call", seq: 2, toolId: 1, callId: "c1", tenantId: "acme" },
   { type: "cancel", seq: 2 },
   { type: "capability-result", seq: 2, requestId: 1 },
@@ -110,15 +117,15 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
   });
 
   test.for<[why: string, message: object]>([
-    ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase(), chunks: [] }],
-    ["an unknown platform module", { type: "bundle", sha256: SHA, chunks: ["net"] }],
-    ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1), chunks: [] }],
+    ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase(), modules: [] }],
+    ["an unknown platform module", { type: "bundle", sha256: SHA, modules: ["net"] }],
+    ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1), modules: [] }],
     ["a call id that is too long", { type: "call", seq: 1, toolId: 1, callId: "x".repeat(1_025), tenantId: "t" }],
-    ["limits above the maximum", { ...LEARN, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
-    ["a missing limit", { ...LEARN, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
-    ["an unknown feature", { ...LEARN, features: ["fileSystem"] }],
-    ["more features than exist", { ...LEARN, features: Array.from({ length: 6 }, () => "atomics") }],
-    ["a number for coarseTime", { ...LEARN, coarseTime: 1 }],
+    ["limits above the maximum", { ...EXTRACT, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
+    ["a missing limit", { ...EXTRACT, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
+    ["an unknown feature", { ...EXTRACT, features: ["fileSystem"] }],
+    ["more features than exist", { ...EXTRACT, features: Array.from({ length: 6 }, () => "atomics") }],
+    ["a number for coarseTime", { ...EXTRACT, coarseTime: 1 }],
   ])("reject %s from a host", ([, message]) => {
     expect(HostMessageSchema.safeParse(message).success).toBe(false);
   });

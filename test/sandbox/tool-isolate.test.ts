@@ -4,7 +4,12 @@ import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/contract/engine-features.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
-import { createEngine, makePreludeCache, SILENT, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
+import {
+  createEngine,
+  createPreludeCache,
+  IGNORE_MESSAGES,
+  ToolIsolate,
+} from "../../src/sandbox/worker/tool-isolate.ts";
 import {
   bundleCode,
   type GuestSettings,
@@ -53,10 +58,10 @@ describe("ToolIsolate.load()", () => {
       "thrown",
       { message: "late" },
     ],
-    ["a namespace without a tool", bundleCode("{ nothing: 1 }"), "refused", { name: "Error" }],
-    ["a default export that is not a tool", bundleCode("{ default: 42 }"), "refused", { name: "Error" }],
-    ["an object whose execute is not a function", bundleCode("{ default: { execute: 'x' } }"), "refused", {}],
-    ["a missing namespace", "(async () => {})", "refused", {}],
+    ["a namespace without a tool", bundleCode("{ nothing: 1 }"), "rejected", { name: "Error" }],
+    ["a default export that is not a tool", bundleCode("{ default: 42 }"), "rejected", { name: "Error" }],
+    ["an object whose execute is not a function", bundleCode("{ default: { execute: 'x' } }"), "rejected", {}],
+    ["a missing namespace", "(async () => {})", "rejected", {}],
     [
       "a namespace whose getter throws",
       bundleCode("{ get default() { throw new Error('got') } }"),
@@ -116,10 +121,14 @@ describe("ToolIsolate.describe()", () => {
   });
 
   test.for<[why: string, namespace: string, outcome: string]>([
-    ["a schema that is not an object", "{ default: { inputSchema: 5, execute() {} } }", "refused"],
+    ["a schema that is not an object", "{ default: { inputSchema: 5, execute() {} } }", "rejected"],
     ["a field that throws", "{ default: { get description() { throw new Error('x') }, execute() {} } }", "thrown"],
-    ["a field that is not JSON", "{ default: { limits: { cpuMs: 5n }, execute() {} } }", "refused"],
-    ["a cycle", "(() => { const o = {}; o.o = o; return { default: { inputSchema: o, execute() {} } } })()", "refused"],
+    ["a field that is not JSON", "{ default: { limits: { cpuMs: 5n }, execute() {} } }", "rejected"],
+    [
+      "a cycle",
+      "(() => { const o = {}; o.o = o; return { default: { inputSchema: o, execute() {} } } })()",
+      "rejected",
+    ],
   ])("ends with the right outcome for %s", async ([, namespace, outcome]) => {
     await using tool = await openCode(bundleCode(namespace));
     await tool.load();
@@ -517,22 +526,22 @@ describe("the prelude's code cache", () => {
   });
 
   test("contains the functions of a call in addition to those of boot", async () => {
-    const { preludeSource, readChunk } = await loadSandboxArtifacts();
-    const compiled = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
+    const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
+    const compiled = createEngine({ preludeSource, readPlatformModule, preludeCache: new Uint8Array(0) });
     const isolate = new ToolIsolate(compiled, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
     const atBoot = isolate.makeCodeCache(toBundle(preludeSource));
     await isolate.dispose();
-    const made = makePreludeCache(preludeSource, readChunk);
+    const made = createPreludeCache(preludeSource, readPlatformModule);
     expect(made.byteLength).toBeGreaterThan(atBoot.byteLength + 4_096);
   });
 
   test("is ignored if it is invalid", async () => {
-    const { preludeSource, readChunk } = await loadSandboxArtifacts();
-    const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(5_000).fill(7) });
+    const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
+    const engine = createEngine({ preludeSource, readPlatformModule, preludeCache: new Uint8Array(5_000).fill(7) });
     const isolate = new ToolIsolate(engine, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
-    expect((await isolate.load(toBundle(bundleCode(ADD)), SILENT)).outcome).toBe("ready");
+    expect((await isolate.load(toBundle(bundleCode(ADD)), IGNORE_MESSAGES)).outcome).toBe("ready");
     await isolate.dispose();
   });
 });

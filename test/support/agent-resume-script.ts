@@ -1,6 +1,6 @@
 // A separate process that resumes a paused run: `node agent-resume-script.ts STATE_FILE CLAIMS_FOLDER APPROVED`. Prints the outcome.
 import { readFile } from "node:fs/promises";
-import { AgentLoop, createFileClaims } from "../../src/host/agent/index.ts";
+import { AgentLoop, createFileIdempotencyStore } from "../../src/host/agent/index.ts";
 import { ToolRouter } from "../../src/host/routing/tool-router.ts";
 import { says, scriptModel } from "./scripted-model.ts";
 
@@ -14,7 +14,7 @@ router.register("add", {}, add, { tenantId: "acme" });
 const state: unknown = JSON.parse(await readFile(stateFile, "utf8"));
 const outcome = await new AgentLoop().run({
   ...{ model: scriptModel(says("Done.")).model, router, context: { tenantId: "acme" } },
-  ...{ state, decisions: { c1: approved === "yes" }, claim: createFileClaims(claims) },
-  stateKey: "a secret of thirty-two characters",
+  ...{ state, approvals: { c1: approved === "yes" }, idempotencyStore: createFileIdempotencyStore(claims) },
+  signingKey: "a secret of thirty-two characters",
 });
 console.log(JSON.stringify(outcome));

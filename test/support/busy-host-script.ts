@@ -2,7 +2,7 @@
 // Prints one line when all of them have started. Run by test/chaos/host-death.test.ts.
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
-const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, spares: 1 } });
+const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, warmProcesses: 1 } });
 await box.addTool(
   { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
   { scope: "global" },

@@ -21,7 +21,7 @@ const IDEMPOTENT = "export const annotations = { idempotentHint: true };";
 
 interface ChaosTool {
   readonly name: string;
-  readonly isolation: "call" | "tool";
+  readonly isolateLifetime: "call" | "tool";
   readonly source: string;
   /** Leaves a mark by a capability: an effect that can be counted. */
   readonly marks?: boolean;
@@ -29,12 +29,12 @@ interface ChaosTool {
 }
 
 const TOOLS: readonly ChaosTool[] = [
-  { name: "echo", isolation: "call", source: echo("") },
-  { name: "warm-echo", isolation: "tool", source: echo("") },
-  { name: "mark", isolation: "call", source: echo(MARK), marks: true },
-  { name: "warm-mark", isolation: "tool", source: echo(MARK), marks: true },
-  { name: "mark-again", isolation: "call", source: echo(MARK, IDEMPOTENT), marks: true, idempotent: true },
-  { name: "warm-mark-again", isolation: "tool", source: echo(MARK, IDEMPOTENT), marks: true, idempotent: true },
+  { name: "echo", isolateLifetime: "call", source: echo("") },
+  { name: "warm-echo", isolateLifetime: "tool", source: echo("") },
+  { name: "mark", isolateLifetime: "call", source: echo(MARK), marks: true },
+  { name: "warm-mark", isolateLifetime: "tool", source: echo(MARK), marks: true },
+  { name: "mark-again", isolateLifetime: "call", source: echo(MARK, IDEMPOTENT), marks: true, idempotent: true },
+  { name: "warm-mark-again", isolateLifetime: "tool", source: echo(MARK, IDEMPOTENT), marks: true, idempotent: true },
 ];
 
 export const TENANTS: readonly string[] = Array.from({ length: 20 }, (_, n) => `tenant-${n}`);
@@ -152,8 +152,8 @@ export async function openChaos(
   });
   const box = await makeBox({ ...options, tenancy: "multi", capabilities: [mark] });
   onTestFinished(() => box.close());
-  for (const { name, source, isolation, marks } of TOOLS) {
-    await box.addTool({ name, source }, { scope: "global", isolation, ...(marks ? { grant: ["mark"] } : {}) });
+  for (const { name, source, isolateLifetime, marks } of TOOLS) {
+    await box.addTool({ name, source }, { scope: "global", isolateLifetime, ...(marks ? { grant: ["mark"] } : {}) });
   }
   return { box, ledger };
 }

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const BARE = {
   root: `import { createGlovebox, type KvStore, ToolError, type ToolResult, ToolRouter, toHttpStatus } from "glovebox";
     export async function main(store: KvStore, signal: AbortSignal): Promise<number> {
-      await using box = await createGlovebox({ store, telemetry: { captureContent: false }, hooks: [{ name: "h", validate: () => undefined }] });
+      await using box = await createGlovebox({ kv: store, telemetry: { captureContent: false }, hooks: [{ name: "h", validate: () => undefined }] });
       await box.addTool({ name: "double", source: "export default ({ n }) => n * 2" });
       const result: ToolResult = await box.execute({ id: "c1", toolName: "double", arguments: { n: 1 } }, { signal });
       return result.success ? 200 : toHttpStatus(result.error);

@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
-const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { spares: 0 } });
+const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { warmProcesses: 0 } });
 await box.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });
 const codeOfCall = async (tenantId: string): Promise<string> => {
   const result = await box.execute({ id: "c", toolName: "one" }, { tenantId });

@@ -76,12 +76,12 @@ export class TestCall implements Disposable {
   readonly #broker: CapabilityBroker;
   #lastId = 0;
 
-  constructor(egress: EgressOptions, secrets: Secrets = {}, asked: CapabilityRequests = {}) {
+  constructor(egress: EgressOptions, secrets: Secrets = {}, requested: CapabilityRequests = {}) {
     const policies = { egress: EgressSchema.parse(egress), secrets: SecretsSchema.parse(secrets) };
     const granted = new Map(createEgress(() => policies).map((one) => [one.name, one]));
     const { redactor } = this;
     const facts = { callId: "c1", tenantId: "acme", toolName: "probe", log: () => {} };
-    this.scope = new CallScope({ ...facts, asked, redactor });
+    this.scope = new CallScope({ ...facts, requested, redactor });
     this.#broker = new CapabilityBroker({ granted, limits: DEFAULT_LIMITS, context: this.scope.context });
     onTestFinished(() => this[Symbol.dispose]());
   }

@@ -1,18 +1,18 @@
 // Runs a tool in a real isolate without the surrounding processes, for tests of what the guest receives and may attempt.
 import { afterAll, expect } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
-import { readBeside, withBytes } from "../../src/host/contract/tool-value.ts";
+import { readAttachments, withBytes } from "../../src/host/contract/tool-value.ts";
 import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
 import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
 import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/protocol/guest-messages.ts";
 import {
   createEngine,
   createLoadableBundle,
+  createPreludeCache,
   type Engine,
   type GuestEnd,
   type GuestListener,
   type LoadableBundle,
-  makePreludeCache,
   ToolIsolate,
 } from "../../src/sandbox/worker/tool-isolate.ts";
 
@@ -24,8 +24,8 @@ export const HEADER: InvokeHeader = {
   outputBytes: 8 * 1024 * 1024,
   logBytes: 256 * 1024,
   logLines: 1_000,
-  hostCalls: 1_000,
-  pendingHostCalls: 100,
+  maxCapabilityCalls: 1_000,
+  maxPendingCapabilityCalls: 100,
   timers: 1_000,
 };
 
@@ -34,8 +34,12 @@ const DEADLINE_MS = 15_000;
 
 let engine: Engine | undefined;
 export async function sharedEngine(): Promise<Engine> {
-  const { preludeSource, readChunk } = await loadSandboxArtifacts();
-  engine ??= createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
+  const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
+  engine ??= createEngine({
+    preludeSource,
+    readPlatformModule,
+    preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+  });
   return engine;
 }
 
@@ -83,7 +87,7 @@ function parse(text: string): unknown {
 /** The output as JSON.stringify would have it, bytes included: an object of indices. */
 function outputOf({ text, bytes }: GuestEnd): unknown {
   if (bytes === undefined) return parse(text);
-  const beside = readBeside(Buffer.from(bytes.header), Buffer.from(bytes.data), "The output");
+  const beside = readAttachments(Buffer.from(bytes.header), Buffer.from(bytes.data), "The output");
   const parsed = { value: parse(text) as JsonValue, units: 0, beside, what: "The output" };
   return JSON.parse(JSON.stringify(withBytes(parsed, new AbortController().signal)));
 }

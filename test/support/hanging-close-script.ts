@@ -42,7 +42,7 @@ const MODES: { readonly [name: string]: Mode } = {
   nothing: { begin: async () => nowItHangs() },
   "kv-pipe": {
     ...ASKS_KV,
-    options: { store: { path: join(folder, "pipe") } },
+    options: { kv: { path: join(folder, "pipe") } },
     begin: async (box) => {
       // createGlovebox() would have rejected it.
       execFileSync("mkfifo", [join(folder, "pipe")]);
@@ -52,14 +52,14 @@ const MODES: { readonly [name: string]: Mode } = {
   },
   "kv-folder": {
     ...ASKS_KV,
-    options: { store: { path: join(folder, "kv") } },
+    options: { kv: { path: join(folder, "kv") } },
     begin: async (box) => {
       mkdirSync(join(folder, "kv"));
       await box.execute({ id: "c", toolName: "tool" });
       nowItHangs();
     },
   },
-  "host-kv-store": { ...ASKS_KV, options: { store: kvStore as unknown as KvStore } },
+  "host-kv-store": { ...ASKS_KV, options: { kv: kvStore as unknown as KvStore } },
   capability: {
     source: "export default (_, ctx) => ctx.hang()",
     grant: ["hang"],
@@ -73,7 +73,7 @@ const MODES: { readonly [name: string]: Mode } = {
   },
   "host-source": {
     begin: async (box) => {
-      box.router.addSource("slow", { call: hang }).register("hang", {});
+      box.router.addToolProvider("slow", { call: hang }).register("hang", {});
       void box.execute({ id: "c", toolName: "hang" });
     },
   },
@@ -143,7 +143,7 @@ for (const mode of modes) {
   hanging = Promise.withResolvers();
   const { options = {}, context, source = "export default () => 1", grant = [], begin } = found;
   const cache = { directory: join(folder, "cache") };
-  const box = await createGlovebox({ cache, store: "memory", workers: { max: 2, spares: 0 }, ...options });
+  const box = await createGlovebox({ cache, kv: "memory", workers: { max: 2, warmProcesses: 0 }, ...options });
   await box.addTool({ name: "tool", source }, { grant: [...grant] });
   if (begin !== undefined) await begin(box);
   else void box.execute({ id: "c", toolName: "tool" }, context, 60_000);

@@ -1,7 +1,7 @@
 // A separate host process, to be killed: starts calls that never end by themselves, and prints the process ids of its workers.
 import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
-const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, spares: 1 } });
+const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, warmProcesses: 1 } });
 await box.addTool(
   { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
   { scope: "global" },

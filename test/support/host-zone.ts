@@ -22,10 +22,10 @@ export const SHARED_CACHE = {
 export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
   return await createGlovebox({
     cache: SHARED_CACHE,
-    store: "memory",
+    kv: "memory",
     ...(DYNAMIC_CODE ? {} : { engine: { dynamicCode: false } }),
     ...options,
-    workers: { max: 4, spares: 0, ...options.workers },
+    workers: { max: 4, warmProcesses: 0, ...options.workers },
   });
 }
 

@@ -41,7 +41,7 @@ export function createToolServer(events: ToolEvents = { aborted: [], metas: [] }
       ...text("The disk is full"),
       isError: true,
     }));
-    server.registerTool("refuse", { inputSchema: z.object({ value: z.unknown() }) }, () => text("never"));
+    server.registerTool("reject", { inputSchema: z.object({ value: z.unknown() }) }, () => text("never"));
     server.registerTool("show", { inputSchema: z.object({}) }, () => ({
       content: [
         { type: "text", text: "A pixel:" },

@@ -10,11 +10,15 @@ import type { EngineFeature } from "../../src/sandbox/contract/engine-features.t
 import { DEFAULT_LIMITS, type PartialLimits } from "../../src/sandbox/contract/limits.ts";
 import type { PythonRun } from "../../src/sandbox/guest/python/python-run.ts";
 import { FrameReader, FrameWriter } from "../../src/sandbox/protocol/frames.ts";
-import type { CapabilityEnvelope, CapabilityShapes, GuestError } from "../../src/sandbox/protocol/guest-messages.ts";
+import type {
+  CapabilityDescriptors,
+  CapabilityEnvelope,
+  GuestError,
+} from "../../src/sandbox/protocol/guest-messages.ts";
 import { pack, unpack } from "../../src/sandbox/protocol/length-prefixed.ts";
 import {
   type EndedMessage,
-  type Isolation,
+  type IsolateLifetime,
   PROTOCOL_VERSION,
   WorkerMessageSchema,
 } from "../../src/sandbox/protocol/messages.ts";
@@ -30,14 +34,14 @@ export interface PythonMade {
 
 export interface PythonCall extends Partial<Omit<PythonRun, "code">> {
   readonly features?: readonly EngineFeature[];
-  readonly isolation?: Isolation;
+  readonly isolateLifetime?: IsolateLifetime;
   /** Calls of one number are calls of one tool. */
   readonly toolId?: number;
   /** Calls of one number run in one isolate. */
   readonly session?: number;
   readonly limits?: PartialLimits;
   readonly granted?: readonly string[];
-  readonly shapes?: CapabilityShapes;
+  readonly shapes?: CapabilityDescriptors;
   readonly deterministic?: Deterministic;
   /** Answers capabilities by name. */
   readonly answer?: (name: string, input: unknown) => CapabilityEnvelope | undefined;
@@ -106,7 +110,7 @@ export class PythonWorker implements AsyncDisposable {
     worker.#writer.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [preludeSource, NOTHING, NOTHING]);
     const { code, sha256, wasm, stdlib } = assets;
     const parts = [code, known.codeCache, wasm, stdlib, known.snapshot];
-    worker.#writer.write({ type: "python", sha256, coarseTime: false, spares: 1 }, parts);
+    worker.#writer.write({ type: "python", sha256, coarseTime: false, warmProcesses: 1 }, parts);
     return worker;
   }
 
@@ -159,13 +163,13 @@ export class PythonWorker implements AsyncDisposable {
   }
 
   run(code: string, order: PythonCall = {}): Promise<PythonResult> {
-    const { features = ["webAssembly"], isolation = "call", limits, granted = [], shapes, deterministic } = order;
+    const { features = ["webAssembly"], isolateLifetime = "call", limits, granted = [], shapes, deterministic } = order;
     const { fileName = "tool.py", mode = "exec", memoryMiB = 128, files, input, describe } = order;
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     const toolId = order.toolId ?? seq + 1_000_000;
     const { sha256 } = this.#assets;
-    const profile = { sha256, isolation, prewarm: true, logPlaces: false, features, coarseTime: false };
+    const profile = { sha256, isolateLifetime, prewarm: true, logSourceLocations: false, features, coarseTime: false };
     const tool = { ...profile, granted, denied: [], shapes, limits: { ...DEFAULT_LIMITS, ...limits } };
     this.#writer.write({ type: "tool", toolId, ...tool });
     const run: PythonRun = {

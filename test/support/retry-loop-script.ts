@@ -50,13 +50,13 @@ const session = (box: Glovebox): ReturnType<Glovebox["openSession"]> => {
 };
 
 const shutdown = { signals: ["SIGTERM"], drainMs: 0 } as const;
-const options = { cache: false, store: "memory", shutdown, workers: { max: 1, spares: 0 } } as const;
+const options = { cache: false, kv: "memory", shutdown, workers: { max: 1, warmProcesses: 0 } } as const;
 
 const open = await createGlovebox(options);
 const closed = await createGlovebox(options);
 await session(closed);
 await closed.close();
-const full = await createGlovebox({ ...options, limits: { concurrentCalls: 1, queuedCalls: 0 } });
+const full = await createGlovebox({ ...options, limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } });
 await full.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
 void full.execute(call, { timeoutMs: 60_000 });
 const boxes = { open, closed, full };

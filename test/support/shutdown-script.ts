@@ -13,7 +13,7 @@ const box = await createGlovebox({
   capabilities: [gate],
   tenancy: "multi",
   shutdown,
-  workers: { spares: 0 },
+  workers: { warmProcesses: 0 },
 });
 const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);
 const source = `export default ({ how }, ctx) => {

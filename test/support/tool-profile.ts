@@ -4,12 +4,12 @@ import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
 export const TOOL_PROFILE: WorkerToolProfile = {
   sha256: "0".repeat(64),
-  isolation: "call",
+  isolateLifetime: "call",
   prewarm: true,
   limits: DEFAULT_LIMITS,
   features: [],
   coarseTime: false,
-  logPlaces: false,
+  logSourceLocations: false,
   granted: [],
   denied: [],
 };

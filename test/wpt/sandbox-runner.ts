@@ -6,9 +6,9 @@ import type { InvokeHeader } from "../../src/sandbox/protocol/guest-messages.ts"
 import {
   createEngine,
   createLoadableBundle,
+  createPreludeCache,
   type Engine,
   type GuestListener,
-  makePreludeCache,
   ToolIsolate,
 } from "../../src/sandbox/worker/tool-isolate.ts";
 import { type FileResult, toScript } from "./script.ts";
@@ -20,8 +20,8 @@ const HEADER: InvokeHeader = {
   outputBytes: 64 * 1024 * 1024,
   logBytes: 0,
   logLines: 0,
-  hostCalls: 100_000,
-  pendingHostCalls: 1_000,
+  maxCapabilityCalls: 100_000,
+  maxPendingCapabilityCalls: 1_000,
   timers: 100_000,
 };
 const MEMORY_MIB = 512;
@@ -30,8 +30,12 @@ const GRACE_MS = 10_000;
 
 let engine: Promise<Engine> | undefined;
 async function makeEngine(): Promise<Engine> {
-  const { preludeSource, readChunk } = await loadSandboxArtifacts();
-  return createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
+  const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
+  return createEngine({
+    preludeSource,
+    readPlatformModule,
+    preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+  });
 }
 
 /** Returns the text of a file that a test requests by its URL. The file must be inside the suite. */

@@ -11,11 +11,11 @@ import type { Plugin } from "esbuild";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { PRELUDE_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
 import {
-  CHUNK_NAMES,
-  type ChunkName,
-  chunkFile,
-  isChunkName,
-  type ReadChunk,
+  isPlatformModuleName,
+  PLATFORM_MODULE_NAMES,
+  type PlatformModuleName,
+  platformModuleFile,
+  type ReadPlatformModule,
 } from "../../sandbox/protocol/platform-modules.ts";
 import { buildPythonRuntime } from "../python/python-runtime.ts";
 import { intrinsicsBanner } from "./needed-intrinsics.ts";
@@ -29,7 +29,7 @@ export interface SandboxArtifacts {
   readonly buildChildPath: string;
   readonly preludeSource: string;
   /** Reads a platform module. The worker reads them without the host. */
-  readonly readChunk: ReadChunk;
+  readonly readPlatformModule: ReadPlatformModule;
   readonly chunks: ChunkMetadata;
   /** Reads the Python runtime (1.5 MB) when the first Python tool is added. */
   readonly readPythonRuntime: () => Promise<string>;
@@ -61,13 +61,13 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
     // The real path: a worker is allowed to read its own folder only, not the symlinks that lead to it.
     realpath(join(folder, FILES.worker)),
   ]);
-  const readChunk: ReadChunk = (name) => readFileSync(join(folder, chunkFile(name)), "utf8");
+  const readPlatformModule: ReadPlatformModule = (name) => readFileSync(join(folder, platformModuleFile(name)), "utf8");
   return {
     workerPath,
     probePath: join(dirname(workerPath), FILES.probe),
     buildChildPath: join(folder, FILES.buildChild),
     preludeSource,
-    readChunk,
+    readPlatformModule,
     chunks: JSON.parse(chunks) as ChunkMetadata,
     readPythonRuntime: () => readFile(join(folder, FILES.python), "utf8"),
   };
@@ -97,7 +97,7 @@ function asFunction(module: string, banner = ""): string {
 }
 
 /** Gives the script the name of the prelude, whose frames are removed from stacks. */
-const asChunk = (name: ChunkName, module: string): string =>
+const asChunk = (name: PlatformModuleName, module: string): string =>
   `${asFunction(module, bannerOf(name))}\n//# sourceURL=${PRELUDE_SCRIPT_NAME}`;
 
 const CHUNKS = join(SOURCE_ROOT, "sandbox", "guest", "platform");
@@ -131,7 +131,7 @@ const shims: Plugin = {
       const file = KEEPS_PACKAGES.test(importer) ? undefined : SHIMS.get(path);
       if (file === undefined) return undefined;
       const name = basename(file, ".ts");
-      return isChunkName(name) ? { path: name, external: true } : { path: join(CHUNKS, file) };
+      return isPlatformModuleName(name) ? { path: name, external: true } : { path: join(CHUNKS, file) };
     });
     onResolve({ filter: /^\.\// }, ({ path, importer }) => {
       const found = INNER_SHIMS.find(([from, to]) => from.test(importer) && to.test(path));
@@ -150,14 +150,14 @@ const chunkImports: Plugin = {
     onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
       const file = join(resolveDir, path);
       const name = basename(file, ".ts");
-      if (dirname(file) === CHUNKS && isChunkName(name)) return { path: name, external: true };
+      if (dirname(file) === CHUNKS && isPlatformModuleName(name)) return { path: name, external: true };
       if (dirname(file) === dirname(CHUNKS)) return { path: `prelude:${name}`, external: true };
       return undefined;
     });
   },
 };
 
-const READS_SHARED_MEMORY: readonly ChunkName[] = ["url", "node-url"];
+const READS_SHARED_MEMORY: readonly PlatformModuleName[] = ["url", "node-url"];
 /** Some packages read getters of this prototype while they load, and guests have no such class. */
 const NO_SHARED_MEMORY =
   "const SharedArrayBuffer = class { get byteLength() { throw new TypeError(); } get growable() { throw new TypeError(); } };";
@@ -170,7 +170,7 @@ function inspectBanner(): string {
   return intrinsicsBanner(readFileSync(createRequire(import.meta.url).resolve("node-inspect-extracted"), "utf8"));
 }
 
-function bannerOf(name: ChunkName): string {
+function bannerOf(name: PlatformModuleName): string {
   if (name === "inspect") return inspectBanner();
   if (name === "legacy-encodings") return NO_SHARED_MEMORY + NO_NATIVE_DECODERS;
   return READS_SHARED_MEMORY.includes(name) ? NO_SHARED_MEMORY : "";
@@ -191,7 +191,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
     build({ ...script, entryPoints: [join(SOURCE_ROOT, "bundler", "compile", "child-main.ts")] }),
     build({ ...program, format: "esm", entryPoints: [join(sandbox, "worker", "probe-main.ts")] }),
     build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "esm" }),
-    ...CHUNK_NAMES.map((name) =>
+    ...PLATFORM_MODULE_NAMES.map((name) =>
       build({
         ...common,
         entryPoints: [join(CHUNKS, `${name}.ts`)],
@@ -212,9 +212,9 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   await writeFile(join(folder, FILES.probe), text(probe));
   await writeFile(join(folder, FILES.python), python);
   await writeFile(join(folder, FILES.prelude), `${asFunction(text(prelude))}().boot`);
-  const scripts = CHUNK_NAMES.map((name, index) => asChunk(name, text(chunks[index] ?? { outputFiles: [] })));
-  for (const [index, name] of CHUNK_NAMES.entries())
-    await writeFile(join(folder, chunkFile(name)), scripts[index] ?? "");
+  const scripts = PLATFORM_MODULE_NAMES.map((name, index) => asChunk(name, text(chunks[index] ?? { outputFiles: [] })));
+  for (const [index, name] of PLATFORM_MODULE_NAMES.entries())
+    await writeFile(join(folder, platformModuleFile(name)), scripts[index] ?? "");
   const all = scripts.join("");
   const metadata: ChunkMetadata = { sha256: createHash("sha256").update(all).digest("hex"), units: all.length };
   await writeFile(join(folder, FILES.chunks), JSON.stringify(metadata));

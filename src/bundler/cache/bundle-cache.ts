@@ -2,7 +2,7 @@
 // the platform modules that a bundle uses.
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { type ChunkName, isChunkName } from "../../sandbox/protocol/platform-modules.ts";
+import { isPlatformModuleName, type PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import { type BuiltBundle, freezeBundle } from "../bundle-tool.ts";
 import { ArtifactOwners } from "./artifact-owners.ts";
 import { DiskCache } from "./disk-cache.ts";
@@ -188,8 +188,8 @@ export class BundleCache {
   }
 
   /** Returns why the folder cannot be used, in which case entries live in memory only. Returns undefined if it can, or if there is none. */
-  async findProblem(): Promise<string | undefined> {
-    return await this.#disk?.findProblem();
+  async findIssue(): Promise<string | undefined> {
+    return await this.#disk?.findIssue();
   }
 
   /** Returns the build result of a hex `key`. The caller checks whether the files that the build read are unchanged. */
@@ -245,15 +245,15 @@ export class BundleCache {
   }
 
   /** Returns the platform modules that isolates of this bundle have used, in this process or an earlier one. */
-  async getChunks(bundleSha256: string): Promise<readonly ChunkName[]> {
+  async getPlatformModules(bundleSha256: string): Promise<readonly PlatformModuleName[]> {
     const name = `${bundleSha256}.chunks`;
     const known = this.#memory.get(name);
     const payload = known instanceof Uint8Array ? known : await this.#disk?.read(name);
     if (payload === undefined) return [];
-    return Buffer.from(payload).toString().split("\n").filter(isChunkName);
+    return Buffer.from(payload).toString().split("\n").filter(isPlatformModuleName);
   }
 
-  async setChunks(bundleSha256: string, chunks: readonly ChunkName[]): Promise<void> {
+  async setPlatformModules(bundleSha256: string, chunks: readonly PlatformModuleName[]): Promise<void> {
     const name = `${bundleSha256}.chunks`;
     const payload = new Uint8Array(Buffer.from(chunks.join("\n")));
     this.#memory.set(name, payload);

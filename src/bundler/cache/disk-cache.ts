@@ -144,7 +144,7 @@ export class DiskCache {
    * Returns why no entry can be stored here, and then disables reads and writes. Returns undefined if entries can be written. It creates
    * and removes a file to find out, because permission bits are not enough: root passes all of them.
    */
-  async findProblem(): Promise<string | undefined> {
+  async findIssue(): Promise<string | undefined> {
     const probe = join(this.#directory, `.${randomUUID()}.tmp`);
     try {
       await makeFolder(this.#directory);

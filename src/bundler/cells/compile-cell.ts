@@ -3,12 +3,7 @@
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
-import {
-  BuildIssueError,
-  type BuildProblem,
-  type BuildRequest,
-  type BuildResponse,
-} from "../compile/build-messages.ts";
+import { type BuildIssue, BuildIssueError, type BuildRequest, type BuildResponse } from "../compile/build-messages.ts";
 import { wrapCell } from "../compile/bundle-output.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
 import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
@@ -55,12 +50,7 @@ function wordMappings(code: string, moduleLines: number): SourceMapSegment[][] {
   return [[], ...segments];
 }
 
-function toCellProblem(
-  problem: BuildProblem,
-  file: string,
-  source: string,
-  { toCellLocation }: CellModule,
-): BuildProblem {
+function toCellProblem(problem: BuildIssue, file: string, source: string, { toCellLocation }: CellModule): BuildIssue {
   const { line, column = 1, lineText: _, ...rest } = problem;
   if (problem.file !== file || line === undefined) return problem;
   const own = toCellLocation({ line: line - 1, column: column - 1 });
@@ -69,10 +59,7 @@ function toCellProblem(
 }
 
 /** Type stripping does not report where it failed, so the location comes from a regular build of the same text. */
-async function addLocation(
-  unlocated: BuildProblem,
-  building: Promise<BuildResponse>,
-): Promise<readonly BuildProblem[]> {
+async function addLocation(unlocated: BuildIssue, building: Promise<BuildResponse>): Promise<readonly BuildIssue[]> {
   const built = await building;
   return !built.ok && built.problems.some(({ line }) => line !== undefined) ? built.problems : [unlocated];
 }

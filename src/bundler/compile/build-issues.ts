@@ -3,13 +3,13 @@ import { resolve } from "node:path";
 import type { Location, Message } from "esbuild";
 import type { PackageStore } from "../locate/package-store.ts";
 import { explainUnresolved, NAMESPACES } from "../policy/import-policy.ts";
-import type { BuildProblem } from "./build-messages.ts";
+import type { BuildIssue } from "./build-messages.ts";
 
 const MAX_PROBLEMS = 20;
 const MAX_MESSAGE_LENGTH = 500;
 const MAX_LINE_LENGTH = 200;
 
-const RUNTIME_IMPORT: Pick<BuildProblem, "message" | "hint"> = {
+const RUNTIME_IMPORT: Pick<BuildIssue, "message" | "hint"> = {
   message: "Cannot import a path that is computed at run time",
   hint: "import() and require() need a constant string",
 };
@@ -51,7 +51,7 @@ export function displayFile(file: string, context: ProblemContext): string | und
   return context.store.displayPath(resolve(context.workingDirectory, file));
 }
 
-function issueLocationOf(location: Location | null, context: ProblemContext): Partial<BuildProblem> {
+function issueLocationOf(location: Location | null, context: ProblemContext): Partial<BuildIssue> {
   if (location === null) return {};
   const file = displayFile(location.file, context);
   if (file === undefined) return {};
@@ -65,7 +65,7 @@ function issueLocationOf(location: Location | null, context: ProblemContext): Pa
   return quoteLine(file, location.line, column, lines[location.line - 1]);
 }
 
-function quoteLine(file: string, line: number, column: number, lineText: string | undefined): Partial<BuildProblem> {
+function quoteLine(file: string, line: number, column: number, lineText: string | undefined): Partial<BuildIssue> {
   if (lineText === undefined || column > MAX_LINE_LENGTH) return { file, line, column };
   return { file, line, column, lineText: clean(lineText, MAX_LINE_LENGTH) };
 }
@@ -82,7 +82,7 @@ function reword(text: string, { workingDirectory }: ProblemContext): string {
   return workingDirectory === "/" ? shown : shown.replaceAll(workingDirectory, "");
 }
 
-function toProblem(message: Message, context: ProblemContext): BuildProblem {
+function toProblem(message: Message, context: ProblemContext): BuildIssue {
   const location = issueLocationOf(message.location, context);
   if (message.pluginName !== "") {
     return { ...location, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
@@ -97,8 +97,8 @@ function toProblem(message: Message, context: ProblemContext): BuildProblem {
   return { ...location, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
 }
 
-export function toProblems(messages: readonly Message[], context: ProblemContext): BuildProblem[] {
-  const problems = new Map<string, BuildProblem>();
+export function toProblems(messages: readonly Message[], context: ProblemContext): BuildIssue[] {
+  const problems = new Map<string, BuildIssue>();
   for (const message of messages) {
     if (problems.size === MAX_PROBLEMS) break;
     const problem = toProblem(message, context);

@@ -26,7 +26,7 @@ export interface BuildRequest {
 }
 
 /** One problem in the source. `line` and `column` count from 1. */
-export interface BuildProblem {
+export interface BuildIssue {
   readonly message: string;
   readonly file?: string | undefined;
   readonly line?: number | undefined;
@@ -62,7 +62,7 @@ export interface BuildSuccess {
 
 export interface BuildFailure {
   readonly ok: false;
-  readonly problems: readonly BuildProblem[];
+  readonly problems: readonly BuildIssue[];
 }
 
 export type BuildResponse = BuildSuccess | BuildFailure;
@@ -70,9 +70,9 @@ export type BuildResponse = BuildSuccess | BuildFailure;
 /** A problem in the source. Thrown in the child and in the parent, and reported to the caller as BUNDLE_FAILED. */
 export class BuildIssueError extends Error {
   override readonly name = "BuildIssueError";
-  readonly problem: BuildProblem;
+  readonly problem: BuildIssue;
 
-  constructor(problem: BuildProblem) {
+  constructor(problem: BuildIssue) {
     super(problem.message);
     this.problem = problem;
   }

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { parse } from "acorn";
-import { BuildIssueError, type BuildProblem } from "./build-messages.ts";
+import { type BuildIssue, BuildIssueError } from "./build-messages.ts";
 import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 
 /** Wraps the script as the body of a function. Its first line becomes the second. */
@@ -146,7 +146,7 @@ export function isScript(source: string): boolean {
 }
 
 /** Finds a script that esbuild treats as a CommonJS module without exports. */
-export function findScriptProblem(source: string, file: string): BuildProblem | undefined {
+export function findScriptProblem(source: string, file: string): BuildIssue | undefined {
   if (HAS_EXPORTS.test(source) || !/\breturn\b/.test(source)) return undefined;
   const parsed = parseBody(source);
   if (isFailed(parsed) || !parsed.some(returnsAtTop)) return undefined;

@@ -26,7 +26,7 @@ export interface StackMapper {
   /** Maps the stack frames in a text that has other lines too, such as a log entry. Other lines are kept. */
   mapText(text: string): string;
   /** Maps `script:line:column` in the isolate to `file:line:column` in the source. Returns `undefined` for generated code. */
-  mapPlace(location: string): string | undefined;
+  mapLocation(location: string): string | undefined;
   /** Returns the source line of a frame with a marker below the column, or `undefined` if the map does not contain its text. */
   codeFrameOf(frame: StackFrame): string | undefined;
 }
@@ -191,7 +191,7 @@ class ScriptsMapper implements StackMapper {
       .join("\n");
   }
 
-  mapPlace(location: string): string | undefined {
+  mapLocation(location: string): string | undefined {
     const at = parseLocation(location);
     const frame = at && this.#locate({ ...at, functionName: undefined, isAsync: false });
     return frame === undefined ? undefined : `${frame.file}:${frame.line}:${frame.column}`;

@@ -3,7 +3,7 @@ import { join, relative, sep } from "node:path";
 import { BuildIssueError, type ToolFilesLocation } from "../compile/build-messages.ts";
 import { readContainedFile } from "./contained-file.ts";
 import type { FileManifest } from "./file-manifest.ts";
-import { candidatesOf, faultOfToolPath } from "./tool-paths.ts";
+import { candidatesOf, toolPathIssue } from "./tool-paths.ts";
 
 export class ToolFiles {
   readonly #location: ToolFilesLocation;
@@ -58,7 +58,7 @@ export class ToolFiles {
       throw new BuildIssueError({ message: `Cannot read ${JSON.stringify(path)}: ${reason}` });
     }
     // A symlink inside the folder must not lead to a real path that is not allowed, such as a hidden file.
-    const fault = faultOfToolPath(relative(folder, read.file.realPath).split(sep).join("/"));
+    const fault = toolPathIssue(relative(folder, read.file.realPath).split(sep).join("/"));
     if (fault !== undefined) throw new BuildIssueError({ message: `Cannot read ${JSON.stringify(path)}: ${fault}` });
     this.#fileManifest.count("tool", read.file.contents.length);
     this.#fileManifest.record("tool", read.file);

@@ -5,13 +5,13 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolFilesLocation } from "../compile/build-messages.ts";
 import type { BundleLimits, ToolSource } from "../tool-bundle.ts";
 import { isDirectory, isInside, realPathOf } from "./contained-file.ts";
-import { ENTRY_NAMES, FILE_LOADERS, faultOfToolPath, loaderOf } from "./tool-paths.ts";
+import { ENTRY_NAMES, FILE_LOADERS, loaderOf, toolPathIssue } from "./tool-paths.ts";
 
 export interface StoreOptions {
   /** Folder above which no package is looked up. @default the working directory if it contains the tool, otherwise the tool's folder */
   readonly root?: string | undefined;
   /** A folder named `node_modules`, or the folder that contains it. @default each one from the tool's folder up to `root` */
-  readonly store?: string | undefined;
+  readonly packagesDir?: string | undefined;
   /** Folders in addition to the store in which linked packages may lie. */
   readonly linkedPackages?: readonly string[] | undefined;
 }
@@ -33,7 +33,7 @@ interface FilesAndEntry {
   readonly absent: readonly string[];
 }
 
-export function bundleProblem(message: string, hint?: string): ToolError {
+export function createBundleError(message: string, hint?: string): ToolError {
   const text = hint === undefined ? message : `${message}; ${hint}`;
   const problem = hint === undefined ? { message } : { message, hint };
   return new ToolError("BUNDLE_FAILED", text, { details: { problems: [problem] } });
@@ -49,20 +49,23 @@ function isEntry(path: string): boolean {
 function checkEntry(entry: string): void {
   if (isEntry(entry)) return;
   const known = Object.keys(FILE_LOADERS).filter(isEntry).join(" ");
-  throw bundleProblem(`The entry ${JSON.stringify(entry)} is not a TypeScript or JavaScript file`, `expected ${known}`);
+  throw createBundleError(
+    `The entry ${JSON.stringify(entry)} is not a TypeScript or JavaScript file`,
+    `expected ${known}`,
+  );
 }
 
 function locateFiles(files: { readonly [path: string]: string }, entry: string | undefined): FilesAndEntry {
   const paths = Object.keys(files);
-  if (paths.length === 0) throw bundleProblem("The tool has no files", ENTRY_HINT);
+  if (paths.length === 0) throw createBundleError("The tool has no files", ENTRY_HINT);
   for (const path of paths) {
-    const fault = faultOfToolPath(path);
-    if (fault !== undefined) throw bundleProblem(`The tool cannot have a file ${JSON.stringify(path)}: ${fault}`);
+    const fault = toolPathIssue(path);
+    if (fault !== undefined) throw createBundleError(`The tool cannot have a file ${JSON.stringify(path)}: ${fault}`);
   }
   const found = entry ?? ENTRY_NAMES.find((name) => Object.hasOwn(files, name));
   const some = `the files are ${paths.slice(0, 20).join(", ")}`;
-  if (found === undefined) throw bundleProblem("The tool's files have no entry", `${ENTRY_HINT}; ${some}`);
-  if (!Object.hasOwn(files, found)) throw bundleProblem(`The entry ${JSON.stringify(found)} is not a file`, some);
+  if (found === undefined) throw createBundleError("The tool's files have no entry", `${ENTRY_HINT}; ${some}`);
+  if (!Object.hasOwn(files, found)) throw createBundleError(`The entry ${JSON.stringify(found)} is not a file`, some);
   checkEntry(found);
   return { files: { kind: "memory", files: { ...files } }, entry: found, absent: [] };
 }
@@ -75,20 +78,20 @@ function locateFolder(folder: string): FilesAndEntry {
       return { files: { kind: "folder", folder }, entry, absent };
     absent.push(path);
   }
-  throw bundleProblem(`The folder ${JSON.stringify(basename(folder))} has no entry`, ENTRY_HINT);
+  throw createBundleError(`The folder ${JSON.stringify(basename(folder))} has no entry`, ENTRY_HINT);
 }
 
 function locatePath(path: string): FilesAndEntry {
   const name = JSON.stringify(basename(path));
   const realPath = path.includes("\0") ? undefined : realPathOf(resolve(path));
   const stats = realPath === undefined ? undefined : statSync(realPath, { throwIfNoEntry: false });
-  if (realPath === undefined || stats === undefined) throw bundleProblem(`There is no file or folder ${name}`);
+  if (realPath === undefined || stats === undefined) throw createBundleError(`There is no file or folder ${name}`);
   if (stats.isDirectory()) return locateFolder(realPath);
-  if (!stats.isFile()) throw bundleProblem(`${name} is neither a file nor a folder`);
+  if (!stats.isFile()) throw createBundleError(`${name} is neither a file nor a folder`);
   const entry = basename(realPath);
   checkEntry(entry);
-  const fault = faultOfToolPath(entry);
-  if (fault !== undefined) throw bundleProblem(`${name} cannot be a tool: ${fault}`);
+  const fault = toolPathIssue(entry);
+  if (fault !== undefined) throw createBundleError(`${name} cannot be a tool: ${fault}`);
   return { files: { kind: "folder", folder: dirname(realPath) }, entry, absent: [] };
 }
 
@@ -102,7 +105,7 @@ function namedStore(path: string): readonly string[] {
   const store = basename(folder) === "node_modules" ? folder : join(folder, "node_modules");
   const realPath = realPathOf(store);
   if (realPath === undefined) return [];
-  if (!isStore(realPath)) throw bundleProblem("The package store must be a folder whose real name is node_modules");
+  if (!isStore(realPath)) throw createBundleError("The package store must be a folder whose real name is node_modules");
   return [realPath];
 }
 
@@ -112,8 +115,8 @@ function searchRoot(root: string | undefined, folder: string): string {
     return isInside(workingDirectory, folder) ? workingDirectory : folder;
   }
   const realRoot = realPathOf(resolve(root));
-  if (realRoot === undefined) throw bundleProblem("The root folder for tools does not exist");
-  if (!isInside(realRoot, folder)) throw bundleProblem("The tool lies outside the root folder for tools");
+  if (realRoot === undefined) throw createBundleError("The root folder for tools does not exist");
+  if (!isInside(realRoot, folder)) throw createBundleError("The tool lies outside the root folder for tools");
   return realRoot;
 }
 
@@ -136,7 +139,7 @@ function findStores(folder: string, root: string, toolFolder?: string): Pick<Too
 function searchStores(files: ToolFilesLocation, root: string | undefined): Pick<ToolLocation, "stores" | "absent"> {
   if (files.kind === "folder") return findStores(files.folder, searchRoot(root, files.folder), files.folder);
   const folder = realPathOf(resolve(root ?? process.cwd()));
-  if (folder === undefined) throw bundleProblem("The root folder for tools does not exist");
+  if (folder === undefined) throw createBundleError("The root folder for tools does not exist");
   return findStores(folder, folder);
 }
 
@@ -151,7 +154,7 @@ function checkSize(files: ToolFilesLocation, limits: BundleLimits): void {
   if (files.kind === "folder") return;
   const size = Object.values(files.files).reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (size <= limits.sourceBytes) return;
-  throw bundleProblem(
+  throw createBundleError(
     `The tool's own files have ${size} bytes together; the limit sourceBytes is ${limits.sourceBytes} bytes`,
   );
 }
@@ -162,10 +165,10 @@ function locateLinked(folders: readonly string[] | undefined): readonly string[]
     const realPath = realPathOf(resolve(folder));
     const name = JSON.stringify(basename(resolve(folder)));
     if (realPath === undefined || !isDirectory(realPath)) {
-      throw bundleProblem(`The folder ${name} of bundler.linkedPackages does not exist`);
+      throw createBundleError(`The folder ${name} of bundler.linkedPackages does not exist`);
     }
     if (realPath === dirname(realPath)) {
-      throw bundleProblem(
+      throw createBundleError(
         "bundler.linkedPackages cannot name the root of the file system",
         "name the packages' own folder",
       );
@@ -180,7 +183,7 @@ export function locateTool(source: ToolSource, options: StoreOptions, limits: Bu
   checkSize(found.files, limits);
   const isScript = "source" in source && source.mode === "script";
   const linked = locateLinked(options.linkedPackages);
-  if (options.store !== undefined) return { ...found, linked, isScript, stores: namedStore(options.store) };
+  if (options.packagesDir !== undefined) return { ...found, linked, isScript, stores: namedStore(options.packagesDir) };
   const { stores, absent } = searchStores(found.files, options.root);
   return { ...found, linked, isScript, stores, absent: [...found.absent, ...absent] };
 }

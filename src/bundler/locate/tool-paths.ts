@@ -41,7 +41,7 @@ export function loaderOf(path: string): FileLoader | undefined {
 }
 
 /** Returns why a relative path is not allowed as a tool's file, or `undefined` if it is allowed. */
-export function faultOfToolPath(path: string): string | undefined {
+export function toolPathIssue(path: string): string | undefined {
   if (path === "" || path.length > MAX_PATH_LENGTH) return `a path has 1 to ${MAX_PATH_LENGTH} characters`;
   if (NOT_IN_A_PATH.test(path) || !path.isWellFormed())
     return "a path has no backslashes, colons or control characters";
@@ -64,7 +64,7 @@ export function resolveRelative(importer: string, specifier: string): RelativeRe
   if (specifier.startsWith("/")) return { ok: false, reason: "absolute paths cannot be imported" };
   const path = posix.join(posix.dirname(importer), specifier).replace(/\/+$/, "");
   if (path === "." || path === "") return { ok: true, path: "." };
-  const reason = faultOfToolPath(path);
+  const reason = toolPathIssue(path);
   return reason === undefined ? { ok: true, path } : { ok: false, reason };
 }
 

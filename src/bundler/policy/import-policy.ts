@@ -10,7 +10,7 @@ import type {
   PluginBuild,
 } from "esbuild";
 import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
-import { BuildIssueError, type BuildProblem, type BuildRequest } from "../compile/build-messages.ts";
+import { type BuildIssue, BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
 import { type BrowserResolver, INTERNAL_REQUEST, type ResolveRequest, resolveWith } from "../locate/entry-points.ts";
 import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../locate/package-locations.ts";
@@ -103,7 +103,7 @@ function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HI
 }
 
 /** Explains why an allowed import cannot be resolved from the store. */
-export function explainUnresolved(specifier: string, store: PackageStore): BuildProblem {
+export function explainUnresolved(specifier: string, store: PackageStore): BuildIssue {
   const name = packageNameOf(specifier);
   if (name !== undefined && store.has(name)) {
     return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").problem;

@@ -119,7 +119,7 @@ export class DevSession {
   }
 
   async #execute(tool: ToolInspection): Promise<ToolResult> {
-    const { path, tenant, input, logPlaces, hub } = this.#options;
+    const { path, tenant, input, logSourceLocations, hub } = this.#options;
     const args = await readInput(input, tool.definition.inputSchema, this.#io, this.#call.signal);
     if (this.#registered !== undefined) this.#box.removeTool(this.#registered, tenant.scope);
     const { name } = await this.#box.addTool(
@@ -134,7 +134,7 @@ export class DevSession {
     };
     return await this.#box.execute(
       { id: `dev-${this.#runs}`, toolName: name, arguments: args },
-      { ...tenant.scope, logPlaces, signal: this.#call.signal, onLog },
+      { ...tenant.scope, logSourceLocations, signal: this.#call.signal, onLog },
     );
   }
 

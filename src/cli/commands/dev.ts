@@ -70,7 +70,7 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
     limits,
     ...options.tenant.host,
     ...options.egress.host,
-    workers: { spares: 1 },
+    workers: { warmProcesses: 1 },
     shutdown: false,
     onWarning,
   } as const;

@@ -9,7 +9,7 @@ import { printWarnings } from "../shared/print.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
 
-interface ServeRequest extends Omit<CallOptions, "input" | "logPlaces"> {
+interface ServeRequest extends Omit<CallOptions, "input" | "logSourceLocations"> {
   readonly paths: readonly string[];
   readonly builtinTools: readonly BuiltinToolName[];
   /** Undefined for stdio. */
@@ -50,7 +50,7 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): ServeRequest {
   if (given.positionals.length + builtinTools.length === 0) {
     throw new UsageError("Expected the PATH of a tool, or --tool NAME, got nothing");
   }
-  const { input: _none, logPlaces: _neither, ...options } = readCallOptions(given, env);
+  const { input: _none, logSourceLocations: _neither, ...options } = readCallOptions(given, env);
   return { ...options, paths: given.positionals, builtinTools, http: readHttp(given) };
 }
 
@@ -117,7 +117,7 @@ export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
     limits,
     ...tenant.host,
     ...egress.host,
-    workers: { spares: 1 },
+    workers: { warmProcesses: 1 },
     shutdown: false,
     tools,
     onWarning,

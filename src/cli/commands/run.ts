@@ -85,7 +85,7 @@ async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io
   const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
   const { name } = await box.addTool({ path, name: tool.definition.name }, { ...tenant.scope, grant: request.grant });
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
-  const context = { ...tenant.scope, signal: io.stop, logPlaces: request.logPlaces };
+  const context = { ...tenant.scope, signal: io.stop, logSourceLocations: request.logSourceLocations };
   if (request.asJson) return await box.execute(toolCall, context);
   return await printStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
 }
@@ -110,7 +110,7 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     limits,
     ...tenant.host,
     ...egress.host,
-    workers: { spares: 1 },
+    workers: { warmProcesses: 1 },
     shutdown: false,
     onWarning: IGNORE_WARNING,
   } as const;

@@ -13,7 +13,7 @@ export interface CallOptions {
   readonly egress: EgressRequest;
   /** Names of the granted capabilities and engine features. */
   readonly grant: readonly string[];
-  readonly logPlaces: boolean;
+  readonly logSourceLocations: boolean;
 }
 
 /** The tenant that `--tenant ID` selects; the Glovebox then has `tenancy: "multi"`. Without the option, it has a single tenant. */
@@ -43,6 +43,6 @@ export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.Proces
     limits: { timeoutMs: number("timeout-ms"), cpuMs: number("cpu-ms"), memoryMiB: number("memory-mib") },
     egress,
     grant: [...egress.grant, ...((values.grant as readonly string[] | undefined) ?? [])],
-    logPlaces: values["log-places"] === true,
+    logSourceLocations: values["log-places"] === true,
   };
 }

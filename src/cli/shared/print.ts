@@ -100,13 +100,13 @@ export function printChunk(value: ToolValue, target: CliOutput): void {
 /** Prints the duration of each step in ms. The time between the steps is listed separately. */
 export function printTimes(
   result: ToolResult,
-  build: { readonly bundleMs: number; readonly learnMs: number },
+  build: { readonly bundleMs: number; readonly extractMs: number },
   output: CliOutput,
 ): void {
   const { usage, durationMs } = result;
   const rows: readonly (readonly [string, number])[] = [
     ["bundle", build.bundleMs],
-    ["definition", build.learnMs],
+    ["definition", build.extractMs],
     ["queue", usage.queueMs],
     ["start", usage.startMs],
     ["execute", usage.executeMs],

@@ -7,7 +7,7 @@ import { createToolFailureMessage } from "../contract/failure-message.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 import { ToolNames } from "../openai/tool-names.ts";
-import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
+import { type HostedTools, selectTools, type ToolSelection } from "./hosted-tools.ts";
 import { type ModelPart, toModelParts } from "./model-parts.ts";
 
 /** The JSON form of an output with content. The AI SDK stores it, and `toModelOutput` reads the parts from it. */
@@ -62,12 +62,12 @@ function toModelOutput(output: unknown): ModelOutput {
  * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
  *   requested by name does not exist
  */
-export function toAISDKTools(host: HostedTools, options?: EdgeTools): ToolSet {
+export function toAISDKTools(host: HostedTools, options?: ToolSelection): ToolSet {
   const { router, definitions, contextOf } = selectTools(host, options);
   const names = new ToolNames(definitions.map(({ name }) => name));
   return Object.fromEntries(
     definitions.map(({ name: toolName, description, inputSchema }) => [
-      names.placeOf(toolName).name,
+      names.wireNameOf(toolName).name,
       dynamicTool({
         description,
         // The router checks the arguments and words its errors so that the model can correct them, so the SDK does not validate.

@@ -6,7 +6,7 @@ import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object
 import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
 import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
-import { CONTEXT_FIELDS, readStatedContext } from "../pipeline/read-context.ts";
+import { CONTEXT_FIELDS, readExplicitContext } from "../pipeline/read-context.ts";
 import { checkDefinition, checkDefinitions } from "../routing/definitions.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
@@ -14,7 +14,7 @@ import { tenancyOf } from "../tenants/tenancy.ts";
 /** A Glovebox, or a ToolRouter. */
 export type HostedTools = AgentRouter;
 
-export interface EdgeTools {
+export interface ToolSelection {
   /**
    * The tenant whose tools are listed and called, 1 to 1,024 characters. Required for a host with `tenancy: "multi"`, and rejected for a
    * host with `tenancy: "single"`.
@@ -55,7 +55,7 @@ export function selectTools(host: HostedTools, options: unknown = {}): SelectedT
   const { tenantId, tools: requested, context } = parseOptions(EdgeToolsSchema, options, "options");
   const unknown = Object.keys(context).find((key) => !CALL_FIELDS.includes(key));
   if (unknown !== undefined) throw unknownOptionError("options.context", unknown, CALL_FIELDS);
-  const contextFields = readStatedContext(context);
+  const contextFields = readExplicitContext(context);
   const router = toCallRouter(host);
   tenancyOf(router)?.tenantOf(tenantId);
   const scope = tenantId === undefined ? {} : { tenantId };

@@ -7,7 +7,7 @@ import type { ModelToolCall } from "../agent/model.ts";
 import { CallReader } from "../openai/calls.ts";
 import { type OutputPart, toOutputParts } from "../openai/output.ts";
 import { type ResponsesFunctionTool, toOpenAITools } from "../openai/tools.ts";
-import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
+import { type HostedTools, selectTools, type ToolSelection } from "./hosted-tools.ts";
 
 type AgentsTool = FunctionTool<unknown>;
 
@@ -40,7 +40,7 @@ function toOutput(parts: readonly OutputPart[]): string | ToolCallOutputContent[
  * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
  *   requested by name does not exist
  */
-export function toAgentsTools(host: HostedTools, options?: EdgeTools): AgentsTool[] {
+export function toAgentsTools(host: HostedTools, options?: ToolSelection): AgentsTool[] {
   const { router, definitions, contextOf } = selectTools(host, options);
   const openai = toOpenAITools(definitions, { api: "responses" });
   return (openai.tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters, strict }) => ({

@@ -5,7 +5,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
-import { readStatedContext } from "../pipeline/read-context.ts";
+import { readExplicitContext } from "../pipeline/read-context.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
@@ -19,12 +19,12 @@ const field = z.unknown().optional();
 
 const contextFields = {
   ...{ tenantId: field, executionId: field, sessionId: field, traceparent: field, tracestate: field },
-  ...{ timeoutMs: field, client: field, arguments: field, logPlaces: field },
+  ...{ timeoutMs: field, client: field, arguments: field, logSourceLocations: field },
 } satisfies Record<keyof AgentContext, z.ZodType>;
 
 const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets this field itself: ${why}` }).optional();
 
-/** Checks the keys only; {@link readStatedContext} checks the values, as for every call. */
+/** Checks the keys only; {@link readExplicitContext} checks the values, as for every call. */
 export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   ...contextFields,
   ...{ signal: reserved("pass signal next to context"), onLog: reserved("use stream() and its events") },
@@ -46,7 +46,7 @@ export function parseCallContext(context: unknown): ToolContext {
 /** Returns the context without fields that are undefined. @throws {ToolError} PARAM_INVALID, naming the path after `where` */
 export function checkValues<Context extends AgentContext>(context: Context, where: "" | "options." = ""): Context {
   try {
-    readStatedContext(context);
+    readExplicitContext(context);
   } catch (thrown) {
     if (where === "" || !(thrown instanceof ToolError)) throw thrown;
     throw new ToolError("PARAM_INVALID", `${where}${thrown.message}`, { cause: thrown });

@@ -30,7 +30,7 @@ export type AgentOutcome =
   /** Calls wait for approval; all other calls of the turn have run. */
   | (OutcomeBase & {
       readonly status: "paused";
-      readonly approvals: readonly ApprovalRequest[];
+      readonly approvalRequests: readonly ApprovalRequest[];
       readonly state: AgentState;
     })
   | (OutcomeBase & { readonly status: "cancelled" })

@@ -5,10 +5,10 @@ import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";
-import { type AgentState, StateKeySchema } from "./agent-state.ts";
+import { type AgentState, SigningKeySchema } from "./agent-state.ts";
 import type { ApprovalDecisions, ApprovalRule } from "./approval.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
-import type { ClaimState } from "./claims.ts";
+import type { IdempotencyStore } from "./idempotency-store.ts";
 import type { Message, Model, ModelRequest } from "./model.ts";
 import type { ToolFilter } from "./offered-tools.ts";
 import {
@@ -39,14 +39,14 @@ export interface AgentLoopOptions {
   readonly maxParallelTools?: number | undefined;
   /** The run ends after a step for which one of these conditions returns true. */
   readonly stopWhen?: StopCondition | readonly StopCondition[] | undefined;
-  /** Which calls wait for approval. Requires a `stateKey`. @default none */
+  /** Which calls wait for approval. Requires a `signingKey`. @default none */
   readonly needsApproval?: ApprovalRule | undefined;
   /**
    * A secret of the host, at least 32 bytes. Paused states are signed with it, and a state is resumed only if its signature is valid.
    * Required to resume a state, and where `needsApproval` can pause a run. `"unsigned"` explicitly turns signing off: then any process
    * that can change a stored state decides which calls run as approved.
    */
-  readonly stateKey?: string | Uint8Array | undefined;
+  readonly signingKey?: string | Uint8Array | undefined;
   /** Applies to the first turn; `"none"` applies to all turns. @default "auto" */
   readonly toolChoice?: ModelRequest["toolChoice"] | undefined;
   /** JSON Schema of the model's answer. */
@@ -73,9 +73,9 @@ interface ResumeOptions {
   /** The state of a paused run, as an object or as JSON text. */
   readonly state: AgentState | string | unknown;
   /** One decision for each pending call. */
-  readonly decisions: ApprovalDecisions;
-  /** Returns true only the first time it is called for a state, so that no call runs twice. `() => true` allows repeated resumption. */
-  readonly claim: ClaimState;
+  readonly approvals: ApprovalDecisions;
+  /** Records which states were resumed, so that no call runs twice. `{ claim: () => true }` allows repeated resumption. */
+  readonly idempotencyStore: IdempotencyStore;
 }
 
 export type AgentRunOptions = AgentLoopOptions &
@@ -97,7 +97,7 @@ const loopFields = {
       expected('"destructive", an array of tool names or a function'),
     )
     .optional(),
-  stateKey: StateKeySchema.optional(),
+  signingKey: SigningKeySchema.optional(),
   toolChoice: z
     .union(
       [z.enum(["auto", "none", "required"]), strictObject({ toolName: ToolNameSchema })],
@@ -113,7 +113,7 @@ const RunSchema = strictObject({
   ...loopFields,
   signal: SignalSchema.optional(),
   // Parsed where they are used, in this order, because the state determines which decisions are needed.
-  ...{ messages: anything, state: anything, decisions: anything, claim: anything },
+  ...{ messages: anything, state: anything, approvals: anything, idempotencyStore: anything },
 });
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
@@ -138,13 +138,13 @@ export interface RunSettings extends AgentLoopOptions {
 export interface RunInput {
   readonly messages?: unknown;
   readonly state?: unknown;
-  readonly decisions?: unknown;
-  readonly claim?: unknown;
+  readonly approvals?: unknown;
+  readonly idempotencyStore?: unknown;
 }
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
 export function parseRunOptions(own: AgentLoopOptions, given: unknown): { settings: RunSettings; input: RunInput } {
-  const { messages, state, decisions, claim, ...options } = parseOptions(RunSchema, given, "options");
+  const { messages, state, approvals, idempotencyStore, ...options } = parseOptions(RunSchema, given, "options");
   const run = options as AgentLoopOptions & { readonly signal?: AbortSignal | undefined };
   if (run.context !== undefined) checkValues(run.context, "options.");
   const merged = mergeDefined(own, run);
@@ -161,7 +161,7 @@ export function parseRunOptions(own: AgentLoopOptions, given: unknown): { settin
     stopConditions: typeof stopWhen === "function" ? [stopWhen] : stopWhen,
     signal: run.signal,
   };
-  return { settings, input: { messages, state, decisions, claim } };
+  return { settings, input: { messages, state, approvals, idempotencyStore } };
 }
 
 /** @throws {ToolError} PARAM_INVALID if neither the agent nor the run has a model */
@@ -171,11 +171,11 @@ export function requireModel(model: Model | undefined): Model {
 }
 
 /** Without a key, a state could come from anywhere and its calls would run as approved, so the host must choose that explicitly. */
-function requireStateKey({ stateKey, needsApproval }: AgentLoopOptions, isResumed: boolean): void {
-  if (stateKey !== undefined || (!isResumed && needsApproval === undefined)) return;
+function requireStateKey({ signingKey, needsApproval }: AgentLoopOptions, isResumed: boolean): void {
+  if (signingKey !== undefined || (!isResumed && needsApproval === undefined)) return;
   const why = isResumed ? "to resume a state" : "because needsApproval can pause the run";
   throw new ToolError(
     "PARAM_INVALID",
-    `options.stateKey: Expected a secret of at least 32 bytes ${why}; "unsigned" turns signing off`,
+    `options.signingKey: Expected a secret of at least 32 bytes ${why}; "unsigned" turns signing off`,
   );
 }

@@ -16,7 +16,7 @@ import type { EventQueue } from "./event-stream.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
 import { type ModelTurn, readTurn } from "./model-turn.ts";
 import { notOffered, type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
-import { type DecidedCall, type RunStart, startRun } from "./run-beginning.ts";
+import { type DecidedCall, type RunStart, startRun } from "./run-start.ts";
 import { type AgentStep, checkCondition, type StopState } from "./stop-conditions.ts";
 
 /** A call of the current step. Its answer is a result, or a request for approval. */
@@ -275,9 +275,9 @@ export class AgentRun {
         pending: waiting,
       },
       // parseRunOptions requires a key where a run can pause.
-      this.#settings.stateKey ?? "unsigned",
+      this.#settings.signingKey ?? "unsigned",
     );
-    return { status: "paused", approvals: waiting, state, ...this.#baseOutcome() };
+    return { status: "paused", approvalRequests: waiting, state, ...this.#baseOutcome() };
   }
 
   /** Starts a call that the model has just made, or requests approval. A call that needs no approval starts synchronously. */

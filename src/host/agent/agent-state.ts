@@ -15,7 +15,7 @@ import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
 const STATE_KIND = "glovebox.agent-state";
 const STATE_VERSION = 2;
 
-/** `stateKey: "unsigned"` is the host's explicit choice to turn signing off. */
+/** `signingKey: "unsigned"` is the host's explicit choice to turn signing off. */
 const UNSIGNED = "unsigned";
 
 /** A call that waits for approval, and the digest of the tool that the approval is about. */
@@ -27,7 +27,7 @@ export interface PendingApproval {
 
 /**
  * A paused run as plain JSON, to be stored by the host. It contains the whole conversation and determines which calls run as approved: sign
- * it (`stateKey`), or store it where no other process can write.
+ * it (`signingKey`), or store it where no other process can write.
  */
 export interface AgentState {
   readonly kind: typeof STATE_KIND;
@@ -43,7 +43,7 @@ export interface AgentState {
   readonly messages: JsonValue;
   /** Binary data of the messages, as base64. */
   readonly bytes?: MarkedBytes;
-  /** HMAC-SHA-256 of all other fields, in hexadecimal. Absent with `stateKey: "unsigned"`. */
+  /** HMAC-SHA-256 of all other fields, in hexadecimal. Absent with `signingKey: "unsigned"`. */
   readonly seal?: string;
 }
 
@@ -130,7 +130,7 @@ const StateSchema = z.strictObject({
 });
 
 /** A secret of at least 32 bytes, or `"unsigned"`. */
-export const StateKeySchema: z.ZodType<string | Uint8Array> = z.custom<string | Uint8Array>(
+export const SigningKeySchema: z.ZodType<string | Uint8Array> = z.custom<string | Uint8Array>(
   (value) =>
     value === UNSIGNED ||
     ((typeof value === "string" || isUint8Array(value)) && Buffer.byteLength(value) >= MIN_KEY_BYTES),
@@ -214,10 +214,10 @@ function checkSeal(state: AgentState, key: string | Uint8Array): void {
   if (key === UNSIGNED) {
     // The host may have intended to verify it, so a signed state is never accepted as unsigned.
     if (seal !== undefined)
-      throw invalid(`The state is signed. Pass the stateKey that it was signed with instead of "${UNSIGNED}"`);
+      throw invalid(`The state is signed. Pass the signingKey that it was signed with instead of "${UNSIGNED}"`);
     return;
   }
-  if (seal === undefined) throw invalid("The state is not signed with this stateKey: it has no seal");
+  if (seal === undefined) throw invalid("The state is not signed with this signingKey: it has no seal");
   if (!timingSafeEqual(Buffer.from(seal, "hex"), Buffer.from(sealOf(rest, key), "hex"))) {
     throw invalid("The seal does not match: the state was changed, or signed with another key");
   }

@@ -1,6 +1,6 @@
 // Approval of calls: decides which calls wait, and parses the host's decisions.
 import * as z from "zod";
-import { believedAnnotations, type ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { type ToolDefinition, trustedAnnotations } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
@@ -42,7 +42,7 @@ export type ApprovalPredicate = (question: ApprovalQuestion) => boolean | Promis
 export type ApprovalRule = "destructive" | readonly string[] | ApprovalPredicate;
 
 function mayDestroy(definition: ToolDefinition): boolean {
-  const annotations = believedAnnotations(definition);
+  const annotations = trustedAnnotations(definition);
   return annotations?.readOnlyHint !== true && annotations?.destructiveHint !== false;
 }
 
@@ -105,7 +105,7 @@ const DecisionsSchema = plainObject(z.record(z.string(), DecisionSchema));
 /** One decision for each pending call, by call id. */
 export type ApprovalDecisions = { readonly [callId: string]: ApprovalDecision };
 
-const invalid = (issue: string): ToolError => new ToolError("PARAM_INVALID", `options.decisions: ${issue}`);
+const invalid = (issue: string): ToolError => new ToolError("PARAM_INVALID", `options.approvals: ${issue}`);
 
 const MAX_SHOWN = 5;
 
@@ -116,10 +116,10 @@ function shownIds(ids: readonly string[]): string {
 
 /** @throws {ToolError} PARAM_INVALID unless each of these calls has a decision and no other call has one */
 export function parseDecisions(
-  decisions: unknown,
+  approvals: unknown,
   callIds: readonly string[],
 ): ReadonlyMap<string, Extract<ApprovalDecision, object>> {
-  const given = new Map(Object.entries(parseOptions(DecisionsSchema, decisions, "options.decisions")));
+  const given = new Map(Object.entries(parseOptions(DecisionsSchema, approvals, "options.approvals")));
   const missing = callIds.filter((id) => !given.has(id));
   const unknown = [...given.keys()].filter((id) => !callIds.includes(id));
   if (missing.length > 0) throw invalid(`Expected a decision for each pending call, missing: ${shownIds(missing)}`);

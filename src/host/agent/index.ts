@@ -15,8 +15,12 @@ export type {
   ApprovalRule,
 } from "./approval.ts";
 export type { AgentRouter } from "./call-tool.ts";
-export { type ClaimState, createFileClaims, createMemoryClaims } from "./claims.ts";
 export { type ConversationProblem, checkConversation, mendConversation, trimConversation } from "./conversation.ts";
+export {
+  createFileIdempotencyStore,
+  createMemoryIdempotencyStore,
+  type IdempotencyStore,
+} from "./idempotency-store.ts";
 export type {
   AssistantMessage,
   AssistantPart,

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { ToolError, ToolErrorData } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";
 import { requireModel } from "./agent-options.ts";
@@ -32,7 +32,7 @@ export interface ToolsRouterOptions {
   readonly context?: AgentContext | undefined;
   /**
    * How to handle inputs that do not match the tool's schema. Takes precedence over the settings of the tool and of the router. The
-   * result's `amendments` list each change.
+   * result's `coercions` list each change.
    * @default { unknownKeys: "prune" }
    */
   readonly arguments?: ArgumentOptions | undefined;

@@ -47,9 +47,9 @@ export interface BrokerOptions {
   readonly limits: Limits;
   readonly context: CapabilityContext;
   /** CPU account that is charged for parsing a large input on the host. */
-  readonly payer?: CpuAccount;
+  readonly cpuAccount?: CpuAccount;
   /** Observer of the call: hooks and telemetry. */
-  readonly watch?: RunningCallObserver | undefined;
+  readonly observer?: RunningCallObserver | undefined;
   /** Receives errors that are hidden from the tool: those meant for the operator, and thrown values that are not ToolErrors. */
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
@@ -74,7 +74,7 @@ export class CapabilityBroker {
   }
 
   /** Tells whether a request of this call has failed with the code. */
-  wasRefusedWith(code: string): boolean {
+  wasDeniedWith(code: string): boolean {
     return this.#failures.has(code);
   }
 
@@ -104,7 +104,7 @@ export class CapabilityBroker {
   }
 
   async #run(name: string, inputText: string): Promise<string> {
-    const { granted, limits, context, payer, watch } = this.#options;
+    const { granted, limits, context, cpuAccount, observer } = this.#options;
     const capability = granted.get(name);
     if (capability === undefined) {
       throw new ToolError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`);
@@ -116,14 +116,14 @@ export class CapabilityBroker {
     // Small inputs are parsed without `await`, so that a log line is stored before the next message is read.
     const raw = isSmallJson(inputText)
       ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
-      : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, payer);
+      : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, cpuAccount);
     const op = opOf(raw);
     const isFurther = uncounted.length > 0 && uncounted.includes(op);
     if (uncounted.length > 0) this.#count(name, isFurther);
     if (isFurther && name === "fetch" && op === "receive") return await this.#listen(capability, raw);
-    if (watch === undefined || name === "log" || isFurther)
+    if (observer === undefined || name === "log" || isFurther)
       return await this.#call(capability, raw, context, undefined);
-    return await watch.capability(name, raw, context, (input, own, modify) =>
+    return await observer.capability(name, raw, context, (input, own, modify) =>
       this.#call(capability, input, own, modify),
     );
   }
@@ -174,12 +174,13 @@ export class CapabilityBroker {
   }
 
   #count(name: string, isFree = false): void {
-    const { hostCalls, pendingHostCalls } = this.#options.limits;
+    const { maxCapabilityCalls, maxPendingCapabilityCalls } = this.#options.limits;
     if (name === "log") return;
     if (!isFree) this.#calls += 1;
-    if (this.#calls > hostCalls) throw new ToolError("QUOTA_EXCEEDED", `This call may make ${hostCalls} host calls`);
-    if (this.#pending > pendingHostCalls) {
-      throw new ToolError("QUOTA_EXCEEDED", `${pendingHostCalls} host calls are waiting already`);
+    if (this.#calls > maxCapabilityCalls)
+      throw new ToolError("QUOTA_EXCEEDED", `This call may make ${maxCapabilityCalls} host calls`);
+    if (this.#pending > maxPendingCapabilityCalls) {
+      throw new ToolError("QUOTA_EXCEEDED", `${maxPendingCapabilityCalls} host calls are waiting already`);
     }
   }
 }

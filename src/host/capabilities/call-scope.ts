@@ -51,24 +51,24 @@ export function callOf(context: CapabilityContext): PreparedCall {
 }
 
 /** Returns the observer of a context's call, if there is one. */
-export const watchOf = (context: CapabilityContext): RunningCallObserver | undefined => calls.get(context)?.watch;
+export const observerOf = (context: CapabilityContext): RunningCallObserver | undefined => calls.get(context)?.observer;
 
 /** Returns the meter that counts the network traffic of a context's call, if there is one. */
 export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;
 
 const payers = new WeakMap<CapabilityContext, CpuAccount>();
 /** Returns the CPU account that is charged for host work on behalf of a context's call. */
-export const payerOf = (context: CapabilityContext): CpuAccount | undefined => payers.get(context);
+export const cpuAccountOf = (context: CapabilityContext): CpuAccount | undefined => payers.get(context);
 
 export interface CallScopeOptions {
   readonly callId: string;
   readonly tenantId: string;
   readonly toolName: string;
-  readonly asked: CapabilityRequests;
+  readonly requested: CapabilityRequests;
   readonly log: CapabilityContext["log"];
   readonly call?: PreparedCall | undefined;
   /** CPU account that is charged for host work on behalf of the call. */
-  readonly payer?: CpuAccount | undefined;
+  readonly cpuAccount?: CpuAccount | undefined;
   readonly redactor: Redactor;
   /** Receives errors of values that could not be disposed. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -81,7 +81,7 @@ export class CallScope implements Disposable {
   readonly #kept = new Map<(context: CapabilityContext) => unknown, unknown>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
-  constructor({ onError, redactor, call, payer, ...metadata }: CallScopeOptions) {
+  constructor({ onError, redactor, call, cpuAccount, ...metadata }: CallScopeOptions) {
     this.#onError = onError;
     // Every pending request adds a listener, and a call may have hundreds of requests.
     setMaxListeners(0, this.#abort.signal);
@@ -89,10 +89,10 @@ export class CallScope implements Disposable {
       ...metadata,
       signal: this.#abort.signal,
       perCall: (open) => this.#perCall(open),
-      conceal: (label, value) => redactor.conceal(label, value),
+      redact: (label, value) => redactor.addSecret(label, value),
     };
     if (call !== undefined) calls.set(this.context, call);
-    if (payer !== undefined) payers.set(this.context, payer);
+    if (cpuAccount !== undefined) payers.set(this.context, cpuAccount);
   }
 
   #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {

@@ -8,9 +8,9 @@ import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import type { CapabilityShape } from "../../sandbox/protocol/guest-messages.ts";
-import { type LogLevel, MAX_MEMBER_UNITS, MAX_MEMBERS } from "../../sandbox/protocol/messages.ts";
-import type { MemberChunk } from "../../sandbox/protocol/platform-modules.ts";
+import type { CapabilityDescriptor } from "../../sandbox/protocol/guest-messages.ts";
+import { type LogLevel, MAX_MEMBER_LENGTH, MAX_MEMBERS } from "../../sandbox/protocol/messages.ts";
+import type { MemberModule } from "../../sandbox/protocol/platform-modules.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
@@ -40,7 +40,7 @@ export interface CapabilityContext {
    * The `capabilities` of the tool's definition, by name: `{ fetch: ["api.example.com"] }`. They are the tool author's claim, unless the
    * host has overridden them: use them to narrow what a handler allows, never to widen it.
    */
-  readonly asked: CapabilityRequests;
+  readonly requested: CapabilityRequests;
   /**
    * Returns the result of `open`, which is called once for each tool call. Every capability that passes the same function gets the same
    * value, which may be a promise. When the call ends, the value is disposed with its `Symbol.asyncDispose` or `Symbol.dispose`, if any.
@@ -52,7 +52,7 @@ export interface CapabilityContext {
    * where the value is escaped, reversed, or encoded in base64 or hexadecimal.
    * @throws {ToolError} PARAM_INVALID for a value of fewer than 8 or more than 8,192 bytes
    */
-  conceal(label: string, value: string): void;
+  redact(label: string, value: string): void;
 }
 
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : JsonValue;
@@ -72,9 +72,9 @@ export interface CapabilityOptions<Input extends CapabilitySchema, Output extend
    * Without `members`, the capability is a function, `ctx.NAME(input)`. If `members` is a function, it is called when a tool is added, with
    * the value that the tool's definition has for this capability.
    */
-  readonly members?: readonly string[] | ((asked: JsonValue | undefined) => readonly string[]) | undefined;
+  readonly members?: readonly string[] | ((requested: JsonValue | undefined) => readonly string[]) | undefined;
   /**
-   * Values of `op` whose inputs do not count against `limits.hostCalls`: further steps of an operation whose first step has counted.
+   * Values of `op` whose inputs do not count against `limits.maxCapabilityCalls`: further steps of an operation whose first step has counted.
    * @default []
    */
   readonly uncounted?: readonly string[] | undefined;
@@ -95,9 +95,9 @@ export interface Capability {
   readonly members: CapabilityOptions<JsonSchema, JsonSchema>["members"];
   readonly uncounted: readonly string[];
   /** For built-in capabilities only: the platform module that creates the tool's side of it. */
-  readonly chunk?: MemberChunk | undefined;
+  readonly platformModule?: MemberModule | undefined;
   /** Replaces the built-in capability of the same name in a tool's tests. */
-  readonly standsIn?: true | undefined;
+  readonly isStub?: true | undefined;
   readonly checkInput: Check;
   readonly checkOutput: Check;
   readonly handler: (input: never, context: CapabilityContext) => unknown;
@@ -118,12 +118,12 @@ const describeGiven = (value: unknown): string =>
   typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : describeKind(value);
 
 type Members = NonNullable<CapabilityOptions<JsonSchema, JsonSchema>["members"]>;
-const MEMBERS_RULE = `an array of at most ${MAX_MEMBERS} strings of 1 to ${MAX_MEMBER_UNITS} characters`;
+const MEMBERS_RULE = `an array of at most ${MAX_MEMBERS} strings of 1 to ${MAX_MEMBER_LENGTH} characters`;
 
 const isMembers = (members: unknown): members is readonly string[] =>
   Array.isArray(members) &&
   members.length <= MAX_MEMBERS &&
-  members.every((member) => typeof member === "string" && member.length > 0 && member.length <= MAX_MEMBER_UNITS);
+  members.every((member) => typeof member === "string" && member.length > 0 && member.length <= MAX_MEMBER_LENGTH);
 
 const schemaField = z.custom<CapabilitySchema>(isSchema, {
   error: ({ input }) => `Expected a Standard Schema or a JSON Schema object, got ${describeKind(input)}`,
@@ -175,12 +175,12 @@ function readOutcome(outcome: StandardOutcome, subject: string): Checked {
 function namesOf(
   name: string,
   members: Capability["members"],
-  asked: JsonValue | undefined,
+  requested: JsonValue | undefined,
 ): readonly string[] | undefined {
   if (typeof members !== "function") return members;
   let names: unknown;
   try {
-    names = members(asked);
+    names = members(requested);
   } catch (cause) {
     throw new ToolError("PARAM_INVALID", `The members function of capability "${name}" threw`, { cause });
   }
@@ -192,17 +192,17 @@ function namesOf(
 }
 
 /**
- * Returns the form of a capability for a tool that requests it with `asked`; undefined for a plain function.
+ * Returns the form of a capability for a tool that requests it with `requested`; undefined for a plain function.
  * @throws {ToolError} PARAM_INVALID when its `members` function throws, or does not return an array of names
  */
-export function shapeOf(
-  { name, members, uncounted, chunk }: Capability,
-  asked: JsonValue | undefined,
-): CapabilityShape | undefined {
-  const names = namesOf(name, members, asked);
-  if (names === undefined && uncounted.length === 0 && chunk === undefined) return undefined;
+export function descriptorOf(
+  { name, members, uncounted, platformModule }: Capability,
+  requested: JsonValue | undefined,
+): CapabilityDescriptor | undefined {
+  const names = namesOf(name, members, requested);
+  if (names === undefined && uncounted.length === 0 && platformModule === undefined) return undefined;
   return {
-    ...(chunk === undefined ? {} : { chunk }),
+    ...(platformModule === undefined ? {} : { platformModule }),
     ...(names === undefined ? {} : { members: [...names] }),
     ...(uncounted.length === 0 ? {} : { uncounted: [...uncounted] }),
   };

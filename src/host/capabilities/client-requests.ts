@@ -5,13 +5,13 @@ import * as z from "zod";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import {
-  AskedElicitSchema,
-  type AskOptions,
-  asked,
   type CallClient,
+  type ClientRequestOptions,
   type ElicitResult,
   ElicitResultSchema,
+  KeyedElicitRequestSchema,
   RootsSchema,
+  requestKeyFields,
   SampleRequestSchema,
   SampleResultSchema,
 } from "../contract/client-requests.ts";
@@ -37,7 +37,7 @@ async function requestFromClient(
   method: keyof CallClient,
   context: CapabilityContext,
   key: string | undefined,
-  send: (client: CallClient, options: AskOptions) => unknown,
+  send: (client: CallClient, options: ClientRequestOptions) => unknown,
 ): Promise<unknown> {
   const call = callOf(context);
   const { client } = call.context;
@@ -91,7 +91,7 @@ async function whilePaused(
 
 /** Requests a form or a page. The content is validated against the form's schema, since the client may not have done so. */
 async function elicit(
-  { key, ...request }: z.infer<typeof AskedElicitSchema>,
+  { key, ...request }: z.infer<typeof KeyedElicitRequestSchema>,
   context: CapabilityContext,
 ): Promise<ElicitResult> {
   const form = "requestedSchema" in request ? compileForm(request.requestedSchema) : undefined;
@@ -120,19 +120,19 @@ function readAnswer<Schema extends z.ZodType>(
 }
 
 /** Creates the capabilities behind `ctx.elicit(request)`, `ctx.sample(request)` and `ctx.roots()`. */
-export function createAskCapabilities(): readonly Capability[] {
+export function createClientRequestCapabilities(): readonly Capability[] {
   return [
     defineCapability({
       name: "elicit",
       description: "Asks the person behind the call to fill in a form, or to visit a page",
-      inputSchema: AskedElicitSchema,
+      inputSchema: KeyedElicitRequestSchema,
       outputSchema: z.unknown(),
       handler: elicit,
     }),
     defineCapability({
       name: "sample",
       description: "Asks the model behind the call for a message",
-      inputSchema: SampleRequestSchema.extend(asked),
+      inputSchema: SampleRequestSchema.extend(requestKeyFields),
       outputSchema: z.unknown(),
       handler: async ({ key, ...request }, context) =>
         readAnswer(
@@ -144,7 +144,7 @@ export function createAskCapabilities(): readonly Capability[] {
     defineCapability({
       name: "roots",
       description: "Lists the files and folders that the person behind the call works on",
-      inputSchema: z.object(asked).nullish(),
+      inputSchema: z.object(requestKeyFields).nullish(),
       outputSchema: z.unknown(),
       handler: async (request, context) =>
         readAnswer(

@@ -44,7 +44,8 @@ export type StubInput<Name extends string> = Name extends keyof BuiltInInputs ? 
 /** The function of the test that answers in the capability's place. */
 type AnswerRequest = (input: unknown, context: CapabilityContext) => unknown;
 type Handler = (input: JsonValue, context: CapabilityContext) => unknown;
-type Descriptor = Pick<CapabilityOptions<JsonSchema, JsonSchema>, "members" | "uncounted"> & Pick<Capability, "chunk">;
+type Descriptor = Pick<CapabilityOptions<JsonSchema, JsonSchema>, "members" | "uncounted"> &
+  Pick<Capability, "platformModule">;
 
 type WireValue = { readonly json: string } | { readonly bytes: string };
 
@@ -143,10 +144,10 @@ class StubbedExchange {
     return { status, statusText, headers: [...response.headers], url: response.url || url, redirected, hasBody };
   }
   read(): object {
-    const chunk = this.#rest?.subarray(0, MAX_CHUNK_BYTES);
-    if (chunk === undefined || chunk.length === 0) return { done: true };
-    this.#rest = this.#rest?.subarray(chunk.length);
-    return { base64: chunk.toString("base64") };
+    const platformModule = this.#rest?.subarray(0, MAX_CHUNK_BYTES);
+    if (platformModule === undefined || platformModule.length === 0) return { done: true };
+    this.#rest = this.#rest?.subarray(platformModule.length);
+    return { base64: platformModule.toString("base64") };
   }
 }
 
@@ -204,20 +205,20 @@ const BUILT_IN: {
     descriptor: { uncounted: ["write", "end", "read", "cancel", "send", "receive", "close"] },
     handlerOf: fetchHandler,
   },
-  kv: { descriptor: { chunk: "kv" }, handlerOf: kvHandler },
+  kv: { descriptor: { platformModule: "kv" }, handlerOf: kvHandler },
   secrets: { descriptor: { members: ["use"] }, handlerOf: secretsHandler },
-  tools: { descriptor: { chunk: "tools" }, handlerOf: toolsHandler },
+  tools: { descriptor: { platformModule: "tools" }, handlerOf: toolsHandler },
 };
 
 /**
  * Creates the stub of a capability.
  * @param answer answers each request. If it returns undefined, the request gets a default: 404, no entry, a placeholder, or null.
  */
-export function createStandIn(name: string, answer: AnswerRequest): Capability {
+export function createCapabilityStub(name: string, answer: AnswerRequest): Capability {
   const builtIn = Object.hasOwn(BUILT_IN, name) ? BUILT_IN[name as keyof BuiltInInputs] : undefined;
   const plain: Handler = async (input, context) => (await answer(input, context)) ?? null;
-  const { members, uncounted, chunk } = builtIn?.descriptor ?? {};
+  const { members, uncounted, platformModule } = builtIn?.descriptor ?? {};
   const handler = builtIn?.handlerOf(answer) ?? plain;
   const capability = defineCapability({ name, inputSchema: {}, outputSchema: {}, members, uncounted, handler });
-  return { ...capability, chunk, standsIn: true };
+  return { ...capability, platformModule, isStub: true };
 }

@@ -21,14 +21,14 @@ export interface NestedRouter {
 }
 
 /** Checks a name against the definition's `capabilities.tools`: names and patterns that end in `*`. True or absent allows every tool. */
-function mayCall(asked: JsonValue | undefined, name: string): boolean {
-  if (asked === undefined || asked === true) return true;
-  if (!Array.isArray(asked)) return false;
-  return asked.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
+function mayCall(requested: JsonValue | undefined, name: string): boolean {
+  if (requested === undefined || requested === true) return true;
+  if (!Array.isArray(requested)) return false;
+  return requested.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
 }
 
-function checkName(name: string, { asked, toolName }: CapabilityContext): void {
-  const own: CapabilityRequests = asked;
+function checkName(name: string, { requested, toolName }: CapabilityContext): void {
+  const own: CapabilityRequests = requested;
   if (mayCall(Object.hasOwn(own, "tools") ? own.tools : undefined, name)) return;
   const message = `${toolName} may not call ${JSON.stringify(name)}; it may call ${JSON.stringify(own.tools)}`;
   throw new ToolError("CAPABILITY_DENIED", message.slice(0, 1_000));
@@ -58,13 +58,13 @@ function contextOf(
   { signal, traceparent, tracestate }: CapabilityContext,
 ): NamedContext {
   const { tenantId, context, chain } = call;
-  const { deterministic, logPlaces, onLog, client } = context;
+  const { deterministic, logSourceLocations, onLog, client } = context;
   return {
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
     signal,
     timeoutMs: Math.max(1, Math.floor(remainingMs(call))),
-    logPlaces,
+    logSourceLocations,
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
@@ -114,5 +114,5 @@ export function createToolsCapability(router: NestedRouter): Capability {
       throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });
     },
   });
-  return { ...capability, chunk: "tools" };
+  return { ...capability, platformModule: "tools" };
 }

@@ -14,11 +14,11 @@ const STORE_TABLES = ["entries", "spaces"];
 
 export interface ConfiguredPaths {
   readonly bundler: {
-    readonly store?: string | undefined;
+    readonly packagesDir?: string | undefined;
     readonly root?: string | undefined;
     readonly linkedPackages?: readonly string[] | undefined;
   };
-  readonly python: { readonly packages?: { readonly store: string } | undefined };
+  readonly python: { readonly packages?: { readonly dir: string } | undefined };
   /** Undefined if the host did not configure a path: the default file is opened when a tool first uses it. */
   readonly storePath: string | undefined;
 }
@@ -40,10 +40,10 @@ const codeOf = (thrown: unknown): string => {
  */
 export async function checkConfiguredPaths({ bundler, python, storePath }: ConfiguredPaths): Promise<void> {
   const folders: readonly (readonly [option: string, path: string | undefined])[] = [
-    ["bundler.store", bundler.store],
+    ["bundler.packagesDir", bundler.packagesDir],
     ["bundler.root", bundler.root],
     ...(bundler.linkedPackages ?? []).map((path, index) => [`bundler.linkedPackages.${index}`, path] as const),
-    ["python.packages.store", python.packages?.store],
+    ["python.packages.dir", python.packages?.dir],
   ];
   for (const [option, path] of folders) if (path !== undefined) await checkFolder(option, path);
   if (storePath !== undefined) await checkStorePath(storePath);
@@ -68,7 +68,7 @@ async function checkStorePath(given: string): Promise<void> {
   const path = resolve(given);
   const shown = JSON.stringify(given.slice(0, 500));
   const fail = (problem: string, cause?: unknown): ToolError =>
-    invalid("store.path", `The key-value store ${shown} cannot be opened: ${problem}`, cause);
+    invalid("kv.path", `The key-value store ${shown} cannot be opened: ${problem}`, cause);
   if (given.includes("\0")) throw fail("its path has a NUL character");
   const found = await stat(path).catch((cause: unknown) => {
     if (codeOf(cause) === "ENOENT") return undefined;

@@ -8,6 +8,25 @@ export interface OptionIssue {
   readonly message: string;
 }
 
+/** Options that earlier versions called by the key, with their present names. */
+const RENAMED_OPTIONS: { readonly [name: string]: string } = {
+  claim: "idempotencyStore",
+  concurrentCalls: "maxConcurrentCalls",
+  decisions: "approvals",
+  definition: "overrides",
+  hostCalls: "maxCapabilityCalls",
+  isolation: "isolateLifetime",
+  logPlaces: "logSourceLocations",
+  normalize: "afterExecute",
+  pendingHostCalls: "maxPendingCapabilityCalls",
+  pythonSpares: "warmPythonProcesses",
+  queuedCalls: "maxQueuedCalls",
+  spares: "warmProcesses",
+  stateKey: "signingKey",
+};
+/** Former options whose present name depends on where they are, as alternatives. */
+const RENAMED_STORES = ["packagesDir", "kv", "dir"];
+
 const MAX_ISSUES = 20;
 const MAX_SUGGESTED_NAMES = 20;
 
@@ -26,7 +45,7 @@ interface Definition {
   readonly options?: readonly z.core.$ZodType[];
 }
 
-export function toOptionProblems(schema: z.core.$ZodType, { issues }: z.core.$ZodError): readonly OptionIssue[] {
+export function toOptionIssues(schema: z.core.$ZodType, { issues }: z.core.$ZodError): readonly OptionIssue[] {
   const problems = issues.flatMap((issue) => collectIssues(schema, issue, issue.path));
   return problems.slice(0, MAX_ISSUES);
 }
@@ -39,7 +58,7 @@ export function toOptionProblems(schema: z.core.$ZodType, { issues }: z.core.$Zo
 export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const problems = toOptionProblems(schema, parsed.error).map((problem) => ({ ...problem }));
+  const problems = toOptionIssues(schema, parsed.error).map((problem) => ({ ...problem }));
   const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
   throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
 }
@@ -109,8 +128,16 @@ export function findNearestName(name: string, known: readonly string[]): string 
   return isNear ? best.name : undefined;
 }
 
+/** Returns the present name of an option that was renamed; undefined if there is none here. */
+function findPresentName(key: string, known: readonly string[]): string | undefined {
+  const names = key === "store" ? RENAMED_STORES : Object.hasOwn(RENAMED_OPTIONS, key) ? [RENAMED_OPTIONS[key]] : [];
+  return names.find((name) => name !== undefined && known.includes(name));
+}
+
 /** Describes an unknown key for a message, with the known one that the caller probably meant. */
 export function unknownOption(key: string, known: readonly string[]): string {
+  const renamed = findPresentName(key, known);
+  if (renamed !== undefined) return `Unknown option. It is now called "${renamed}"`;
   const nearest = findNearestName(key, known);
   if (nearest !== undefined) return `Unknown option. Did you mean "${nearest}"?`;
   if (known.length === 0) return "Unknown option";

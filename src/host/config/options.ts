@@ -13,8 +13,8 @@ import {
 } from "../../sandbox/contract/definition.ts";
 import { LIMITS, type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ISOLATIONS, type Isolation } from "../../sandbox/protocol/messages.ts";
-import { MAX_SPARES } from "../../sandbox/worker/warm-isolates.ts";
+import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/messages.ts";
+import { MAX_WARM_ISOLATES } from "../../sandbox/worker/warm-isolates.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import {
   type EgressOptions,
@@ -28,7 +28,7 @@ import { type McpOptions, McpSchema } from "../mcp/client/mcp-options.ts";
 import { type Hook, HooksSchema } from "../observability/hooks/hooks.ts";
 import type { LoggerOption } from "../observability/operator-log.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "../observability/telemetry/telemetry-options.ts";
-import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { type HealthOptions, HealthSchema } from "../routing/health/source-health.ts";
 import { ownerFields } from "../routing/tenant-scope.ts";
 import { type Flags, isFlags } from "../routing/tool-gate.ts";
@@ -119,10 +119,10 @@ export interface ToolsOptions {
 /** Options for tools written in Python. */
 export interface PythonOptions {
   /**
-   * Wheels that Python tools may import: `store` is their folder, `allow` the names of the packages. A wheel must be pure Python, or built
+   * Wheels that Python tools may import: `dir` is their folder, `allow` the names of the packages. A wheel must be pure Python, or built
    * for the version of Pyodide in use. Default: the standard library only.
    */
-  readonly packages?: { readonly store: string; readonly allow: readonly string[] } | undefined;
+  readonly packages?: { readonly dir: string; readonly allow: readonly string[] } | undefined;
   /**
    * Capabilities granted to `python_exec`, in the format of a tool definition: `{ kv: {}, tools: ["words"] }`.
    * @default {}
@@ -153,7 +153,7 @@ export interface GloveboxOptions {
    * How long an isolate lives: for one call, for many calls of a tool, or for a session.
    * @default "call"
    */
-  readonly isolation?: Isolation | undefined;
+  readonly isolateLifetime?: IsolateLifetime | undefined;
   /**
    * Which tenants a worker process serves.
    * @default "tenant"
@@ -182,7 +182,7 @@ export interface GloveboxOptions {
   readonly bundler?:
     | {
         /** Folder that packages are loaded from. Default: every `node_modules` next to the tool and above it, up to `root`. */
-        readonly store?: string | undefined;
+        readonly packagesDir?: string | undefined;
         /** Topmost folder in which packages are looked up. Default: the current working directory. */
         readonly root?: string | undefined;
         /**
@@ -209,13 +209,13 @@ export interface GloveboxOptions {
          * Warm processes: started, and not used by any tenant yet, 0 to 64.
          * @default 1
          */
-        readonly spares?: number | undefined;
+        readonly warmProcesses?: number | undefined;
         /**
          * Warm processes with a Python interpreter loaded, 0 to 16. They are started when the first Python tool is added. Each takes about
          * 300 MiB.
          * @default 1
          */
-        readonly pythonSpares?: number | undefined;
+        readonly warmPythonProcesses?: number | undefined;
         /** Resident memory of all processes together, in MiB, at least 256. Default: three quarters of the machine's memory. */
         readonly memoryMiB?: number | undefined;
         /**
@@ -253,7 +253,7 @@ export interface GloveboxOptions {
    * Key-value store behind `ctx.kv`, for tools that are granted `kv`: a SQLite file, `"memory"`, or the host's own store, which `close()` does
    * not close. Default: `~/.local/share/glovebox/kv.sqlite`, which all Glovebox instances of the operating system's user share.
    */
-  readonly store?: "memory" | { readonly path: string } | KvStore | undefined;
+  readonly kv?: "memory" | { readonly path: string } | KvStore | undefined;
   /** How often each tenant may call. A tenant's policy replaces it. Default: no limit. */
   readonly rateLimit?: RateLimitOptions | undefined;
   /** How much each tenant may use in a minute, hour, day or month. A tenant's policy replaces it. Default: no limit. */
@@ -310,7 +310,7 @@ const isBuiltinName = (name: string): boolean => (BUILTIN_CAPABILITY_NAMES as re
 /** Checks that all names differ and that none is reserved. Only a stub for tests may have the name of a built-in capability, other than `log`. */
 const haveAllowedNames = (capabilities: readonly Capability[]): boolean =>
   new Set(capabilities.map(({ name }) => name)).size === capabilities.length &&
-  capabilities.every(({ name, standsIn }) => !isBuiltinName(name) || (standsIn === true && name !== "log"));
+  capabilities.every(({ name, isStub }) => !isBuiltinName(name) || (isStub === true && name !== "log"));
 const isKvStore = (value: unknown): value is KvStore =>
   typeof value === "object" &&
   value !== null &&
@@ -360,12 +360,12 @@ const OptionsSchema = strictObject({
   tools: ToolsSchema.optional(),
   flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
   limits: PartialLimitsSchema.default({}),
-  isolation: z.enum(ISOLATIONS).default("call"),
+  isolateLifetime: z.enum(ISOLATE_LIFETIMES).default("call"),
   placement: z.enum(PLACEMENTS).default("tenant"),
   ...tenancyFields,
   hardening: HardeningSchema.prefault("auto"),
   bundler: strictObject({
-    store: z.string().min(1).optional(),
+    packagesDir: z.string().min(1).optional(),
     root: z.string().min(1).optional(),
     linkedPackages: z.array(z.string().min(1)).optional(),
     allowPackages: z.array(z.string().min(1)).optional(),
@@ -373,14 +373,14 @@ const OptionsSchema = strictObject({
   }).default({}),
   workers: strictObject({
     max: z.int().min(1).max(1_024).default(16),
-    spares: z.int().min(0).max(64).default(1),
-    pythonSpares: z.int().min(0).max(16).default(1),
+    warmProcesses: z.int().min(0).max(64).default(1),
+    warmPythonProcesses: z.int().min(0).max(16).default(1),
     memoryMiB: z.int().min(256).default(machineMemoryMiB),
     maxQueued: z.int().min(0).max(1_000_000).default(10_000),
   }).prefault({}),
   python: strictObject({
     packages: strictObject({
-      store: z.string().min(1),
+      dir: z.string().min(1),
       allow: z.array(z.string().regex(PACKAGE_NAME)).max(64),
     }).optional(),
     capabilities: CapabilityRequestsSchema.optional(),
@@ -406,7 +406,7 @@ const OptionsSchema = strictObject({
       }),
     ])
     .prefault({}),
-  store: z
+  kv: z
     .union(
       [z.literal("memory"), strictObject({ path: z.string().min(1) }), z.custom<KvStore>(isKvStore)],
       'Expected "memory", { path } or a KvStore',
@@ -453,7 +453,7 @@ export const CALLS_PER_WORKER = 16;
 /** Additional slots for nested calls in one process. Without them, callers that wait for nested calls could hold all slots and deadlock. */
 export const NESTED_PER_WORKER = 16;
 /** Most isolates in one process: running ones, those kept warm (see IsolatePool), prewarmed ones, and two that are being disposed. */
-export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + NESTED_PER_WORKER + 16 + MAX_SPARES + 2;
+export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + NESTED_PER_WORKER + 16 + MAX_WARM_ISOLATES + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 
@@ -495,7 +495,7 @@ export type ToolInput = (
   /** Name of the tool if its definition has none. */
   readonly name?: string | undefined;
   /** Fields of the definition that the host supplies or overrides. `capabilities` named here, engine features included, are granted. */
-  readonly definition?: DefinitionOverrides | undefined;
+  readonly overrides?: DefinitionOverrides | undefined;
 };
 
 /** Options of `addTool`. */
@@ -506,8 +506,8 @@ export interface AddToolOptions {
   readonly scope?: "global" | undefined;
   /** Names of capabilities and engine features to grant. `log` is always granted. */
   readonly grant?: readonly string[] | undefined;
-  /** How long an isolate of this tool lives. Default: the option `isolation` of `createGlovebox`. */
-  readonly isolation?: Isolation | undefined;
+  /** How long an isolate of this tool lives. Default: the option `isolateLifetime` of `createGlovebox`. */
+  readonly isolateLifetime?: IsolateLifetime | undefined;
   /** How arguments of this tool are coerced. Overrides the option `arguments` of `createGlovebox`. */
   readonly arguments?: ArgumentOptions | undefined;
   /**
@@ -526,7 +526,7 @@ export type Language = (typeof LANGUAGES)[number];
 const common = {
   language: z.enum(LANGUAGES).optional(),
   name: z.string().optional(),
-  definition: DefinitionOverridesSchema.optional(),
+  overrides: DefinitionOverridesSchema.optional(),
 };
 const ToolInputSchema = z.union(
   [
@@ -534,12 +534,12 @@ const ToolInputSchema = z.union(
     strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
     strictObject({ source: z.string(), mode: z.enum(SOURCE_MODES).optional(), ...common }),
   ],
-  "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
+  "Expected { path }, { files, entry? } or { source }, each with an optional language, name and overrides",
 );
 const toolOptionsShape = {
   ...ownerFields,
   grant: z.array(z.string()).default([]),
-  isolation: z.enum(ISOLATIONS).optional(),
+  isolateLifetime: z.enum(ISOLATE_LIFETIMES).optional(),
   arguments: ArgumentOptionsSchema.optional(),
 };
 const UpdateToolOptionsSchema = strictObject(toolOptionsShape);

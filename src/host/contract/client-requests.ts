@@ -4,7 +4,7 @@ import * as z from "zod";
 export const jsonObject = z.record(z.string(), z.unknown());
 
 /** Options of a request that a tool sends to the client of its caller. */
-export const asked = {
+export const requestKeyFields = {
   key: z
     .string()
     .regex(/^[\w.-]{1,64}$/, "Expected 1 to 64 of A-Z a-z 0-9 _ . -")
@@ -37,10 +37,13 @@ export const PageSchema = z.strictObject({
 /** A request as an untrusted guest sends it: unknown keys are dropped. */
 export const ElicitRequestSchema = z.union([z.object(FormSchema.shape), z.object(PageSchema.shape)]);
 
-export const AskedElicitSchema = z.union([FormSchema.extend(asked), PageSchema.extend(asked)], {
-  error:
-    'Expected { message, requestedSchema }, the schema that of an object whose properties are strings, numbers, booleans or lists, or { mode: "url", message, url }',
-});
+export const KeyedElicitRequestSchema = z.union(
+  [FormSchema.extend(requestKeyFields), PageSchema.extend(requestKeyFields)],
+  {
+    error:
+      'Expected { message, requestedSchema }, the schema that of an object whose properties are strings, numbers, booleans or lists, or { mode: "url", message, url }',
+  },
+);
 
 /** Parameters of MCP's ElicitRequest: a form (JSON Schema of an object with plain members) or a URL to open. */
 export type ElicitRequest = z.infer<typeof FormSchema> | z.infer<typeof PageSchema>;
@@ -86,7 +89,7 @@ export const RootsSchema = z.object({
 /** MCP's ListRootsResult. */
 export type ListRootsResult = z.infer<typeof RootsSchema>;
 
-export interface AskOptions {
+export interface ClientRequestOptions {
   /** Aborts when the call has ended, or when the response timed out. */
   readonly signal: AbortSignal;
   /** The tool's own key of the request, equal for repeated requests. It is untrusted and not unique. */
@@ -98,7 +101,7 @@ export interface AskOptions {
  * undefined, is not supported. Responses are validated. A method that throws, rejects or does not answer within the call's
  */
 export interface CallClient {
-  elicit?(request: ElicitRequest, options: AskOptions): Promise<ElicitResult> | undefined;
-  sample?(request: SampleRequest, options: AskOptions): Promise<SampleResult> | undefined;
-  listRoots?(options: AskOptions): Promise<ListRootsResult> | undefined;
+  elicit?(request: ElicitRequest, options: ClientRequestOptions): Promise<ElicitResult> | undefined;
+  sample?(request: SampleRequest, options: ClientRequestOptions): Promise<SampleResult> | undefined;
+  listRoots?(options: ClientRequestOptions): Promise<ListRootsResult> | undefined;
 }

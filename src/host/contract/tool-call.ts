@@ -4,7 +4,7 @@ import type { ContentPart } from "../../sandbox/contract/content.ts";
 import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts";
 import type { Progress } from "../../sandbox/protocol/messages.ts";
 import type { LogEntry, LogListener } from "../observability/call-log.ts";
-import type { Amendment, ArgumentOptions } from "../pipeline/amend.ts";
+import type { ArgumentOptions, Coercion } from "../pipeline/coercion.ts";
 import type { CallClient } from "./client-requests.ts";
 import type { ToolValue } from "./tool-value.ts";
 
@@ -24,7 +24,7 @@ export interface ToolContext {
   readonly executionId?: string | undefined;
   readonly stepId?: string | undefined;
   /**
-   * Session of the call, 1 to 256 characters. Calls of a tool with `isolation: "session"` share an isolate, and with it their state, if
+   * Session of the call, 1 to 256 characters. Calls of a tool with `isolateLifetime: "session"` share an isolate, and with it their state, if
    * they have the same tenant and session.
    */
   readonly sessionId?: string | undefined;
@@ -52,7 +52,7 @@ export interface ToolContext {
   /** How invalid arguments of this call are corrected. Takes precedence over the options of the tool and the host. */
   readonly arguments?: ArgumentOptions | undefined;
   /** Adds the source location to each console line in the log, at about 20 µs a line. */
-  readonly logPlaces?: boolean | undefined;
+  readonly logSourceLocations?: boolean | undefined;
   /**
    * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another digest when the call starts,
    * the call does not run and fails with APPROVAL_REQUIRED.
@@ -119,7 +119,7 @@ interface ToolResultBase {
   /** Calls of other tools that this call made, in the order in which they ended. Absent if it made none. */
   readonly calls?: readonly NestedCall[];
   /** Corrections of the arguments (see {@link ArgumentOptions}), in the order in which they were made. Absent if there were none. */
-  readonly amendments?: readonly Amendment[];
+  readonly coercions?: readonly Coercion[];
 }
 
 /** Result of a call: plain JSON, except for bytes in the output or content. `toJson` converts these to what a model is shown. */

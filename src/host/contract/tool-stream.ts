@@ -7,7 +7,7 @@ import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.
 import type { Redactor } from "../observability/redaction/redactor.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 import type { ToolResult } from "./tool-call.ts";
-import { type AttachmentReader, redactBeside, type ToolValue, withBytes } from "./tool-value.ts";
+import { type AttachmentReader, redactAttachments, type ToolValue, withBytes } from "./tool-value.ts";
 
 /** A value that a streaming tool has yielded. */
 export interface ToolChunk {
@@ -35,7 +35,7 @@ export interface ChunkReading {
   readonly bounds: JsonTextLimits;
   readonly what: string;
   readonly signal: AbortSignal;
-  readonly payer?: CpuAccount | undefined;
+  readonly cpuAccount?: CpuAccount | undefined;
 }
 
 /** Number and size of consumed chunks after which the tool is notified. */
@@ -125,19 +125,19 @@ export class ChunkQueue {
 /** Redacts values that capabilities have registered as secret so far. */
 async function redacted({ text, bytes, size }: RawChunk, redactor: Redactor): Promise<RawChunk> {
   const filtered = await redactor.bytes(Buffer.from(text));
-  return { text: filtered, bytes: bytes && (async () => redactBeside(await bytes(), redactor)), size };
+  return { text: filtered, bytes: bytes && (async () => redactAttachments(await bytes(), redactor)), size };
 }
 
 /** @throws {ToolError} OUTPUT_INVALID, OUTPUT_TOO_LARGE; may also reject with one of them or with the signal's reason */
 async function readChunk(chunk: RawChunk, reading: ChunkReading, redactor: Redactor | undefined): Promise<ToolValue> {
-  const { bounds, what, signal, payer } = reading;
+  const { bounds, what, signal, cpuAccount } = reading;
   const { text, bytes } = redactor === undefined || redactor.isIdle ? chunk : await redacted(chunk, redactor);
   const beside = await bytes?.();
   const value: JsonValue = isSmallJson(text)
     ? parseSmallJson(text.toString(), bounds, CHUNK_CODES, what)
-    : await parseLargeText(text, bounds, CHUNK_CODES, what, signal, payer);
+    : await parseLargeText(text, bounds, CHUNK_CODES, what, signal, cpuAccount);
   if (beside === undefined) return value;
-  return await withBytes({ value, units: text.length, beside, what }, signal, payer);
+  return await withBytes({ value, units: text.length, beside, what }, signal, cpuAccount);
 }
 
 /** Result of a call that was ended because of an invalid chunk, or that had ended before the chunk was read. */

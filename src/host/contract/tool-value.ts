@@ -39,7 +39,7 @@ function parseHeader(header: Buffer): BytesHeader | undefined {
  * Returns the attachments of a text. They are still views of the memory of their frame.
  * @throws {ToolError} OUTPUT_INVALID if the lengths do not match the bytes
  */
-export function readBeside(header: Buffer, data: Buffer, what: string): BinaryAttachments {
+export function readAttachments(header: Buffer, data: Buffer, what: string): BinaryAttachments {
   const parsed = parseHeader(header);
   const total = parsed?.lengths.reduce((sum, length) => sum + length, 0);
   if (parsed === undefined || total !== data.length) throw forged(what);
@@ -53,7 +53,10 @@ export function readBeside(header: Buffer, data: Buffer, what: string): BinaryAt
 }
 
 /** Redacts the values that capabilities have registered as secret. */
-export async function redactBeside({ mark, parts }: BinaryAttachments, redactor: Redactor): Promise<BinaryAttachments> {
+export async function redactAttachments(
+  { mark, parts }: BinaryAttachments,
+  redactor: Redactor,
+): Promise<BinaryAttachments> {
   const redacted: Uint8Array[] = [];
   for (const part of parts) {
     redacted.push(await redactor.bytes(Buffer.from(part.buffer, part.byteOffset, part.byteLength)));
@@ -137,7 +140,7 @@ export interface ParsedText {
 export function withBytes(
   { value, units, beside, what }: ParsedText,
   signal: AbortSignal,
-  payer?: CpuAccount,
+  cpuAccount?: CpuAccount,
 ): ToolValue | Promise<ToolValue> {
   const place = (parts: readonly Uint8Array[]): Placing => new Placing(value, { ...beside, parts }, what);
   if (units <= AT_ONCE.units && sizeOfBytes(beside) <= AT_ONCE.bytes) {
@@ -149,7 +152,7 @@ export function withBytes(
     const parts: Uint8Array[] = [];
     for (const part of beside.parts) parts.push(await copyTimeSliced(part, signal));
     const placing = place(parts);
-    await runTimeSliced(() => placing.step(), signal, payer);
+    await runTimeSliced(() => placing.step(), signal, cpuAccount);
     return placing.value;
   };
   return inSteps();
@@ -282,7 +285,7 @@ export function toBoundedJson(value: unknown, limits: ValueLimits): string | und
 }
 
 /** Converts to the form of a frame. */
-export function toBesideParts({ mark, parts }: BinaryAttachments): [header: string, data: Uint8Array] {
+export function toAttachmentParts({ mark, parts }: BinaryAttachments): [header: string, data: Uint8Array] {
   const header: BytesHeader = { mark, lengths: parts.map((part) => part.byteLength) };
   return [JSON.stringify(header), Buffer.concat(parts)];
 }

@@ -178,6 +178,6 @@ export async function diagnose(options: { readonly signal?: AbortSignal } = {}):
 
 /** Returns the active layers, which a Glovebox determines by starting a worker process. */
 async function findActiveLayers(): Promise<{ readonly report: Glovebox["hardening"] }> {
-  await using box = await createGlovebox({ cache: false, shutdown: false, workers: { spares: 0 } });
+  await using box = await createGlovebox({ cache: false, shutdown: false, workers: { warmProcesses: 0 } });
   return { report: box.hardening };
 }

@@ -12,13 +12,13 @@ export type Execution =
       /** Reader of the binary attachments of the output. */
       readonly outputBytes?: AttachmentReader | undefined;
       /** Total size of the attachments of output and content, in bytes. */
-      readonly besideBytes?: number | undefined;
+      readonly attachmentBytes?: number | undefined;
       /** Content of the result, as unvalidated JSON text. */
       readonly content?: { readonly text: string | Buffer; readonly bytes?: AttachmentReader | undefined } | undefined;
       /** The chunks were the output. `outputText` is then empty, and no schema applies. */
       readonly isStreamed?: boolean;
       /** CPU account that is charged for parsing a large output on the host. */
-      readonly payer?: CpuAccount;
+      readonly cpuAccount?: CpuAccount;
     }
   | {
       readonly usage: ToolUsage;

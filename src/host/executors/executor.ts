@@ -8,7 +8,7 @@ import type { WarmVersion } from "./warm-version.ts";
 
 /**
  * Kinds of tool sources. `sandbox` is JavaScript and `python` is Python, both sandboxed. `mcp` sources are added with
- * {@link ToolRouter.addSource}.
+ * {@link ToolRouter.addToolProvider}.
  */
 export const SOURCE_KINDS = ["sandbox", "host", "mcp", "python"] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];

@@ -3,7 +3,7 @@
 import { type BundleCache, CODE_CACHE_FACTOR, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
 import type { StackMapper } from "../../bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
-import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/contract/definition.ts";
+import { type ExtractedToolDefinition, ExtractedToolDefinitionSchema } from "../../sandbox/contract/definition.ts";
 import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -16,9 +16,9 @@ import { PlatformModuleUsage } from "./platform-module-usage.ts";
 import { memoryError, placementOf, toGuestFailure } from "./sandbox.ts";
 
 export interface ExtractedDefinition {
-  readonly definition: LearnedDefinition;
+  readonly definition: ExtractedToolDefinition;
   readonly codeCache: Uint8Array;
-  readonly chunks: PlatformModuleUsage;
+  readonly modules: PlatformModuleUsage;
 }
 
 /** Largest definition. A quarter of a MiB is more than a model should read. */
@@ -37,17 +37,17 @@ const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.len
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
 /** @throws {ToolError} BUNDLE_FAILED */
-export function parseDefinition(text: string): LearnedDefinition {
+export function parseDefinition(text: string): ExtractedToolDefinition {
   const bounds = { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH, values: DEFINITION_VALUES };
   const value = parseSmallJson(text, bounds, CODES, "The tool's definition");
-  const parsed = LearnedDefinitionSchema.safeParse(value);
+  const parsed = ExtractedToolDefinitionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
   throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${formatIssues(problems)}`, { details: { problems } });
 }
 
 /** Unpacks a cache entry, which has both parts length-prefixed. */
-function unpackDefinition(packed: Uint8Array): Omit<ExtractedDefinition, "chunks"> | undefined {
+function unpackDefinition(packed: Uint8Array): Omit<ExtractedDefinition, "modules"> | undefined {
   const [text, codeCache] = unpack(packed);
   if (text === undefined || codeCache === undefined) return undefined;
   try {
@@ -77,7 +77,7 @@ export interface ExtractionOptions {
   readonly coarseTime: boolean;
 }
 
-export class Learner {
+export class DefinitionExtractor {
   readonly #options: LearnerOptions;
   readonly #engineKey: string;
 
@@ -95,35 +95,39 @@ export class Learner {
    * Returns the definition from the cache or by running the bundle.
    * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED
    */
-  async learn(bundle: ToolBundle, stackMapper: StackMapper, options: ExtractionOptions): Promise<ExtractedDefinition> {
+  async extract(
+    bundle: ToolBundle,
+    stackMapper: StackMapper,
+    options: ExtractionOptions,
+  ): Promise<ExtractedDefinition> {
     const { cache } = this.#options;
     const key = this.#keyOf(options.features);
     const known = await cache.getCodeCache(bundle.sha256, key);
     const unpacked = known === undefined ? undefined : unpackDefinition(known);
-    const chunks = new PlatformModuleUsage(cache, bundle.sha256, await cache.getChunks(bundle.sha256));
-    if (unpacked !== undefined) return { ...unpacked, chunks };
-    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, options, chunks);
+    const modules = new PlatformModuleUsage(cache, bundle.sha256, await cache.getPlatformModules(bundle.sha256));
+    if (unpacked !== undefined) return { ...unpacked, modules };
+    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, options, modules);
     // Copied, because the bytes are a view that would keep the whole frame in memory.
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : new Uint8Array(sent);
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, key, pack([text, codeCache]));
-    return { definition, codeCache, chunks };
+    return { definition, codeCache, modules };
   }
 
   #run(
     bundle: ToolBundle,
     stackMapper: StackMapper,
     options: ExtractionOptions,
-    chunks: PlatformModuleUsage,
+    modules: PlatformModuleUsage,
   ): Promise<[text: Buffer, codeCache?: Buffer]> {
     const { owner, limits, features, coarseTime } = options;
     const { sha256, code, entry } = bundle;
     return extractDefinition(this.#options.pool, {
-      ...{ entry, stackMapper, options, chunks },
+      ...{ entry, stackMapper, options, modules },
       job: {
-        ...placementOf(owner ?? `learn:${sha256}`, sha256, features, limits),
-        order: { type: "learn", sha256, limits, features: [...features], coarseTime },
-        bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
+        ...placementOf(owner ?? `extract:${sha256}`, sha256, features, limits),
+        order: { type: "extract", sha256, limits, features: [...features], coarseTime },
+        bundle: { sha256, code, codeCache: new Uint8Array(0), modules },
         input: "",
       },
       toolKey: sha256,
@@ -137,7 +141,7 @@ export interface ExtractionRun {
   readonly entry: string;
   readonly stackMapper: StackMapper;
   readonly options: ExtractionOptions;
-  readonly chunks: Pick<PlatformModuleUsage, "add">;
+  readonly modules: Pick<PlatformModuleUsage, "add">;
   readonly job: Omit<Job, "claim" | "listener" | "memoryMiB" | "singleUse" | "fresh">;
   readonly toolKey: string;
   /** The tool's timeout starts when its process has the call, or when the isolate is ready. */
@@ -146,10 +150,10 @@ export interface ExtractionRun {
 
 /**
  * Runs the top level in an unused process. Resolves with the parts of its output.
- * @throws {ToolError} see `Learner.learn`
+ * @throws {ToolError} see `DefinitionExtractor.extract`
  */
 export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise<[text: Buffer, codeCache?: Buffer]> {
-  const { entry, stackMapper, options, chunks, job, toolKey, clockRunsFrom } = run;
+  const { entry, stackMapper, options, modules, job, toolKey, clockRunsFrom } = run;
   const { owner, account, weight, limits } = options;
   const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
   let timer: NodeJS.Timeout | undefined;
@@ -180,7 +184,7 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
       onProgress() {},
       onCapability() {},
       onEnded: (message, [text, codeCache], peakBytes) => {
-        chunks.add(message.touched ?? []);
+        modules.add(message.usedModules ?? []);
         if (message.outcome === "output" && text !== undefined) {
           resolve(codeCache === undefined ? [text] : [text, codeCache]);
           return;

@@ -168,7 +168,7 @@ function toOutput(
     outputText: text,
     outputBytes: bytes,
     content,
-    besideBytes: attachmentBytesOf(bytes) + attachmentBytesOf(content?.bytes),
+    attachmentBytes: attachmentBytesOf(bytes) + attachmentBytesOf(content?.bytes),
   };
 }
 
@@ -253,7 +253,7 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
     const started = performance.now();
     const usage = (): Execution["usage"] => ({ ...NO_USAGE, executeMs: performance.now() - started });
     try {
-      const span = call.watch?.span;
+      const span = call.observer?.span;
       const context: HostFunctionContext = {
         ...call.context,
         ...toSafeListeners(call.context),

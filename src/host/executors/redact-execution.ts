@@ -1,6 +1,6 @@
 // Redacts a call's secrets, which capabilities registered, from its output, attachments, content and error.
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type AttachmentReader, type BinaryAttachments, redactBeside } from "../contract/tool-value.ts";
+import { type AttachmentReader, type BinaryAttachments, redactAttachments } from "../contract/tool-value.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
 import type { Execution } from "./execution.ts";
 
@@ -23,7 +23,9 @@ const redactText = (text: string | Buffer, redactor: Redactor): Promise<Buffer> 
   redactor.bytes(typeof text === "string" ? Buffer.from(text) : text);
 
 function toRedactingReader(read: AttachmentReader | undefined, redactor: Redactor): AttachmentReader | undefined {
-  return read === undefined ? undefined : async (): Promise<BinaryAttachments> => redactBeside(await read(), redactor);
+  return read === undefined
+    ? undefined
+    : async (): Promise<BinaryAttachments> => redactAttachments(await read(), redactor);
 }
 
 function redactError(error: ToolError, redactor: Redactor): ToolError {

@@ -5,12 +5,12 @@ import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
-import { type CapabilityShapes, PYTHON_OUT_OF_MEMORY } from "../../sandbox/protocol/guest-messages.ts";
+import { type CapabilityDescriptors, PYTHON_OUT_OF_MEMORY } from "../../sandbox/protocol/guest-messages.ts";
 import {
   type EndedMessage,
   GuestErrorSchema,
   GuestIssuesSchema,
-  type Isolation,
+  type IsolateLifetime,
   ProgressSchema,
 } from "../../sandbox/protocol/messages.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
@@ -18,7 +18,7 @@ import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import { NO_USAGE, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
-import { type AttachmentReader, readBeside, toBesideParts } from "../contract/tool-value.ts";
+import { type AttachmentReader, readAttachments, toAttachmentParts } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import { Redactor } from "../observability/redaction/redactor.ts";
@@ -40,7 +40,7 @@ import { WarmVersion } from "./warm-version.ts";
 /** Identifies a Python tool, since all Python tools share one bundle. */
 export interface PythonCalls {
   /** Key of the tool in the tenant's queue. */
-  readonly lane: string;
+  readonly toolKey: string;
   /** Builds a PythonRun as JSON text around arguments in JSON text. */
   readonly toRun: (args: string | Buffer, limits: Limits, isInSession: boolean) => string | Buffer;
 }
@@ -48,9 +48,9 @@ export interface PythonCalls {
 export interface SandboxTool {
   readonly bundle: Pick<ToolBundle, "sha256" | "code">;
   readonly codeCache: Uint8Array;
-  readonly chunks: Pick<PlatformModuleUsage, "add" | "names">;
+  readonly modules: Pick<PlatformModuleUsage, "add" | "names">;
   readonly stackMapper: StackMapper;
-  readonly isolation: Isolation;
+  readonly isolateLifetime: IsolateLifetime;
   /** The tool's author allows its top level to run ahead of calls. */
   readonly prewarm: boolean;
   /** Returns the owner of the processes that the tool may run in: its tenant or a trust group. */
@@ -62,12 +62,12 @@ export interface SandboxTool {
   /** Capabilities that were requested but not granted. The tool receives CAPABILITY_DENIED when it uses one. */
   readonly denied: readonly string[];
   /** Descriptors of granted and denied capabilities that are more than functions. */
-  readonly shapes?: CapabilityShapes | undefined;
+  readonly descriptors?: CapabilityDescriptors | undefined;
   /** Granted features of the engine. */
   readonly features: readonly EngineFeature[];
   /** Set if the bundle is the Python runtime, which then runs the tool's source. */
   readonly python?: PythonCalls | undefined;
-  /** The session whose isolate the calls run in, if `isolation` is `session`. */
+  /** The session whose isolate the calls run in, if `isolateLifetime` is `session`. */
   readonly session?: SandboxSession | undefined;
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
@@ -94,11 +94,11 @@ export interface SandboxSession {
 const CANCEL_GRACE_MS = 50;
 
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
-  const { bundle, codeCache, chunks } = tool;
-  const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, chunks };
+  const { bundle, codeCache, modules } = tool;
+  const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, modules };
   const warm = new WarmVersion(tool, sent, pool);
   const profileOf = ({ limits, tenant, context }: PreparedCall): WorkerToolProfile =>
-    warm.profileOf({ limits, coarseTime: tenant.coarseTime }, context.logPlaces === true);
+    warm.profileOf({ limits, coarseTime: tenant.coarseTime }, context.logSourceLocations === true);
   return {
     source: tool.python === undefined ? "sandbox" : "python",
     sourceId: tool.sourceId,
@@ -168,7 +168,7 @@ class SandboxRun {
   readonly #call: PreparedCall;
   readonly #log: CallLog;
   readonly #pool: WorkerPool;
-  readonly #payer: CpuAccount;
+  readonly #cpuAccount: CpuAccount;
   /** Both are created on the tool's first request to a capability. Most calls make none. */
   #broker: CapabilityBroker | undefined;
   #scope: CallScope | undefined;
@@ -185,14 +185,14 @@ class SandboxRun {
     this.#log = log;
     this.#pool = pool;
     const { tenantId } = call;
-    this.#payer = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
+    this.#cpuAccount = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
     this.#redactor = tool.session?.redactor;
     log.redactor = this.#redactor;
   }
 
   #getBroker(): CapabilityBroker {
     if (this.#broker !== undefined) return this.#broker;
-    const { callId, tenantId, limits, definition, watch } = this.#call;
+    const { callId, tenantId, limits, definition, observer } = this.#call;
     const { granted, onHandlerError } = this.#tool;
     const redactor = this.#redactor ?? new Redactor();
     this.#redactor = redactor;
@@ -202,9 +202,9 @@ class SandboxRun {
       tenantId,
       toolName: definition.name,
       redactor,
-      asked: definition.capabilities ?? {},
+      requested: definition.capabilities ?? {},
       call: this.#call,
-      payer: this.#payer,
+      cpuAccount: this.#cpuAccount,
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
       // The tool itself receives every ToolError.
       onError: (error) => {
@@ -212,7 +212,14 @@ class SandboxRun {
       },
     });
     const { context } = this.#scope;
-    this.#broker = new CapabilityBroker({ granted, limits, context, payer: this.#payer, watch, onHandlerError });
+    this.#broker = new CapabilityBroker({
+      granted,
+      limits,
+      context,
+      cpuAccount: this.#cpuAccount,
+      observer,
+      onHandlerError,
+    });
     return this.#broker;
   }
 
@@ -257,10 +264,10 @@ class SandboxRun {
       claim: {
         account: tenantId,
         weight: tenant.weight,
-        toolKey: python?.lane ?? sha256,
+        toolKey: python?.toolKey ?? sha256,
         accountLimits: tenant.limits,
         toolLimits: limits,
-        ...(chain.parent === undefined ? {} : { parentSlot: chain.parent.seat }),
+        ...(chain.parent === undefined ? {} : { parentSlot: chain.parent.nestedCallSlot }),
       },
       memoryMiB: limits.memoryMiB,
       ...this.#queueTimeout(),
@@ -276,7 +283,7 @@ class SandboxRun {
       ...(session === undefined ? {} : { session: session.placement }),
       bundle: this.#sent,
       input: python === undefined ? inputText : python.toRun(inputText, limits, session !== undefined),
-      inputBytes: inputBytes === undefined ? undefined : toBesideParts(inputBytes),
+      inputBytes: inputBytes === undefined ? undefined : toAttachmentParts(inputBytes),
       listener: this.#listener(resolve),
       // A caller that has seen chunks must not get them again from a second run.
       idempotent: chunks === undefined && definition.annotations?.idempotentHint === true,
@@ -289,12 +296,12 @@ class SandboxRun {
   }
 
   #placement(): ProcessPlacement {
-    const { python, features, isolation, ownerOf, session } = this.#tool;
+    const { python, features, isolateLifetime, ownerOf, session } = this.#tool;
     const { tenantId, limits } = this.#call;
     const owner = ownerOf(tenantId);
     if (python === undefined) return placementOf(owner, this.#sent.sha256, features, limits);
-    const keeper = session === undefined ? python.lane : `session ${session.placement.id}`;
-    return pythonPlaceOf(owner, limits, isolation === "call" ? "" : keeper);
+    const keeper = session === undefined ? python.toolKey : `session ${session.placement.id}`;
+    return pythonPlaceOf(owner, limits, isolateLifetime === "call" ? "" : keeper);
   }
 
   /**
@@ -323,7 +330,7 @@ class SandboxRun {
       },
       onLog: (level, time, text, place) => {
         const { stackMapper } = this.#tool;
-        const mapped = place === undefined ? undefined : stackMapper.mapPlace(place);
+        const mapped = place === undefined ? undefined : stackMapper.mapLocation(place);
         this.#log.add(level, time, stackMapper.mapText(text), { place: mapped });
       },
       onProgress: (text) => this.#reportProgress(text),
@@ -343,11 +350,11 @@ class SandboxRun {
       },
       onIdle: (isIdle) => this.#call.chain.setIdle(isIdle),
       onEnded: (message, parts, peakBytes) => {
-        this.#tool.chunks.add(message.touched ?? []);
+        this.#tool.modules.add(message.usedModules ?? []);
         const execution = this.#toExecution(message, parts, peakBytes);
         const error = "error" in execution ? execution.error : undefined;
         this.#tool.session?.onEnded(message.kept === true, execution.usage, error);
-        resolve("error" in execution ? execution : { ...execution, payer: this.#payer });
+        resolve("error" in execution ? execution : { ...execution, cpuAccount: this.#cpuAccount });
       },
       onLost: (loss, peakBytes) => {
         const usage = this.#usage(undefined, peakBytes);
@@ -429,7 +436,7 @@ class SandboxRun {
     return {
       outputText: text,
       outputBytes: toBytesReader(header, data, `The output of ${name}`),
-      besideBytes: (data?.length ?? 0) + (contentData?.length ?? 0),
+      attachmentBytes: (data?.length ?? 0) + (contentData?.length ?? 0),
       content:
         contentText === undefined
           ? undefined
@@ -448,7 +455,7 @@ class SandboxRun {
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
     const missing = error.details?.capability;
     const denied = claimed === "CAPABILITY_DENIED" && typeof missing === "string" && !this.#tool.granted.has(missing);
-    if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker?.wasRefusedWith(claimed)) return error;
+    if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker?.wasDeniedWith(claimed)) return error;
     if (claimed !== "CAPABILITY_DENIED" && claimed !== "QUOTA_EXCEEDED") return error;
     return withCode(error, claimed);
   }
@@ -468,7 +475,7 @@ function toBytesReader(
   what: string,
 ): AttachmentReader | undefined {
   if (header === undefined || data === undefined || header.length === 0) return undefined;
-  return () => readBeside(header, data, what);
+  return () => readAttachments(header, data, what);
 }
 
 const toSessionOrder = ({ placement, once, isKept }: SandboxSession): SessionOrder =>
@@ -536,7 +543,7 @@ export function toGuestFailure(message: EndedMessage, context: FailureContext, n
     case "output-schema":
       return issuesError("OUTPUT_INVALID", `The output of ${name}`, text);
     case "unserializable":
-    case "refused":
+    case "rejected":
     case "thrown":
       return thrownError(message, context, name);
     default:
@@ -555,7 +562,7 @@ function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, tex
   });
 }
 
-const THROWN_CODES = { unserializable: "OUTPUT_INVALID", refused: "BUNDLE_FAILED", thrown: "TOOL_FAILED" } as const;
+const THROWN_CODES = { unserializable: "OUTPUT_INVALID", rejected: "BUNDLE_FAILED", thrown: "TOOL_FAILED" } as const;
 
 function thrownError(message: EndedMessage, context: FailureContext, name: string): ToolError {
   const outcome = message.outcome as keyof typeof THROWN_CODES;

@@ -3,19 +3,19 @@
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
 import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
-import type { CapabilityShapes } from "../../sandbox/protocol/guest-messages.ts";
-import type { Isolation } from "../../sandbox/protocol/messages.ts";
+import type { CapabilityDescriptors } from "../../sandbox/protocol/guest-messages.ts";
+import type { IsolateLifetime } from "../../sandbox/protocol/messages.ts";
 import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, WorkerToolProfile } from "../workers/worker-process.ts";
 
 /** Properties of a tool that a profile depends on. */
 interface ProfiledTool {
   readonly bundle: Pick<ToolBundle, "sha256">;
-  readonly isolation: Isolation;
+  readonly isolateLifetime: IsolateLifetime;
   readonly prewarm: boolean;
   readonly granted: ReadonlyMap<string, unknown>;
   readonly denied: readonly string[];
-  readonly shapes?: CapabilityShapes | undefined;
+  readonly descriptors?: CapabilityDescriptors | undefined;
   readonly features: readonly EngineFeature[];
   readonly python?: unknown;
 }
@@ -45,13 +45,15 @@ export class WarmVersion {
   }
 
   /** Returns the same object for equal settings, because a process identifies a profile by its identity. */
-  profileOf({ limits, coarseTime }: CallSettings, logPlaces: boolean): WorkerToolProfile {
+  profileOf({ limits, coarseTime }: CallSettings, logSourceLocations: boolean): WorkerToolProfile {
     const known = this.#profiles.find(
       (profile) =>
-        profile.coarseTime === coarseTime && profile.logPlaces === logPlaces && sameLimits(profile.limits, limits),
+        profile.coarseTime === coarseTime &&
+        profile.logSourceLocations === logSourceLocations &&
+        sameLimits(profile.limits, limits),
     );
     if (known !== undefined) return known;
-    const profile = toProfile(this.#tool, limits, { coarseTime, logPlaces });
+    const profile = toProfile(this.#tool, limits, { coarseTime, logSourceLocations });
     if (this.#profiles.push(profile) > MAX_PROFILES) this.#profiles.shift();
     return profile;
   }
@@ -98,7 +100,7 @@ export class WarmVersion {
 
   async #makeIsolate(use: WarmUse, settingsOf: (tenantId: string) => Promise<CallSettings>): Promise<void> {
     const { tenantId } = use;
-    const profile = this.profileOf(await settingsOf(tenantId), use.profile.logPlaces);
+    const profile = this.profileOf(await settingsOf(tenantId), use.profile.logSourceLocations);
     if (profile.prewarm) await this.#pool.prewarm(use, profile, this.#sent);
   }
 
@@ -119,21 +121,21 @@ export class WarmVersion {
 function toProfile(
   tool: ProfiledTool,
   limits: Limits,
-  { coarseTime, logPlaces }: Pick<WorkerToolProfile, "coarseTime" | "logPlaces">,
+  { coarseTime, logSourceLocations }: Pick<WorkerToolProfile, "coarseTime" | "logSourceLocations">,
 ): WorkerToolProfile {
   const granted = [...tool.granted.keys()].filter((name) => name !== "log");
   return {
     sha256: tool.bundle.sha256,
-    isolation: tool.isolation,
+    isolateLifetime: tool.isolateLifetime,
     // With a memory limit of the operating system, there is room only for isolates of running calls.
     prewarm: tool.prewarm && (tool.python !== undefined || unlimitedFeatures(tool.features).length === 0),
     limits,
     features: [...tool.features],
     coarseTime,
-    logPlaces,
+    logSourceLocations,
     granted,
     denied: [...tool.denied],
-    ...(tool.shapes === undefined ? {} : { shapes: tool.shapes }),
+    ...(tool.descriptors === undefined ? {} : { descriptors: tool.descriptors }),
   };
 }
 

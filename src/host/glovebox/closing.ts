@@ -14,7 +14,7 @@ export interface ClosingPart {
   readonly name: string;
   readonly close: () => unknown;
   /** Ends the part without waiting, once its time is up. Must not throw. */
-  readonly abandon?: (() => void) | undefined;
+  readonly forceClose?: (() => void) | undefined;
 }
 
 /** Parts of one step are closed in parallel; the steps run one after the other. */
@@ -39,13 +39,13 @@ export async function closeAll(
 }
 
 async function closePart(
-  { name, close, abandon }: ClosingPart,
+  { name, close, forceClose }: ClosingPart,
   withinMs: number,
   onError: ((error: ToolError) => unknown) | undefined,
 ): Promise<void> {
   const outcome = await runCallback(close, { timeoutMs: withinMs });
   if (!("failed" in outcome)) return;
-  abandon?.();
+  forceClose?.();
   const message =
     outcome.failed === "timed out"
       ? `Closing ${name} took longer than ${withinMs} ms, so Glovebox was closed without it`

@@ -18,7 +18,7 @@ import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { callOf } from "../capabilities/call-scope.ts";
-import { createAskCapabilities } from "../capabilities/client-requests.ts";
+import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
 import { createEgress } from "../capabilities/fetch/egress.ts";
 import { loadHttpClient } from "../capabilities/fetch/http-client.ts";
 import { createKvCapability } from "../capabilities/kv/kv.ts";
@@ -52,13 +52,13 @@ import { packageVersion } from "../config/package-version.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import type { ToolStream } from "../contract/tool-stream.ts";
 import type { Executor } from "../executors/executor.ts";
-import { Learner } from "../executors/extract-definition.ts";
+import { DefinitionExtractor } from "../executors/extract-definition.ts";
 import { createSandboxExecutor } from "../executors/sandbox.ts";
 import { McpManager } from "../mcp/client/manager.ts";
 import { createHostLog, type HostLog } from "../observability/operator-log.ts";
 import { createTelemetry } from "../observability/telemetry/telemetry.ts";
 import { contentHashOf, digestOfContent } from "../pipeline/tool-digest.ts";
-import { PythonLearner } from "../python/extract-python-definition.ts";
+import { PythonDefinitionExtractor } from "../python/extract-python-definition.ts";
 import { loadPythonRuntime } from "../python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "../python/python-exec.ts";
 import { PythonHost } from "../python/python-host.ts";
@@ -78,9 +78,9 @@ import {
 import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
 import { ToolRouter, toRegisteredTool } from "../routing/tool-router.ts";
 import { type ToolUpdate, ToolUpdates } from "../routing/tool-updates.ts";
-import type { SessionInfo } from "../sessions/conversation.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";
+import type { SessionInfo } from "../sessions/session-state.ts";
 import { Sessions } from "../sessions/sessions.ts";
 import { createSessionToolExecutor } from "../sessions/tool-sessions.ts";
 import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
@@ -126,7 +126,7 @@ export interface ToolInspection {
   /** Time in ms that bundling took. */
   readonly bundleMs: number;
   /** Time in ms that extracting the definition took. */
-  readonly learnMs: number;
+  readonly extractMs: number;
   /** Whether the bundle came from the cache. */
   readonly cached: boolean;
 }
@@ -135,7 +135,7 @@ export interface ToolInspection {
 type RegistrationMode = "add" | "replace" | "update";
 
 /** Properties of an added tool that an export needs and the registry does not have. */
-interface ExportableTool extends Pick<AddToolOptions, "isolation" | "arguments"> {
+interface ExportableTool extends Pick<AddToolOptions, "isolateLifetime" | "arguments"> {
   readonly bundle?: ToolBundle | undefined;
   readonly isBuiltin: boolean;
 }
@@ -197,7 +197,7 @@ export class Glovebox implements AsyncDisposable {
     readonly bundler: Bundler;
     readonly pool: WorkerPool;
     readonly cache: BundleCache;
-    readonly learner: Learner;
+    readonly extractor: DefinitionExtractor;
     readonly python: PythonHost;
     readonly launcher: Launcher;
     /** Runs the calls of sessions, which are not listed as tools. */
@@ -216,14 +216,20 @@ export class Glovebox implements AsyncDisposable {
     this.#launcher = parts.launcher;
     const { signals, drainMs } = parts.config.shutdown;
     this.#onSignals = signals.length === 0 ? undefined : closeOnSignals(this, signals, drainMs);
-    const { store } = parts.config;
+    const { kv: store } = parts.config;
     // close() does not close a store that the host passed in.
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     this.#store = this.#ownStore ?? (store as KvStore);
     const kv = createKvCapability(this.#store, this.#kvPending);
     const egress = createEgress((context) => callOf(context).tenant);
-    const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
+    const own = [
+      logCapability,
+      ...egress,
+      kv,
+      createToolsCapability(parts.router),
+      ...createClientRequestCapabilities(),
+    ];
     const all = [...own, ...parts.config.capabilities];
     this.#environments = new EnvironmentResolver(all, parts.config, parts.launcher);
     this.#builder = new ToolBuilder({
@@ -307,7 +313,7 @@ export class Glovebox implements AsyncDisposable {
   /**
    * Replaces a tool that was added before: bundles the new version, extracts its definition, creates warm isolates of it where the old version
    * has some, and switches to it in one step. Until the switch, and if any step fails, the old version stays in use. Calls that were admitted
-   * before the switch end on the old version; later calls get the new one. Sessions of a tool with `isolation: "session"` end when their
+   * before the switch end on the old version; later calls get the new one. Sessions of a tool with `isolateLifetime: "session"` end when their
    * calls on the old version have ended, and the next call begins a new session. If several updates of one tool overlap, the one that was
    * requested last wins; an earlier one that finishes after it is built but not registered.
    *
@@ -354,7 +360,7 @@ export class Glovebox implements AsyncDisposable {
     const bundles = await loadBuiltinBundles(bundled, cache);
     // One after the other: in parallel, each would wait for a process, and all of them for a core.
     for (const [index, name] of bundled.entries()) {
-      const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolation: "call" as const };
+      const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolateLifetime: "call" as const };
       await this.#add({ source: "", name }, options, "add", bundles[index]);
     }
     if (names.includes(PYTHON_EXEC)) await this.#addPythonExec();
@@ -362,19 +368,24 @@ export class Glovebox implements AsyncDisposable {
 
   async #addPythonExec(): Promise<void> {
     this.#environments.checkFeatures(withRuntimeFeatures([]));
-    const executable = await this.#python.snippets();
+    const executable = await this.#python.snippetTool();
     const definition = pythonExecDefinition(this.#config.python.capabilities);
     // A call without a session id gets an interpreter of its own.
     const built = { definition, authorLimits: undefined, executable };
-    const tool = this.#toTool(built, this.#environments.grant([], { definition }), {}, { isolation: "session" });
-    this.#storeExportData(tool, { isBuiltin: true, isolation: "session" });
+    const tool = this.#toTool(
+      built,
+      this.#environments.grant([], { overrides: definition }),
+      {},
+      { isolateLifetime: "session" },
+    );
+    this.#storeExportData(tool, { isBuiltin: true, isolateLifetime: "session" });
     this.router.add(tool);
   }
 
   /** @param prebuilt bundle to register instead of building the input's source */
   async #add(
     input: ToolInput,
-    { tenantId, grant, isolation, arguments: argumentOptions }: OwnedToolOptions,
+    { tenantId, grant, isolateLifetime, arguments: argumentOptions }: OwnedToolOptions,
     mode: RegistrationMode,
     prebuilt?: ToolBundle,
     work?: WorkHandle,
@@ -385,9 +396,9 @@ export class Glovebox implements AsyncDisposable {
     this.#throwIfClosed();
     work?.check();
     const { definition } = built;
-    const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
+    const tool = this.#toTool(built, grants, input, { isolateLifetime, tenantId, arguments: argumentOptions });
     const isBuiltin = prebuilt !== undefined;
-    this.#storeExportData(tool, { bundle: built.bundle, isBuiltin, isolation, arguments: argumentOptions });
+    this.#storeExportData(tool, { bundle: built.bundle, isBuiltin, isolateLifetime, arguments: argumentOptions });
     if (mode === "add") this.router.add(tool);
     else if (!(await this.#switchTo(tool, mode, update, work))) return definition;
     update.done(definition.name, tenantId);
@@ -400,11 +411,11 @@ export class Glovebox implements AsyncDisposable {
     { executor, granted = [] }: RegisteredTool,
     { bundle, isBuiltin, ...options }: ExportableTool,
   ): void {
-    const { isolation = this.#config.isolation, arguments: argumentOptions } = options;
+    const { isolateLifetime = this.#config.isolateLifetime, arguments: argumentOptions } = options;
     this.#added.set(executor, {
       ...{ bundle, isBuiltin, addedAt: Date.now(), language: executor.source === "python" ? "python" : "javascript" },
       options: {
-        ...{ grant: granted, isolation },
+        ...{ grant: granted, isolateLifetime },
         ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
       },
     });
@@ -479,26 +490,26 @@ export class Glovebox implements AsyncDisposable {
   #toTool(
     { definition, requested = {}, authorLimits, executable }: BuildableRegistration,
     { granted, features }: Grants,
-    input: Pick<ToolInput, "definition">,
-    { isolation, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
+    input: Pick<ToolInput, "overrides">,
+    { isolateLifetime, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
   ): RegisteredTool {
     const isPython = executable.python !== undefined;
     const grants = { granted, features: this.#environments.featuresOf(features, isPython ? "python" : "javascript") };
-    const chosen = isolation ?? this.#config.isolation;
+    const chosen = isolateLifetime ?? this.#config.isolateLifetime;
     const tool = {
       ...executable,
       ...this.#environments.of(definition, grants, requested),
-      isolation: chosen,
+      isolateLifetime: chosen,
       sourceId: `${isPython ? "python" : "sandbox"}:${definition.name}`,
     };
     const executor =
       chosen === "session"
-        ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.conversations)
+        ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.openSessions)
         : createSandboxExecutor(tool, this.#pool);
     return toRegisteredTool(definition, executor, {
       ...(tenantId === undefined ? {} : { tenantId }),
       ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
-      hostLimits: input.definition?.limits,
+      hostLimits: input.overrides?.limits,
       authorLimits,
       arguments: argumentOptions,
       contentDigest: digestOfContent(tool),
@@ -641,7 +652,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Lists sessions, including those that tools with `isolation: "session"` keep (`context.sessionId`).
+   * Lists sessions, including those that tools with `isolateLifetime: "session"` keep (`context.sessionId`).
    * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for those of all tenants
    * @throws {ToolError} PARAM_INVALID for other options
    */
@@ -756,8 +767,8 @@ export class Glovebox implements AsyncDisposable {
         {
           withinMs: CALLS_CLOSE_MS,
           parts: [
-            { name: "the running calls", close: dispose(this.router), abandon: () => this.router.abandon() },
-            { name: "the sessions", close: dispose(this.#sessions), abandon: () => this.#sessions.abandon() },
+            { name: "the running calls", close: dispose(this.router), forceClose: () => this.router.forceClose() },
+            { name: "the sessions", close: dispose(this.#sessions), forceClose: () => this.#sessions.forceClose() },
           ],
         },
         {
@@ -773,7 +784,7 @@ export class Glovebox implements AsyncDisposable {
             {
               name: "the key-value store",
               close: () => store?.[Symbol.asyncDispose]?.(),
-              abandon: () => (store instanceof SqliteKvStore ? store.abandon() : undefined),
+              forceClose: () => (store instanceof SqliteKvStore ? store.forceClose() : undefined),
             },
           ],
         },
@@ -822,13 +833,13 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const oldNode = oldNodeMessage();
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseConfig(options);
-  const { store: configuredStore } = config;
+  const { kv: configuredStore } = config;
   const storePath = typeof configuredStore === "object" && "path" in configuredStore ? configuredStore.path : undefined;
   await checkConfiguredPaths({
     bundler: config.bundler,
     python: config.python,
     // The default file is checked only when a tool uses it: most hosts do not need it.
-    storePath: options?.store === undefined ? undefined : storePath,
+    storePath: options?.kv === undefined ? undefined : storePath,
   });
   // Loaded now, so that it does not delay a tenant's first call.
   if (config.egress.allow.length > 0) loadHttpClient();
@@ -839,7 +850,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
   const cache = createBundleCache(cacheOptions);
-  const cacheProblem = await cache.findProblem();
+  const cacheProblem = await cache.findIssue();
   if (cacheProblem !== undefined) {
     const message = `The cache folder (options.cache.directory) cannot be used: ${cacheProblem}. Builds are kept in memory only`;
     const warning = new ToolError("INTERNAL", message);
@@ -856,7 +867,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
       (made) => void cache.setCodeCache(sha256, engineKey, made),
     );
   };
-  const [preludeCache, chunkCache] = await Promise.all([
+  const [preludeCache, moduleCache] = await Promise.all([
     engineCacheOf(preludeSha256, artifacts.preludeSource.length),
     engineCacheOf(artifacts.chunks.sha256, artifacts.chunks.units),
   ]);
@@ -866,7 +877,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     isolatesPerProcess: ISOLATES_PER_WORKER,
   });
   const pool = new WorkerPool(
-    { ...artifacts, preludeCache, chunkCache, launcher, inspector },
+    { ...artifacts, preludeCache, moduleCache, launcher, inspector },
     {
       ...workers,
       maxPerOwner: maxWorkersPerOwner(),
@@ -881,7 +892,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     await pool[Symbol.asyncDispose]();
     throw thrown;
   }
-  const learner = new Learner({ pool, cache, engineKey });
+  const extractor = new DefinitionExtractor({ pool, cache, engineKey });
   const routing = {
     limits: lowestTimeout(limits, tools?.executionTimeoutMs),
     tenancy,
@@ -901,7 +912,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   // Calls of this router name the tenant of their session. It shares the tenants' policies with the main router.
   const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
   const python = new PythonHost({
-    learner: new PythonLearner(pool, cache),
+    extractor: new PythonDefinitionExtractor(pool, cache),
     loadRuntime: () =>
       loadPythonRuntime({ artifacts, pool, cache, engineKey, coarseTime, packages: config.python.packages }),
   });
@@ -913,7 +924,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     bundler: new Bundler({ ...bundler, cache }),
     pool,
     cache,
-    learner,
+    extractor,
     launcher,
     log,
   };

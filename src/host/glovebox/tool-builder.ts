@@ -13,7 +13,7 @@ import {
 } from "../../bundler/tool-bundle.ts";
 import {
   type CapabilityRequests,
-  type LearnedDefinition,
+  type ExtractedToolDefinition,
   TOOL_NAME_PATTERN,
   TOOL_NAME_RULE,
   type ToolDefinition,
@@ -24,7 +24,7 @@ import { LIMITS, type PartialLimits } from "../../sandbox/contract/limits.ts";
 import { MISNAMED_SCHEMAS } from "../../sandbox/contract/schema-names.ts";
 import type { Config, ToolInput } from "../config/options.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
-import type { ExtractionOptions, Learner } from "../executors/extract-definition.ts";
+import type { DefinitionExtractor, ExtractionOptions } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { locatePythonTool, type PythonSource, toPythonBundle } from "../python/python-source.ts";
@@ -43,14 +43,14 @@ export interface BuildableRegistration {
 }
 
 /** The parts of a tool that a worker process runs. */
-export type ToolExecutable = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
+export type ToolExecutable = Pick<SandboxTool, "bundle" | "codeCache" | "modules" | "stackMapper" | "python">;
 
 export interface BuiltTool extends BuildableRegistration {
   readonly warnings: readonly string[];
   readonly bundle: ToolBundle;
   readonly files: readonly string[];
   readonly bundleMs: number;
-  readonly learnMs: number;
+  readonly extractMs: number;
   readonly cached: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface ToolBuilderParts {
   readonly config: Config;
   readonly bundler: Bundler;
   readonly cache: Pick<BundleCache, "claim">;
-  readonly learner: Learner;
+  readonly extractor: DefinitionExtractor;
   readonly python: PythonHost;
   readonly tenants: TenantPolicies;
   /** Returns the owner of the worker process that extracts the definition of a tenant's tool. */
@@ -129,7 +129,7 @@ export class ToolBuilder {
 
   /** @throws {ToolError} as `Glovebox.addTool` does */
   async build(input: ToolInput, { tenantId, features, prebuilt }: BuildContext): Promise<BuiltTool> {
-    const { name, definition: overrides, language, ...source } = input;
+    const { name, overrides, language, ...source } = input;
     if ("mode" in source && source.mode === "script" && language !== undefined && language !== "javascript") {
       throw new ToolError(
         "PARAM_INVALID",
@@ -149,10 +149,10 @@ export class ToolBuilder {
     const fullBuild = { ...build, features: this.#parts.featuresOf(features) };
     const extraction = this.#extractionOptionsOf(fullBuild, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
-    const extracted = await this.#unlessClosed(this.#parts.learner.learn(bundle, stackMapper, extraction));
+    const extracted = await this.#unlessClosed(this.#parts.extractor.extract(bundle, stackMapper, extraction));
     const { definition } = extracted;
-    const executable = { bundle, stackMapper, codeCache: extracted.codeCache, chunks: extracted.chunks };
-    const learnMs = performance.now() - bundled;
+    const executable = { bundle, stackMapper, codeCache: extracted.codeCache, modules: extracted.modules };
+    const extractMs = performance.now() - bundled;
     const completed = toDefinition(input, definition, bundle);
     const warnings = schemaWarnings(definition, overrides, "inputSchema", "outputSchema");
     const { capabilities: requested, limits: authorLimits } = definition;
@@ -164,7 +164,7 @@ export class ToolBuilder {
       bundle,
       executable,
       bundleMs: durationMs,
-      learnMs,
+      extractMs,
       cached,
       files,
     };
@@ -193,11 +193,11 @@ export class ToolBuilder {
     const { configuredLimits } = build.policy;
     const limits = resolveLimits([this.#parts.config.limits, configuredLimits], undefined, PYTHON_DEFAULT_LIMITS);
     const extraction = { ...this.#extractionOptionsOf(build, false), limits };
-    const extracted = await this.#unlessClosed(this.#parts.python.learn(source, executable, extraction));
+    const extracted = await this.#unlessClosed(this.#parts.python.extractDefinition(source, executable, extraction));
     const definition = toDefinition(input, extracted, bundle);
     const { capabilities: requested, limits: authorLimits } = extracted;
-    const learnMs = performance.now() - began;
-    const warnings = schemaWarnings(extracted, input.definition, "input_schema", "output_schema");
+    const extractMs = performance.now() - began;
+    const warnings = schemaWarnings(extracted, input.overrides, "input_schema", "output_schema");
     return {
       definition,
       warnings,
@@ -206,7 +206,7 @@ export class ToolBuilder {
       bundle,
       executable,
       bundleMs: 0,
-      learnMs,
+      extractMs,
       cached: false,
       files: source.paths,
     };
@@ -219,10 +219,10 @@ export class ToolBuilder {
  */
 function toDefinition(
   input: ToolInput,
-  { misnamed: _misnamed, ...extracted }: LearnedDefinition,
+  { misnamed: _misnamed, ...extracted }: ExtractedToolDefinition,
   bundle: ToolBundle,
 ): ToolDefinition {
-  const { name, definition: overrides, language: _language, ...source } = input;
+  const { name, overrides, language: _language, ...source } = input;
   const chosen = overrides?.name ?? extracted.name ?? name ?? nameFromSource(source, bundle);
   if (!TOOL_NAME_PATTERN.test(chosen)) {
     throw new ToolError(
@@ -236,8 +236,8 @@ function toDefinition(
 
 /** Returns a warning for each schema that the tool exports under a name that is not read, unless the host overrides that schema. */
 function schemaWarnings(
-  { misnamed = [] }: LearnedDefinition,
-  overrides: ToolInput["definition"],
+  { misnamed = [] }: ExtractedToolDefinition,
+  overrides: ToolInput["overrides"],
   inputName: string,
   outputName: string,
 ): readonly string[] {

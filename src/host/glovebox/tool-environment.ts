@@ -7,8 +7,8 @@ import {
   unlimitedFeatures,
 } from "../../sandbox/contract/engine-features.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import type { CapabilityShape, CapabilityShapes } from "../../sandbox/protocol/guest-messages.ts";
-import { type Capability, shapeOf } from "../capabilities/capability.ts";
+import type { CapabilityDescriptor, CapabilityDescriptors } from "../../sandbox/protocol/guest-messages.ts";
+import { type Capability, descriptorOf } from "../capabilities/capability.ts";
 import { logCapability } from "../capabilities/log.ts";
 import type { Config, ToolInput } from "../config/options.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
@@ -24,7 +24,7 @@ export interface Grants {
 }
 
 /** A tool without its executable parts. */
-export type ToolEnvironment = Omit<SandboxTool, keyof ToolExecutable | "isolation">;
+export type ToolEnvironment = Omit<SandboxTool, keyof ToolExecutable | "isolateLifetime">;
 
 /** Size limit of the capability descriptors, which a worker process receives in one message of 64 KiB with the rest of the tool. */
 const MAX_SHAPES_BYTES = 24 * 1024;
@@ -64,10 +64,10 @@ export class EnvironmentResolver {
    * Resolves the grants of a tool by name, whether the tool requests them or not.
    * @throws {ToolError} PARAM_INVALID for an unknown capability; TOOL_UNAVAILABLE for a feature whose memory this machine cannot limit
    */
-  grant(names: readonly string[], { definition }: Pick<ToolInput, "definition">): Grants {
+  grant(names: readonly string[], { overrides }: Pick<ToolInput, "overrides">): Grants {
     const granted = new Map<string, Capability>([[logCapability.name, logCapability]]);
     const features = new Set<EngineFeature>();
-    for (const name of [...names, ...Object.keys(definition?.capabilities ?? {})]) {
+    for (const name of [...names, ...Object.keys(overrides?.capabilities ?? {})]) {
       if (isEngineFeature(name)) {
         features.add(name);
         continue;
@@ -105,24 +105,24 @@ export class EnvironmentResolver {
       sharesProcesses: this.#config.placement === "shared",
       granted,
       denied,
-      shapes: this.#shapesOf([...granted.keys(), ...denied], definition),
+      descriptors: this.#shapesOf([...granted.keys(), ...denied], definition),
       features,
       onHandlerError: this.#config.onError,
     };
   }
 
   /** Describes capabilities for the guest. One that was denied looks the same as a granted one. */
-  #shapesOf(names: readonly string[], { capabilities = {} }: ToolDefinition): CapabilityShapes | undefined {
-    const shapes: Record<string, CapabilityShape> = {};
+  #shapesOf(names: readonly string[], { capabilities = {} }: ToolDefinition): CapabilityDescriptors | undefined {
+    const descriptors: Record<string, CapabilityDescriptor> = {};
     for (const name of names) {
       const capability = this.#capabilities.get(name);
       const requested = Object.hasOwn(capabilities, name) ? capabilities[name] : undefined;
-      const shape = capability === undefined ? undefined : shapeOf(capability, requested);
-      if (shape !== undefined) shapes[name] = shape;
+      const descriptor = capability === undefined ? undefined : descriptorOf(capability, requested);
+      if (descriptor !== undefined) descriptors[name] = descriptor;
     }
-    if (Buffer.byteLength(JSON.stringify(shapes)) > MAX_SHAPES_BYTES) {
+    if (Buffer.byteLength(JSON.stringify(descriptors)) > MAX_SHAPES_BYTES) {
       throw new ToolError("PARAM_INVALID", "The capabilities granted to this tool have too many members in total");
     }
-    return Object.keys(shapes).length === 0 ? undefined : shapes;
+    return Object.keys(descriptors).length === 0 ? undefined : descriptors;
   }
 }

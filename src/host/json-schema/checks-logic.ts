@@ -1,7 +1,7 @@
 // Keywords that apply other schemas to the same value: references, allOf, anyOf, oneOf, not, if.
 import { constant, describeValue, list, typeOf } from "./describe.ts";
 import { type Builder, evaluate, evaluateQuietly, type SchemaNode, Seen } from "./node.ts";
-import type { SchemaProblem } from "./outcome.ts";
+import type { SchemaIssue } from "./outcome.ts";
 import type { Run } from "./run.ts";
 import { isObject, ownProperty, type Schema } from "./schema-copy.ts";
 
@@ -104,9 +104,9 @@ function explain(keyword: string, branches: readonly SchemaNode[], value: unknow
   return run.report(keyword, () => describeBranches(branches), value);
 }
 
-function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaProblem[])[] {
+function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaIssue[])[] {
   const depth = run.path.length;
-  const found: (readonly SchemaProblem[])[] = [];
+  const found: (readonly SchemaIssue[])[] = [];
   for (const branch of branches) {
     const problems = run.collectApart(MAX_BRANCH_PROBLEMS, () => evaluate(branch, value, run, undefined));
     const isOther = problems.some((problem) => tellsApart(problem, depth));
@@ -116,7 +116,7 @@ function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): r
 }
 
 /** Tells whether an issue shows that another branch is intended: a wrong type of the value, or a wrong constant in it or in a member. */
-function tellsApart(problem: SchemaProblem, depth: number): boolean {
+function tellsApart(problem: SchemaIssue, depth: number): boolean {
   const below = problem.pointer.split("/").length - 1 - depth;
   if (problem.keyword === "type" || problem.keyword === "false") return below <= 0;
   return (problem.keyword === "const" || problem.keyword === "enum") && below <= 1;

@@ -1,8 +1,9 @@
 // Entry of this folder: compiles untrusted JSON Schemas and validates JSON values against them. The time of a validation is bounded for
 // every schema and value. No code is generated from a schema, nothing is fetched for it, and the given object is not changed.
-import { type AmendOptions, type AmendOutcome, amendValue } from "./amend.ts";
+
 import type { SchemaGuide } from "./applicable.ts";
 import { BudgetClock } from "./budget-clock.ts";
+import { type CoerceOptions, type CoerceOutcome, coerceValue } from "./coerce.ts";
 import { runGuarded } from "./guard.ts";
 import { type Dialect, refHidesSiblings } from "./keywords.ts";
 import { evaluate, evaluateQuietly, type SchemaNode } from "./node.ts";
@@ -20,7 +21,7 @@ import { createReject, type SchemaErrorCode } from "./schema-error.ts";
 const DEFAULT_BUDGET_MS = 40;
 const DEFAULT_MAX_PROBLEMS = 50;
 /** CPU time of one coercion, which a host must enable. 30,000 strings take 5 ms, and 50 ms before V8 has optimized the code (measured). */
-const AMEND_BUDGET_MS = 80;
+const COERCE_BUDGET_MS = 80;
 
 /** Attempts of a guarded validation. It is repeated if the thread got less than half of its time as CPU time. */
 const MAX_GUARDED_ATTEMPTS = 3;
@@ -41,7 +42,7 @@ interface ValidateOptions {
   /** CPU time in ms after which the validation is stopped. Large values need more, and their own thread. @default 40 */
   readonly budgetMs?: number;
   /** Largest number of issues to list. @default 50 */
-  readonly maxProblems?: number;
+  readonly maxIssues?: number;
 }
 
 /** A compiled schema. It is immutable and can be shared by all calls of a tool. */
@@ -56,7 +57,7 @@ export interface CompiledSchema {
   /** Validates a JSON value, as JSON.parse returns it. Never throws and never changes the value. */
   validate(value: unknown, options?: ValidateOptions): ValidationOutcome;
   /** Coerces a JSON value to the schema and lists the changes, in at most 80 ms of CPU time. Never throws and never changes the value. */
-  amend(value: unknown, options: AmendOptions): AmendOutcome;
+  coerce(value: unknown, options: CoerceOptions): CoerceOutcome;
 }
 
 /**
@@ -87,11 +88,11 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
       text ??= JSON.stringify(document.root);
       return text;
     },
-    validate: (value, { budgetMs = DEFAULT_BUDGET_MS, maxProblems = DEFAULT_MAX_PROBLEMS } = {}) =>
-      validate(root, value, budgetMs, maxProblems),
-    amend: (value, options) => {
-      const clock = new BudgetClock(AMEND_BUDGET_MS);
-      return amendValue(value, options, guide, new Run({ clock, maxProblems: 1, guarded: false }));
+    validate: (value, { budgetMs = DEFAULT_BUDGET_MS, maxIssues = DEFAULT_MAX_PROBLEMS } = {}) =>
+      validate(root, value, budgetMs, maxIssues),
+    coerce: (value, options) => {
+      const clock = new BudgetClock(COERCE_BUDGET_MS);
+      return coerceValue(value, options, guide, new Run({ clock, maxIssues: 1, guarded: false }));
     },
   };
 }
@@ -114,22 +115,22 @@ function acceptsObjects(schema: Schema): boolean {
   return hasOnly(schema, ["type", ...ANNOTATIONS]) && [type].flat().includes("object");
 }
 
-function validate(root: SchemaNode, value: unknown, budgetMs: number, maxProblems: number): ValidationOutcome {
+function validate(root: SchemaNode, value: unknown, budgetMs: number, maxIssues: number): ValidationOutcome {
   const clock = new BudgetClock(budgetMs);
   // For a long budget, query the clock once, which takes a microsecond. From then on, time of other threads does not count.
   if (budgetMs > DEFAULT_BUDGET_MS) clock.usedMs();
-  const direct = new Validation(root, value, new Run({ clock, maxProblems, guarded: false }));
+  const direct = new Validation(root, value, new Run({ clock, maxIssues, guarded: false }));
   const reason = direct.proceed();
   if (reason !== "needs-guard") return direct.outcome(reason);
-  return validateGuarded(root, value, Math.max(1, budgetMs - clock.usedMs()), maxProblems);
+  return validateGuarded(root, value, Math.max(1, budgetMs - clock.usedMs()), maxIssues);
 }
 
 /** Repeats a validation under a watchdog that can end a slow regex. The watchdog uses wall time, so a starved validation is repeated. */
-function validateGuarded(root: SchemaNode, value: unknown, budgetMs: number, maxProblems: number): ValidationOutcome {
+function validateGuarded(root: SchemaNode, value: unknown, budgetMs: number, maxIssues: number): ValidationOutcome {
   for (let attempt = 1; ; attempt++) {
     const clock = new BudgetClock(budgetMs);
     clock.usedMs();
-    const guarded = new Validation(root, value, new Run({ clock, maxProblems, guarded: true }));
+    const guarded = new Validation(root, value, new Run({ clock, maxIssues, guarded: true }));
     let stopped: StopSignal["reason"] | undefined;
     const ended = runGuarded(() => {
       stopped = guarded.proceed();

@@ -1,7 +1,7 @@
 // The result of a validation: plain data for the `details` of errors, with short texts that a model can act on.
 
 /** One issue of an invalid value. All texts are bounded (see describe.ts) and contain no control characters. */
-export type SchemaProblem = {
+export type SchemaIssue = {
   /** RFC 6901 pointer to the value, "" for the root. If it has more than 1,024 characters, the pointer of the nearest ancestor that fits. */
   readonly pointer: string;
   /** The schema keyword that failed; "false" for the schema `false`. */
@@ -20,7 +20,7 @@ export type ValidationOutcome =
   | {
       readonly valid: false;
       readonly stopped: false;
-      readonly problems: readonly SchemaProblem[];
+      readonly problems: readonly SchemaIssue[];
       /** Whether there are more issues than are listed. */
       readonly truncated: boolean;
     }

@@ -2,14 +2,14 @@
 import type { BudgetClock } from "./budget-clock.ts";
 import { describeValue } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
-import type { SchemaProblem, StopReason } from "./outcome.ts";
+import type { SchemaIssue, StopReason } from "./outcome.ts";
 import type { Resource } from "./resource.ts";
 
 /** Fuel between two queries of the clock. A unit is 20-50 ns of work, so the clock is read every 0.1-0.2 ms, and never for small values. */
 const FUEL_PER_LOOK = 4_096;
 const MAX_POINTER_CHARS = 1_024;
 
-/** Thrown to stop a validation at any depth; caught in compile-schema.ts and amend.ts. */
+/** Thrown to stop a validation at any depth; caught in compile-schema.ts and coerce.ts. */
 export class StopSignal extends Error {
   override readonly name = "StopSignal";
   readonly reason: StopReason | "needs-guard";
@@ -26,7 +26,7 @@ const NEEDS_GUARD = new StopSignal("needs-guard");
 
 export interface SchemaRunOptions {
   readonly clock: BudgetClock;
-  readonly maxProblems: number;
+  readonly maxIssues: number;
   /** Whether the watchdog of guard.ts runs. Only then may a regex of unknown cost run. */
   readonly guarded: boolean;
 }
@@ -37,21 +37,21 @@ export class Run {
   /** True when the list of issues is full. Every check may then end early. */
   full = false;
   path: (string | number)[] = [];
-  readonly problems: SchemaProblem[] = [];
+  readonly problems: SchemaIssue[] = [];
   /** Dynamic scope for `$dynamicRef`: the entered resources, outermost first. */
   readonly scope: Resource[] = [];
   readonly guarded: boolean;
   /** The list that receives reports: `problems`, or a separate one in `collectApart`. */
-  #sink: SchemaProblem[] = this.problems;
+  #sink: SchemaIssue[] = this.problems;
   #fuel = FUEL_PER_LOOK;
-  #maxProblems: number;
+  #maxIssues: number;
   #lastObject: object | undefined;
   #lastKeys: readonly string[] = [];
   readonly #clock: BudgetClock;
 
   constructor(options: SchemaRunOptions) {
     this.#clock = options.clock;
-    this.#maxProblems = options.maxProblems;
+    this.#maxIssues = options.maxIssues;
     this.guarded = options.guarded;
   }
 
@@ -81,7 +81,7 @@ export class Run {
   /** Reports an issue, if issues are collected. Always returns false, so that a check can end with `return run.report(…)`. */
   report(keyword: string, expected: () => string, got: unknown, gotText?: () => string): false {
     if (!this.collecting || this.full) return false;
-    if (this.#sink.length >= this.#maxProblems) {
+    if (this.#sink.length >= this.#maxIssues) {
       this.full = true;
       return false;
     }
@@ -90,7 +90,7 @@ export class Run {
     const found = gotText === undefined ? describeValue(got) : gotText();
     const where = pointer === "" ? "" : ` at ${pointer}`;
     // The same part of a schema may be reached in several ways.
-    const isKnown = (other: SchemaProblem): boolean =>
+    const isKnown = (other: SchemaIssue): boolean =>
       other.pointer === pointer && other.keyword === keyword && other.expected === wanted && other.got === found;
     if (this.#sink.some(isKnown)) return false;
     this.#sink.push({
@@ -103,25 +103,25 @@ export class Run {
     return false;
   }
 
-  /** Runs `check` with a separate list, and returns the issues that it reports, at most `maxProblems`. */
-  collectApart(maxProblems: number, check: () => unknown): SchemaProblem[] {
+  /** Runs `check` with a separate list, and returns the issues that it reports, at most `maxIssues`. */
+  collectApart(maxIssues: number, check: () => unknown): SchemaIssue[] {
     const { full } = this;
     const sink = this.#sink;
-    const outerMax = this.#maxProblems;
-    const apart: SchemaProblem[] = [];
+    const outerMax = this.#maxIssues;
+    const apart: SchemaIssue[] = [];
     this.#sink = apart;
-    this.#maxProblems = maxProblems;
+    this.#maxIssues = maxIssues;
     check();
     this.#sink = sink;
     this.full = full;
-    this.#maxProblems = outerMax;
+    this.#maxIssues = outerMax;
     return apart;
   }
 
   /** Adds issues that {@link collectApart} has returned. */
-  adopt(problems: readonly SchemaProblem[]): false {
+  adopt(problems: readonly SchemaIssue[]): false {
     for (const problem of problems) {
-      if (this.#sink.length >= this.#maxProblems) this.full = true;
+      if (this.#sink.length >= this.#maxIssues) this.full = true;
       else this.#sink.push(problem);
     }
     return false;

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ignoreOutcome, isThenable, runCallback } from "../util/host-callback.ts";
 import { escapeStep } from "./json-pointer.ts";
 
-export interface StandardProblem {
+export interface StandardIssue {
   /** JSON pointer to the value. */
   readonly pointer: string;
   readonly message: string;
@@ -14,7 +14,7 @@ export interface StandardProblem {
 /** The result of a validation: valid, invalid, or failed because the library returned no usable result, which counts as invalid. */
 export type StandardOutcome =
   | { readonly value: unknown }
-  | { readonly problems: readonly StandardProblem[] }
+  | { readonly problems: readonly StandardIssue[] }
   | { readonly failed: string; readonly cause?: unknown };
 
 /** Limits of one validation by a library. */
@@ -73,7 +73,7 @@ function readResult(result: unknown): StandardOutcome {
   return { problems: problems.length > 0 ? problems : [{ pointer: "", message: INVALID_VALUE }] };
 }
 
-function toProblem(issue: unknown): StandardProblem {
+function toProblem(issue: unknown): StandardIssue {
   const { message, path } = (issue ?? {}) as { readonly message?: unknown; readonly path?: unknown };
   const steps = Array.isArray(path) ? path.slice(0, MAX_STEPS) : [];
   const keys = steps.map((step: unknown) =>

@@ -1,7 +1,7 @@
 // Parses untrusted JSON text: checks size and depth first, then parses it at once if small, otherwise in time slices. Hostile text can
 // neither block nor pollute the host.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { type CpuAccount, encodeInTurns } from "../util/time-slicing.ts";
+import { type CpuAccount, encodeTimeSliced } from "../util/time-slicing.ts";
 import { CONTAINER_VALUES, JsonErrorFactory, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
 import { containsNonFinite } from "./non-finite.ts";
 import { checkLargeJson, parseLargeJson } from "./parse-large-json.ts";
@@ -175,11 +175,16 @@ export async function parseLargeText(
   codes: JsonTextCodes,
   what: string,
   signal: AbortSignal,
-  payer?: CpuAccount,
+  cpuAccount?: CpuAccount,
 ): Promise<JsonValue> {
   checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
-  const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
-  return await parseLargeJson(bytes, { limits, refusals: new JsonErrorFactory(limits, codes, what), signal, payer });
+  const bytes = typeof text === "string" ? await encodeTimeSliced(text, signal) : text;
+  return await parseLargeJson(bytes, {
+    limits,
+    refusals: new JsonErrorFactory(limits, codes, what),
+    signal,
+    cpuAccount,
+  });
 }
 
 /** The same as {@link checkSmallJson} over several turns of the event loop. */

@@ -44,7 +44,7 @@ export interface LargeJsonOptions {
   readonly limits: Pick<JsonTextLimits, "depth" | "values" | "members">;
   readonly refusals: JsonErrorFactory;
   readonly signal?: AbortSignal | undefined;
-  readonly payer?: CpuAccount | undefined;
+  readonly cpuAccount?: CpuAccount | undefined;
   /** Both for tests. */
   readonly batchBytes?: number;
   readonly longStringBytes?: number;
@@ -57,7 +57,7 @@ export interface LargeJsonOptions {
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
   const builder = new JsonBuilder(options.refusals, options.limits.members);
   const parser = new LargeJsonParser(bytes, options, builder);
-  await runTimeSliced(() => parser.step(), options.signal, options.payer);
+  await runTimeSliced(() => parser.step(), options.signal, options.cpuAccount);
   parser.finish();
   return builder.finish();
 }
@@ -67,7 +67,7 @@ export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): 
  */
 export async function checkLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<void> {
   const scan = new LargeJsonParser(bytes, options, undefined);
-  await runTimeSliced(() => scan.step(), options.signal, options.payer);
+  await runTimeSliced(() => scan.step(), options.signal, options.cpuAccount);
 }
 
 /** Levels are counted from the outermost container, which is 1; level 0 is the list of one that the builder keeps around the text. */

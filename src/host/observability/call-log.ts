@@ -7,7 +7,7 @@ import type { Redactor } from "./redaction/redactor.ts";
 
 /**
  * An entry of a tool's log. `time` is in ms since 1970. `data` is the value passed to `ctx.log` next to the message. `place` is the source
- * location of a console call (`tool.ts:12:5`), set for a call with `logPlaces`. `callId` is set if the entry belongs to a call that is
+ * location of a console call (`tool.ts:12:5`), set for a call with `logSourceLocations`. `callId` is set if the entry belongs to a call that is
  * nested in the listener's own.
  */
 export interface LogEntry {

@@ -11,13 +11,13 @@ import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
 import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import {
-  type AskName,
-  amendError,
   type HookCall,
   type HookStage,
+  type HookStageName,
   type Hooks,
   type HookWait,
   leftMsOf,
+  modifyError,
 } from "./hooks/hooks.ts";
 import type { HostLog } from "./operator-log.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
@@ -79,7 +79,7 @@ export class CallObserver {
     this.#wait = { until: started + (context?.timeoutMs ?? Number.POSITIVE_INFINITY), signal: context?.signal };
   }
 
-  asks(name: AskName): boolean {
+  hasHook(name: HookStageName): boolean {
     return this.#hooks?.has(name) === true;
   }
 
@@ -113,23 +113,23 @@ export class CallObserver {
   async validate(args: ToolValue, copy: (args: unknown) => ToolValue | Promise<ToolValue>): Promise<ToolValue> {
     const definition = this.#definition as ToolDefinition;
     const event = { call: this.call, definition, arguments: args };
-    const amended = await this.#hooks?.ask("validate", event, this.#wait, async (current, given) => ({
+    const modified = await this.#hooks?.callStage("validate", event, this.#wait, async (current, given) => ({
       ...current,
       arguments: await copy(given.arguments),
     }));
     this.#wait.signal?.throwIfAborted();
-    return amended === undefined ? args : amended.arguments;
+    return modified === undefined ? args : modified.arguments;
   }
 
   /** @throws {ToolError} a hook's rejection, or the reason why the call has ended */
   async prepare({ inputText, deadlineAt, clock, signal }: PreparedCall): Promise<void> {
     this.#wait = { until: deadlineAt, clock, signal };
     // Each request that waits for a hook adds a listener, and a call may have hundreds of requests.
-    if (this.asks("capability") || this.asks("capabilityResult")) setMaxListeners(0, signal);
+    if (this.hasHook("capability") || this.hasHook("capabilityResult")) setMaxListeners(0, signal);
     this.#beginStage("prepare");
     tryRun(() => this.#span?.validated(inputText));
     const definition = this.#definition as ToolDefinition;
-    if (this.asks("prepare")) await this.#callHooks("prepare", { call: this.call, definition });
+    if (this.hasHook("prepare")) await this.#callHooks("prepare", { call: this.call, definition });
     signal.throwIfAborted();
   }
 
@@ -137,37 +137,37 @@ export class CallObserver {
   async execute({ limits, deadlineAt, signal }: PreparedCall): Promise<void> {
     this.#beginStage("execute");
     const definition = this.#definition as ToolDefinition;
-    if (this.asks("execute")) await this.#callHooks("execute", { call: this.call, definition, limits, deadlineAt });
+    if (this.hasHook("execute")) await this.#callHooks("execute", { call: this.call, definition, limits, deadlineAt });
     signal.throwIfAborted();
     this.#span?.executing();
   }
 
   /** Returns the execution, or an error if a hook rejected it. */
-  async normalize(execution: Execution): Promise<Execution> {
+  async afterExecute(execution: Execution): Promise<Execution> {
     const { usage } = execution;
     const code = "error" in execution ? execution.error.code : "ok";
     tryRun(() => this.#span?.executed(execution));
     this.#endStage(code);
-    this.#beginStage("normalize");
-    if (!this.asks("normalize")) return execution;
+    this.#beginStage("afterExecute");
+    if (!this.hasHook("afterExecute")) return execution;
     const definition = this.#definition as ToolDefinition;
     try {
-      await this.#callHooks("normalize", { call: this.call, definition, usage, code });
+      await this.#callHooks("afterExecute", { call: this.call, definition, usage, code });
       return execution;
     } catch (thrown) {
       return { usage, error: toToolError(thrown) };
     }
   }
 
-  async #callHooks<Name extends "prepare" | "execute" | "normalize">(
+  async #callHooks<Name extends "prepare" | "execute" | "afterExecute">(
     name: Name,
-    event: Parameters<typeof Hooks.prototype.ask<Name>>[1],
+    event: Parameters<typeof Hooks.prototype.callStage<Name>>[1],
   ): Promise<void> {
-    await this.#hooks?.ask(name, event, this.#wait, (current) => current);
+    await this.#hooks?.callStage(name, event, this.#wait, (current) => current);
   }
 
   /**
-   * Returns the result, as amended by hooks. Never rejects.
+   * Returns the result, as modified by hooks. Never rejects.
    * @param remake converts a hook's output or error to a result, like the tool's own
    * @param tracked ends the wait for hooks when the host ends the call
    */
@@ -177,12 +177,12 @@ export class CallObserver {
     tracked?: TrackedCall,
   ): Promise<ToolResult> {
     this.#endStage(result.success ? "ok" : result.error.code);
-    if (!this.asks("result")) return result;
+    if (!this.hasHook("result")) return result;
     try {
       const until = performance.now() + Math.max(leftMsOf(this.#wait), RESULT_HOOKS_MS);
       // Hooks still receive the result of a call that the host has cancelled.
       const signal = tracked?.cancelled === undefined ? tracked?.signal : undefined;
-      const amended = await this.#hooks?.ask(
+      const modified = await this.#hooks?.callStage(
         "result",
         { call: this.call, result },
         { until, signal },
@@ -191,11 +191,11 @@ export class CallObserver {
           result: await remake(
             "output" in given
               ? { output: given.output }
-              : { error: amendError(event.result.success ? undefined : event.result.error, given.error as never) },
+              : { error: modifyError(event.result.success ? undefined : event.result.error, given.error as never) },
           ),
         }),
       );
-      return amended?.result ?? result;
+      return modified?.result ?? result;
     } catch (thrown) {
       return await remake({ error: toToolError(thrown) });
     }
@@ -217,12 +217,12 @@ export class CallObserver {
   /**
    * Calls the hooks for one input of a capability: the tool's own, and each request that the host derives from it, such as the target of a
    * redirect.
-   * @returns the input, possibly amended; wrapped in an object, so that a promise as an input is not awaited
+   * @returns the input, possibly modified; wrapped in an object, so that a promise as an input is not awaited
    * @throws {ToolError} a hook's rejection, or the reason why the call has ended
    */
-  async askCapability(capability: string, input: unknown): Promise<{ readonly input: unknown }> {
+  async callCapabilityHooks(capability: string, input: unknown): Promise<{ readonly input: unknown }> {
     const event = { call: this.call, capability, input };
-    const asked = await this.#hooks?.ask("capability", event, this.#wait, (current, given) => ({
+    const asked = await this.#hooks?.callStage("capability", event, this.#wait, (current, given) => ({
       ...current,
       ...given,
     }));
@@ -230,12 +230,12 @@ export class CallObserver {
     return asked ?? event;
   }
 
-  /** Runs one capability call. Hooks amend the input and the output before each is validated. */
+  /** Runs one capability call. Hooks modify the input and the output before each is validated. */
   async capability(
     capability: string,
     input: unknown,
     context: CapabilityContext,
-    run: (input: unknown, context: CapabilityContext, amend: (output: unknown) => Promise<unknown>) => Promise<string>,
+    run: (input: unknown, context: CapabilityContext, modify: (output: unknown) => Promise<unknown>) => Promise<string>,
   ): Promise<string> {
     const began = performance.now();
     const { call } = this;
@@ -244,20 +244,20 @@ export class CallObserver {
     let code: "ok" | ErrorCode = "ok";
     let span: CapabilitySpan | undefined;
     try {
-      const given = this.asks("capability") ? (await this.askCapability(capability, input)).input : input;
+      const given = this.hasHook("capability") ? (await this.callCapabilityHooks(capability, input)).input : input;
       span = tryRun(() => this.#span?.capability(capability, context));
-      const amend = async (output: unknown): Promise<unknown> => {
-        if (!this.asks("capabilityResult")) return output;
+      const modify = async (output: unknown): Promise<unknown> => {
+        if (!this.hasHook("capabilityResult")) return output;
         const event = { call, capability, output };
-        const amended = await this.#hooks?.ask("capabilityResult", event, wait, (current, given) => ({
+        const modified = await this.#hooks?.callStage("capabilityResult", event, wait, (current, given) => ({
           ...current,
           ...given,
         }));
-        return amended === undefined ? output : amended.output;
+        return modified === undefined ? output : modified.output;
       };
-      if (span === undefined) return await run(given, context, amend);
+      if (span === undefined) return await run(given, context, modify);
       const { context: own } = span;
-      return await span.within(() => run(given, own, amend));
+      return await span.within(() => run(given, own, modify));
     } catch (thrown) {
       code = Error.isError(thrown) && thrown instanceof ToolError ? thrown.code : "TOOL_FAILED";
       throw thrown;

@@ -94,13 +94,13 @@ export class CallReader {
       kind,
       ...(itemId === undefined ? {} : { itemId: itemId.slice(0, MAX_ID_LENGTH) }),
     };
-    const problem = raw.problem ?? this.#findProblem(raw, name);
+    const problem = raw.problem ?? this.#findIssue(raw, name);
     if (problem !== undefined) return { ...call, toolName: toolName || "unnamed", problem };
     const parsed = this.#argumentsOf(call);
     return parsed === undefined ? call : { ...call, arguments: parsed.value };
   }
 
-  #findProblem({ argumentsText }: RawCall, name: string): string | undefined {
+  #findIssue({ argumentsText }: RawCall, name: string): string | undefined {
     const { nameChars, argumentChars } = ANSWER_LIMITS;
     if (name === "") return "Expected a tool name, got none";
     if (name.length > nameChars) return tooLong("a tool name", nameChars);

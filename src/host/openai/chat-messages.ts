@@ -45,7 +45,7 @@ export function toToolMessage(
 }
 
 function toCall(call: ModelToolCall, names: ToolNames): Json {
-  const { name } = names.placeOf(call.toolName);
+  const { name } = names.wireNameOf(call.toolName);
   if (call.kind === "custom") return { id: call.id, type: "custom", custom: { name, input: call.argumentsText } };
   return { id: call.id, type: "function", function: { name, arguments: replayedArguments(call) } };
 }

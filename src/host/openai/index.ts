@@ -7,7 +7,7 @@ export { type OpenAIModelOptions, type OpenAIResponsesOptions, openaiChat, opena
 export type { OutputLimits } from "./output.ts";
 export { type ResponsesInputItem, toCallOutput, toResponsesInput } from "./responses-input.ts";
 export { STRICT_LIMITS, type StrictSchema, toStrictSchema } from "./strict-schema.ts";
-export { ToolNames, type WirePlace } from "./tool-names.ts";
+export { ToolNames, type WireName } from "./tool-names.ts";
 export {
   type ChatTool,
   type OpenAIApi,

@@ -93,7 +93,7 @@ function toToolFields(
   if (tools.length === 0) return {};
   const choice =
     typeof toolChoice === "object"
-      ? toNamed(names.placeOf(toolChoice.toolName).name, isCustom(toolChoice.toolName))
+      ? toNamed(names.wireNameOf(toolChoice.toolName).name, isCustom(toolChoice.toolName))
       : toolChoice;
   return {
     tools,

@@ -49,7 +49,7 @@ export function toCallOutput(
 }
 
 function toCallItem(call: ModelToolCall, names: ToolNames): ResponsesInputItem {
-  const place = names.placeOf(call.toolName);
+  const place = names.wireNameOf(call.toolName);
   if (call.kind === "custom") {
     return { type: "custom_tool_call", call_id: call.id, ...place, input: call.argumentsText };
   }

@@ -33,7 +33,7 @@ function checkNames(names: unknown, what: string): readonly string[] {
 }
 
 /** The name of a tool on the wire. */
-export interface WirePlace {
+export interface WireName {
   readonly namespace?: string;
   readonly name: string;
 }
@@ -42,7 +42,7 @@ const keyOf = (name: string, namespace?: string): string => `${namespace ?? ""}\
 
 /** The names of a list of tools. A tool named `namespace.name` for one of `namespaces` is placed in that namespace. */
 export class ToolNames {
-  readonly #places = new Map<string, WirePlace>();
+  readonly #places = new Map<string, WireName>();
   readonly #toolNames = new Map<string, string>();
   readonly #namespaces: readonly string[];
 
@@ -62,7 +62,7 @@ export class ToolNames {
   }
 
   /** Returns the wire name of a tool. Also supports unknown tools, which old messages may contain. */
-  placeOf(toolName: string): WirePlace {
+  wireNameOf(toolName: string): WireName {
     return this.#places.get(toolName) ?? { name: toWireName(toolName, (alias) => this.#toolNames.has(keyOf(alias))) };
   }
 
@@ -92,7 +92,7 @@ export class ToolNames {
     return found.length === 1 ? found[0] : undefined;
   }
 
-  #split(toolName: string): WirePlace {
+  #split(toolName: string): WireName {
     const namespace = this.#namespaces.find((each) => toolName.startsWith(`${each}.`) && toolName !== `${each}.`);
     return namespace === undefined ? { name: toolName } : { namespace, name: toolName.slice(namespace.length + 1) };
   }

@@ -179,7 +179,7 @@ function createWithoutNulls(schema: JsonSchema): (value: unknown) => unknown {
   let compiled: CompiledSchema | undefined;
   return (value) => {
     compiled ??= compileSchema(schema, { subject: "inputSchema" });
-    return compiled.amend(value, { unknownKeys: "keep", coerce: true, nullsOnly: true }).value;
+    return compiled.coerce(value, { unknownKeys: "keep", coerce: true, nullsOnly: true }).value;
   };
 }
 
@@ -210,7 +210,7 @@ export function toOpenAITools<Api extends OpenAIApi>(
   for (const definition of definitions) {
     const converted = convert(definition);
     const { name: toolName, description } = definition;
-    const { namespace, name } = names.placeOf(toolName);
+    const { namespace, name } = names.wireNameOf(toolName);
     const isCustom = custom.includes(toolName);
     if (isCustom && converted.reading.textProperty === undefined) {
       throw new ToolError(

@@ -10,7 +10,7 @@ import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { LogEntry } from "../observability/call-log.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
-import type { Amendment } from "./amend.ts";
+import type { Coercion } from "./coercion.ts";
 import { readLargeValue, readSmallValue, readValueWithBytes, type ValueText } from "./read-value.ts";
 
 const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
@@ -23,16 +23,16 @@ export interface ResultFacts {
   readonly usage?: ToolUsage;
   readonly logs?: readonly LogEntry[];
   readonly calls?: readonly NestedCall[] | undefined;
-  readonly amendments?: readonly Amendment[] | undefined;
+  readonly coercions?: readonly Coercion[] | undefined;
 }
 
 type Successful = Extract<ToolResult, { success: true }>;
 
 function base(facts: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
-  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, amendments } = facts;
+  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, coercions } = facts;
   const durationMs = performance.now() - started;
   const made = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
-  return amendments === undefined ? made : { ...made, amendments };
+  return coercions === undefined ? made : { ...made, coercions };
 }
 
 /** Keeps only the JSON parts of error details, because a host function may put any value into them. */
@@ -70,14 +70,14 @@ export function normalize(
 ): ToolResult | Promise<ToolResult> {
   if ("error" in execution) return toFailure(facts, execution.error);
   const { tool, limits, thread, signal, streamedBytes = 0 } = options;
-  const { outputText: text, outputBytes, content, payer, isStreamed } = execution;
+  const { outputText: text, outputBytes, content, cpuAccount, isStreamed } = execution;
   const toSuccess = (output: ToolValue): ToolResult => ({ ...base(facts), success: true, output });
   try {
     const what = `The output of ${tool.definition.name}`;
     const bounds = { bytes: limits.outputBytes - streamedBytes, depth: limits.jsonDepth, values: limits.jsonValues };
     if (typeof text !== "string") checkJsonBytes(text.length, bounds, OUTPUT_CODES, what);
     const schema = isStreamed ? undefined : tool.outputSchema;
-    const read = { text, bounds, codes: OUTPUT_CODES, what, schema, payer };
+    const read = { text, bounds, codes: OUTPUT_CODES, what, schema, cpuAccount };
     if (outputBytes !== undefined || content !== undefined) {
       return readRich(read, execution, options).then(
         (rich) => ({ ...base(facts), success: true, ...rich }),

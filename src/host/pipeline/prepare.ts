@@ -34,7 +34,7 @@ export interface PrepareOptions {
   /** The call as the operator sees it. */
   readonly tracked?: TrackedCall | undefined;
   /** Observer of the call. */
-  readonly watch?: CallObserver | undefined;
+  readonly observer?: CallObserver | undefined;
 }
 
 /** Resolves the limits of a call and starts its clock. */
@@ -85,7 +85,7 @@ export function prepareCall(
       context,
       meter: new CallMeter(),
       chunks: options.chunks,
-      watch: options.watch,
+      observer: options.observer,
       tracked: options.tracked,
     },
     [Symbol.dispose]: () => clock[Symbol.dispose](),

@@ -6,7 +6,7 @@ import type { CapabilityContext } from "../capabilities/capability.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
 import type { BinaryAttachments, ToolValue } from "../contract/tool-value.ts";
-import type { AskName } from "../observability/hooks/hooks.ts";
+import type { HookStageName } from "../observability/hooks/hooks.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
@@ -17,20 +17,20 @@ import type { Clock } from "./clock.ts";
 /** Observes a call while its tool runs: its capability calls, and the span that a host function runs in. */
 export interface RunningCallObserver {
   /** Returns whether a hook of this name is installed. */
-  asks(name: AskName): boolean;
+  hasHook(name: HookStageName): boolean;
   /** The span of the call; undefined without telemetry. */
   readonly span: RunningSpan | undefined;
   /**
    * Runs the hooks for the input of a capability, and returns the input that they leave.
    * @throws {ToolError} the rejection of a hook, or the reason why the call has ended meanwhile
    */
-  askCapability(capability: string, input: unknown): Promise<{ readonly input: unknown }>;
+  callCapabilityHooks(capability: string, input: unknown): Promise<{ readonly input: unknown }>;
   /** Runs one capability call: hooks may modify its input before it is validated, and its output before that is. */
   capability(
     capability: string,
     input: unknown,
     context: CapabilityContext,
-    run: (input: unknown, context: CapabilityContext, amend: (output: unknown) => Promise<unknown>) => Promise<string>,
+    run: (input: unknown, context: CapabilityContext, coerce: (output: unknown) => Promise<unknown>) => Promise<string>,
   ): Promise<string>;
 }
 
@@ -67,7 +67,7 @@ export interface PreparedCall {
   /** The call as the operator sees it. An executor reports here that the call waits. */
   readonly tracked?: TrackedCall | undefined;
   /** Observer of the call, or undefined without one. */
-  readonly watch?: RunningCallObserver | undefined;
+  readonly observer?: RunningCallObserver | undefined;
   /** Counts the network traffic of the call. */
   readonly meter?: CallMeter | undefined;
   /** Receives chunks, or undefined if the caller does not read a stream. */

@@ -3,12 +3,12 @@
 
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import { MAX_SEED_UNITS } from "../../sandbox/protocol/messages.ts";
+import { MAX_SEED_LENGTH } from "../../sandbox/protocol/messages.ts";
 import type { CallClient } from "../contract/client-requests.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import { isThenable } from "../util/host-callback.ts";
-import { parseArgumentOptions } from "./amend.ts";
+import { parseArgumentOptions } from "./coercion.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 
 /** Maximum length of a session id. */
@@ -64,7 +64,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   client: true,
   deterministic: true,
   arguments: true,
-  logPlaces: true,
+  logSourceLocations: true,
   toolDigest: true,
 };
 /** An array, because searching so few names is as fast as a Set. */
@@ -74,20 +74,20 @@ const BATCH_FIELDS: readonly string[] = [...CONTEXT_FIELDS, "maxConcurrency"];
 /**
  * Reads the context's fields, each once. The context must be a plain object: a promise or a Map has no fields of its own, and its call
  * would run without its limits.
- * @param isBatch allows `maxConcurrency`, which {@link readStatedContext} leaves to its caller
+ * @param isBatch allows `maxConcurrency`, which {@link readExplicitContext} leaves to its caller
  * @throws {ToolError} PARAM_INVALID for an unknown key or a wrong value, naming its path
  */
-export function readStatedContext(context: unknown, isBatch = false): ToolContext {
+export function readExplicitContext(context: unknown, isBatch = false): ToolContext {
   if (context === undefined) return {};
   if (!isPlainObject(context)) {
     throw invalid("context", "a plain object { tenantId, signal, timeoutMs }", describe(context));
   }
   const fields = readFields("context", () => copyContext(context, isBatch ? BATCH_FIELDS : CONTEXT_FIELDS));
-  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress, logPlaces } = fields;
+  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress, logSourceLocations } = fields;
   if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));
   if (!isFunction(onProgress)) throw invalid("context.onProgress", "a function", describe(onProgress));
-  if (logPlaces !== undefined && typeof logPlaces !== "boolean") {
-    throw invalid("context.logPlaces", "true or false", describe(logPlaces));
+  if (logSourceLocations !== undefined && typeof logSourceLocations !== "boolean") {
+    throw invalid("context.logSourceLocations", "true or false", describe(logSourceLocations));
   }
   checkDeterministic(fields.deterministic);
   checkTimeout(timeoutMs, "context.timeoutMs");
@@ -103,11 +103,11 @@ export function readStatedContext(context: unknown, isBatch = false): ToolContex
 
 function copyContext(context: ToolContext, known: readonly string[]): ToolContext {
   checkKeys(context, "context", known);
-  const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context;
+  const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logSourceLocations } = context;
   const { traceparent, tracestate, client, sessionId, toolDigest } = context;
   const deterministic = copyDeterministic(context.deterministic);
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
-  const amending = parseArgumentOptions(context.arguments, "context.arguments");
+  const coercing = parseArgumentOptions(context.arguments, "context.arguments");
   checkClient(client);
   // Checked inside the try block, because a proxy can throw.
   if (signal !== undefined && !isAbortSignal(signal)) {
@@ -121,10 +121,10 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
     timeoutMs,
     onLog,
     onProgress,
-    logPlaces,
+    logSourceLocations,
     deterministic,
     ...trace,
-    ...(amending === undefined ? {} : { arguments: amending }),
+    ...(coercing === undefined ? {} : { arguments: coercing }),
     ...(client === undefined ? {} : { client }),
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(toolDigest === undefined ? {} : { toolDigest }),
@@ -137,10 +137,10 @@ export type NamedContext = ToolContext & { readonly tenantId: string };
 /**
  * Reads the context of a call and decides which tenant it belongs to.
  * @param tenancy undefined for a nested call, which belongs to the tenant of its parent
- * @throws {ToolError} PARAM_INVALID as {@link readStatedContext}; also for a missing or unexpected tenant
+ * @throws {ToolError} PARAM_INVALID as {@link readExplicitContext}; also for a missing or unexpected tenant
  */
 export function readContext(context: unknown, tenancy: Tenancy | undefined): NamedContext {
-  const stated = readStatedContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
+  const stated = readExplicitContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
   // The copy of the caller's object is reused: a second copy would cost more than the rest of this function.
   if (tenancy !== undefined) stated.tenantId = tenancy.tenantOf(stated.tenantId, "context.tenantId");
   return stated as NamedContext;
@@ -165,8 +165,8 @@ function checkDeterministic(option: DeterministicOption): void {
   if (option === undefined) return;
   const where = "context.deterministic";
   const { seed, now } = option;
-  if (typeof seed !== "string" || seed.length === 0 || seed.length > MAX_SEED_UNITS) {
-    throw invalid(`${where}.seed`, `text of 1 to ${MAX_SEED_UNITS} characters`, describe(seed));
+  if (typeof seed !== "string" || seed.length === 0 || seed.length > MAX_SEED_LENGTH) {
+    throw invalid(`${where}.seed`, `text of 1 to ${MAX_SEED_LENGTH} characters`, describe(seed));
   }
   if (now !== undefined && !(Number.isInteger(now) && now >= 0 && now <= MAX_DATE_MS)) {
     throw invalid(`${where}.now`, `whole milliseconds from 0 to ${MAX_DATE_MS}`, describe(now));

@@ -8,7 +8,7 @@ import { checkLargeText, checkSmallJson, isSmallJson, parseLargeText, parseSmall
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ValidationOutcome } from "../json-schema/outcome.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
-import { type CpuAccount, encodeInTurns } from "../util/time-slicing.ts";
+import { type CpuAccount, encodeTimeSliced } from "../util/time-slicing.ts";
 
 /** A well-formed value of this size takes 3 ms; one made of small objects takes 15 ms (measured). */
 const DIRECT_BYTES = 256 * 1024;
@@ -21,7 +21,7 @@ export interface ValueText {
   readonly what: string;
   readonly schema: CompiledSchema | undefined;
   /** Tenant of a large value. */
-  readonly payer?: CpuAccount | undefined;
+  readonly cpuAccount?: CpuAccount | undefined;
 }
 
 /** For text that is {@link isSmallJson}. @throws {ToolError} with one of `codes` */
@@ -33,11 +33,11 @@ export function readSmallValue({ text, bounds, codes, what, schema }: ValueText)
 
 /** For any text. Rejects as {@link readSmallValue} throws, or with the signal's reason. */
 export async function readLargeValue(
-  { text, bounds, codes, what, schema, payer }: ValueText,
+  { text, bounds, codes, what, schema, cpuAccount }: ValueText,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<JsonValue> {
-  const value = await parseLargeText(text, bounds, codes, what, signal, payer);
+  const value = await parseLargeText(text, bounds, codes, what, signal, cpuAccount);
   if (schema === undefined) return value;
   const outcome =
     schema.shallow || text.length <= DIRECT_BYTES
@@ -60,14 +60,14 @@ export async function readValueWithBytes(
   const plain = beside === undefined ? read : { ...read, schema: undefined };
   const value = isSmallJson(read.text) ? readSmallValue(plain) : await readLargeValue(plain, thread, signal);
   if (beside === undefined) return value;
-  const { text, what, payer, schema, bounds } = read;
+  const { text, what, cpuAccount, schema, bounds } = read;
   if (schema !== undefined) {
     const shown = withBase64(text.toString(), beside);
     const inBase64 = { ...read, text: shown, bounds: { ...bounds, bytes: bounds.bytes + 2 * sizeOfBytes(beside) } };
     if (isSmallJson(shown)) readSmallValue(inBase64);
     else await readLargeValue(inBase64, thread, signal);
   }
-  return await withBytes({ value, units: text.length, beside, what }, signal, payer);
+  return await withBytes({ value, units: text.length, beside, what }, signal, cpuAccount);
 }
 
 /** Arguments as they are passed on. */
@@ -109,7 +109,7 @@ export async function checkLargeInput(
 ): Promise<CheckedInput> {
   const { text, bounds, codes, what, schema, wants, isForeign } = read;
   const isUnread = fitsUnread(read);
-  const inputText = await encodeInTurns(text, signal);
+  const inputText = await encodeTimeSliced(text, signal);
   if (!isUnread && (wants === "value" || isForeign || inputText.length <= DIRECT_BYTES)) {
     return { inputText, input: await readLargeValue({ ...read, text: inputText }, thread, signal) };
   }

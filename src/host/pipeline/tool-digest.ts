@@ -46,7 +46,7 @@ export function digestOfTool(tool: RegisteredTool): string {
 interface SandboxedContent {
   readonly bundle: { readonly sha256: string };
   /** All tools in Python share one bundle: the lane has the hash of the tool's own source. */
-  readonly python?: { readonly lane: string } | undefined;
+  readonly python?: { readonly toolKey: string } | undefined;
   readonly granted: ReadonlyMap<string, unknown>;
   readonly features: readonly string[];
 }
@@ -55,13 +55,13 @@ const SHA256 = /^[0-9a-f]{64}$/;
 
 /** Returns the SHA-256 of a sandboxed tool's code in hexadecimal: of its bundle, or of its source in Python; undefined where it has neither. */
 export function contentHashOf({ bundle, python }: Pick<SandboxedContent, "bundle" | "python">): string | undefined {
-  const hash = python?.lane ?? bundle.sha256;
+  const hash = python?.toolKey ?? bundle.sha256;
   return SHA256.test(hash) ? hash : undefined;
 }
 
 /** Returns the digest of a sandboxed tool's code, granted capabilities and engine features. */
 export function digestOfContent({ bundle, python, granted, features }: SandboxedContent): string {
-  const code = python === undefined ? bundle.sha256 : `python:${python.lane}`;
+  const code = python === undefined ? bundle.sha256 : `python:${python.toolKey}`;
   return digestOfJson({ code, granted: [...granted.keys()].sort(), features: [...features].sort() });
 }
 

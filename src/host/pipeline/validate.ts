@@ -15,8 +15,8 @@ import { JsonErrorFactory, type JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
-import { type Amendment, type ArgumentOptions, amendArguments, resolveArgumentOptions } from "./amend.ts";
 import type { Clock } from "./clock.ts";
+import { type ArgumentOptions, type Coercion, coerceArguments, resolveArgumentOptions } from "./coercion.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 import {
   type CheckedInput,
@@ -39,7 +39,7 @@ export interface CallEnvelope {
   /** Untrusted JSON text instead of a value. */
   readonly argumentsText?: string | undefined;
   /** Corrections made earlier. */
-  readonly amendments?: readonly Amendment[] | undefined;
+  readonly coercions?: readonly Coercion[] | undefined;
 }
 
 export interface ValidatedCall extends CheckedInput {
@@ -48,7 +48,7 @@ export interface ValidatedCall extends CheckedInput {
   readonly tool: RegisteredTool;
   readonly context: ToolContext;
   /** Corrections of the arguments, or undefined if there were none. */
-  readonly amendments?: readonly Amendment[] | undefined;
+  readonly coercions?: readonly Coercion[] | undefined;
 }
 
 const ENVELOPE_FIELDS: readonly string[] = ["id", "toolName", "arguments", "argumentsText"];
@@ -218,22 +218,22 @@ export function validateCall(
   checkJsonBytes(inputText.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
   const { callId } = envelope;
   const { tenantId } = context;
-  const before = envelope.amendments ?? [];
-  const changed = before.length === 0 ? {} : { amendments: before };
+  const before = envelope.coercions ?? [];
+  const changed = before.length === 0 ? {} : { coercions: before };
   const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...changed, ...input });
   const { wants } = tool.executor;
   const isForeign = envelope.argumentsText !== undefined;
   const given = { text: inputText, bytes, isForeign };
-  const amending = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
+  const coercing = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
   const read = { text: inputText, isForeign, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
-  if (amending !== undefined) {
+  if (coercing !== undefined) {
     const { thread } = options;
     return inTime(tool, options, async (signal) => {
-      const amend = { ...read, options: amending, thread, signal, value: envelope.arguments };
-      const { amendments: more, ...amended } = await amendArguments(given, amend);
-      const amendments = [...before, ...more];
-      const input = await checkInput({ ...read, ...amended }, amended.bytes, thread, signal);
-      return { ...input, ...(amendments.length === 0 ? {} : { amendments }) };
+      const coerce = { ...read, options: coercing, thread, signal, value: envelope.arguments };
+      const { coercions: more, ...coerced } = await coerceArguments(given, coerce);
+      const coercions = [...before, ...more];
+      const input = await checkInput({ ...read, ...coerced }, coerced.bytes, thread, signal);
+      return { ...input, ...(coercions.length === 0 ? {} : { coercions }) };
     }).then(toCall);
   }
   if (bytes !== undefined) {
@@ -259,7 +259,7 @@ async function checkInput(
  * arguments that the tool gets. Arguments with bytes in them are changed after the hook only.
  * Rejects with PARAM_INVALID for arguments that cannot be read.
  */
-export async function amendCall(
+export async function coerceCall(
   envelope: CallEnvelope,
   tool: RegisteredTool,
   context: ToolContext,
@@ -274,13 +274,13 @@ export async function amendCall(
   checkJsonBytes(text.length, bounds, INPUT_CODES, what);
   const { thread } = options;
   const isForeign = envelope.argumentsText !== undefined;
-  const amended = await inTime(tool, options, (signal) => {
+  const coerced = await inTime(tool, options, (signal) => {
     const read = { bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, thread, signal };
-    return amendArguments({ text, bytes, isForeign }, { ...read, options: handling, value: envelope.arguments });
+    return coerceArguments({ text, bytes, isForeign }, { ...read, options: handling, value: envelope.arguments });
   });
-  if (amended.amendments.length === 0) return envelope;
+  if (coerced.coercions.length === 0) return envelope;
   const { callId, toolName } = envelope;
-  return { callId, toolName, arguments: undefined, argumentsText: amended.text, amendments: amended.amendments };
+  return { callId, toolName, arguments: undefined, argumentsText: coerced.text, coercions: coerced.coercions };
 }
 
 /**

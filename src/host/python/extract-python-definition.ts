@@ -1,7 +1,7 @@
 // Extracts a Python tool's definition: the Python runtime runs its module once, in an unused process. The result is
 // cached under a hash of the source and of the runtime.
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
-import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
+import type { ExtractedToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type ExtractionOptions, extractDefinition, parseDefinition } from "../executors/extract-definition.ts";
 import { pythonPlaceOf } from "../executors/sandbox.ts";
@@ -51,18 +51,18 @@ export interface PythonExtraction {
 function profileOf({ bundle }: PythonTool, { limits, features, coarseTime }: ExtractionOptions): WorkerToolProfile {
   return {
     sha256: bundle.sha256,
-    isolation: "call",
+    isolateLifetime: "call",
     prewarm: true,
     limits,
     features: [...withRuntimeFeatures(features)],
     coarseTime,
-    logPlaces: false,
+    logSourceLocations: false,
     granted: [],
     denied: [],
   };
 }
 
-export class PythonLearner {
+export class PythonDefinitionExtractor {
   readonly #pool: WorkerPool;
   readonly #cache: BundleCache;
 
@@ -76,7 +76,7 @@ export class PythonLearner {
    * @param runtimeKey properties of the runtime that a definition depends on
    * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED
    */
-  async learn(runtimeKey: string, extraction: PythonExtraction): Promise<LearnedDefinition> {
+  async extract(runtimeKey: string, extraction: PythonExtraction): Promise<ExtractedToolDefinition> {
     const { sha256 } = extraction.source;
     const cached = await this.#cache.getCodeCache(sha256, runtimeKey);
     if (cached !== undefined) {
@@ -98,11 +98,11 @@ export class PythonLearner {
     try {
       const [text] = await extractDefinition(this.#pool, {
         ...{ entry, options, stackMapper: tool.stackMapper },
-        chunks: tool.chunks,
+        modules: tool.modules,
         job: {
-          ...pythonPlaceOf(owner ?? `learn:${sha256}`, limits),
+          ...pythonPlaceOf(owner ?? `extract:${sha256}`, limits),
           order: { type: "call", tool: profileOf(tool, options), callId: "describe", tenantId: account },
-          bundle: { ...tool.bundle, codeCache: tool.codeCache, chunks: tool.chunks },
+          bundle: { ...tool.bundle, codeCache: tool.codeCache, modules: tool.modules },
           input: toDescribeRun(source, limits),
         },
         toolKey: sha256,

@@ -33,10 +33,10 @@ export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<Py
   const wheels = await readWheels(options.packages);
   const { code, sha256, wasm, stdlib, key: assetsKey } = await loadPythonAssets(artifacts);
   const key = engineKeyOf([engineKey, assetsKey]);
-  const [knownCode, knownSnapshot, touched] = await Promise.all([
+  const [knownCode, knownSnapshot, usedModules] = await Promise.all([
     cache.getCodeCache(sha256, key),
     cache.getSnapshot(key),
-    cache.getChunks(sha256),
+    cache.getPlatformModules(sha256),
   ]);
   const keepCode = (made: Uint8Array): void => void cache.setCodeCache(sha256, key, made);
   const keepSnapshot = (made: Uint8Array): void => void cache.setSnapshot(key, made);
@@ -44,6 +44,6 @@ export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<Py
   const snapshot = new EngineCache(MAX_SNAPSHOT_BYTES, knownSnapshot, keepSnapshot);
   await pool.openPython({ sha256, code, wasm, stdlib, wheels, coarseTime, codeCache, snapshot });
   // Each process receives the code cache at its start, and never the bundle.
-  const chunks = new PlatformModuleUsage(cache, sha256, touched);
-  return { bundle: { sha256, code }, codeCache: new Uint8Array(0), chunks, key };
+  const modules = new PlatformModuleUsage(cache, sha256, usedModules);
+  return { bundle: { sha256, code }, codeCache: new Uint8Array(0), modules, key };
 }

@@ -1,16 +1,16 @@
 // Python support of a host: loads the runtime of all Python tools when the first one is added, and provides what each
 // tool's executor needs. A Glovebox instance without Python tools has no cost.
-import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
+import type { ExtractedToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { ExtractionOptions } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
-import type { PythonLearner } from "./extract-python-definition.ts";
+import type { PythonDefinitionExtractor } from "./extract-python-definition.ts";
 import { createSessionRun, createToolRuns, SNIPPET_NAME, toSnippetRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";
 import { createPythonStackMapper } from "./python-stack.ts";
 import type { PythonRuntime, PythonTool } from "./python-tool.ts";
 
 export interface PythonHostDependencies {
-  readonly learner: PythonLearner;
+  readonly extractor: PythonDefinitionExtractor;
   /** Called once. From then on the pool keeps Python processes. */
   readonly loadRuntime: () => Promise<PythonRuntime>;
 }
@@ -26,12 +26,12 @@ export class PythonHost {
   /** Returns the executable of a tool with this source. The first call starts warm processes. */
   async toolOf(source: PythonSource): Promise<PythonTool> {
     const files = new Map([[source.entry, source.code], ...Object.entries(source.files)]);
-    return await this.#toolOf(files, { lane: source.sha256, toRun: createToolRuns(source) });
+    return await this.#toolOf(files, { toolKey: source.sha256, toRun: createToolRuns(source) });
   }
 
   /** Returns the executable of `python_exec`. */
-  async snippets(): Promise<PythonTool> {
-    return await this.#toolOf(new Map([[SNIPPET_NAME, undefined]]), { lane: "python_exec", toRun: toSnippetRun });
+  async snippetTool(): Promise<PythonTool> {
+    return await this.#toolOf(new Map([[SNIPPET_NAME, undefined]]), { toolKey: "python_exec", toRun: toSnippetRun });
   }
 
   /**
@@ -47,13 +47,13 @@ export class PythonHost {
    * @param lane key of the session
    * @param fileNames files of its runs so far
    */
-  async sessionRun(fileName: string, lane: string, fileNames: ReadonlyMap<string, undefined>): Promise<PythonTool> {
-    return await this.#toolOf(fileNames, { lane, toRun: createSessionRun(fileName) });
+  async sessionRun(fileName: string, toolKey: string, fileNames: ReadonlyMap<string, undefined>): Promise<PythonTool> {
+    return await this.#toolOf(fileNames, { toolKey, toRun: createSessionRun(fileName) });
   }
 
   async #toolOf(files: ReadonlyMap<string, string | undefined>, python: SandboxTool["python"]): Promise<PythonTool> {
-    const { bundle, codeCache, chunks } = await this.#open();
-    return { bundle, codeCache, chunks, python, stackMapper: createPythonStackMapper(files) };
+    const { bundle, codeCache, modules } = await this.#open();
+    return { bundle, codeCache, modules, python, stackMapper: createPythonStackMapper(files) };
   }
 
   /** @throws {ToolError} INTERNAL for a broken installation */
@@ -64,10 +64,14 @@ export class PythonHost {
 
   /**
    * Extracts a tool's definition.
-   * @throws {ToolError} see `PythonLearner.learn`
+   * @throws {ToolError} see `PythonDefinitionExtractor.extract`
    */
-  async learn(source: PythonSource, tool: PythonTool, options: ExtractionOptions): Promise<LearnedDefinition> {
+  async extractDefinition(
+    source: PythonSource,
+    tool: PythonTool,
+    options: ExtractionOptions,
+  ): Promise<ExtractedToolDefinition> {
     const { key } = await this.#open();
-    return await this.#dependencies.learner.learn(key, { source, tool, options });
+    return await this.#dependencies.extractor.extract(key, { source, tool, options });
   }
 }

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve, sep } from "node:path";
 import { readContainedFile, realPathOf } from "../../bundler/locate/contained-file.ts";
-import { bundleProblem } from "../../bundler/locate/tool-location.ts";
-import { ENTRY_NAMES, faultOfToolPath, PYTHON_ENTRY_NAMES } from "../../bundler/locate/tool-paths.ts";
+import { createBundleError } from "../../bundler/locate/tool-location.ts";
+import { ENTRY_NAMES, PYTHON_ENTRY_NAMES, toolPathIssue } from "../../bundler/locate/tool-paths.ts";
 import type { ToolBundle, ToolSource } from "../../bundler/tool-bundle.ts";
 import type { Language } from "../config/options.ts";
 import { importedFiles } from "./python-imports.ts";
@@ -36,18 +36,18 @@ function makeSource(entry: string, files: ReadonlyMap<string, string>, paths: re
 }
 
 function tooLarge(size: number, sourceBytes: number): Error {
-  return bundleProblem(
+  return createBundleError(
     `The tool's own files have ${size} bytes together; the limit sourceBytes is ${sourceBytes} bytes`,
   );
 }
 
 /** Rejects lone surrogates, which UTF-8 cannot encode, and NUL characters, which Python does not allow in source. */
 function checkText(path: string, text: string): void {
-  if (!text.isWellFormed()) throw bundleProblem(`${JSON.stringify(path)} is not Unicode text`);
+  if (!text.isWellFormed()) throw createBundleError(`${JSON.stringify(path)} is not Unicode text`);
   const nul = isPython(path) ? text.indexOf("\0") : -1;
   if (nul < 0) return;
   const line = text.slice(0, nul).split("\n").length;
-  throw bundleProblem(`${JSON.stringify(path)} has a NUL character in line ${line}, which Python does not allow`);
+  throw createBundleError(`${JSON.stringify(path)} has a NUL character in line ${line}, which Python does not allow`);
 }
 
 function fromMemory(
@@ -58,19 +58,20 @@ function fromMemory(
   let size = 0;
   const files = Object.entries(given);
   if (files.length > MAX_FILES)
-    throw bundleProblem(`The tool has ${files.length} files; expected at most ${MAX_FILES}`);
+    throw createBundleError(`The tool has ${files.length} files; expected at most ${MAX_FILES}`);
   for (const [path, text] of files) {
-    const fault = faultOfToolPath(path);
-    if (fault !== undefined) throw bundleProblem(`The tool cannot have a file ${JSON.stringify(path)}: ${fault}`);
+    const fault = toolPathIssue(path);
+    if (fault !== undefined) throw createBundleError(`The tool cannot have a file ${JSON.stringify(path)}: ${fault}`);
     checkText(path, text);
     size += Buffer.byteLength(text);
   }
   if (size > sourceBytes) throw tooLarge(size, sourceBytes);
   const found = entry ?? PYTHON_ENTRY_NAMES.find((name) => Object.hasOwn(given, name));
   const expected = `expected ${PYTHON_ENTRY_NAMES.join(" or ")}, or an entry that is named`;
-  if (found === undefined) throw bundleProblem("The tool's files have no entry in Python", expected);
-  if (!Object.hasOwn(given, found)) throw bundleProblem(`The entry ${JSON.stringify(found)} is not a file`);
-  if (!isPython(found)) throw bundleProblem(`The entry ${JSON.stringify(found)} is not a Python file`, "expected .py");
+  if (found === undefined) throw createBundleError("The tool's files have no entry in Python", expected);
+  if (!Object.hasOwn(given, found)) throw createBundleError(`The entry ${JSON.stringify(found)} is not a file`);
+  if (!isPython(found))
+    throw createBundleError(`The entry ${JSON.stringify(found)} is not a Python file`, "expected .py");
   return makeSource(found, new Map(files), []);
 }
 
@@ -102,19 +103,19 @@ class FolderReader {
   }
 
   #read(path: string, isEntry: boolean): string | undefined {
-    if (faultOfToolPath(path) !== undefined) return undefined;
+    if (toolPathIssue(path) !== undefined) return undefined;
     const absolute = join(this.#folder, path);
     const read = readContainedFile([this.#folder], absolute, this.#sourceBytes - this.#size);
     if (read.kind === "too-large") throw tooLarge(this.#size + read.size, this.#sourceBytes);
     if (read.kind !== "file") {
-      if (isEntry) throw bundleProblem(`Cannot read ${JSON.stringify(path)}`);
+      if (isEntry) throw createBundleError(`Cannot read ${JSON.stringify(path)}`);
       if (read.kind === "absent") this.paths.push(absolute);
       return undefined;
     }
     // A link inside the folder must not bypass the path rules, for example by leading to a hidden file.
-    const fault = faultOfToolPath(relative(this.#folder, read.file.realPath).split(sep).join("/"));
-    if (fault !== undefined) throw bundleProblem(`Cannot read ${JSON.stringify(path)}: ${fault}`);
-    if (this.files.size >= MAX_FILES) throw bundleProblem(`The tool has more than ${MAX_FILES} files`);
+    const fault = toolPathIssue(relative(this.#folder, read.file.realPath).split(sep).join("/"));
+    if (fault !== undefined) throw createBundleError(`Cannot read ${JSON.stringify(path)}: ${fault}`);
+    if (this.files.size >= MAX_FILES) throw createBundleError(`The tool has more than ${MAX_FILES} files`);
     this.#size += read.file.contents.length;
     this.paths.push(read.file.realPath);
     const text = read.file.contents.toString("utf8");
@@ -153,13 +154,13 @@ function fromPath(path: string, isExplicit: boolean, sourceBytes: number): Pytho
   const found = entryAt(path, isExplicit);
   if (found === undefined) {
     if (!isExplicit) return undefined;
-    throw bundleProblem(
+    throw createBundleError(
       `${JSON.stringify(basename(path))} is not a Python tool`,
       `expected a file that ends in .py, or a folder with ${PYTHON_ENTRY_NAMES.join(" or ")}`,
     );
   }
-  const fault = faultOfToolPath(found.entry);
-  if (fault !== undefined) throw bundleProblem(`${JSON.stringify(found.entry)} cannot be a tool: ${fault}`);
+  const fault = toolPathIssue(found.entry);
+  if (fault !== undefined) throw createBundleError(`${JSON.stringify(found.entry)} cannot be a tool: ${fault}`);
   return fromFolder(found.folder, found.entry, sourceBytes);
 }
 

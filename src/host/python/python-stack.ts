@@ -33,7 +33,7 @@ export function createPythonStackMapper(files: ReadonlyMap<string, string | unde
       return { stack: [header.slice(0, MAX_HEADER_LENGTH), ...frames.map(formatFrame)].join("\n"), frames };
     },
     mapText: (text) => text,
-    mapPlace: () => undefined,
+    mapLocation: () => undefined,
     codeFrameOf({ file, line, column }) {
       const text = files.get(file);
       return text === undefined ? undefined : codeFrame({ line, column, text });

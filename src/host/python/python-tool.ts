@@ -17,10 +17,10 @@ export const withRuntimeFeatures = (granted: readonly EngineFeature[]): readonly
 ];
 
 /** The runtime: the bundle of every Python tool. */
-export interface PythonRuntime extends Pick<SandboxTool, "bundle" | "codeCache" | "chunks"> {
+export interface PythonRuntime extends Pick<SandboxTool, "bundle" | "codeCache" | "modules"> {
   /** Properties of the runtime that a definition depends on. */
   readonly key: string;
 }
 
 /** The part of a sandboxed tool that is specific to Python. */
-export type PythonTool = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
+export type PythonTool = Pick<SandboxTool, "bundle" | "codeCache" | "modules" | "stackMapper" | "python">;

@@ -76,7 +76,7 @@ function choose(found: readonly FoundWheel[], name: string): string {
 export async function readWheels(packages: PythonOptions["packages"]): Promise<readonly PythonWheel[]> {
   if (packages === undefined || packages.allow.length === 0) return [];
   const built = await readBuiltTag();
-  const { store, allow } = packages;
+  const { dir: store, allow } = packages;
   const names = await readdir(store).catch(() => {
     throw invalidPackages("the store is not a readable folder");
   });

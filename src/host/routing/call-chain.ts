@@ -26,7 +26,7 @@ export class CallChain {
   readonly toolName: string;
   readonly parent: CallChain | undefined;
   readonly #limits: ChainLimits;
-  #seat: NestedCallSlot | undefined;
+  #nestedCallSlot: NestedCallSlot | undefined;
   #calls: NestedCall[] | undefined;
   #begun = 0;
   /** Once it runs; what calls nested in it log is told there. */
@@ -56,9 +56,9 @@ export class CallChain {
     this.parent = parent;
   }
 
-  get seat(): NestedCallSlot {
-    this.#seat ??= { isTaken: false };
-    return this.#seat;
+  get nestedCallSlot(): NestedCallSlot {
+    this.#nestedCallSlot ??= { isTaken: false };
+    return this.#nestedCallSlot;
   }
 
   /** Those nested directly in it that have ended; undefined where there are none. */

@@ -14,7 +14,7 @@ import { parseOptions } from "../config/option-errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import type { HostFunctionSchemas } from "../executors/host-function.ts";
 import { isStandardSchema, toJsonSchema } from "../json-schema/standard-schema.ts";
-import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { ownerFields } from "./tenant-scope.ts";
 
 /** A schema of a host's tool: of any library that implements Standard Schema (zod, valibot, arktype …), or JSON Schema 2020-12. */

@@ -7,7 +7,7 @@ import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { Executor } from "../executors/executor.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
-import type { ArgumentOptions } from "../pipeline/amend.ts";
+import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import { notifySafely } from "../util/host-callback.ts";
 
 /** A tool ready to be called. */

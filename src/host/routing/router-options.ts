@@ -9,7 +9,7 @@ import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
 import type { Hook } from "../observability/hooks/hooks.ts";
 import type { HostLog } from "../observability/operator-log.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
-import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import type { TenantCacheOptions } from "../tenants/policy-cache.ts";
 import {
   type QuotaOptions,

@@ -8,7 +8,7 @@ import { describeKind, isPlainObject, strictObject } from "../../sandbox/contrac
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import { type ResultFacts, toFailure } from "../pipeline/normalize.ts";
-import { readStatedContext } from "../pipeline/read-context.ts";
+import { readExplicitContext } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
 import { type Tenancy, tenancyOf } from "../tenants/tenancy.ts";
 import { type ConcurrencySlot, TenantConcurrencyLimiter } from "../tenants/tenant-concurrency.ts";
@@ -238,7 +238,7 @@ function readBatch(
     return { readings: [failed(undefined, toToolError(thrown))], lanes: 1 };
   }
   try {
-    const around = readStatedContext(options, true);
+    const around = readExplicitContext(options, true);
     const lanes = readFields("context", () =>
       checkConcurrency((options as { readonly maxConcurrency?: unknown } | undefined)?.maxConcurrency),
     );
@@ -284,7 +284,7 @@ function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | 
       return { call: { id, toolName, arguments: args, ...text }, timeoutMs, context };
     });
     const toolCall = call as ToolCall;
-    const merged = merge(around, readStatedContext(context));
+    const merged = merge(around, readExplicitContext(context));
     const tenantId = tenancy?.tenantOf(merged.tenantId, "context.tenantId") ?? merged.tenantId ?? NO_TENANT;
     const asked = { toolCall, context: merged, timeoutMs: timeoutMs as number, tenantId };
     return { started, ...readNames(toolCall), asked };

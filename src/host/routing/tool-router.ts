@@ -20,8 +20,8 @@ import { CallLog } from "../observability/call-log.ts";
 import { CallObserver, type ObserverSources } from "../observability/call-observer.ts";
 import { type HookFailure, Hooks } from "../observability/hooks/hooks.ts";
 import type { HostLog } from "../observability/operator-log.ts";
-import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/amend.ts";
 import { Clocks } from "../pipeline/clock.ts";
+import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/coercion.ts";
 import { executeCall } from "../pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "../pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "../pipeline/prepare.ts";
@@ -29,8 +29,8 @@ import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { checkTimeout, type NamedContext, readContext } from "../pipeline/read-context.ts";
 import { digestOfTool, isSameDefinition } from "../pipeline/tool-digest.ts";
 import {
-  amendCall,
   type CallEnvelope,
+  coerceCall,
   copyArguments,
   noSuchTool,
   readEnvelope,
@@ -66,7 +66,7 @@ import type { RegisteredTool } from "./registry.ts";
 import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./router-options.ts";
 import { checkString, parseTenantId, parseTenantReach, parseTenantScope, type TenantScope } from "./tenant-scope.ts";
 import { ToolGate } from "./tool-gate.ts";
-import { AddedSource, type SourceTransport } from "./tool-source.ts";
+import { AddedToolProvider, type SourceTransport } from "./tool-source.ts";
 
 export type { HostToolDefinition, RegisterOptions } from "./registration.ts";
 export type { ToolRouterOptions } from "./router-options.ts";
@@ -199,14 +199,14 @@ export class ToolRouter implements AsyncDisposable {
    * a source keeps failing, calls of its tools are answered without asking it: {@link ToolRouter.health}.
    * @throws {ToolError} PARAM_INVALID for a malformed id, or a transport that is wrong; NAME_TAKEN for an id that another source has
    */
-  addSource(id: string, transport: SourceTransport): AddedSource {
+  addToolProvider(id: string, transport: SourceTransport): AddedToolProvider {
     checkSource(id, transport);
     if (this.#sources.has(id))
       throw new ToolError("NAME_TAKEN", `There is a source with the id "${id}" already; choose another id`);
     this.#sources.add(id);
     const { kind = "host", discovery } = transport;
     if (discovery !== undefined) this.#discoveries.add({ source: kind, sourceId: id, discovery });
-    return new AddedSource(id, transport, {
+    return new AddedToolProvider(id, transport, {
       ownerOf: (options) => this.tenancy.ownerOf(options),
       add: (toolName, definition, executor, options) => this.#register(toolName, definition, executor, options),
       remove: (toolName, tenantId, executor) => {
@@ -542,7 +542,7 @@ export class ToolRouter implements AsyncDisposable {
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
-    let watch: CallObserver | undefined;
+    let observer: CallObserver | undefined;
     let tracked = accepted;
     try {
       if (this.#clocks.isClosed) throw unavailable("closed", "Glovebox is closed");
@@ -567,7 +567,7 @@ export class ToolRouter implements AsyncDisposable {
       const chunks = stream?.chunks;
       if (this.#watching !== undefined) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
-        watch = new CallObserver(this.#watching, begun);
+        observer = new CallObserver(this.#watching, begun);
       }
       if (tenant.quota !== undefined) {
         const counting = this.admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
@@ -592,7 +592,7 @@ export class ToolRouter implements AsyncDisposable {
         admittedAt: started,
         parent,
         chunks,
-        watch,
+        observer,
         tracked,
       };
       const validate: ValidateOptions = {
@@ -604,28 +604,30 @@ export class ToolRouter implements AsyncDisposable {
         startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
       };
       const admitted =
-        watch === undefined ? { envelope } : await this.#admit(watch, envelope, read, validate, prepare, timeoutMs);
+        observer === undefined
+          ? { envelope }
+          : await this.#admit(observer, envelope, read, validate, prepare, timeoutMs);
       const checks = "decided" in admitted ? { ...validate, decided: admitted.decided } : validate;
       const validating = validateCall(admitted.envelope, read, this.registry, checks);
       // Small values are read at once: without an `await` a warm call is some microseconds shorter.
       const validated = validating instanceof Promise ? await validating : validating;
-      if (validated.amendments !== undefined) facts = { ...facts, amendments: validated.amendments };
+      if (validated.coercions !== undefined) facts = { ...facts, coercions: validated.coercions };
       using preparation = prepareCall(validated, prepare, timeoutMs);
       const { call } = preparation;
-      if (watch !== undefined) await watch.prepare(call);
+      if (observer !== undefined) await observer.prepare(call);
       if (chunks !== undefined) chunks.reading = toReading(call);
       const log = new CallLog(call.limits, call.context.onLog);
       call.chain.log = log;
       const { executor } = validated.tool;
       // Before its source's circuit is asked: what that lets through must be tried.
-      if (watch !== undefined) await watch.execute(call);
+      if (observer !== undefined) await observer.execute(call);
       const admission = this.#health.admit(executor, call.tenantId);
       tracked.state = "running";
       const executed = withBytes(await executeCall(executor, call, log), call, chunks?.bytes ?? 0);
       tracked.state = "ending";
       // How an old version ends says nothing of the one in its place.
       if (!this.#isUpdated(validated.tool)) this.#health.record(executor, call.tenantId, admission, executed);
-      const noted = watch === undefined ? executed : await watch.normalize(executed);
+      const noted = observer === undefined ? executed : await observer.afterExecute(executed);
       const execution = tracked.cancelled === undefined ? noted : { usage: noted.usage, error: tracked.cancelled };
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
       const ended = { ...facts, usage, logs: log.entries, calls: call.chain.calls };
@@ -637,22 +639,22 @@ export class ToolRouter implements AsyncDisposable {
       const normalized = normalizing instanceof Promise ? await normalizing : normalizing;
       const made = tracked.cancelled === undefined ? normalized : toFailure(ended, tracked.cancelled);
       const error = "error" in execution ? execution.error : undefined;
-      if (watch === undefined) return this.#report(made, error);
+      if (observer === undefined) return this.#report(made, error);
       const before = tracked.cancelled;
-      const shown = await watch.result(
+      const shown = await observer.result(
         made,
         async (given) => await normalize(ended, toExecution(given, usage, call.limits), options),
         tracked,
       );
       const late = tracked.cancelled === before ? undefined : tracked.cancelled;
-      return this.#end(watch, late === undefined ? shown : toFailure(ended, late), late ?? error);
+      return this.#end(observer, late === undefined ? shown : toFailure(ended, late), late ?? error);
     } catch (thrown) {
       const error = tracked?.cancelled ?? toToolError(thrown);
       const failed = toFailure(facts, error);
       if (this.#watching === undefined) return this.#report(failed, error);
-      watch ??= new CallObserver(this.#watching, facts);
-      const result = await watch.result(failed, async (given) => toFailure(facts, asError(given)), tracked);
-      return this.#end(watch, result, error);
+      observer ??= new CallObserver(this.#watching, facts);
+      const result = await observer.result(failed, async (given) => toFailure(facts, asError(given)), tracked);
+      return this.#end(observer, result, error);
     } finally {
       if (tracked !== undefined) this.calls.end(tracked);
     }
@@ -683,7 +685,7 @@ export class ToolRouter implements AsyncDisposable {
 
   /** Returns the call as hooks admitted it, and the tool that they decided about. @throws {ToolError} as a rejection */
   async #admit(
-    watch: CallObserver,
+    observer: CallObserver,
     envelope: CallEnvelope,
     context: NamedContext,
     validate: ValidateOptions,
@@ -691,22 +693,22 @@ export class ToolRouter implements AsyncDisposable {
     timeoutMs: number | undefined,
   ): Promise<{ readonly envelope: CallEnvelope; readonly decided: { readonly tool: RegisteredTool | undefined } }> {
     const tool = this.registry.get(envelope.toolName, context.tenantId);
-    watch.beginValidate();
+    observer.beginValidate();
     const decided = { tool };
     if (tool === undefined) return { envelope, decided };
     const { clock, deadlineAt } = startCall(tool, context, prepare, timeoutMs);
     using own = clock;
-    watch.found(tool.definition, tool.executor.source, prepare.tenant, { until: deadlineAt, signal: own.signal });
-    if (!watch.asks("validate")) return { envelope, decided };
+    observer.found(tool.definition, tool.executor.source, prepare.tenant, { until: deadlineAt, signal: own.signal });
+    if (!observer.hasHook("validate")) return { envelope, decided };
     const { callId, toolName } = envelope;
     const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
-    const amended = await amendCall(envelope, tool, context, validate);
-    const args = await watch.validate(await copyArguments(amended, tool, validate), copy);
-    return { envelope: { callId, toolName, arguments: args, amendments: amended.amendments }, decided };
+    const coerced = await coerceCall(envelope, tool, context, validate);
+    const args = await observer.validate(await copyArguments(coerced, tool, validate), copy);
+    return { envelope: { callId, toolName, arguments: args, coercions: coerced.coercions }, decided };
   }
 
-  #end(watch: CallObserver, result: ToolResult, error: ToolError | undefined): ToolResult {
-    watch.ended(result, error);
+  #end(observer: CallObserver, result: ToolResult, error: ToolError | undefined): ToolResult {
+    observer.ended(result, error);
     return this.#report(result, error);
   }
 
@@ -761,8 +763,8 @@ export class ToolRouter implements AsyncDisposable {
    * After a disposal that has taken too long: waits for no hook any more.
    * @internal
    */
-  abandon(): void {
-    this.#hooks?.abandon();
+  forceClose(): void {
+    this.#hooks?.stopWaiting();
   }
 
   /** A failure of ours is not swallowed: the operator hears its cause. */

@@ -60,14 +60,14 @@ interface Registrar {
 }
 
 /** Dispose it to take its tools out of the router; calls that have begun go on. */
-export class AddedSource implements Disposable {
+export class AddedToolProvider implements Disposable {
   readonly id: string;
   readonly #transport: SourceTransport;
   readonly #registrar: Registrar;
   readonly #tools = new Set<Disposable>();
   #isDisposed = false;
 
-  /** @internal use {@link ToolRouter.addSource} */
+  /** @internal use {@link ToolRouter.addToolProvider} */
   constructor(id: string, transport: SourceTransport, registrar: Registrar) {
     this.id = id;
     this.#transport = transport;

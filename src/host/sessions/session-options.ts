@@ -8,7 +8,7 @@ import { LANGUAGES } from "../config/options.ts";
 import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
-import type { SessionBounds } from "./conversation.ts";
+import type { SessionBounds } from "./session-state.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

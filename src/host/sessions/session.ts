@@ -19,8 +19,8 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { SessionInfo, SessionState } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
+import type { SessionInfo, SessionState } from "./session-state.ts";
 
 export interface SessionRunOptions extends Omit<ToolContext, "tenantId" | "deterministic" | "sessionId"> {
   /** JSON value that the code reads as `input`; it may contain bytes. If omitted, `input` keeps its previous value. */

@@ -13,7 +13,6 @@ import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantWork } from "../tenants/tenant-work.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { CellScripts } from "./cell-scripts.ts";
-import { OpenSessions, type SessionInfo, type SessionState } from "./conversation.ts";
 import {
   type CompileRun,
   createSessionExecutor,
@@ -23,6 +22,7 @@ import {
   sessionExistsError,
 } from "./session.ts";
 import { type ParsedSessionOptions, parseSessionOptions, type SessionOptions } from "./session-options.ts";
+import { OpenSessions, type SessionInfo, type SessionState } from "./session-state.ts";
 
 export interface SessionsDependencies {
   /** A router of its own, whose calls name the tenant of their session. */
@@ -42,16 +42,16 @@ export interface SessionsDependencies {
 const EXTENSIONS = { javascript: "js", typescript: "ts", python: "py" } as const;
 const NO_CODE_CACHE = new Uint8Array(0);
 /** Cells are rarely run twice, so platform module usage is not tracked. */
-const NO_CHUNKS = { names: [], add() {} } as const;
+const NO_MODULES = { names: [], add() {} } as const;
 
 export class Sessions implements AsyncDisposable {
-  readonly conversations: OpenSessions;
+  readonly openSessions: OpenSessions;
   readonly #dependencies: SessionsDependencies;
   #isClosed = false;
 
   constructor(dependencies: SessionsDependencies) {
     this.#dependencies = dependencies;
-    this.conversations = new OpenSessions((placement) => dependencies.pool.endSession(placement));
+    this.openSessions = new OpenSessions((placement) => dependencies.pool.endSession(placement));
   }
 
   /**
@@ -65,17 +65,17 @@ export class Sessions implements AsyncDisposable {
     const { router, pool, python } = this.#dependencies;
     router.admission.check(tenantId, false);
     using tenantWork = work.begin(tenantId, true);
-    const environment = { ...this.#dependencies.toolOf(options), isolation: "session" as const };
+    const environment = { ...this.#dependencies.toolOf(options), isolateLifetime: "session" as const };
     // Loading the interpreter must not count towards a run's timeout.
     if (language === "python") await python.load();
     const { limits: tenantLimits } = await router.tenants.whenKnown(tenantId);
     if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
     const isTaken = ({ info }: SessionState): boolean => info.id === id && info.kind === language;
-    if (this.conversations.list(tenantId).some(isTaken)) throw sessionExistsError(id);
+    if (this.openSessions.list(tenantId).some(isTaken)) throw sessionExistsError(id);
     const bounds = { idleMs, ...total };
     const once = language !== "python";
     tenantWork.check();
-    const state = this.conversations.open({ id, tenantId, kind: language, bounds, once }, tenantLimits.sessions);
+    const state = this.openSessions.open({ id, tenantId, kind: language, bounds, once }, tenantLimits.sessions);
     const compile =
       language === "python" ? this.#compilePython(state.placement.id) : this.#compileCell(language, tenantId);
     const fileExtension = EXTENSIONS[language];
@@ -105,19 +105,19 @@ export class Sessions implements AsyncDisposable {
 
   /** Lists the sessions of a tenant, or of all tenants, including those of tools. */
   list(tenantId: string | undefined): readonly SessionInfo[] {
-    return this.conversations.list(tenantId).map(({ info }) => ({ ...info }));
+    return this.openSessions.list(tenantId).map(({ info }) => ({ ...info }));
   }
 
   /** @returns whether the tenant had a session with this id */
   async close(id: string, tenantId: string): Promise<boolean> {
-    const found = this.conversations.list(tenantId).filter(({ info }) => info.id === id);
+    const found = this.openSessions.list(tenantId).filter(({ info }) => info.id === id);
     for (const state of found) state[Symbol.dispose]();
     return found.length > 0;
   }
 
   /** @returns the number of closed sessions */
   async closeAll(tenantId: string): Promise<number> {
-    const all = this.conversations.list(tenantId);
+    const all = this.openSessions.list(tenantId);
     for (const state of all) state[Symbol.dispose]();
     return all.length;
   }
@@ -130,7 +130,7 @@ export class Sessions implements AsyncDisposable {
       const source = { files: { [fileName]: code }, entry: fileName };
       const { bundle } = await this.#dependencies.bundler.bundle(source, { signal, cell, limits: sizes, owner });
       scripts.add(fileName, bundle.sourceMap);
-      return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, chunks: NO_CHUNKS };
+      return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };
     };
   }
 
@@ -143,15 +143,15 @@ export class Sessions implements AsyncDisposable {
   }
 
   /** Ends all sessions after a disposal that timed out. */
-  abandon(): void {
-    this.#dependencies.router.abandon();
-    this.conversations[Symbol.dispose]();
+  forceClose(): void {
+    this.#dependencies.router.forceClose();
+    this.openSessions[Symbol.dispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     // Current runs get the reason of the closing instance first.
     await this.#dependencies.router[Symbol.asyncDispose]();
-    this.conversations[Symbol.dispose]();
+    this.openSessions[Symbol.dispose]();
   }
 }

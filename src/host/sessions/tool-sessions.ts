@@ -1,11 +1,11 @@
-// Runs tools with `isolation: "session"`: calls with the same session id share an isolate.
+// Runs tools with `isolateLifetime: "session"`: calls with the same session id share an isolate.
 import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { OpenSessions, SessionState } from "./conversation.ts";
 import { runInSession } from "./session.ts";
 import { DEFAULT_BOUNDS } from "./session-options.ts";
+import type { OpenSessions, SessionState } from "./session-state.ts";
 
 const RETIRED = "its tool was updated or removed";
 
@@ -16,7 +16,7 @@ export function createSessionToolExecutor(
   pool: WorkerPool,
   openSessions: OpenSessions,
 ): Executor {
-  const unsharedExecutor = createSandboxExecutor({ ...tool, isolation: "call" }, pool);
+  const unsharedExecutor = createSandboxExecutor({ ...tool, isolateLifetime: "call" }, pool);
   const executors = new WeakMap<SessionState, Executor>();
   /** Sessions of this version of the tool. A new version starts with new ones. */
   const sessions = new Map<string, SessionState>();

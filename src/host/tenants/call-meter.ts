@@ -55,8 +55,8 @@ const lengthOf = (text: string | Buffer): number => (typeof text === "string" ? 
 function outputBytesOf(execution: Execution, streamedBytes: number): number {
   // Of a stream the chunks were the output.
   if ("error" in execution || (execution.isStreamed === true && streamedBytes > 0)) return streamedBytes;
-  const { outputText, content, besideBytes = 0 } = execution;
-  return lengthOf(outputText) + lengthOf(content?.text ?? "") + besideBytes + streamedBytes;
+  const { outputText, content, attachmentBytes = 0 } = execution;
+  return lengthOf(outputText) + lengthOf(content?.text ?? "") + attachmentBytes + streamedBytes;
 }
 
 /** The input of a call, and what counts its traffic. */

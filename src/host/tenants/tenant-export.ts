@@ -5,7 +5,7 @@ import type { KvStore, KvTenantEntry } from "../capabilities/kv/kv-store.ts";
 import { readTenantEntry } from "../capabilities/kv/store-answers.ts";
 import type { AddToolOptions } from "../config/options.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
-import type { SessionInfo } from "../sessions/conversation.ts";
+import type { SessionInfo } from "../sessions/session-state.ts";
 import { runCallback } from "../util/host-callback.ts";
 import type { TenantPolicy } from "./tenant-policies.ts";
 import type { WorkHandle } from "./tenant-work.ts";
@@ -19,7 +19,7 @@ export interface AddedTool {
   readonly bundle: ToolBundle | undefined;
   readonly language: "javascript" | "python";
   readonly addedAt: number;
-  readonly options: Pick<AddToolOptions, "grant" | "isolation" | "arguments">;
+  readonly options: Pick<AddToolOptions, "grant" | "isolateLifetime" | "arguments">;
   /** Comes with Glovebox, and belongs to no tenant. */
   readonly isBuiltin: boolean;
 }
@@ -118,7 +118,7 @@ async function nextOf(entries: AsyncIterator<KvTenantEntry>, signal: AbortSignal
 export function checkExportable(store: KvStore): void {
   if (typeof store.entries === "function") return;
   const missing = "this KvStore has no entries(), so the tenant's values cannot be exported";
-  throw new ToolError("PARAM_INVALID", `createGlovebox options.store: ${missing}`);
+  throw new ToolError("PARAM_INVALID", `createGlovebox options.kv: ${missing}`);
 }
 
 /** The lines of an export. What is listed at once (tools, sessions) is as of its beginning, values are read as the lines are asked for. */

@@ -117,7 +117,7 @@ export class TenantLifecycle {
     if (typeof store.deleteTenant !== "function") {
       const missing =
         "this KvStore has no deleteTenant(), so the tenant's values cannot be removed; nothing was removed";
-      throw new ToolError("PARAM_INVALID", `createGlovebox options.store: ${missing}`);
+      throw new ToolError("PARAM_INVALID", `createGlovebox options.kv: ${missing}`);
     }
     router.admission.set(tenantId, "deleting");
     try {

@@ -12,7 +12,7 @@ import {
   type Secrets,
   SecretsSchema,
 } from "../capabilities/fetch/egress-policy.ts";
-import { toOptionProblems } from "../config/option-errors.ts";
+import { toOptionIssues } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
@@ -83,7 +83,7 @@ const TenantsByIdSchema = z
   .custom<{ readonly [tenantId: string]: TenantOptions }>()
   .superRefine((value: unknown, context) => {
     const { error } = TenantsRecordSchema.safeParse(value);
-    for (const { pointer, message } of error === undefined ? [] : toOptionProblems(TenantsRecordSchema, error))
+    for (const { pointer, message } of error === undefined ? [] : toOptionIssues(TenantsRecordSchema, error))
       context.addIssue({ code: "custom", path: pointer === "" ? [] : [pointer], message, continue: false });
   });
 const isLookUp = (value: unknown): value is TenantLookup => typeof value === "function";

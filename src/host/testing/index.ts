@@ -8,7 +8,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
-import { createStandIn, type StubInput } from "../capabilities/stubs.ts";
+import { createCapabilityStub, type StubInput } from "../capabilities/stubs.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "../config/options.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
@@ -27,7 +27,7 @@ export interface OpenToolOptions {
   /** Further capabilities and engine features to grant, by name. */
   readonly grant?: readonly string[] | undefined;
   /** Definition fields that the host supplies or overrides. */
-  readonly definition?: DefinitionOverrides | undefined;
+  readonly overrides?: DefinitionOverrides | undefined;
   /** Further options of the host: `limits`, `egress`, `secrets` and others. */
   readonly host?: Omit<GloveboxOptions, "capabilities"> | undefined;
 }
@@ -37,7 +37,7 @@ const OpenToolOptionsSchema = strictObject({
   tenantId: TenantIdSchema.optional(),
   capabilities: z.array(z.custom<Capability>(isCapability, CAPABILITY_RULE)).default([]),
   grant: z.array(z.string()).default([]),
-  definition: z.custom<DefinitionOverrides>(isPlainObject, "Expected a plain object").optional(),
+  overrides: z.custom<DefinitionOverrides>(isPlainObject, "Expected a plain object").optional(),
   host: z.custom<Omit<GloveboxOptions, "capabilities">>(isPlainObject, "Expected a plain object").default({}),
 });
 
@@ -88,7 +88,7 @@ await closeAfterTests();
  */
 export async function openTool(path: string | URL, options: OpenToolOptions = {}): Promise<OpenedTool> {
   const parsed = parseOptions(OpenToolOptionsSchema, options, "options");
-  const { tenantId, capabilities, grant, definition: overrides, host } = parsed;
+  const { tenantId, capabilities, grant, overrides, host } = parsed;
   if (!(path instanceof URL)) checkString(path, "path");
   const tenancy = tenantId === undefined ? {} : { tenancy: "multi" as const };
   const scope = tenantId === undefined ? {} : { tenantId };
@@ -97,7 +97,7 @@ export async function openTool(path: string | URL, options: OpenToolOptions = {}
     const definition = await box.addTool(
       {
         path: path instanceof URL ? fileURLToPath(path) : path,
-        ...(overrides === undefined ? {} : { definition: overrides }),
+        ...(overrides === undefined ? {} : { overrides: overrides }),
       },
       { ...scope, grant: [...grant, ...capabilities.map(({ name }) => name)] },
     );
@@ -116,7 +116,7 @@ function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[
   const { limits = {} } = host;
   const defaults = { timeoutMs: TIMEOUT_MS, cpuMs: TIMEOUT_MS };
   return {
-    ...mergeDefined({ store: "memory", shutdown: false } as const, host),
+    ...mergeDefined({ kv: "memory", shutdown: false } as const, host),
     // createGlovebox() rejects a value that is not a plain object.
     limits: isPlainObject(limits) ? mergeDefined(defaults, limits as PartialLimits) : limits,
     capabilities,
@@ -193,7 +193,7 @@ export function stubCapability<Name extends string>(
     throw new ToolError("PARAM_INVALID", `answer: Expected a function, got ${describeKind(answer)}`);
   }
   const inputs: unknown[] = [];
-  const capability = createStandIn(name, (input, context) => {
+  const capability = createCapabilityStub(name, (input, context) => {
     inputs.push(input);
     return answer?.(input as StubInput<Name>, context);
   });

@@ -113,7 +113,7 @@ export async function copyTimeSliced(
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
 /** Encodes well-formed text as UTF-8. */
-export async function encodeInTurns(text: string, signal: AbortSignal | undefined): Promise<Buffer<ArrayBuffer>> {
+export async function encodeTimeSliced(text: string, signal: AbortSignal | undefined): Promise<Buffer<ArrayBuffer>> {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   let from = 0;
   let at = 0;

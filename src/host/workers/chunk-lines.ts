@@ -1,7 +1,7 @@
 // Splits a worker's frame of chunks into single chunks, without parsing them.
 import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
-import { readBeside } from "../contract/tool-value.ts";
+import { readAttachments } from "../contract/tool-value.ts";
 
 const NEWLINE = 10;
 /** Lines up to this size are copied to a string. A view would keep the whole frame in memory. */
@@ -33,6 +33,6 @@ export function toRawChunks(parts: readonly Buffer[]): RawChunk[] {
   if (header === undefined || data === undefined) {
     return splitLines(lines).map((line) => ({ text: toText(line), size: line.length }));
   }
-  const bytes = (): ReturnType<typeof readBeside> => readBeside(header, data, "A chunk of the output");
+  const bytes = (): ReturnType<typeof readAttachments> => readAttachments(header, data, "A chunk of the output");
   return [{ text: toText(lines), bytes, size: lines.length + data.length }];
 }

@@ -62,7 +62,7 @@ const PROGRESS_BYTES = 16_384;
 /** A worker's message about one call. */
 export type CallMessage = Exclude<
   WorkerMessage,
-  { type: "inspected" | "inspect-open" | "ready" | "python-ready" | "pong" | "stuck" | "chunk-caches" }
+  { type: "inspected" | "inspect-open" | "ready" | "python-ready" | "pong" | "stuck" | "module-caches" }
 >;
 type CallState = "sent" | "preparing" | "started" | "ended";
 
@@ -111,7 +111,7 @@ export class OpenCall {
   resting = 0;
 
   constructor({ listener, limits, warmKey, session, rssBytes, cpuMs, hasUncounted = false }: OpenCallOptions) {
-    this.#maxRequests = limits.hostCalls + limits.logLines + (hasUncounted ? UNCOUNTED_REQUESTS : 0);
+    this.#maxRequests = limits.maxCapabilityCalls + limits.logLines + (hasUncounted ? UNCOUNTED_REQUESTS : 0);
     this.cpuMsBefore = cpuMs;
     this.listener = listener;
     this.limits = limits;

@@ -54,7 +54,7 @@ export class PythonSetup {
   /** A process loads one interpreter ahead, because it runs one call at a time. */
   get message(): object {
     const { sha256, coarseTime } = this.#sources;
-    return { type: "python", sha256, coarseTime, spares: 1 };
+    return { type: "python", sha256, coarseTime, warmIsolates: 1 };
   }
 
   get parts(): readonly (string | Uint8Array)[] {

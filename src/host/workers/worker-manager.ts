@@ -20,12 +20,12 @@ export interface WorkerManagerOptions {
   /** Most processes, warm ones included. */
   readonly max: number;
   /** Unused processes that are started ahead: the size of the warm pool. */
-  readonly spares: number;
+  readonly warmProcesses: number;
   /**
    * The same with a Python interpreter loaded, once a Python tool is registered.
    * @default 0
    */
-  readonly pythonSpares?: number;
+  readonly warmPythonProcesses?: number;
   /** Most processes of one owner. */
   readonly maxPerOwner: number;
   /** Resident memory of all processes together, in MiB. */
@@ -330,12 +330,12 @@ export class WorkerManager implements Disposable {
 
   refillWarmPool(): void {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
-    const { spares, pythonSpares = 0 } = this.#options;
-    this.#fillWarmPool(spares, {});
+    const { warmProcesses, warmPythonProcesses = 0 } = this.#options;
+    this.#fillWarmPool(warmProcesses, {});
     if (this.#sources.python === undefined || this.#isMakingSnapshot()) return;
     // Calls still start Python processes on demand. If one succeeds, the count is reset.
     if (this.#failedPython >= MAX_FAILED_STARTS) return;
-    this.#fillWarmPool(pythonSpares, { kind: "python", dataBytes: pythonDataBytes(WARM_PYTHON_CLASS_MIB) });
+    this.#fillWarmPool(warmPythonProcesses, { kind: "python", dataBytes: pythonDataBytes(WARM_PYTHON_CLASS_MIB) });
   }
 
   /** Whether the first Python process is making the snapshot. A concurrent one would make the same. */
@@ -476,22 +476,22 @@ export class WorkerManager implements Disposable {
   }
 
   /** Has an unused warm process make the code caches of the platform modules, once, while there is idle CPU time. */
-  #makeChunkCaches(now: number): void {
-    const { chunkCache } = this.#sources;
-    const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && chunkCache.bytes.byteLength === 0;
+  #createModuleCaches(now: number): void {
+    const { moduleCache } = this.#sources;
+    const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && moduleCache.bytes.byteLength === 0;
     if (!isDue || this.#hasRequestedCaches || !this.hasIdleCpu) return;
     const warmProcess = [...this.#workers].find(
       ({ owner, kind, isReady, served }) => owner === undefined && kind === "plain" && isReady && served === 0,
     );
     if (warmProcess === undefined) return;
     this.#hasRequestedCaches = true;
-    warmProcess.requestChunkCaches(chunkCache);
+    warmProcess.requestModuleCaches(moduleCache);
   }
 
   #reap(): void {
     const now = performance.now();
-    this.#makeChunkCaches(now);
-    let surplus = this.#countWarm("plain") - this.#options.spares;
+    this.#createModuleCaches(now);
+    let surplus = this.#countWarm("plain") - this.#options.warmProcesses;
     for (const worker of [...this.#workers]) {
       if (worker.load > 0) continue;
       worker.watchIdle();

@@ -12,13 +12,13 @@ import {
   type ToolMessage,
   WorkerMessageSchema,
 } from "../../sandbox/protocol/messages.ts";
-import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
+import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { setBounded } from "../util/bounded-map.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
-import { type HealthFailure, ProcessMonitor } from "./health/process-watch.ts";
+import { type HealthFailure, ProcessMonitor } from "./health/process-monitor.ts";
 import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";
@@ -55,7 +55,7 @@ export type CallOrder =
       /** Only loads the tool, for a later call. `like` is the id of the tool whose call rate predicts this one's. */
       readonly prewarm?: { readonly like: number | undefined } | undefined;
     }
-  | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
+  | ({ readonly type: "extract" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
 /** A bundle. It is sent once to each worker that runs it. */
 export interface SentBundle {
@@ -63,7 +63,7 @@ export interface SentBundle {
   readonly code: string;
   readonly codeCache: Uint8Array;
   /** Platform modules that its isolates use, as far as known when a worker receives the bundle. */
-  readonly chunks: { readonly names: readonly ChunkName[] };
+  readonly modules: { readonly names: readonly PlatformModuleName[] };
 }
 
 /** A call together with everything that a worker needs to run it. */
@@ -81,7 +81,7 @@ export interface WorkerSources {
   readonly launcher: Launcher;
   readonly preludeSource: string;
   readonly preludeCache: EngineCache;
-  readonly chunkCache: EngineCache;
+  readonly moduleCache: EngineCache;
   /** For Python processes; undefined until a Python tool is registered. */
   readonly python?: PythonSources | undefined;
   /** Set only if an operator at the host's terminal enabled inspection. */
@@ -138,8 +138,8 @@ const FAULT_REASONS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung"
 /** Final messages of V8 and Node.js. Guests cannot write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
 
-const hasUncounted = ({ shapes }: WorkerToolProfile): boolean =>
-  shapes !== undefined && Object.values(shapes).some(({ uncounted }) => uncounted !== undefined);
+const hasUncounted = ({ descriptors }: WorkerToolProfile): boolean =>
+  descriptors !== undefined && Object.values(descriptors).some(({ uncounted }) => uncounted !== undefined);
 
 export class WorkerProcess {
   readonly #process: LaunchedProcess;
@@ -229,7 +229,7 @@ export class WorkerProcess {
     this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION, ...inspect }, [
       sources.preludeSource,
       cached,
-      sources.chunkCache.bytes,
+      sources.moduleCache.bytes,
     ]);
     this.#startTimer = this.#limitStartTime(START_MS);
     this.#python = kind === "python" ? this.#openPython(sources) : undefined;
@@ -357,7 +357,7 @@ export class WorkerProcess {
     this.lastUsed = performance.now();
     this.#monitor.beginWork();
     const limits = order.type === "call" ? order.tool.limits : order.limits;
-    this.#channel.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
+    this.#channel.allow(largestFrame(limits, order.type === "extract" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
     if (warmKey !== undefined) setBounded(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
     const session = order.type === "call" ? order.session?.id : undefined;
@@ -377,10 +377,10 @@ export class WorkerProcess {
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
       this.#bundleBytes += bundle.code.length + bundle.codeCache.byteLength;
-      const message = { type: "bundle", sha256: bundle.sha256, chunks: [...bundle.chunks.names] } as const;
+      const message = { type: "bundle", sha256: bundle.sha256, modules: [...bundle.modules.names] } as const;
       this.#channel.write(message, [bundle.code, bundle.codeCache]);
     }
-    if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
+    if (order.type === "extract") call.frame = this.#channel.write({ ...order, seq });
     else {
       const { type, tool, callId, tenantId, stream, deterministic, session, prewarm } = order;
       const toolId = this.#toolIdOf(tool);
@@ -411,7 +411,7 @@ export class WorkerProcess {
     if (toolId === undefined) return [];
     // An isolate of a single call has no tenant until a call takes it. The worker decides how many it keeps.
     const caller = this.#callers.get(profile);
-    if (profile.isolation !== "tool") return caller === undefined ? [] : [{ tenantId: caller, isolates: 1 }];
+    if (profile.isolateLifetime !== "tool") return caller === undefined ? [] : [{ tenantId: caller, isolates: 1 }];
     const prefix = `${toolId} `;
     const keys = [...this.#warm.keys()].filter((key) => key.startsWith(prefix));
     return keys.map((key) => {
@@ -453,7 +453,7 @@ export class WorkerProcess {
 
   /** Key under which the call's isolate is kept for the next call; undefined if it is not kept. */
   #warmKeyOf(order: CallOrder): string | undefined {
-    if (order.type === "learn" || order.tool.isolation !== "tool") return undefined;
+    if (order.type === "extract" || order.tool.isolateLifetime !== "tool") return undefined;
     return `${this.#toolIdOf(order.tool)} ${order.tenantId}`;
   }
 
@@ -498,13 +498,13 @@ export class WorkerProcess {
    * Requests the code caches of the platform modules. Only for a process that has received no call and takes none
    * before it has answered.
    */
-  requestChunkCaches(cache: EngineCache): void {
+  requestModuleCaches(cache: EngineCache): void {
     this.#awaitedChunks = cache;
     this.#channel.allow(cache.maxBytes + MiB);
-    this.#channel.write({ type: "make-chunk-caches" });
+    this.#channel.write({ type: "make-module-caches" });
   }
 
-  #receiveChunkCaches([caches]: readonly Buffer[]): void {
+  #receiveModuleCaches([caches]: readonly Buffer[]): void {
     if (this.#awaitedChunks === undefined || caches === undefined) {
       throw new Error("The worker sent code caches that were not requested");
     }
@@ -636,7 +636,7 @@ export class WorkerProcess {
     else if (parsed.type === "pong") {
       if (!this.#monitor.acceptPong()) throw new Error("The worker sent a pong without a ping");
     } else if (parsed.type === "python-ready") this.#becomePythonReady(parts);
-    else if (parsed.type === "chunk-caches") this.#receiveChunkCaches(parts);
+    else if (parsed.type === "module-caches") this.#receiveModuleCaches(parts);
     else if (parsed.type === "inspect-open") this.#beginInspection(parsed.seq);
     else if (parsed.type === "inspected") this.#receiveInspected(parsed.seq, parts);
     else if (parsed.type === "stuck") {

@@ -61,7 +61,7 @@ export interface ToolDefinition {
 }
 
 /** Returns the definition's annotations, or undefined if they come from an upstream server that the host does not trust. */
-export const believedAnnotations = ({ annotations, origin }: ToolDefinition): ToolAnnotations | undefined =>
+export const trustedAnnotations = ({ annotations, origin }: ToolDefinition): ToolAnnotations | undefined =>
   origin?.isTrusted === false ? undefined : annotations;
 
 /** The upstream server of a tool. Set by the host, never by the tool's author. */
@@ -85,12 +85,12 @@ const definitionFields = {
 };
 
 /** A definition as the guest returns it. Without a name, the tool is named after its source. */
-export type LearnedDefinition = Omit<ToolDefinition, "name" | "origin"> & {
+export type ExtractedToolDefinition = Omit<ToolDefinition, "name" | "origin"> & {
   readonly name?: string | undefined;
   /** Names of ignored fields that look like a misspelled schema field. */
   readonly misnamed?: readonly string[] | undefined;
 };
-export const LearnedDefinitionSchema: z.ZodType<LearnedDefinition> = z.strictObject({
+export const ExtractedToolDefinitionSchema: z.ZodType<ExtractedToolDefinition> = z.strictObject({
   ...definitionFields,
   name: ToolNameSchema.optional(),
   misnamed: z.array(z.string().max(64)).max(MAX_MISNAMED).optional(),

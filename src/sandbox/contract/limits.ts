@@ -42,8 +42,8 @@ export const LIMITS = {
   },
   logBytes: { min: 0, default: 256 * KiB, max: 16 * MiB, about: "size of the log text kept per call" },
   logLines: { min: 0, default: 1_000, max: 100_000, about: "log entries kept per call" },
-  hostCalls: { min: 0, default: 1_000, max: 1_000_000, about: "capability calls in one tool call" },
-  pendingHostCalls: {
+  maxCapabilityCalls: { min: 0, default: 1_000, max: 1_000_000, about: "capability calls in one tool call" },
+  maxPendingCapabilityCalls: {
     min: 0,
     default: 100,
     max: 10_000,
@@ -71,13 +71,13 @@ export const LIMITS = {
   },
   kvValueBytes: { min: 0, default: 1 * MiB, max: 64 * MiB, about: "size of one kv value" },
   timers: { min: 0, default: 1_000, max: 10_000, about: "timers of a call that may be pending at the same time" },
-  concurrentCalls: {
+  maxConcurrentCalls: {
     min: 1,
     default: 64,
     max: 10_000,
     about: "calls that may run at the same time, per tenant and per tool",
   },
-  queuedCalls: {
+  maxQueuedCalls: {
     min: 0,
     default: 1_000,
     max: 100_000,

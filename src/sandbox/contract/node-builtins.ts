@@ -1,11 +1,11 @@
 // Table of Node's built-in modules and the platform module that provides each of them to a guest. The bundler rejects other names.
 // Type imports only: this file is bundled into a platform module and into the bundler's child process.
-import type { ChunkName } from "../protocol/platform-modules.ts";
+import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 
 /** Modules that need the prefix `node:`. Without it the name refers to an npm package. */
 const PREFIX_ONLY: ReadonlySet<string> = new Set(["ffi", "sea", "sqlite", "test", "test/reporters"]);
 
-const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
+const CHUNKS: { readonly [Name in PlatformModuleName]?: readonly string[] } = {
   "node-async-hooks": ["async_hooks", "diagnostics_channel"],
   "node-assert": ["assert", "assert/strict"],
   "node-buffer": ["buffer", "string_decoder"],
@@ -25,7 +25,7 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
   "node-os": ["os", "constants", "tty", "perf_hooks", "module", "console"],
   "node-path": ["path", "path/posix", "path/win32"],
   "node-process": ["process"],
-  "node-refused": [
+  "node-unsupported": [
     "child_process",
     "cluster",
     "dgram",
@@ -73,8 +73,8 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
 };
 
 /** Maps the name of a built-in module to its platform module. */
-export const NODE_BUILTINS: ReadonlyMap<string, ChunkName> = new Map(
-  Object.entries(CHUNKS).flatMap(([chunk, names]) => names.map((name) => [name, chunk as ChunkName] as const)),
+export const NODE_BUILTINS: ReadonlyMap<string, PlatformModuleName> = new Map(
+  Object.entries(CHUNKS).flatMap(([chunk, names]) => names.map((name) => [name, chunk as PlatformModuleName] as const)),
 );
 
 /** Returns the name of a built-in module: `fs` for "fs", "node:fs" and "fs/". Returns undefined for other specifiers. */
@@ -96,4 +96,4 @@ export const PACKAGE_FILES_EXPORT = "#package-files";
 
 /** Export that replaces the WebSocket client of the npm package `ws`, and its platform module. An import cannot have this name. */
 export const WS_CLIENT_EXPORT = "#ws-client";
-export const WS_CLIENT_CHUNK: ChunkName = "node-ws";
+export const WS_CLIENT_CHUNK: PlatformModuleName = "node-ws";

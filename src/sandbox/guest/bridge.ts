@@ -1,13 +1,13 @@
 // The guest's side of capability calls: posts the input as JSON text with a request id, and settles the promise when the envelope arrives.
 // Limits are enforced here and again on the host.
 import type {
+  CapabilityDescriptor,
+  CapabilityDescriptors,
   CapabilityEnvelope,
-  CapabilityShape,
-  CapabilityShapes,
   InvokeHeader,
 } from "../protocol/guest-messages.ts";
 import { callState } from "./call-state.ts";
-import { makeCapabilityError } from "./error-text.ts";
+import { createCapabilityError } from "./error-text.ts";
 import { post } from "./host.ts";
 import {
   JSONParse,
@@ -41,10 +41,10 @@ let pendingCalls = 0;
 let pendingLength = 0;
 
 /** Returns the descriptor of a capability. Reads own fields only, because a tool may have added others to Object.prototype. */
-export function shapeOf(header: InvokeHeader, name: string): CapabilityShape | undefined {
-  if (!ObjectHasOwn(header, "shapes")) return undefined;
-  const shapes = header.shapes as CapabilityShapes;
-  return ObjectHasOwn(shapes, name) ? shapes[name] : undefined;
+export function shapeOf(header: InvokeHeader, name: string): CapabilityDescriptor | undefined {
+  if (!ObjectHasOwn(header, "descriptors")) return undefined;
+  const descriptors = header.descriptors as CapabilityDescriptors;
+  return ObjectHasOwn(descriptors, name) ? descriptors[name] : undefined;
 }
 
 /** Returns whether the input continues an operation that was already counted. The host checks this again. */
@@ -62,16 +62,19 @@ function isUncounted(header: InvokeHeader, name: string, input: unknown): boolea
 function checkAllowed(name: string, input: unknown, isLog: boolean, serial: number): Error | undefined {
   const { active, header } = callState;
   if (!active || header === undefined || serial !== callState.serial) {
-    return makeCapabilityError("CAPABILITY_DENIED", `${name} can be used only while its call runs`);
+    return createCapabilityError("CAPABILITY_DENIED", `${name} can be used only while its call runs`);
   }
   if (isLog) return undefined;
-  if (pendingCalls >= header.pendingHostCalls) {
-    return makeCapabilityError("QUOTA_EXCEEDED", `${header.pendingHostCalls} host calls are waiting already`);
+  if (pendingCalls >= header.maxPendingCapabilityCalls) {
+    return createCapabilityError(
+      "QUOTA_EXCEEDED",
+      `${header.maxPendingCapabilityCalls} host calls are waiting already`,
+    );
   }
   if (isUncounted(header, name, input)) return undefined;
-  callState.hostCalls += 1;
-  return callState.hostCalls > header.hostCalls
-    ? makeCapabilityError("QUOTA_EXCEEDED", `This call may make ${header.hostCalls} host calls`)
+  callState.maxCapabilityCalls += 1;
+  return callState.maxCapabilityCalls > header.maxCapabilityCalls
+    ? createCapabilityError("QUOTA_EXCEEDED", `This call may make ${header.maxCapabilityCalls} host calls`)
     : undefined;
 }
 
@@ -91,7 +94,7 @@ export function callCapability(name: string, input: unknown, serial: number): Pr
     const { length } = text;
     if (pendingLength + length > MAX_PENDING_LENGTH) {
       reject(
-        makeCapabilityError("QUOTA_EXCEEDED", "The inputs of all pending capability calls together are too large"),
+        createCapabilityError("QUOTA_EXCEEDED", "The inputs of all pending capability calls together are too large"),
       );
       return;
     }
@@ -116,16 +119,16 @@ export function deliver(requestId: number, text: string): void {
   if (!request.isLog) pendingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
   if (envelope.ok) request.resolve(envelope.value);
-  else request.reject(makeCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
+  else request.reject(createCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
 }
 
 /**
  * Forgets the pending requests at the end of a call.
- * @param goesOn whether a later call of the session can follow. It may await a promise of this call, so pending requests are rejected
+ * @param isContinued whether a later call of the session can follow. It may await a promise of this call, so pending requests are rejected
  */
-export function forgetPending(goesOn = false): void {
-  if (goesOn) {
-    const error = makeCapabilityError(
+export function forgetPending(isContinued = false): void {
+  if (isContinued) {
+    const error = createCapabilityError(
       "CANCELLED",
       "The call that made this capability call ended before the response arrived. Await the promise in the same call",
     );

@@ -9,7 +9,7 @@ interface CallState {
   header: InvokeHeader | undefined;
   logBytes: number;
   logLines: number;
-  hostCalls: number;
+  maxCapabilityCalls: number;
   progressReports: number;
 }
 
@@ -22,7 +22,7 @@ export const callState: CallState = {
   header: undefined,
   logBytes: 0,
   logLines: 0,
-  hostCalls: 0,
+  maxCapabilityCalls: 0,
   progressReports: 0,
 };
 
@@ -33,7 +33,7 @@ export function beginCall(header: InvokeHeader): void {
   callState.header = header;
   callState.logBytes = 0;
   callState.logLines = 0;
-  callState.hostCalls = 0;
+  callState.maxCapabilityCalls = 0;
   callState.progressReports = 0;
 }
 

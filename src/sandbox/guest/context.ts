@@ -1,13 +1,13 @@
 // Creates the ctx that `execute` receives: the ids of call and tenant, a signal, log, progress, and one member per capability.
 
-import type { CapabilityShape, InvokeHeader } from "../protocol/guest-messages.ts";
-import type { MemberChunk } from "../protocol/platform-modules.ts";
+import type { CapabilityDescriptor, InvokeHeader } from "../protocol/guest-messages.ts";
+import type { MemberModule } from "../protocol/platform-modules.ts";
 import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
-import { useChunk } from "./chunk-loader.ts";
-import { capText, describeValue, makeCapabilityError, notGranted } from "./error-text.ts";
+import { createCapabilityError, describeValue, notGranted, truncateText } from "./error-text.ts";
 import { post } from "./host.ts";
 import { recordingPrototype } from "./missing-members.ts";
+import { usePlatformModule } from "./module-loader.ts";
 import {
   defineValue,
   JSONStringify,
@@ -33,7 +33,7 @@ function logCall(level: LogLevel): LogCall {
       if (callState.logLines <= allowed * 10) post("log", "dropped", "");
       return new PromiseConstructor((resolve) => resolve());
     }
-    const text = capText(describeValue(message), LOG_MESSAGE_LENGTH);
+    const text = truncateText(describeValue(message), LOG_MESSAGE_LENGTH);
     const line = { __proto__: null, level, message: text, ...(data === undefined ? {} : { data }) };
     return callCapability("log", line, callState.serial) as Promise<void>;
   };
@@ -52,7 +52,7 @@ function reportProgress(report: ToolProgress, serial: number): void {
   const progress: unknown = typeof report === "object" && report !== null ? report.progress : undefined;
   if (!NumberIsFinite(progress)) {
     throw new TypeErrorConstructor(
-      `ctx.progress() expected { progress: number }, got ${capText(describeValue(report), 200)}`,
+      `ctx.progress() expected { progress: number }, got ${truncateText(describeValue(report), 200)}`,
     );
   }
   if (!callState.active || serial !== callState.serial) return;
@@ -63,20 +63,20 @@ function reportProgress(report: ToolProgress, serial: number): void {
     __proto__: null,
     progress,
     ...(typeof total === "number" && NumberIsFinite(total) ? { total } : {}),
-    ...(typeof message === "string" ? { message: capText(message, 1_024) } : {}),
+    ...(typeof message === "string" ? { message: truncateText(message, 1_024) } : {}),
   };
   post("progress", JSONStringify(text));
 }
 
 const denied = (name: string) => (): Promise<never> =>
   new PromiseConstructor((_resolve, reject) => {
-    reject(makeCapabilityError("CAPABILITY_DENIED", notGranted(`ctx.${name}`, name), name));
+    reject(createCapabilityError("CAPABILITY_DENIED", notGranted(`ctx.${name}`, name), name));
   });
 
 type Ask = (input: unknown) => Promise<unknown>;
 
 /** Creates a capability's member of ctx: a function, or an object with a function for each of its members. */
-function createFace(shape: CapabilityShape | undefined, ask: Ask): unknown {
+function createFace(shape: CapabilityDescriptor | undefined, ask: Ask): unknown {
   if (shape === undefined || !ObjectHasOwn(shape, "members")) return ask;
   const members = shape.members as readonly string[];
   const object = { __proto__: null };
@@ -100,13 +100,13 @@ function defineLazy(ctx: object, name: string, get: () => unknown): void {
 /** Defines a capability's member. Built-in capabilities such as kv have a platform module that creates it. */
 function defineMember(ctx: object, name: string, header: InvokeHeader, ask: Ask): void {
   const shape = shapeOf(header, name);
-  if (shape === undefined || !ObjectHasOwn(shape, "chunk")) {
+  if (shape === undefined || !ObjectHasOwn(shape, "platformModule")) {
     defineValue(ctx, name, createFace(shape, ask));
     return;
   }
-  const chunk = shape.chunk as MemberChunk;
+  const platformModule = shape.platformModule as MemberModule;
   defineLazy(ctx, name, () => {
-    const member = (useChunk(chunk).createMember as (ask: Ask) => unknown)(ask);
+    const member = (usePlatformModule(platformModule).createMember as (ask: Ask) => unknown)(ask);
     defineValue(ctx, name, member);
     return member;
   });
@@ -123,7 +123,7 @@ interface AbortChunk {
   createAbortSignal(): object;
   abortSignal(signal: object, reason: unknown): void;
 }
-const abortChunk = (): AbortChunk => useChunk("abort") as unknown as AbortChunk;
+const abortChunk = (): AbortChunk => usePlatformModule("abort") as unknown as AbortChunk;
 
 let sharedLog: ToolContext["log"] | undefined;
 
@@ -157,7 +157,7 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     const name = granted[index] as string;
     if (ObjectHasOwn(ctx, name)) continue;
     // The same function as the global `fetch`.
-    if (name === "fetch") defineLazy(ctx, name, () => useChunk("fetch").fetch);
+    if (name === "fetch") defineLazy(ctx, name, () => usePlatformModule("fetch").fetch);
     else defineMember(ctx, name, header, (input) => callCapability(name, input, serial));
   }
   for (let index = 0; index < deniedNames.length; index += 1) {

@@ -1,5 +1,5 @@
 // Converts a thrown value to texts of limited length. The value is untrusted: it may have getters, be a proxy, or contain huge strings.
-import { GUEST_ERROR_CAPS, type GuestError } from "../protocol/guest-messages.ts";
+import { GUEST_ERROR_LIMITS, type GuestError } from "../protocol/guest-messages.ts";
 import { callState } from "./call-state.ts";
 import {
   defineValue,
@@ -27,7 +27,7 @@ interface CapabilityFailure {
 const capabilityFailures = new WeakMapConstructor<object, CapabilityFailure>();
 
 /** Creates the error of a failed capability call. Its code is also stored where the tool cannot write, so that it can be trusted later. */
-export function makeCapabilityError(code: string, message: string, capability?: string, networkCode?: string): Error {
+export function createCapabilityError(code: string, message: string, capability?: string, networkCode?: string): Error {
   const error = new ErrorConstructor(message);
   defineValue(error, "name", "CapabilityError", false);
   defineValue(error, "code", code);
@@ -41,7 +41,7 @@ export const notGranted = (use: string, capability: string): string =>
   `${use} is not granted to this tool; the host can grant it: grant: ["${capability}"]`;
 
 /** Truncates text to `maxLength` UTF-16 code units and replaces lone surrogates. */
-export function capText(text: string, maxLength: number): string {
+export function truncateText(text: string, maxLength: number): string {
   if (text.length <= maxLength) return StringPrototypeToWellFormed(text);
   return `${StringPrototypeToWellFormed(StringPrototypeSlice(text, 0, maxLength))}…`;
 }
@@ -69,7 +69,7 @@ export function describeValue(value: unknown): string {
 function readText(source: object, key: "name" | "message" | "stack" | "code", maxLength: number): string | undefined {
   try {
     const value = (source as { readonly [key: string]: unknown })[key];
-    return typeof value === "string" ? capText(value, maxLength) : undefined;
+    return typeof value === "string" ? truncateText(value, maxLength) : undefined;
   } catch {
     return undefined;
   }
@@ -79,14 +79,14 @@ function readText(source: object, key: "name" | "message" | "stack" | "code", ma
 const capName = (name: string | undefined): string | undefined =>
   name === undefined
     ? undefined
-    : StringPrototypeToWellFormed(StringPrototypeSlice(name, 0, GUEST_ERROR_CAPS.capability));
+    : StringPrototypeToWellFormed(StringPrototypeSlice(name, 0, GUEST_ERROR_LIMITS.capability));
 
 /** Converts a thrown value to a GuestError. For a value that is not an Error, the message describes the value. */
 export function toGuestError(thrown: unknown): GuestError {
   const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
-  const text = isObject ? readText(thrown as object, "message", GUEST_ERROR_CAPS.message) : undefined;
+  const text = isObject ? readText(thrown as object, "message", GUEST_ERROR_LIMITS.message) : undefined;
   if (!isObject || text === undefined) {
-    const shown = capText(describeValue(thrown), GUEST_ERROR_CAPS.message);
+    const shown = truncateText(describeValue(thrown), GUEST_ERROR_LIMITS.message);
     const message = `The tool threw a value that is not an Error: ${shown}`;
     return { __proto__: null, name: "Error", message, stack: "" } as unknown as GuestError;
   }
@@ -95,9 +95,9 @@ export function toGuestError(thrown: unknown): GuestError {
   const failure = WeakMapPrototypeGet(capabilityFailures, error);
   return {
     __proto__: null,
-    name: readText(error, "name", GUEST_ERROR_CAPS.name) ?? "Error",
+    name: readText(error, "name", GUEST_ERROR_LIMITS.name) ?? "Error",
     message: text,
-    stack: readText(error, "stack", GUEST_ERROR_CAPS.stack) ?? "",
+    stack: readText(error, "stack", GUEST_ERROR_LIMITS.stack) ?? "",
     ...(code === undefined ? {} : { code }),
     ...(failure?.serial === callState.serial
       ? { capabilityCode: failure.code, capability: capName(failure.name) }

@@ -1,7 +1,7 @@
 // Connects the platform module for fetch to its capability. A channel belongs to the call that opened it and is unusable after that call.
 import { callCapability } from "./bridge.ts";
 import { callState } from "./call-state.ts";
-import { makeCapabilityError, notGranted } from "./error-text.ts";
+import { createCapabilityError, notGranted } from "./error-text.ts";
 
 /** Channel for one HTTP exchange. The host identifies exchanges of a call by `id`. */
 export interface FetchChannel {
@@ -15,7 +15,7 @@ export interface FetchChannel {
 function checkCall(serial: number): void {
   const { active, header } = callState;
   if (active && header !== undefined && serial === callState.serial) return;
-  throw makeCapabilityError("CAPABILITY_DENIED", "fetch can be used only while its call runs");
+  throw createCapabilityError("CAPABILITY_DENIED", "fetch can be used only while its call runs");
 }
 
 let lastSerial = -1;
@@ -32,7 +32,7 @@ export function openFetchChannel(): FetchChannel {
   const granted = header?.granted ?? [];
   for (let index = 0; index < granted.length; index += 1) isGranted ||= granted[index] === "fetch";
   if (!isGranted) {
-    throw makeCapabilityError("CAPABILITY_DENIED", notGranted("fetch", "fetch"), "fetch");
+    throw createCapabilityError("CAPABILITY_DENIED", notGranted("fetch", "fetch"), "fetch");
   }
   if (serial !== lastSerial) lastId = 0;
   lastSerial = serial;

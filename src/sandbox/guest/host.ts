@@ -1,7 +1,7 @@
 // The guest's side of the isolate boundary: the two functions with which the guest reaches the worker (see ../protocol/guest-messages.ts).
 import {
   type GuestMessageKind,
-  type GuestQuestionKind,
+  type GuestRequestKind,
   MAX_QUESTION_BYTES,
   MAX_QUESTION_UNITS,
 } from "../protocol/guest-messages.ts";
@@ -22,7 +22,7 @@ export type Post = (
 type QuestionPart = string | number | ArrayBuffer | undefined;
 
 /** Sends a synchronous request to the worker; the guest waits about 30 µs. Returns undefined if the request fails. Never throws. */
-export type Ask = (kind: GuestQuestionKind, ...parts: readonly QuestionPart[]) => unknown;
+export type Ask = (kind: GuestRequestKind, ...parts: readonly QuestionPart[]) => unknown;
 
 /** Called when a job is done. The listener owns `buffers`. */
 type AnswerListener = (id: number, text: string, buffers: readonly ArrayBuffer[]) => void;
@@ -48,7 +48,7 @@ function checked(value: QuestionPart): QuestionPart {
 
 /** Sends a synchronous request. Takes single parameters instead of a list, because a tool could tamper with the iteration of a list. */
 export function ask(
-  kind: GuestQuestionKind,
+  kind: GuestRequestKind,
   a: QuestionPart,
   b?: QuestionPart,
   c?: QuestionPart,

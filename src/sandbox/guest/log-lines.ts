@@ -1,14 +1,15 @@
 // Writes the guest's log lines with their level. Limits per call are enforced here and again in the worker and on the host.
-import { toolPlace } from "./call-site.ts";
+
 import { allowance, callState } from "./call-state.ts";
-import { capText } from "./error-text.ts";
+import { truncateText } from "./error-text.ts";
 import { post } from "./host.ts";
 import { MathMin } from "./primordials.ts";
+import { toolPlace } from "./source-location.ts";
 
 export type Level = "debug" | "info" | "warn" | "error";
 
 /** Longest line in UTF-16 code units. The call's `logBytes` may be lower. */
-export const LINE_UNITS = 32_768;
+export const MAX_LINE_LENGTH = 32_768;
 
 /**
  * Writes a log line within the limits of the call.
@@ -23,9 +24,9 @@ export function writeLazily(level: Level, make: () => string): void {
     if (callState.logLines <= allowance("logLines") * 10) post("log", "dropped", "");
     return;
   }
-  const line = capText(make(), MathMin(left, LINE_UNITS));
+  const line = truncateText(make(), MathMin(left, MAX_LINE_LENGTH));
   callState.logBytes += line.length;
-  if (callState.header?.logPlaces) post("log", level, line, toolPlace());
+  if (callState.header?.logSourceLocations) post("log", level, line, toolPlace());
   else post("log", level, line);
 }
 

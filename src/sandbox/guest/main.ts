@@ -3,11 +3,11 @@
 import type { BootOptions, EnterKind } from "../protocol/guest-messages.ts";
 import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
-import { takeChunks, useChunk } from "./chunk-loader.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
 import { installFixedRandom } from "./fixed-random.ts";
 import { type Ask, connectHost, type Post, receiveAnswer } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
+import { registerModules, usePlatformModule } from "./module-loader.ts";
 import { installPlatform } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installReport, reportRejection } from "./report.ts";
@@ -44,7 +44,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
   beginTurn();
   switch (kind) {
     case "load":
-      takeChunks(b !== "", [c, d, ...rest]);
+      registerModules(b !== "", [c, d, ...rest]);
       void load(a as BundleFunction, b as string);
       break;
     case "describe":
@@ -61,7 +61,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       );
       break;
     case "credit":
-      (useChunk("stream-output").takeCredit as (chunks: number) => void)(a as number);
+      (usePlatformModule("stream-output").takeCredit as (chunks: number) => void)(a as number);
       break;
     case "deliver":
       deliver(a as number, b as string);

@@ -1,9 +1,8 @@
 // Records missing members of ctx that a tool has read, so that a TypeError caused by one can name the capability that was not granted.
 // Missing members stay absent, so that `ctx.kv?.get(key)`, `if (ctx.kv)` and `"kv" in ctx` work.
 
-import { toolPlace } from "./call-site.ts";
 import { callState } from "./call-state.ts";
-import { makeCapabilityError, notGranted } from "./error-text.ts";
+import { createCapabilityError, notGranted } from "./error-text.ts";
 import {
   append,
   defineValue,
@@ -13,6 +12,7 @@ import {
   StringPrototypeIndexOf,
   StringPrototypeSlice,
 } from "./primordials.ts";
+import { toolPlace } from "./source-location.ts";
 
 /** Maximum number of missing members that are recorded per call. */
 const MAX_MISSING = 16;
@@ -196,7 +196,7 @@ export function nameMissing(thrown: unknown): unknown {
     if (cause === undefined) return thrown;
     const text = notGranted(`ctx.${cause.name}`, cause.name);
     if (cause.isGuess) return { __proto__: null, name, message: `${message} (perhaps: ${text})`, stack };
-    const error = makeCapabilityError("CAPABILITY_DENIED", text, cause.name);
+    const error = createCapabilityError("CAPABILITY_DENIED", text, cause.name);
     const frames = StringPrototypeIndexOf(stack, "\n    at ");
     if (frames >= 0)
       defineValue(error, "stack", `CapabilityError: ${text}${StringPrototypeSlice(stack, frames)}`, false);

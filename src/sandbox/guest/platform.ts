@@ -1,15 +1,21 @@
 // Defines the globals that platform modules implement, and the prelude modules that platform modules can import. A platform module is
 // loaded only when a tool uses it.
-import type { ChunkName } from "../protocol/platform-modules.ts";
+import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
-import { connectModules, makeDomException, type PreludeModules, useBuiltin, useChunk } from "./chunk-loader.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
-import { capText, describeValue, makeCapabilityError, notGranted } from "./error-text.ts";
+import { createCapabilityError, describeValue, notGranted, truncateText } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
 import { serialize, sizeOf } from "./json-output.ts";
-import { LINE_UNITS, writeLazily } from "./log-lines.ts";
+import { MAX_LINE_LENGTH, writeLazily } from "./log-lines.ts";
+import {
+  connectModules,
+  createDomException,
+  type PreludeModules,
+  useBuiltin,
+  usePlatformModule,
+} from "./module-loader.ts";
 import {
   addPlatformType,
   capturePlatformTypes,
@@ -21,7 +27,7 @@ import { allPrimordials, defineGlobal, defineLazyGlobal, ReflectApply } from "./
 import { onException, reportException } from "./report.ts";
 import { followContext, inContext, queueTask, startTimer } from "./timers.ts";
 
-type Names = { readonly [Name in ChunkName]?: readonly string[] };
+type Names = { readonly [Name in PlatformModuleName]?: readonly string[] };
 
 /** Globals that are created on first access. */
 const GLOBALS: Names = {
@@ -85,18 +91,18 @@ const FUNCTIONS: Names = {
   "structured-clone": ["structuredClone"],
 };
 
-function makeLazyFunction(chunk: ChunkName, name: string): unknown {
+function makeLazyFunction(module: PlatformModuleName, name: string): unknown {
   const named = {
     [name]: (...args: readonly unknown[]): unknown =>
-      ReflectApply(useChunk(chunk)[name] as (...args: readonly unknown[]) => unknown, undefined, args),
+      ReflectApply(usePlatformModule(module)[name] as (...args: readonly unknown[]) => unknown, undefined, args),
   };
   return named[name];
 }
 
-function forEach(table: Names, each: (chunk: ChunkName, name: string) => void): void {
-  for (const chunk in table) {
-    const names = table[chunk as ChunkName] ?? [];
-    for (let index = 0; index < names.length; index += 1) each(chunk as ChunkName, names[index] as string);
+function forEach(table: Names, each: (module: PlatformModuleName, name: string) => void): void {
+  for (const module in table) {
+    const names = table[module as PlatformModuleName] ?? [];
+    for (let index = 0; index < names.length; index += 1) each(module as PlatformModuleName, names[index] as string);
   }
 }
 
@@ -110,13 +116,13 @@ const makePreludeModules = (): PreludeModules => ({
   __proto__: null as never,
   "prelude:bytes-text": { fromTextWithBytes, markBytesOf },
   "prelude:call-state": { callSerial },
-  "prelude:chunk-loader": { makeDomException, useBuiltin, useChunk },
+  "prelude:module-loader": { createDomException, useBuiltin, usePlatformModule },
   "prelude:coarse-time": { now, timeOrigin },
-  "prelude:error-text": { capText, describeValue, makeCapabilityError, notGranted },
+  "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted },
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { ask, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf },
-  "prelude:log-lines": { LINE_UNITS, writeLazily },
+  "prelude:log-lines": { MAX_LINE_LENGTH, writeLazily },
   "prelude:platform-types": { addPlatformType, errorConstructor, platformTypeOf, viewConstructor },
   "prelude:primordials": allPrimordials(),
   "prelude:report": { onException, reportException },
@@ -127,6 +133,6 @@ const makePreludeModules = (): PreludeModules => ({
 export function installPlatform(): void {
   connectModules(makePreludeModules);
   capturePlatformTypes();
-  forEach(GLOBALS, (chunk, name) => defineLazyGlobal(name, () => useChunk(chunk)[name]));
-  forEach(FUNCTIONS, (chunk, name) => defineGlobal(name, makeLazyFunction(chunk, name)));
+  forEach(GLOBALS, (module, name) => defineLazyGlobal(name, () => usePlatformModule(module)[name]));
+  forEach(FUNCTIONS, (module, name) => defineGlobal(name, makeLazyFunction(module, name)));
 }

@@ -1,8 +1,9 @@
 // Reports uncaught errors and unhandled rejections to the guest's own handlers, or else logs them. As in a browser, they do not fail the
 // call.
-import { useChunk } from "./chunk-loader.ts";
+
 import { describeValue } from "./error-text.ts";
 import { writeLazily } from "./log-lines.ts";
+import { usePlatformModule } from "./module-loader.ts";
 import { defineGlobal, ReflectApply, TypeErrorConstructor } from "./primordials.ts";
 
 /** True while a handler runs. Errors of the handler itself are not reported to handlers. */
@@ -47,7 +48,7 @@ interface ConsoleChunk {
   dropPreludeFrames(stack: string): string;
   inspect(value: unknown, budget: number): string;
 }
-const consoleChunk = (): ConsoleChunk => useChunk("console") as unknown as ConsoleChunk;
+const consoleChunk = (): ConsoleChunk => usePlatformModule("console") as unknown as ConsoleChunk;
 
 /**
  * Reports an uncaught error.

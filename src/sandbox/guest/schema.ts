@@ -1,7 +1,7 @@
 // Handles the tool's own schemas inside the guest: a Standard Schema library validates and transforms values here, and converts its schemas
 // to JSON Schema 2020-12 for the host.
-import { GUEST_ERROR_CAPS, type GuestIssue } from "../protocol/guest-messages.ts";
-import { capText, describeValue, toGuestError } from "./error-text.ts";
+import { GUEST_ERROR_LIMITS, type GuestIssue } from "../protocol/guest-messages.ts";
+import { describeValue, toGuestError, truncateText } from "./error-text.ts";
 import { writeLog } from "./log-lines.ts";
 import {
   ArrayIsArray,
@@ -52,9 +52,13 @@ function toIssue(issue: StandardIssue): GuestIssue {
   for (let index = 0; index < path.length && index < 100; index += 1) {
     const step = path[index];
     const key = typeof step === "object" && step !== null ? (step as { readonly key: unknown }).key : step;
-    pointer += `/${escapePointer(capText(StringConstructor(key), 200))}`;
+    pointer += `/${escapePointer(truncateText(StringConstructor(key), 200))}`;
   }
-  return { __proto__: null, pointer, message: capText(describeValue(issue.message), 500) } as unknown as GuestIssue;
+  return {
+    __proto__: null,
+    pointer,
+    message: truncateText(describeValue(issue.message), 500),
+  } as unknown as GuestIssue;
 }
 
 const NO_RESULT: readonly StandardIssue[] = [{ message: 'The schema returned neither "value" nor "issues"' }];
@@ -69,7 +73,7 @@ export function readIssues(result: StandardResult): string | undefined {
   if (result.issues === undefined && "value" in result) return undefined;
   const found = result.issues ?? NO_RESULT;
   const issues: GuestIssue[] = [];
-  for (let index = 0; index < found.length && index < GUEST_ERROR_CAPS.issues; index += 1) {
+  for (let index = 0; index < found.length && index < GUEST_ERROR_LIMITS.issues; index += 1) {
     append(issues, toIssue(found[index] as StandardIssue));
   }
   // Remove the prototype, so that JSON.stringify does not call a `toJSON` that the tool has put on it.
@@ -90,7 +94,10 @@ export function toJsonSchema(schema: unknown, side: "input" | "output"): unknown
     return ReflectApply(convert, converter, [{ target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } }]);
   } catch (thrown) {
     const why = toGuestError(thrown).message;
-    writeLog("warn", `The ${side} schema has no JSON Schema form, so only the sandbox checks it: ${capText(why, 500)}`);
+    writeLog(
+      "warn",
+      `The ${side} schema has no JSON Schema form, so only the sandbox checks it: ${truncateText(why, 500)}`,
+    );
     return undefined;
   }
 }

@@ -120,7 +120,7 @@ function forgetTasks(): void {
 
 /** Queues a task. Each task runs in its own entry into the guest, so microtasks of the previous task run before it. */
 export function queueTask(run: () => void): void {
-  if (!callState.active && callState.header?.goesOn !== true) return;
+  if (!callState.active && callState.header?.isContinued !== true) return;
   if (tasks.length === 0) startTaskTimer();
   append(tasks, keepContext(run));
 }

@@ -5,12 +5,12 @@ import type { GuestOutcome, InvokeHeader } from "../protocol/guest-messages.ts";
 import { forgetPending } from "./bridge.ts";
 import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
-import { useBuiltin, useChunk } from "./chunk-loader.ts";
 import { type CallContext, createCallContext } from "./context.ts";
-import { capText, describeValue, toGuestError } from "./error-text.ts";
+import { describeValue, toGuestError, truncateText } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
 import { nameMissing } from "./missing-members.ts";
+import { useBuiltin, usePlatformModule } from "./module-loader.ts";
 import type * as StreamOutput from "./platform/stream-output.ts";
 import {
   ArrayIsArray,
@@ -34,7 +34,7 @@ import { CONTENT } from "./tool.ts";
  */
 export type BundleFunction = (
   register: (namespace: object) => void,
-  useBuiltin: (chunk: string, name: string) => unknown,
+  useBuiltin: (module: string, name: string) => unknown,
 ) => Promise<void>;
 
 interface LoadedTool {
@@ -52,9 +52,9 @@ const done = (outcome: GuestOutcome, text: string): void => post("done", outcome
 
 /** Returns a failure of the prelude itself as the JSON text of a GuestError. */
 const toErrorText = (name: string, message: string): string =>
-  JSONStringify({ __proto__: null, name, message: capText(message, 1_000), stack: "" });
+  JSONStringify({ __proto__: null, name, message: truncateText(message, 1_000), stack: "" });
 
-const reject = (message: string): void => done("refused", toErrorText("Error", message));
+const reject = (message: string): void => done("rejected", toErrorText("Error", message));
 
 /** Reads the two forms of a tool: a default export with `execute`, or a function as default export plus named exports. */
 function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTool | undefined {
@@ -104,7 +104,7 @@ function schemaError(fields: LoadedTool["fields"], name: SchemaField): string | 
   const schema = fields[name];
   if (schema === undefined || isStandardSchema(schema)) return undefined;
   if (typeof schema === "object" && schema !== null) return undefined;
-  return `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${capText(describeValue(schema), 200)}`;
+  return `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${truncateText(describeValue(schema), 200)}`;
 }
 
 function schemaField(fields: LoadedTool["fields"], name: SchemaField): unknown {
@@ -221,7 +221,7 @@ async function run(
     value = await (ReflectApply(execute, receiver, [value, context.ctx]) as unknown);
     let sent = 0;
     if (isStream(value)) {
-      const { beginStream, readStream } = useChunk("stream-output") as typeof StreamOutput;
+      const { beginStream, readStream } = usePlatformModule("stream-output") as typeof StreamOutput;
       const streaming = beginStream(isStreamed, outputBytes);
       await secure(readStream(value, streaming));
       if (streaming.fault === "too-large") return end("too-large", StringConstructor(streaming.size));
@@ -305,14 +305,14 @@ export async function invoke(
   if (newTenantId !== undefined) tenantId = newTenantId;
   if (header === undefined) return;
   beginCall(header);
-  const goesOn = header.goesOn === true;
-  if (goesOn) resumeTimers();
+  const isContinued = header.isContinued === true;
+  if (isContinued) resumeTimers();
   const context = createCallContext(header, callId, tenantId);
   const ending = newEnding();
   await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));
   callState.active = false;
-  if (!goesOn) clearAllTimers();
-  forgetPending(goesOn);
+  if (!isContinued) clearAllTimers();
+  forgetPending(isContinued);
   finish(ending);
   context.end();
 }

@@ -186,7 +186,7 @@ export const JWK_TEXTS: readonly string[] = [
 export const JWK_PRIME_TEXTS: readonly string[] = ["r", "d", "t"];
 
 /** Metadata of a key, as the guest sees it. The key material stays in the worker. */
-export interface KeyFacts {
+export interface KeyMetadata {
   readonly handle: number;
   readonly type: string;
   readonly extractable: boolean;
@@ -196,7 +196,7 @@ export interface KeyFacts {
 }
 
 /** Metadata of an asymmetric key of node:crypto, as the guest sees it. */
-export interface KeyObjectFacts {
+export interface KeyObjectMetadata {
   readonly handle: number;
   readonly type: "public" | "private";
   readonly asymmetricKeyType: string | undefined;
@@ -208,10 +208,10 @@ export interface KeyObjectFacts {
 export type JobAnswer =
   | { readonly ok: true; readonly type: "bytes" }
   | { readonly ok: true; readonly type: "value"; readonly value: unknown }
-  | { readonly ok: true; readonly type: "key"; readonly key: KeyFacts }
-  | { readonly ok: true; readonly type: "pair"; readonly publicKey: KeyFacts; readonly privateKey: KeyFacts }
+  | { readonly ok: true; readonly type: "key"; readonly key: KeyMetadata }
+  | { readonly ok: true; readonly type: "pair"; readonly publicKey: KeyMetadata; readonly privateKey: KeyMetadata }
   /** The ciphertext is the first buffer. The shared key is the second buffer, or `sharedKey` if it is defined. */
-  | { readonly ok: true; readonly type: "encapsulated"; readonly sharedKey: KeyFacts | undefined }
+  | { readonly ok: true; readonly type: "encapsulated"; readonly sharedKey: KeyMetadata | undefined }
   | Failure;
 
 /** `name` is the name of a DOMException, `TypeError` or `Error`. `code` is set for functions of node:crypto. */
@@ -229,6 +229,6 @@ export const MAX_JOB_BYTES: number = 8 * 1024 * 1024;
 /** Most jobs of one isolate that the worker runs at the same time. Further jobs wait in the guest and count towards its memory. */
 export const MAX_JOBS = 8;
 export const MAX_WAITING_BYTES: number = 2 * MAX_JOB_BYTES;
-export const MAX_REQUEST_UNITS: number = 128 * 1024;
+export const MAX_REQUEST_LENGTH: number = 128 * 1024;
 /** Most random bytes in one request. */
 export const MAX_RANDOM_BYTES = 65_536;

@@ -1,6 +1,6 @@
 // Protocol across the isolate boundary: the messages that the guest's prelude posts, and the entries that the worker makes into the guest.
 // All values are numbers, text or bytes. Type imports only: this file is bundled into the prelude and into the worker.
-import type { MemberChunk } from "./platform-modules.ts";
+import type { MemberModule } from "./platform-modules.ts";
 
 /**
  * Kind of a message that the prelude posts to the worker.
@@ -23,13 +23,13 @@ export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "capabili
  *
  * | kind | a | response |
  * |---|---|---|
- * | `chunk` | name | the platform module's script, whose completion value is a function that takes the module's dependencies |
+ * | `module` | name | the platform module's script, whose completion value is a function that takes the module's dependencies |
  * | `random` | number of bytes | an ArrayBuffer |
  * | `crypto` | a method and its arguments as JSON text, then ArrayBuffers (crypto-messages.ts) | JSON text or an ArrayBuffer |
  * | `asset` | name of a file of the Python interpreter | an ArrayBuffer |
  * | `job` | request id, then as for `crypto` | JSON text: a failure, or a confirmation that the job has started |
  */
-export type GuestQuestionKind = "chunk" | "asset" | "random" | "crypto" | "job";
+export type GuestRequestKind = "module" | "asset" | "random" | "crypto" | "job";
 
 /** Limits of one text and of one ArrayBuffer in a request. Both are copied on the worker's main thread; 8 MiB take about 10 ms. */
 export const MAX_QUESTION_UNITS: number = 128 * 1024;
@@ -46,7 +46,7 @@ export const MAX_QUESTION_BYTES: number = 8 * 1024 * 1024;
  * | `thrown` | a {@link GuestError} |
  * | `input`, `output-schema` (the value does not match the schema) | a list of {@link GuestIssue} |
  * | `unserializable` (the value is not JSON) | a {@link GuestError} |
- * | `refused` (the module is not a tool) | a {@link GuestError} |
+ * | `rejected` (the module is not a tool) | a {@link GuestError} |
  * | `too-large` | the size in UTF-16 code units, as a decimal number |
  */
 export const GUEST_OUTCOMES = [
@@ -57,7 +57,7 @@ export const GUEST_OUTCOMES = [
   "input",
   "output-schema",
   "unserializable",
-  "refused",
+  "rejected",
   "too-large",
 ] as const;
 export type GuestOutcome = (typeof GUEST_OUTCOMES)[number];
@@ -137,29 +137,29 @@ export interface InvokeHeader {
   readonly granted: readonly string[];
   readonly denied: readonly string[];
   /** Descriptors of capabilities in both lists, except those that are a plain function whose inputs are all counted. */
-  readonly shapes?: CapabilityShapes | undefined;
+  readonly descriptors?: CapabilityDescriptors | undefined;
   readonly outputBytes: number;
   readonly logBytes: number;
   readonly logLines: number;
-  readonly hostCalls: number;
-  readonly pendingHostCalls: number;
+  readonly maxCapabilityCalls: number;
+  readonly maxPendingCapabilityCalls: number;
   readonly timers: number;
   /** Whether console lines contain their source location. */
-  readonly logPlaces?: boolean;
+  readonly logSourceLocations?: boolean;
   /** Whether another call of the session may follow. Its pending timers continue in that call. */
-  readonly goesOn?: boolean;
+  readonly isContinued?: boolean;
 }
 
 /** Descriptor of a capability: how the guest presents it in ctx, as defined by the host. */
-export interface CapabilityShape {
+export interface CapabilityDescriptor {
   /** Platform module that creates the member of ctx on first access. */
-  readonly chunk?: MemberChunk | undefined;
+  readonly platformModule?: MemberModule | undefined;
   /** If set, the capability is an object in ctx with these methods. Each sends `{ op: MEMBER, args: […] }`. */
   readonly members?: readonly string[] | undefined;
   /** Inputs whose `op` is one of these do not count as capability calls. */
   readonly uncounted?: readonly string[] | undefined;
 }
-export type CapabilityShapes = { readonly [name: string]: CapabilityShape };
+export type CapabilityDescriptors = { readonly [name: string]: CapabilityDescriptor };
 
 /** Engine feature that a guest has only if the host grants it. ENGINE_FEATURES describes each. */
 export type EngineFeature = "webAssembly" | "sharedArrayBuffer" | "atomics" | "resizableBuffers" | "stringToCode";
@@ -181,10 +181,10 @@ export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
 
 /** Limits of an error that leaves a guest: texts in UTF-16 code units, and the number of issues. */
-export const GUEST_ERROR_CAPS = { name: 128, capability: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
+export const GUEST_ERROR_LIMITS = { name: 128, capability: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
 
 /** Fields of a certificate that the guest receives, named as in Node's X509Certificate. */
-export const CERTIFICATE_FACTS = [
+export const CERTIFICATE_FIELDS = [
   "ca",
   "fingerprint",
   "fingerprint256",

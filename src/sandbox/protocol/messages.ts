@@ -4,8 +4,8 @@ import * as z from "zod";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "../contract/engine-features.ts";
 import { LimitsSchema } from "../contract/limits.ts";
 import { MAX_FRAME_BYTES } from "./frames.ts";
-import { GUEST_ERROR_CAPS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-messages.ts";
-import { CHUNK_NAMES, MEMBER_CHUNKS } from "./platform-modules.ts";
+import { GUEST_ERROR_LIMITS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-messages.ts";
+import { MEMBER_MODULES, PLATFORM_MODULE_NAMES } from "./platform-modules.ts";
 
 /** Host and worker always have the same version. A mismatch means a broken installation. */
 export const PROTOCOL_VERSION = 1;
@@ -17,15 +17,15 @@ const capabilityName = z.string().max(64);
 
 /** Maximum number of members of one capability in ctx. They fit into one message together with the names of its uncounted inputs. */
 export const MAX_MEMBERS = 128;
-export const MAX_MEMBER_UNITS = 128;
+export const MAX_MEMBER_LENGTH = 128;
 
-const memberNames = z.array(z.string().max(MAX_MEMBER_UNITS)).max(MAX_MEMBERS).readonly().optional();
+const memberNames = z.array(z.string().max(MAX_MEMBER_LENGTH)).max(MAX_MEMBERS).readonly().optional();
 
-export const MAX_SEED_UNITS = 256;
+export const MAX_SEED_LENGTH = 256;
 
-export const ISOLATIONS = ["call", "tool", "session"] as const;
+export const ISOLATE_LIFETIMES = ["call", "tool", "session"] as const;
 /** Lifetime of an isolate: one call, many calls of one tenant and tool version, or the calls of one session. */
-export type Isolation = (typeof ISOLATIONS)[number];
+export type IsolateLifetime = (typeof ISOLATE_LIFETIMES)[number];
 
 /** Settings of an isolate, for a call and for the extraction of a definition. */
 const isolateFields = {
@@ -51,16 +51,16 @@ const PythonSchema = z.strictObject({
   sha256,
   coarseTime: z.boolean(),
   /** Size of the warm pool: isolates with Python loaded and no tool. */
-  spares: z.int().min(1).max(16),
+  warmIsolates: z.int().min(1).max(16),
 });
 /** Sent before `python`. Parts: a wheel that Python code can import. */
 const PythonPackageSchema = z.strictObject({ type: z.literal("python-package"), fileName: z.string().max(256) });
-const chunkNames = z.array(z.enum(CHUNK_NAMES)).max(CHUNK_NAMES.length);
+const moduleNames = z.array(z.enum(PLATFORM_MODULE_NAMES)).max(PLATFORM_MODULE_NAMES.length);
 /**
- * Sent once per worker and bundle, before the first call that uses it. Parts: code, V8 code cache (may be empty). `chunks`: the platform
+ * Sent once per worker and bundle, before the first call that uses it. Parts: code, V8 code cache (may be empty). `modules`: the platform
  * modules that its isolates in other workers have used.
  */
-const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256, chunks: chunkNames });
+const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256, modules: moduleNames });
 /** Sent only to a worker that was started with `inspect`. Parts: a message of the DevTools protocol, for the isolate of this call. */
 const InspectSchema = z.strictObject({ type: z.literal("inspect"), seq });
 /** Continues the call's isolate: the DevTools client has finished its setup, such as setting breakpoints. */
@@ -70,23 +70,27 @@ const ToolMessageSchema = z.strictObject({
   type: z.literal("tool"),
   toolId: seq,
   sha256,
-  isolation: z.enum(ISOLATIONS),
+  isolateLifetime: z.enum(ISOLATE_LIFETIMES),
   /** Whether the tool's top-level code may run before a call arrives. */
   prewarm: z.boolean(),
   /** Whether console lines contain their source location. */
-  logPlaces: z.boolean(),
+  logSourceLocations: z.boolean(),
   ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
-  shapes: z
+  descriptors: z
     .record(
       capabilityName,
-      z.strictObject({ chunk: z.enum(MEMBER_CHUNKS).optional(), members: memberNames, uncounted: memberNames }),
+      z.strictObject({
+        platformModule: z.enum(MEMBER_MODULES).optional(),
+        members: memberNames,
+        uncounted: memberNames,
+      }),
     )
     .optional(),
 });
 /** Evaluates the bundle, extracts its definition and creates its code cache. Success is reported as one `ended` with outcome `output`. */
-const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, ...isolateFields });
+const ExtractSchema = z.strictObject({ type: z.literal("extract"), seq, sha256, ...isolateFields });
 /**
  * Parts: input as JSON text and, if it contains bytes, their BytesHeader as JSON text and the bytes. The call ends with exactly one
  * `ended`, followed by one `released` unless `ended` had `released: true`.
@@ -105,7 +109,7 @@ const CallSchema = z.strictObject({
    */
   session: z.strictObject({ id: seq, once: z.boolean(), resumes: z.literal(true).optional() }).optional(),
   /** Makes the call repeatable: it gets a new isolate whose clock starts at `now` and whose random numbers start from `seed`. */
-  deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_UNITS), now: count }).optional(),
+  deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_LENGTH), now: count }).optional(),
   /**
    * Loads the tool into an isolate for a future call instead of running one. The outcome is `output`. `like`: the tool whose call rate
    * predicts that of this tool.
@@ -124,8 +128,8 @@ const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 const CreditSchema = z.strictObject({ type: z.literal("credit"), seq, chunks: seq });
 /** Parts: a CapabilityEnvelope as JSON text. */
 const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-result"), seq, requestId: seq });
-/** Requests the code caches of the platform modules from a worker that has not run any tool code. It responds with one `chunk-caches`. */
-const MakeChunkCachesSchema = z.strictObject({ type: z.literal("make-chunk-caches") });
+/** Requests the code caches of the platform modules from a worker that has not run any tool code. It responds with one `module-caches`. */
+const MakeModuleCachesSchema = z.strictObject({ type: z.literal("make-module-caches") });
 /** Requests a `pong`. Isolates run on their own threads, so a healthy worker responds soon. */
 const PingSchema = z.strictObject({ type: z.literal("ping") });
 
@@ -135,7 +139,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   PythonPackageSchema,
   BundleSchema,
   ToolMessageSchema,
-  LearnSchema,
+  ExtractSchema,
   CallSchema,
   CancelSchema,
   WatchIdleSchema,
@@ -144,7 +148,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CapabilityResultSchema,
   CreditSchema,
   PingSchema,
-  MakeChunkCachesSchema,
+  MakeModuleCachesSchema,
   InspectSchema,
   InspectGoSchema,
 ]);
@@ -152,7 +156,7 @@ export type HostMessage = z.infer<typeof HostMessageSchema>;
 export type PythonMessage = Omit<z.infer<typeof PythonSchema>, "type">;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
 /** How to run a bundle's top-level code, in a call and in the extraction of a definition. */
-export type LearnProfile = Omit<z.infer<typeof LearnSchema>, "type" | "seq">;
+export type ExtractionProfile = Omit<z.infer<typeof ExtractSchema>, "type" | "seq">;
 
 /** Reasons why a worker stopped an isolate. */
 export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed"] as const;
@@ -192,7 +196,7 @@ const PongSchema = z.strictObject({ type: z.literal("pong") });
 const PreparingSchema = z.strictObject({ type: z.literal("preparing"), seq });
 const StartedSchema = z.strictObject({ type: z.literal("started"), seq });
 /**
- * Parts: the outcome's text (see GUEST_OUTCOMES). After `learn`, also the code cache. After a call whose output contains bytes, also their
+ * Parts: the outcome's text (see GUEST_OUTCOMES). After `extract`, also the code cache. After a call whose output contains bytes, also their
  * BytesHeader as JSON text and the bytes (both empty if only content follows); then the same three parts for the content.
  */
 const EndedSchema = z.strictObject({
@@ -207,7 +211,7 @@ const EndedSchema = z.strictObject({
   /** For a session's call: the isolate is kept for the next one. */
   kept: z.literal(true).optional(),
   /** Platform modules that isolates of the bundle have used and that were not reported to the host yet. */
-  touched: chunkNames.optional(),
+  usedModules: moduleNames.optional(),
 });
 /**
  * Chunks of a streaming call. Parts: chunks as JSON texts, one per line; or one chunk that contains bytes, their BytesHeader as JSON text,
@@ -217,14 +221,14 @@ const ChunksSchema = z.strictObject({ type: z.literal("chunks"), seq });
 /** All code of the call has stopped. Until this message arrives the host must assume that it is running. */
 const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });
 /** Source location in one of the tool's scripts: `script:line:column`. */
-export const PLACE_PATTERN: RegExp = /^[\w.-]{1,40}:\d{1,9}:\d{1,9}$/;
-/** Parts: text. `place` is the source location, if the tool's settings have `logPlaces`. */
+export const SOURCE_LOCATION_PATTERN: RegExp = /^[\w.-]{1,40}:\d{1,9}:\d{1,9}$/;
+/** Parts: text. `place` is the source location, if the tool's settings have `logSourceLocations`. */
 const LogSchema = z.strictObject({
   type: z.literal("log"),
   seq,
   level: z.enum(LOG_LEVELS),
   time: count,
-  place: z.string().regex(PLACE_PATTERN).optional(),
+  place: z.string().regex(SOURCE_LOCATION_PATTERN).optional(),
 });
 /** Parts: progress as JSON text. */
 const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq });
@@ -236,8 +240,8 @@ const IdleSchema = z.strictObject({ type: z.literal("idle"), seq, isIdle: z.bool
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
-/** Parts: one, with a code cache for each of CHUNK_NAMES (length-prefixed.ts). */
-const ChunkCachesSchema = z.strictObject({ type: z.literal("chunk-caches") });
+/** Parts: one, with a code cache for each of PLATFORM_MODULE_NAMES (length-prefixed.ts). */
+const ModuleCachesSchema = z.strictObject({ type: z.literal("module-caches") });
 /** The call's isolate exists without the tool and waits for `inspect-go`. The previously inspected isolate is not reachable any more. */
 const InspectOpenSchema = z.strictObject({ type: z.literal("inspect-open"), seq });
 /** Parts: a message of the DevTools protocol from the isolate of this call. */
@@ -260,7 +264,7 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
   LogSchema,
   ProgressMessageSchema,
   CapabilitySchema,
-  ChunkCachesSchema,
+  ModuleCachesSchema,
   InspectOpenSchema,
   InspectedSchema,
 ]);
@@ -295,7 +299,7 @@ export const GuestErrorSchema = z.strictObject({
 });
 /** The length is checked before the elements: zod would report each of a million invalid elements. */
 export const GuestIssuesSchema = z
-  .custom<unknown[]>((value) => Array.isArray(value) && value.length <= GUEST_ERROR_CAPS.issues)
+  .custom<unknown[]>((value) => Array.isArray(value) && value.length <= GUEST_ERROR_LIMITS.issues)
   .pipe(z.array(z.strictObject({ pointer: z.string().max(65_536), message: z.string().max(1_024) })));
 
 /** Sends a message to the host. */

@@ -2,11 +2,11 @@
 // uses a feature of it. No imports: this file is bundled into the prelude and into the worker, and read by the build.
 
 /** Modules that create a member of ctx, named after its capability. Each exports `createMember(ask)`. */
-export const MEMBER_CHUNKS = ["kv", "tools"] as const;
-export type MemberChunk = (typeof MEMBER_CHUNKS)[number];
+export const MEMBER_MODULES = ["kv", "tools"] as const;
+export type MemberModule = (typeof MEMBER_MODULES)[number];
 
 /** All platform modules. Each is built from src/sandbox/guest/platform/NAME.ts with its imports. */
-export const CHUNK_NAMES = [
+export const PLATFORM_MODULE_NAMES = [
   "dom-exception",
   "console",
   "encoding",
@@ -31,7 +31,7 @@ export const CHUNK_NAMES = [
   "crypto",
   "crypto-native",
   "crypto-derive",
-  ...MEMBER_CHUNKS,
+  ...MEMBER_MODULES,
   "inspect",
   "node-assert",
   "node-async-hooks",
@@ -43,7 +43,7 @@ export const CHUNK_NAMES = [
   "node-os",
   "node-path",
   "node-process",
-  "node-refused",
+  "node-unsupported",
   "node-stream",
   "node-timers",
   "node-url",
@@ -57,12 +57,13 @@ export const CHUNK_NAMES = [
   "formatting",
   "python",
 ] as const;
-export type ChunkName = (typeof CHUNK_NAMES)[number];
+export type PlatformModuleName = (typeof PLATFORM_MODULE_NAMES)[number];
 
-export const isChunkName = (name: unknown): name is ChunkName => (CHUNK_NAMES as readonly unknown[]).includes(name);
+export const isPlatformModuleName = (name: unknown): name is PlatformModuleName =>
+  (PLATFORM_MODULE_NAMES as readonly unknown[]).includes(name);
 
 /** Returns the file name of the module's script, which is in the same directory as the worker's script. */
-export const chunkFile = (name: ChunkName): string => `chunk-${name}.js`;
+export const platformModuleFile = (name: PlatformModuleName): string => `chunk-${name}.js`;
 
 /** Returns the script of a platform module as text. Throws if it does not exist. */
-export type ReadChunk = (name: ChunkName) => string;
+export type ReadPlatformModule = (name: PlatformModuleName) => string;

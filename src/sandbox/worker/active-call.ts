@@ -5,8 +5,8 @@ import { type EngineFeature, INTERPRETER_CRASHED, type InvokeHeader } from "../p
 import {
   LOG_LEVELS,
   type LogLevel,
-  PLACE_PATTERN,
   type Send,
+  SOURCE_LOCATION_PATTERN,
   type ToolMessage,
   type ToolProfile,
   type WorkerMessage,
@@ -64,20 +64,20 @@ export interface AssignedSession {
  * @param isPython Python's event loop continues its timers in the session's next call by itself
  */
 export function toToolProfile(message: ToolMessage, isPython = false): ToolProfile {
-  const { granted, denied, shapes, limits, logPlaces, isolation } = message;
-  const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = limits;
+  const { granted, denied, descriptors, limits, logSourceLocations, isolateLifetime } = message;
+  const { outputBytes, logBytes, logLines, maxCapabilityCalls, maxPendingCapabilityCalls, timers } = limits;
   const header: InvokeHeader = {
     granted,
     denied,
-    ...(shapes === undefined ? {} : { shapes }),
+    ...(descriptors === undefined ? {} : { descriptors }),
     outputBytes,
     logBytes,
     logLines,
-    hostCalls,
-    pendingHostCalls,
+    maxCapabilityCalls,
+    maxPendingCapabilityCalls,
     timers,
-    ...(logPlaces ? { logPlaces } : {}),
-    ...(isolation === "session" && !isPython ? { goesOn: true } : {}),
+    ...(logSourceLocations ? { logSourceLocations } : {}),
+    ...(isolateLifetime === "session" && !isPython ? { isContinued: true } : {}),
   };
   return { ...message, header: JSON.stringify(header) };
 }
@@ -96,7 +96,7 @@ const SESSION_SETTLE_MS = 1_000;
 /** Longest text of a failed outcome, in UTF-16 code units. 100 typical issues take 50 KB; the host kills a process that sends 1 MiB. */
 const MAX_FAILURE_LENGTH = 256 * 1024;
 
-/** Runs one `call` or `learn` message. Sends exactly one `ended`, and later `released` if the guest had not stopped at that time. */
+/** Runs one `call` or `extract` message. Sends exactly one `ended`, and later `released` if the guest had not stopped at that time. */
 export class ActiveCall implements GuestListener, CpuShareAccount {
   readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
@@ -172,8 +172,8 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     this.#hasEnded = true;
     this.#chunks?.close();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
-    const touched = this.#pool.takeUsedModules(bundle);
-    const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, touched } as const;
+    const usedModules = this.#pool.takeUsedModules(bundle);
+    const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, usedModules } as const;
     const isolate = this.#isolate;
     const isInspected = this.#inspection?.end(seq) === true;
     if (settled && isolate !== undefined) {
@@ -261,7 +261,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     if (this.#inspection !== undefined || call.session !== undefined) return undefined;
     // State of earlier calls, or top-level code that ran earlier, would make the call unrepeatable.
     if (call.deterministic !== undefined) return undefined;
-    if (call.tool.isolation === "tool") {
+    if (call.tool.isolateLifetime === "tool") {
       const warm = this.#pool.takeIdle(warmKey(call));
       if (warm !== undefined || !this.#isPython) return warm;
     }
@@ -421,7 +421,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
       return;
     }
     const log = { type: "log", seq: this.#assignment.seq, level, time: Date.now() } as const;
-    this.#send(place !== undefined && PLACE_PATTERN.test(place) ? { ...log, place } : log, [text]);
+    this.#send(place !== undefined && SOURCE_LOCATION_PATTERN.test(place) ? { ...log, place } : log, [text]);
   }
 
   onProgress(text: string): void {
@@ -466,7 +466,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     }
     const hasSucceeded = !this.#isPython && (end.outcome === "output" || end.outcome === "streamed");
     const isReusable =
-      call?.tool.isolation === "tool" &&
+      call?.tool.isolateLifetime === "tool" &&
       !call.tool.isForgotten &&
       call.deterministic === undefined &&
       !(this.#isPython && hasCrashed(end));
@@ -481,7 +481,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     const { tool, prewarm } = call;
     const isQuiet = outcome === "output" && !this.#hasSideEffects && !isolate.hasTimers && tool.isForgotten !== true;
     if (!isQuiet) setImmediate(() => void isolate.dispose());
-    else if (tool.isolation === "tool") this.#pool.keep(warmKey(call), isolate);
+    else if (tool.isolateLifetime === "tool") this.#pool.keep(warmKey(call), isolate);
     else this.#pool.warmIsolates.adopt(tool, isolate, prewarm?.like);
   }
 }

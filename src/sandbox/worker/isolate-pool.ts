@@ -1,5 +1,5 @@
 // The isolates and bundles of one worker. Creates isolates for calls and keeps those that later calls of a tool or session reuse.
-import type { ChunkName } from "../protocol/platform-modules.ts";
+import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 import {
   createLoadableBundle,
   type Engine,
@@ -48,18 +48,18 @@ export class IsolatePool {
   }
 
   /** @param known platform modules that the host knows the bundle's isolates use */
-  addBundle(sha256: string, code: string, codeCache: Uint8Array, known: readonly ChunkName[] = []): void {
-    const chunks = this.#bundles.get(sha256)?.chunks ?? new Set(known);
+  addBundle(sha256: string, code: string, codeCache: Uint8Array, known: readonly PlatformModuleName[] = []): void {
+    const modules = this.#bundles.get(sha256)?.modules ?? new Set(known);
     this.#reportedModules.set(sha256, Math.max(this.#reportedModules.get(sha256) ?? 0, known.length));
-    this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache, chunks));
+    this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache, modules));
   }
 
   /** Returns the platform modules that the bundle's isolates used and that the host does not know yet, or undefined if there are none. */
-  takeUsedModules({ sha256, chunks }: LoadableBundle): ChunkName[] | undefined {
+  takeUsedModules({ sha256, modules }: LoadableBundle): PlatformModuleName[] | undefined {
     const reported = this.#reportedModules.get(sha256) ?? 0;
-    if (chunks.size <= reported) return undefined;
-    this.#reportedModules.set(sha256, chunks.size);
-    return [...chunks].slice(reported);
+    if (modules.size <= reported) return undefined;
+    this.#reportedModules.set(sha256, modules.size);
+    return [...modules].slice(reported);
   }
 
   bundle(sha256: string): LoadableBundle | undefined {

@@ -7,15 +7,20 @@ import {
   GUEST_OUTCOMES,
   type GuestMessageKind,
   type GuestOutcome,
-  type GuestQuestionKind,
+  type GuestRequestKind,
   type InvokeHeader,
   PRELUDE_SCRIPT_NAME,
   TOOL_SCRIPT_NAME,
 } from "../protocol/guest-messages.ts";
 import type { StopReason } from "../protocol/messages.ts";
-import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "../protocol/platform-modules.ts";
+import {
+  isPlatformModuleName,
+  PLATFORM_MODULE_NAMES,
+  type PlatformModuleName,
+  type ReadPlatformModule,
+} from "../protocol/platform-modules.ts";
 import { type CryptoAnswer, GuestCrypto } from "./crypto/guest-crypto.ts";
-import { NativeJobQueue } from "./crypto/native-lanes.ts";
+import { NativeJobQueue } from "./crypto/native-job-queue.ts";
 import { type Deterministic, SeededBytes, seedWords } from "./seeded-bytes.ts";
 
 /** V8's code cache of a script, stored outside of all isolates. */
@@ -29,7 +34,7 @@ export interface Engine {
   readonly preludeSource: string;
   /** Undefined if the prelude has no code cache yet. */
   readonly preludeCache: CodeCache | undefined;
-  readonly chunks: PlatformModules;
+  readonly modules: PlatformModules;
   readonly jobQueue: NativeJobQueue;
   /** Files of the Python interpreter by name. Empty unless the process runs Python. */
   readonly assets: Map<string, Uint8Array>;
@@ -37,46 +42,46 @@ export interface Engine {
 
 /** Loads the scripts of the platform modules, each at most once, and holds their code caches. */
 class PlatformModules {
-  readonly #read: ReadChunk;
-  readonly #sources = new Map<ChunkName, string>();
-  readonly #caches = new Map<ChunkName, CodeCache>();
+  readonly #read: ReadPlatformModule;
+  readonly #sources = new Map<PlatformModuleName, string>();
+  readonly #caches = new Map<PlatformModuleName, CodeCache>();
 
-  /** @param caches trusted code caches in the order of CHUNK_NAMES, from `makeChunkCaches`; an empty array for a module without one */
-  constructor(read: ReadChunk, caches: readonly Uint8Array[] = []) {
+  /** @param caches trusted code caches in the order of PLATFORM_MODULE_NAMES, from `createModuleCaches`; an empty array for a module without one */
+  constructor(read: ReadPlatformModule, caches: readonly Uint8Array[] = []) {
     this.#read = read;
     for (const [index, bytes] of caches.entries()) {
-      const name = CHUNK_NAMES[index];
+      const name = PLATFORM_MODULE_NAMES[index];
       const cache = toCodeCache(bytes);
       if (name !== undefined && cache !== undefined) this.#caches.set(name, cache);
     }
   }
 
   /** @throws {Error} if the script cannot be read */
-  source(name: ChunkName): string {
+  source(name: PlatformModuleName): string {
     const source = this.#sources.get(name) ?? this.#read(name);
     this.#sources.set(name, source);
     return source;
   }
 
-  cache(name: ChunkName): CodeCache | undefined {
+  cache(name: PlatformModuleName): CodeCache | undefined {
     return this.#caches.get(name);
   }
 }
 
 export interface EngineSources {
   readonly preludeSource: string;
-  /** Result of `makePreludeCache`, or empty. */
+  /** Result of `createPreludeCache`, or empty. */
   readonly preludeCache: Uint8Array;
-  readonly readChunk: ReadChunk;
-  /** Result of `makeChunkCaches`, in the order of CHUNK_NAMES. */
-  readonly chunkCaches?: readonly Uint8Array[];
+  readonly readPlatformModule: ReadPlatformModule;
+  /** Result of `createModuleCaches`, in the order of PLATFORM_MODULE_NAMES. */
+  readonly moduleCaches?: readonly Uint8Array[];
 }
 
-export function createEngine({ preludeSource, preludeCache, readChunk, chunkCaches }: EngineSources): Engine {
+export function createEngine({ preludeSource, preludeCache, readPlatformModule, moduleCaches }: EngineSources): Engine {
   return {
     preludeSource,
     preludeCache: toCodeCache(preludeCache),
-    chunks: new PlatformModules(readChunk, chunkCaches),
+    modules: new PlatformModules(readPlatformModule, moduleCaches),
     jobQueue: new NativeJobQueue(),
     assets: new Map(),
   };
@@ -94,16 +99,16 @@ export interface LoadableBundle {
   readonly code: string;
   readonly codeCache: CodeCache | undefined;
   /** Platform modules that the bundle's isolates have used so far. They are compiled in advance for the next isolates. */
-  readonly chunks: Set<ChunkName>;
+  readonly modules: Set<PlatformModuleName>;
 }
 
 export function createLoadableBundle(
   sha256: string,
   code: string,
   codeCache: Uint8Array,
-  chunks: Set<ChunkName> = new Set(),
+  modules: Set<PlatformModuleName> = new Set(),
 ): LoadableBundle {
-  return { sha256, code, codeCache: toCodeCache(codeCache), chunks };
+  return { sha256, code, codeCache: toCodeCache(codeCache), modules };
 }
 
 /** Receives the messages of a running guest. All values are untrusted. */
@@ -163,8 +168,8 @@ export function createInternalHeader(outputBytes: number): string {
     outputBytes,
     logBytes: 0,
     logLines: 0,
-    hostCalls: 0,
-    pendingHostCalls: 0,
+    maxCapabilityCalls: 0,
+    maxPendingCapabilityCalls: 0,
     timers: 0,
   } satisfies InvokeHeader);
 }
@@ -186,7 +191,7 @@ const MAX_REASON_LENGTH = 4_096;
 const STACK_BOUNDARY = "    at (<isolated-vm boundary>)";
 
 /** Ignores all messages. */
-export const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
+export const IGNORE_MESSAGES: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** Longest time in ms that a guest may keep running after its result. Then its isolate is disposed instead of reused. */
 const SETTLE_MS = 2;
 /** First part of that time in ms, in which the worker polls the state: sleeping and waking up would take longer. */
@@ -220,9 +225,9 @@ export class ToolIsolate {
   readonly #context: ivm.Context;
   readonly #timers = new Map<number, NodeJS.Timeout | NodeJS.Immediate>();
   #enter: ivm.Reference<(kind: EnterKind, ...args: unknown[]) => void> | undefined;
-  #listener: GuestListener = SILENT;
+  #listener: GuestListener = IGNORE_MESSAGES;
   /** Used platform modules of the loaded bundle. */
-  #usedModules: Set<ChunkName> | undefined;
+  #usedModules: Set<PlatformModuleName> | undefined;
   #finish: ((end: GuestEnd) => void) | undefined;
   // Values that the guest already has. They are not sent again, because each text that crosses the boundary costs time.
   #header = "";
@@ -268,7 +273,7 @@ export class ToolIsolate {
         this.#receive(kind as GuestMessageKind, a, b, c, rest),
       { ignored: true },
     );
-    const ask = new ivm.Callback((kind: unknown, ...args: unknown[]) => this.#answer(kind as GuestQuestionKind, args), {
+    const ask = new ivm.Callback((kind: unknown, ...args: unknown[]) => this.#answer(kind as GuestRequestKind, args), {
       sync: true,
     });
     this.#enter = boot.applySync(undefined, [post, ask, JSON.stringify(options)], {
@@ -280,7 +285,7 @@ export class ToolIsolate {
    * Creates V8's code cache of the prelude, synchronously. A complete call of the warm-up tool runs first, so that the cache contains the
    * functions that most calls need.
    */
-  makePreludeCache(): Uint8Array {
+  createPreludeCache(): Uint8Array {
     this.boot();
     this.#loadWarmUpTool();
     this.#enter?.applySync(undefined, ["invoke", "{}", "call", WARM_UP_HEADER, "tenant"]);
@@ -288,9 +293,9 @@ export class ToolIsolate {
   }
 
   /** Loads the warm-up tool synchronously, in the same way as a prewarmed tool. */
-  #loadWarmUpTool(...chunks: unknown[]): void {
+  #loadWarmUpTool(...modules: unknown[]): void {
     const evaluate = this.#evaluate(WARM_UP_TOOL, TOOL_SCRIPT_NAME);
-    this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), WARM_UP_HEADER, ...(chunks as string[])]);
+    this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), WARM_UP_HEADER, ...(modules as string[])]);
   }
 
   /**
@@ -408,10 +413,10 @@ export class ToolIsolate {
     this.#loaded = "";
     try {
       const evaluate = await this.#compile(bundle);
-      this.#usedModules = bundle.chunks;
-      const chunks = [...bundle.chunks].flatMap((name) => [name, this.#compileChunk(name).derefInto()]);
+      this.#usedModules = bundle.modules;
+      const modules = [...bundle.modules].flatMap((name) => [name, this.#compileModule(name).derefInto()]);
       this.#header = header ?? "";
-      const end = await this.#exchange("load", evaluate.derefInto(), this.#header, ...chunks);
+      const end = await this.#exchange("load", evaluate.derefInto(), this.#header, ...modules);
       if (end.outcome === "ready") this.#loaded = bundle.sha256;
       return end;
     } catch {
@@ -431,16 +436,16 @@ export class ToolIsolate {
   }
 
   /** Compiles a platform module to a function. Must be called before tool code runs, see `#answer`. */
-  #compileChunk(name: ChunkName): ivm.Reference {
-    const { chunks } = this.#engine;
-    return this.#evaluate(chunks.source(name), PRELUDE_SCRIPT_NAME, chunks.cache(name));
+  #compileModule(name: PlatformModuleName): ivm.Reference {
+    const { modules } = this.#engine;
+    return this.#evaluate(modules.source(name), PRELUDE_SCRIPT_NAME, modules.cache(name));
   }
 
-  /** Evaluates all platform modules synchronously and creates their V8 code caches, in the order of CHUNK_NAMES. */
-  makeChunkCaches(): Uint8Array[] {
+  /** Evaluates all platform modules synchronously and creates their V8 code caches, in the order of PLATFORM_MODULE_NAMES. */
+  createModuleCaches(): Uint8Array[] {
     this.boot();
-    this.#loadWarmUpTool(...CHUNK_NAMES.flatMap((each) => [each, this.#compileChunk(each).derefInto()]));
-    return CHUNK_NAMES.map((name) => this.#makeCache(this.#engine.chunks.source(name), PRELUDE_SCRIPT_NAME));
+    this.#loadWarmUpTool(...PLATFORM_MODULE_NAMES.flatMap((each) => [each, this.#compileModule(each).derefInto()]));
+    return PLATFORM_MODULE_NAMES.map((name) => this.#makeCache(this.#engine.modules.source(name), PRELUDE_SCRIPT_NAME));
   }
 
   /** Returns the tool's definition as JSON text. */
@@ -489,7 +494,7 @@ export class ToolIsolate {
 
   /** Clears the listener and the timers of the last call. */
   rest(): void {
-    this.#listener = SILENT;
+    this.#listener = IGNORE_MESSAGES;
     this.#clearTimers();
   }
 
@@ -502,7 +507,7 @@ export class ToolIsolate {
     if (!this.#disposed) {
       this.#disposed = true;
       this.#clearTimers();
-      this.#listener = SILENT;
+      this.#listener = IGNORE_MESSAGES;
       this.#crypto?.dispose();
       this.#closeInspector();
       if (!this.#isolate.isDisposed) this.#isolate.dispose();
@@ -581,13 +586,13 @@ export class ToolIsolate {
    * Responds to a synchronous request of the guest. It must not throw, because the error would expose the worker's stack to the guest. It
    * must not run code in the isolate, because V8 would then run the guest's microtasks in the middle of its current task (measured).
    */
-  #answer(kind: GuestQuestionKind, parts: readonly unknown[]): unknown {
+  #answer(kind: GuestRequestKind, parts: readonly unknown[]): unknown {
     if (this.#disposed) return undefined;
     const [a, b, ...rest] = parts.filter((part) => part !== undefined);
     try {
-      if (kind === "chunk" && isChunkName(a)) {
+      if (kind === "module" && isPlatformModuleName(a)) {
         this.#usedModules?.add(a);
-        return this.#engine.chunks.source(a);
+        return this.#engine.modules.source(a);
       }
       if (kind === "asset" && typeof a === "string") {
         const asset = this.#engine.assets.get(a);
@@ -656,14 +661,14 @@ function toEnd(outcome: GuestOutcome, text: string, parts: readonly unknown[]): 
 const copyIn = (data: Uint8Array): unknown => new ivm.ExternalCopy(new Uint8Array(data)).copyInto({ release: true });
 
 /** Creates the code cache of the prelude. Only in a process in which no tool has run: V8 does not validate code caches (CVE-2022-39266). */
-export function makePreludeCache(preludeSource: string, readChunk: ReadChunk): Uint8Array {
-  const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
-  return withIsolate(engine, (isolate) => isolate.makePreludeCache());
+export function createPreludeCache(preludeSource: string, readPlatformModule: ReadPlatformModule): Uint8Array {
+  const engine = createEngine({ preludeSource, readPlatformModule, preludeCache: new Uint8Array(0) });
+  return withIsolate(engine, (isolate) => isolate.createPreludeCache());
 }
 
-/** Creates the code caches of all platform modules. Only in a process in which no tool has run, as for `makePreludeCache`. */
-export function makeChunkCaches(engine: Engine): Uint8Array[] {
-  return withIsolate(engine, (isolate) => isolate.makeChunkCaches());
+/** Creates the code caches of all platform modules. Only in a process in which no tool has run, as for `createPreludeCache`. */
+export function createModuleCaches(engine: Engine): Uint8Array[] {
+  return withIsolate(engine, (isolate) => isolate.createModuleCaches());
 }
 
 function withIsolate<Made>(engine: Engine, make: (isolate: ToolIsolate) => Made): Made {

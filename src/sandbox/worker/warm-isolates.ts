@@ -5,7 +5,7 @@ import type { ToolProfile } from "../protocol/messages.ts";
 import type { GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
 /** Maximum number of warm isolates in one worker, for all tools. The host's limit on isolates includes them. */
-export const MAX_SPARES = 8;
+export const MAX_WARM_ISOLATES = 8;
 /** Maximum heap size of all warm isolates, and of one. The memory limit of an idle worker allows for it. */
 const MAX_BYTES = 24 * 1024 * 1024;
 const MAX_BYTES_OF_ONE = 12 * 1024 * 1024;
@@ -151,7 +151,7 @@ export class WarmIsolates {
   }
 
   get #isFull(): boolean {
-    return this.#count >= MAX_SPARES || this.#bytes >= MAX_BYTES;
+    return this.#count >= MAX_WARM_ISOLATES || this.#bytes >= MAX_BYTES;
   }
 
   #addStock(stock: ToolStock): ToolStock {
@@ -188,7 +188,8 @@ export class WarmIsolates {
     const now = performance.now();
     let neediest: ToolStock | undefined;
     for (const stock of this.#stocks.values()) {
-      if (stock.countMissing(now) > 0 && stock.ready.length < (neediest?.ready.length ?? MAX_SPARES)) neediest = stock;
+      if (stock.countMissing(now) > 0 && stock.ready.length < (neediest?.ready.length ?? MAX_WARM_ISOLATES))
+        neediest = stock;
     }
     return neediest;
   }

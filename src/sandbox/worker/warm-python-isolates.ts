@@ -3,9 +3,9 @@ import { MAX_SNAPSHOT_BYTES } from "../protocol/messages.ts";
 import {
   createInternalHeader,
   type Engine,
+  IGNORE_MESSAGES,
   type IsolateOptions,
   type LoadableBundle,
-  SILENT,
   ToolIsolate,
 } from "./tool-isolate.ts";
 
@@ -24,7 +24,7 @@ const FEATURES = ["webAssembly"] as const;
 export interface PythonOptions {
   readonly coarseTime: boolean;
   /** Number of warm isolates. */
-  readonly spares: number;
+  readonly warmIsolates: number;
 }
 
 /** Files that one process creates for all later ones. Each is empty if the process received it from the host or could not create it. */
@@ -72,7 +72,7 @@ export class WarmPythonIsolates {
     const isolate = await this.#load();
     if (isolate === undefined) return { snapshot: NOTHING, codeCache: NOTHING };
     const call = { header: SNAPSHOT_HEADER, input: '{"snapshot":true}', callId: "", tenantId: "" };
-    const { bytes } = await isolate.call(call, SILENT);
+    const { bytes } = await isolate.call(call, IGNORE_MESSAGES);
     const bundle = this.#bundle();
     const codeCache = bundle === undefined || isolate.isDisposed ? NOTHING : isolate.makeCodeCache(bundle);
     void isolate.dispose();
@@ -107,7 +107,7 @@ export class WarmPythonIsolates {
 
   /** Creates missing warm isolates. Never rejects. */
   async refill(): Promise<void> {
-    while (this.#pending === undefined && this.#ready.length < this.#options.spares) {
+    while (this.#pending === undefined && this.#ready.length < this.#options.warmIsolates) {
       const countBefore = this.#ready.length;
       this.#pending = this.#addIsolate();
       await this.#pending;
@@ -129,7 +129,7 @@ export class WarmPythonIsolates {
     const timeout = setTimeout(() => void isolate.dispose(), LOAD_MS);
     try {
       isolate.boot();
-      const { outcome } = await isolate.load(bundle, SILENT);
+      const { outcome } = await isolate.load(bundle, IGNORE_MESSAGES);
       if (outcome === "ready" && (await isolate.settle(LOAD_MS))) return isolate;
     } catch {
       // Memory is exhausted.

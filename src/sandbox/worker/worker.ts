@@ -7,18 +7,18 @@ import { join } from "node:path";
 import { type Frame, FrameReader, FrameWriter } from "../protocol/frames.ts";
 import { pack, unpack } from "../protocol/length-prefixed.ts";
 import {
+  type ExtractionProfile,
   HostMessageSchema,
-  type LearnProfile,
   PROTOCOL_VERSION,
   type PythonMessage,
   type ToolProfile,
 } from "../protocol/messages.ts";
-import { type ChunkName, chunkFile } from "../protocol/platform-modules.ts";
+import { type PlatformModuleName, platformModuleFile } from "../protocol/platform-modules.ts";
 import { ActiveCall, type Assignment, toToolProfile } from "./active-call.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { Inspection } from "./inspection.ts";
 import { IsolatePool } from "./isolate-pool.ts";
-import { createEngine, type Engine, makeChunkCaches, makePreludeCache } from "./tool-isolate.ts";
+import { createEngine, createModuleCaches, createPreludeCache, type Engine } from "./tool-isolate.ts";
 import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 
 const CPU_CHECK_MS = 10;
@@ -27,7 +27,8 @@ const CORES = availableParallelism();
 const NOTHING = new Uint8Array(0);
 
 /** Reads a platform module from the worker's own directory, the only one that it can read. */
-const readChunk = (name: ChunkName): string => readFileSync(join(import.meta.dirname, chunkFile(name)), "utf8");
+const readPlatformModule = (name: PlatformModuleName): string =>
+  readFileSync(join(import.meta.dirname, platformModuleFile(name)), "utf8");
 
 const die = (): void => {
   process.kill(process.pid, "SIGKILL");
@@ -70,12 +71,12 @@ class Worker {
         this.#addWheel(message.fileName, frame[1]);
         break;
       case "bundle":
-        this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0), message.chunks);
+        this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0), message.modules);
         break;
       case "tool":
         this.#tools.set(message.toolId, toToolProfile(message, message.sha256 === this.#pool?.python?.sha256));
         break;
-      case "learn":
+      case "extract":
         this.#start(message.seq, message, undefined, "");
         break;
       case "call": {
@@ -103,9 +104,9 @@ class Worker {
       case "forget-tool":
         this.#forgetTool(message.toolId, message.bundle);
         break;
-      case "make-chunk-caches":
+      case "make-module-caches":
         if (this.#engine !== undefined)
-          this.#writer.write({ type: "chunk-caches" }, [pack(makeChunkCaches(this.#engine))]);
+          this.#writer.write({ type: "module-caches" }, [pack(createModuleCaches(this.#engine))]);
         break;
       case "inspect":
       case "inspect-go":
@@ -131,12 +132,12 @@ class Worker {
 
   /** Creates the engine, and the prelude's code cache if the host has none yet. The cache is safe to share: no tool code has run here. */
   #open(preludeSource: string, known: Uint8Array, packedCaches: Uint8Array): void {
-    const created = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, readChunk)];
+    const created = known.byteLength > 0 ? [] : [createPreludeCache(preludeSource, readPlatformModule)];
     const engine = createEngine({
       preludeSource,
-      readChunk,
+      readPlatformModule,
       preludeCache: created[0] ?? known,
-      chunkCaches: unpack(packedCaches),
+      moduleCaches: unpack(packedCaches),
     });
     this.#engine = engine;
     this.#pool = new IsolatePool(engine, {
@@ -164,7 +165,7 @@ class Worker {
   }
 
   /** Loads Python. The artifacts are safe to share: no tool code has run in this process. */
-  async #openPython({ sha256, coarseTime, spares }: PythonMessage, frame: Frame): Promise<void> {
+  async #openPython({ sha256, coarseTime, warmIsolates }: PythonMessage, frame: Frame): Promise<void> {
     const [engine, pool] = [this.#engine, this.#pool];
     if (engine === undefined || pool === undefined) throw new Error("Received python before init");
     const [, code = "", codeCache = NOTHING, ...assets] = frame;
@@ -173,11 +174,11 @@ class Worker {
       const asset = assets[index];
       if (asset !== undefined && asset.byteLength > 0) engine.assets.set(name, asset);
     }
-    const { snapshot, codeCache: createdCache } = await pool.openPython(sha256, { coarseTime, spares });
+    const { snapshot, codeCache: createdCache } = await pool.openPython(sha256, { coarseTime, warmIsolates });
     this.#writer.write({ type: "python-ready" }, [snapshot, createdCache]);
   }
 
-  #start(seq: number, profile: LearnProfile, call: Assignment["call"], input: string): void {
+  #start(seq: number, profile: ExtractionProfile, call: Assignment["call"], input: string): void {
     const { sha256, limits, features, coarseTime } = profile;
     const bundle = this.#pool?.bundle(sha256);
     if (this.#pool === undefined || bundle === undefined) throw new Error("Received a call before its bundle");

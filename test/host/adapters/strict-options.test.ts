@@ -153,7 +153,7 @@ describe("openTool()", () => {
   });
 
   test("calls the tool as its tenant when a context's tenantId is undefined, and rejects a context that is not plain", async () => {
-    await using tool = await openTool(SOURCE, { host: { cache: false, store: undefined } });
+    await using tool = await openTool(SOURCE, { host: { cache: false, kv: undefined } });
     expect(codeOf(await tool.call({}, { tenantId: undefined }))).not.toBe("TOOL_UNAVAILABLE");
     for (const [, make] of NOT_PLAIN) expect(codeOf(await tool.call({}, make() as never))).toBe("PARAM_INVALID");
   });

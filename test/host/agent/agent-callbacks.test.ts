@@ -6,7 +6,7 @@ import {
   type AgentOutcome,
   type AgentRunOptions,
   checkConversation,
-  createMemoryClaims,
+  createMemoryIdempotencyStore,
   type Message,
   ToolsRouterAgent,
   type ToolsRouterOutcome,
@@ -70,7 +70,7 @@ async function run(options: object): Promise<Ran> {
   const { router, ran } = makeRouter();
   const errors: ToolError[] = [];
   const { model, requests } = scriptModel(says(call("x", "remove")), says("Done."));
-  const outcome = await new AgentLoop({ model, router, stateKey: KEY, onError: (error) => errors.push(error) }).run({
+  const outcome = await new AgentLoop({ model, router, signingKey: KEY, onError: (error) => errors.push(error) }).run({
     ...{ messages: [USER], ...options },
   } as AgentRunOptions);
   return { outcome, ran, errors, offered: requests[0]?.tools.map(({ name }) => name) ?? [] };
@@ -119,7 +119,7 @@ describe("needsApproval", () => {
     "makes the call wait if it %s",
     async ([, needsApproval]) => {
       const { outcome, ran, errors } = await run({ needsApproval });
-      expect(outcome).toMatchObject({ status: "paused", approvals: [{ call: { id: "x" } }] });
+      expect(outcome).toMatchObject({ status: "paused", approvalRequests: [{ call: { id: "x" } }] });
       expect(ran).toEqual([]);
       expect(errors).toHaveLength(PROMISED.some(([, callback]) => callback === needsApproval) ? 0 : 1);
     },
@@ -177,14 +177,14 @@ async function pausedState(): Promise<unknown> {
   return outcome.state;
 }
 
-describe("claim", () => {
+describe("idempotencyStore.claim", () => {
   const resume = (state: unknown, claim: unknown, options: object = {}): Promise<Ran> =>
     run({
       model: scriptModel(says("Done.")).model,
       messages: undefined,
       state,
-      decisions: { x: true },
-      claim,
+      approvals: { x: true },
+      idempotencyStore: { claim },
       ...options,
     });
 
@@ -192,9 +192,10 @@ describe("claim", () => {
     "does not resume the state if it %s; the state can be resumed later",
     async ([name, claim]) => {
       const state = await pausedState();
+      const store = createMemoryIdempotencyStore();
       const { code } = await failureOf(resume(state, claim));
       expect(code).toBe(FAILING.some(([failing]) => failing === name) ? "INTERNAL" : "PARAM_INVALID");
-      expect((await resume(state, createMemoryClaims())).ran).toEqual(["remove"]);
+      expect((await resume(state, (id: string) => store.claim(id))).ran).toEqual(["remove"]);
     },
   );
 
@@ -259,7 +260,11 @@ describe("an abort ends the run at once", () => {
   test("and answers the approved calls of a resumed run, whose state cannot be resumed again", async () => {
     const stop = new AbortController();
     const { listing, ran } = listingRouter(stop);
-    const given = { state: await pausedState(), decisions: { x: true }, claim: createMemoryClaims() };
+    const given = {
+      state: await pausedState(),
+      approvals: { x: true },
+      idempotencyStore: createMemoryIdempotencyStore(),
+    };
     const { outcome } = await run({ ...given, messages: undefined, router: listing, signal: stop.signal });
     expect(outcome.status).toBe("cancelled");
     expect(outcome.messages.at(-1)).toMatchObject({ callId: "x", result: { error: { code: "CANCELLED" } } });
@@ -303,7 +308,7 @@ describe("a host function that hangs", () => {
       called.resolve();
       return new Promise(() => {});
     };
-    const resumed = failureOf(run({ messages: undefined, state, decisions: { x: true }, claim }));
+    const resumed = failureOf(run({ messages: undefined, state, approvals: { x: true }, idempotencyStore: { claim } }));
     await called.promise;
     await vi.advanceTimersByTimeAsync(30_000);
     expect(await resumed).toMatchObject({ code: "INTERNAL", message: expect.stringContaining("timed out") });

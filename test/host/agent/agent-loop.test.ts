@@ -234,7 +234,7 @@ describe("AgentLoop.run()", () => {
     const { model } = scriptModel(says(call("a", "echo", "{n: 1,}"), made), says("ok"));
     const outcome = await loop.run({ model, router, messages: [USER], context: { arguments: { repair: true } } });
     expect(answersOf(outcome.messages)).toEqual(['a: {"n":1}', "b: PARAM_INVALID"]);
-    expect(outcome.steps[0]?.results[0]).toMatchObject({ amendments: [{ kind: "repaired" }] });
+    expect(outcome.steps[0]?.results[0]).toMatchObject({ coercions: [{ kind: "repaired" }] });
   });
 
   test("offers and runs tools that slow feature flags enable", async () => {
@@ -299,7 +299,7 @@ describe("AgentLoop.run()", () => {
     ["maxParallelTools", { maxParallelTools: 11 }],
     ["stopWhen", { stopWhen: 5 }],
     ["messages", { messages: undefined }],
-    ["stateKey", { stateKey: "short" }],
+    ["signingKey", { signingKey: "short" }],
     ["context.signal", { context: { signal: AbortSignal.abort() } }],
   ] as const)("rejects an invalid %s by its name", async ([name, wrong]) => {
     const options = { model: scriptModel().model, router: box, messages: [USER], ...wrong } as never;

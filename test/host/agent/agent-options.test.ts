@@ -15,8 +15,8 @@ import {
   allOf,
   anyOf,
   checkConversation,
-  createFileClaims,
-  createMemoryClaims,
+  createFileIdempotencyStore,
+  createMemoryIdempotencyStore,
   type Message,
   mendConversation,
   ToolsRouterAgent,
@@ -105,18 +105,18 @@ describe.for(AGENTS)("contexts of %s", ([, run]) => {
   });
 
   test("merge argument options field by field", async () => {
-    const made = { context: { ...acme.context, arguments: { unknownKeys: "refuse" } } };
+    const made = { context: { ...acme.context, arguments: { unknownKeys: "reject" } } };
     expect(await run(made, { context: { arguments: { unknownKeys: undefined, coerce: true } } })).toEqual(["acme/s1"]);
   });
 });
 
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
-const claims = () => ({ claim: createMemoryClaims() });
+const claims = () => ({ idempotencyStore: createMemoryIdempotencyStore() });
 
 describe("an option that is undefined in a run", () => {
   const guarded = (guards: object, run: object): Promise<{ outcome: AgentOutcome; ran: readonly unknown[] }> => {
     const { router, ran } = makeRouter();
-    const loop = new AgentLoop({ model: modelOf(CALLS, says("ok")), router, stateKey: KEY, ...guards });
+    const loop = new AgentLoop({ model: modelOf(CALLS, says("ok")), router, signingKey: KEY, ...guards });
     return loop.run({ messages: [USER], ...run } as AgentRunOptions).then((outcome) => ({ outcome, ran }));
   };
 
@@ -144,10 +144,10 @@ describe("an option that is undefined in a run", () => {
   test("keeps the signing key of the loop: a changed state is rejected", async () => {
     const { router, ran } = makeRouter();
     const make = (...turns: readonly ScriptedTurn[]): AgentLoop =>
-      new AgentLoop({ model: modelOf(...turns), router, stateKey: KEY, needsApproval: ["whoami"] });
+      new AgentLoop({ model: modelOf(...turns), router, signingKey: KEY, needsApproval: ["whoami"] });
     const { state } = (await make(CALLS).run({ messages: [USER] })) as Paused;
     const changed = { ...state, stepCount: 1, usage: { inputTokens: 0, outputTokens: 0 } };
-    const resume = { decisions: { c: true }, ...claims(), stateKey: undefined };
+    const resume = { approvals: { c: true }, ...claims(), signingKey: undefined };
     expect((await failureOf(make().run({ state: changed, ...resume }))).message).toContain("state");
     expect(ran).toEqual([]);
     expect(await make(says("ok")).run({ state, ...resume })).toMatchObject({ status: "finished" });
@@ -163,34 +163,34 @@ describe("a signing key", () => {
   };
 
   test("is required where a run can pause and where a state is resumed, unless states are explicitly unsigned", async () => {
-    for (const given of [{}, { stateKey: undefined }]) {
+    for (const given of [{}, { signingKey: undefined }]) {
       const error = await failureOf(pausing(given));
       expect(error.code).toBe("PARAM_INVALID");
-      expect(error.message).toMatch(/options\.stateKey.*"unsigned"/);
+      expect(error.message).toMatch(/options\.signingKey.*"unsigned"/);
     }
-    const { state } = (await pausing({ stateKey: "unsigned" })) as Paused;
+    const { state } = (await pausing({ signingKey: "unsigned" })) as Paused;
     expect(state.seal).toBeUndefined();
     const { router, ran } = makeRouter();
     const resume = (options: object): Promise<AgentOutcome> =>
       new AgentLoop({ model: modelOf(says("ok")), router }).run({
-        ...{ state, decisions: { c: true }, ...claims(), ...options },
+        ...{ state, approvals: { c: true }, ...claims(), ...options },
       } as AgentRunOptions);
-    expect((await failureOf(resume({}))).message).toContain("options.stateKey");
-    expect((await failureOf(resume({ stateKey: KEY }))).message).toContain("seal");
+    expect((await failureOf(resume({}))).message).toContain("options.signingKey");
+    expect((await failureOf(resume({ signingKey: KEY }))).message).toContain("seal");
     expect(ran).toEqual([]);
-    expect(await resume({ stateKey: "unsigned" })).toMatchObject({ status: "finished" });
+    expect(await resume({ signingKey: "unsigned" })).toMatchObject({ status: "finished" });
   });
 
   test("is required for a signed state", async () => {
-    const { state } = (await pausing({ stateKey: KEY })) as Paused;
+    const { state } = (await pausing({ signingKey: KEY })) as Paused;
     const { router } = makeRouter();
-    const given = { state, decisions: { c: true }, ...claims(), stateKey: "unsigned" };
+    const given = { state, approvals: { c: true }, ...claims(), signingKey: "unsigned" };
     expect((await failureOf(new AgentLoop({ model: modelOf(), router }).run(given))).message).toContain("signed");
   });
 
   test("may be bytes of another realm", async () => {
-    const stateKey = inOtherRealm("new Uint8Array(32).fill(7)") as Uint8Array;
-    expect(((await pausing({ stateKey })) as Paused).state.seal).toMatch(/^[0-9a-f]{64}$/);
+    const signingKey = inOtherRealm("new Uint8Array(32).fill(7)") as Uint8Array;
+    expect(((await pausing({ signingKey })) as Paused).state.seal).toMatch(/^[0-9a-f]{64}$/);
   });
 });
 
@@ -227,7 +227,7 @@ const WRONG: readonly (readonly [option: string, value: unknown])[] = [
 ];
 const LOOP_ONLY: typeof WRONG = [
   ...[null, false, "", true, "destructively", 5, {}, PROMISE, [5]].map((value) => ["needsApproval", value] as const),
-  ...[null, false, "", "short", 5, {}, PROMISE, new Uint8Array(31)].map((value) => ["stateKey", value] as const),
+  ...[null, false, "", "short", 5, {}, PROMISE, new Uint8Array(31)].map((value) => ["signingKey", value] as const),
   ...[null, false, "", 5, {}, [5], PROMISE].map((value) => ["stopWhen", value] as const),
   ...[null, 0, 1.5, "5", Number.NaN].map((value) => ["maxSteps", value] as const),
   ["maxParallelTools", 11],
@@ -303,8 +303,8 @@ describe("AgentLoop", () => {
   });
 
   test("rejects any unknown option, and any unknown field of a context, with its path", async () => {
-    const known = /^(model|router|context|tools|onError|max\w+|stopWhen|needsApproval|stateKey|toolChoice)$/;
-    const others = /^(responseSchema|prepareMessages|signal|messages|state|decisions|claim|__proto__)$/;
+    const known = /^(model|router|context|tools|onError|max\w+|stopWhen|needsApproval|signingKey|toolChoice)$/;
+    const others = /^(responseSchema|prepareMessages|signal|messages|state|approvals|idempotencyStore|__proto__)$/;
     const anyKey = fc.string({ minLength: 1, maxLength: 50 }).filter((key) => !known.test(key) && !others.test(key));
     await fc.assert(
       fc.asyncProperty(anyKey, fc.anything(), async (key, value) => {
@@ -318,7 +318,7 @@ describe("AgentLoop", () => {
   });
 
   test("rejects an option of a run in the constructor", () => {
-    for (const key of ["signal", "messages", "state", "claim", "decisions"]) {
+    for (const key of ["signal", "messages", "state", "idempotencyStore", "approvals"]) {
       expect(rejectionOf(() => new AgentLoop({ [key]: undefined } as never)).message).toContain(`options.${key}`);
     }
   });
@@ -335,18 +335,18 @@ describe("AgentLoop", () => {
     ["messages.0.content.0.call", [{ role: "assistant", content: [{ type: "tool-call" }] }]],
     ["messages.0.result", [{ role: "tool", callId: "c", toolName: "t" }]],
     ["signal", undefined],
-    ["decisions", undefined],
+    ["approvals", undefined],
   ] as const)("rejects invalid %s of a run", async ([path, messages]) => {
     const { router } = makeRouter();
     const given =
       path === "signal"
         ? { messages: [USER], signal: {} }
-        : path === "decisions"
-          ? { state: {}, decisions: PROMISE, claim: fn, stateKey: "unsigned" }
+        : path === "approvals"
+          ? { state: {}, approvals: PROMISE, idempotencyStore: { claim: fn }, signingKey: "unsigned" }
           : { messages };
     const error = await failureOf(new AgentLoop({ model: modelOf(), router }).run(given as never));
     expect(error.code).toBe("PARAM_INVALID");
-    expect(error.message).toContain(path === "decisions" ? "state" : path);
+    expect(error.message).toContain(path === "approvals" ? "state" : path);
   });
 
   test.for([
@@ -431,8 +431,8 @@ const throwing: readonly (readonly [string, () => unknown])[] = [
   ["conditions", () => allOf()],
   ["conditions.0", () => allOf([fn] as never)],
   ["conditions.1", () => anyOf(fn, PROMISE as never)],
-  ["directory", () => createFileClaims(undefined as never)],
-  ["directory", () => createFileClaims("")],
+  ["directory", () => createFileIdempotencyStore(undefined as never)],
+  ["directory", () => createFileIdempotencyStore("")],
   ["messages", () => checkConversation("x" as never)],
   ["messages.0", () => checkConversation([null] as never)],
   ["messages", () => mendConversation(PROMISE as never)],
@@ -451,20 +451,20 @@ test.for(throwing)("an invalid %s of an exported function is rejected: %s", ([pa
 test("a claim rejects an id that is not a UUID", async () => {
   const folder = await mkdtemp(join(tmpdir(), "claims-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  for (const claim of [createMemoryClaims(), createFileClaims(folder)]) {
+  for (const store of [createMemoryIdempotencyStore(), createFileIdempotencyStore(folder)]) {
     for (const id of ["../x", undefined, {}] as never[]) {
-      await expect((async () => await claim(id))()).rejects.toThrow("id");
+      await expect((async () => await store.claim(id))()).rejects.toThrow("id");
     }
   }
 });
 
 test("a state of another tenant is not resumed, wherever the tenant is configured", async () => {
   const { router, ran } = makeRouter("multi");
-  const options = { router, stateKey: KEY, needsApproval: ["whoami"] };
+  const options = { router, signingKey: KEY, needsApproval: ["whoami"] };
   const acme = new AgentLoop({ ...options, model: modelOf(CALLS), context: { tenantId: "acme" } });
   const { state } = (await acme.run({ messages: [USER], context: { executionId: "e" } })) as Paused;
   expect((state as AgentState).tenantId).toBe("acme");
-  const given = { state, decisions: { c: true }, ...claims() };
+  const given = { state, approvals: { c: true }, ...claims() };
   const other = new AgentLoop({ ...options, model: modelOf(says("ok")), context: { tenantId: "other" } });
   for (const context of [undefined, {}, { tenantId: "acme" }]) {
     expect((await failureOf(other.run({ ...given, context }))).message).toContain("tenant");

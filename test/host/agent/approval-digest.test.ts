@@ -6,7 +6,7 @@ import {
   type AgentRunOptions,
   type AgentState,
   checkConversation,
-  createMemoryClaims,
+  createMemoryIdempotencyStore,
   type Message,
   ToolsRouterAgent,
 } from "../../../src/host/agent/index.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 const run = (router: Router, turns: readonly ScriptedTurn[], options: object): Promise<AgentOutcome> =>
-  new AgentLoop({ model: scriptModel(...turns).model, router, stateKey: KEY }).run(options as AgentRunOptions);
+  new AgentLoop({ model: scriptModel(...turns).model, router, signingKey: KEY }).run(options as AgentRunOptions);
 
 function expectPaused(outcome: AgentOutcome): asserts outcome is Paused {
   expect(outcome.status).toBe("paused");
@@ -47,8 +47,13 @@ async function pause(router: Router, ...toolNames: readonly string[]): Promise<P
 
 /** Approves all pending calls. */
 function approve(router: Router, { state }: Paused, options: object = {}): Promise<AgentOutcome> {
-  const decisions = Object.fromEntries(state.pending.map(({ callId }) => [callId, true]));
-  return run(router, [says("Done.")], { state, decisions, claim: createMemoryClaims(), ...options });
+  const approvals = Object.fromEntries(state.pending.map(({ callId }) => [callId, true]));
+  return run(router, [says("Done.")], {
+    state,
+    approvals,
+    idempotencyStore: createMemoryIdempotencyStore(),
+    ...options,
+  });
 }
 
 const resultCodes = ({ messages }: AgentOutcome): readonly string[] =>
@@ -87,14 +92,14 @@ describe("an approval of an upstream server's tool", () => {
     const server = await upstream();
     await server.describe("Reads the weather");
     const paused = await pause(box, "up__weather");
-    expect(paused.approvals[0]?.definition.description).toContain("Reads the weather");
+    expect(paused.approvalRequests[0]?.definition.description).toContain("Reads the weather");
     await server.describe("Deletes all files");
     const again = await approve(box, paused);
     expectPaused(again);
     expect(server.ran).toEqual([]);
-    expect(again.approvals).toMatchObject([{ call: { id: "c0" }, definition: { name: "up__weather" } }]);
-    expect(again.approvals[0]?.definition.description).toContain("Deletes all files");
-    expect(again.approvals[0]?.toolDigest).not.toBe(paused.approvals[0]?.toolDigest);
+    expect(again.approvalRequests).toMatchObject([{ call: { id: "c0" }, definition: { name: "up__weather" } }]);
+    expect(again.approvalRequests[0]?.definition.description).toContain("Deletes all files");
+    expect(again.approvalRequests[0]?.toolDigest).not.toBe(paused.approvalRequests[0]?.toolDigest);
     expect(await approve(box, again)).toMatchObject({ status: "finished", text: "Done." });
     expect(server.ran).toEqual(["Deletes all files"]);
   });
@@ -113,7 +118,7 @@ describe("an approval of a sandboxed tool", () => {
   const definition = { description: "Reads the weather" };
   const add = async (source: string, options: object = {}, to = box): Promise<void> => {
     to.removeTool("weather");
-    await to.addTool({ name: "weather", source, definition }, options);
+    await to.addTool({ name: "weather", source, overrides: definition }, options);
   };
 
   test.for([
@@ -125,7 +130,7 @@ describe("an approval of a sandboxed tool", () => {
     await add(source, options);
     const again = await approve(box, paused);
     expectPaused(again);
-    expect(again.approvals[0]?.definition).toEqual(paused.approvals[0]?.definition);
+    expect(again.approvalRequests[0]?.definition).toEqual(paused.approvalRequests[0]?.definition);
     expect(resultCodes(again)).toEqual([]);
     expect(await approve(box, again)).toMatchObject({ status: "finished" });
   });
@@ -161,13 +166,13 @@ describe("a resumed run", () => {
     const { router, ran, register } = makeRouter("a", "b", "c");
     const paused = await pause(router, "a", "b", "c");
     register("b", "deletes");
-    const decisions = { c0: true, c1: true, c2: false };
-    const again = await approve(router, paused, { decisions });
+    const approvals = { c0: true, c1: true, c2: false };
+    const again = await approve(router, paused, { approvals });
     expectPaused(again);
     expect(ran).toEqual(["a: reads"]);
     expect(resultCodes(again)).toEqual(["c0: ok", "c2: APPROVAL_REQUIRED"]);
-    expect(again.approvals).toMatchObject([{ call: { id: "c1" }, definition: { description: "deletes" } }]);
-    expect(again.state.pending).toEqual([{ callId: "c1", toolDigest: again.approvals[0]?.toolDigest }]);
+    expect(again.approvalRequests).toMatchObject([{ call: { id: "c1" }, definition: { description: "deletes" } }]);
+    expect(again.state.pending).toEqual([{ callId: "c1", toolDigest: again.approvalRequests[0]?.toolDigest }]);
     expect(again.state.stepCount).toBe(1);
     const end = await approve(router, again);
     expect(ran).toEqual(["a: reads", "b: deletes"]);
@@ -179,9 +184,13 @@ describe("a resumed run", () => {
     const { router, register } = makeRouter("a");
     const { state } = await pause(router, "a");
     register("a", "deletes");
-    const loop = new AgentLoop({ model: scriptModel().model, router, stateKey: KEY });
+    const loop = new AgentLoop({ model: scriptModel().model, router, signingKey: KEY });
     const events: string[] = [];
-    for await (const event of loop.stream({ state, decisions: { c0: true }, claim: createMemoryClaims() })) {
+    for await (const event of loop.stream({
+      state,
+      approvals: { c0: true },
+      idempotencyStore: createMemoryIdempotencyStore(),
+    })) {
       events.push(event.type === "outcome" ? event.status : event.type);
     }
     expect(events).toEqual(["approval-request", "paused"]);
@@ -192,7 +201,7 @@ describe("a resumed run", () => {
     const paused = await pause(router, "a", "b");
     register("a", "deletes");
     router.registry.remove("b");
-    const outcome = await approve(router, paused, { decisions: { c0: false, c1: true } });
+    const outcome = await approve(router, paused, { approvals: { c0: false, c1: true } });
     expect(resultCodes(outcome)).toEqual(["c0: APPROVAL_REQUIRED", "c1: TOOL_UNAVAILABLE"]);
     expect(ran).toEqual([]);
   });
@@ -204,7 +213,7 @@ describe("a resumed run", () => {
     const [definition] = router.getRegisteredTools();
     const toolDigest = router.digestOf(definition as ToolDefinition) as string;
     const forged: AgentState = { ...state, pending: [{ callId: "c0", toolDigest }] };
-    const given = { state: forged, decisions: { c0: true }, claim: createMemoryClaims() };
+    const given = { state: forged, approvals: { c0: true }, idempotencyStore: createMemoryIdempotencyStore() };
     expect((await failureOf(run(router, [], given))).message).toContain("seal");
     expect(ran).toEqual([]);
   });

@@ -15,8 +15,8 @@ import {
   type ApprovalQuestion,
   type ApprovalRule,
   checkConversation,
-  createFileClaims,
-  createMemoryClaims,
+  createFileIdempotencyStore,
+  createMemoryIdempotencyStore,
   type Message,
 } from "../../../src/host/agent/index.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
@@ -26,7 +26,7 @@ import { call, says, scriptModel } from "../../support/scripted-model.ts";
 
 const KEY = "a secret of thirty-two characters";
 const USER: Message = { role: "user", content: "Delete it" };
-const loop = new AgentLoop({ stateKey: "unsigned" });
+const loop = new AgentLoop({ signingKey: "unsigned" });
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
 
 /** `ran` contains the inputs of calls, by tool. */
@@ -74,20 +74,20 @@ function throughStorage(state: AgentState): AgentState {
 const resume = (router: ToolRouter, state: unknown, options: object = {}): Promise<AgentOutcome> =>
   loop.run({
     ...{ model: scriptModel(says("Done.")).model, router, state },
-    ...{ decisions: { x: true }, claim: createMemoryClaims(), ...options },
+    ...{ approvals: { x: true }, idempotencyStore: createMemoryIdempotencyStore(), ...options },
   } as AgentRunOptions);
 
 describe("a pause", () => {
   test("precedes a marked call; the other calls of its turn run", async () => {
     const { router, ran } = makeRouter();
-    const { approvals, state, messages } = await pause(router);
+    const { approvalRequests, state, messages } = await pause(router);
     expect(ran).toEqual(['read {"id":1}']);
-    expect(approvals).toMatchObject([{ call: { id: "x", toolName: "remove" }, definition: { name: "remove" } }]);
+    expect(approvalRequests).toMatchObject([{ call: { id: "x", toolName: "remove" }, definition: { name: "remove" } }]);
     expect(checkConversation(messages)).toEqual([{ kind: "unanswered-call", messageIndex: 1, callId: "x" }]);
     expect(JSON.parse(JSON.stringify(state))).toEqual(state);
     expect(state).toMatchObject({
       version: 2,
-      pending: [{ callId: "x", toolDigest: approvals[0]?.toolDigest }],
+      pending: [{ callId: "x", toolDigest: approvalRequests[0]?.toolDigest }],
       stepCount: 1,
       tenantId: null,
     });
@@ -129,7 +129,7 @@ describe("a pause", () => {
     const { router } = makeRouter(annotations);
     const { model } = scriptModel(says(call("r", "read", { id: 1 }), call("x", "remove", { id: 1 })), says("ok"));
     const outcome = await loop.run({ model, router, messages: [USER], needsApproval });
-    expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(expected);
+    expect(outcome.status === "paused" ? outcome.approvalRequests.map(({ call: { id } }) => id) : []).toEqual(expected);
   });
 
   test("ignores annotations of an untrusted server", async () => {
@@ -141,7 +141,7 @@ describe("a pause", () => {
     }
     const { model } = scriptModel(says(call("t", "trusted"), call("s", "stranger")), says("ok"));
     const outcome = await loop.run({ model, router, messages: [USER], needsApproval: "destructive" });
-    expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(["s"]);
+    expect(outcome.status === "paused" ? outcome.approvalRequests.map(({ call: { id } }) => id) : []).toEqual(["s"]);
   });
 
   test("does not request approval for a call that cannot run", async () => {
@@ -186,7 +186,7 @@ describe("resuming", () => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
     const outcome = await resume(router, JSON.stringify(state), {
-      decisions: { x: { approved: false, reason: "not today" } },
+      approvals: { x: { approved: false, reason: "not today" } },
     });
     expect(ran).toHaveLength(1);
     expect(outcome.messages.at(-2)).toMatchObject({
@@ -201,7 +201,7 @@ describe("resuming", () => {
     const { model } = scriptModel(says(call("y", "remove")));
     const outcome = await resume(router, state, { model, needsApproval: ["remove"], maxSteps: 2 });
     expect(outcome).toMatchObject({ status: "paused", state: { stepCount: 2, pending: [{ callId: "y" }] } });
-    const end = await resume(router, (outcome as Paused).state, { decisions: { y: true }, maxSteps: 2 });
+    const end = await resume(router, (outcome as Paused).state, { approvals: { y: true }, maxSteps: 2 });
     expect(end).toMatchObject({ status: "finished", reason: "max-steps" });
     expect(checkConversation(end.messages)).toEqual([]);
   });
@@ -209,21 +209,26 @@ describe("resuming", () => {
   test("is rejected a second time with any claim store, unless the host allows it", async () => {
     const folder = await mkdtemp(join(tmpdir(), "claims-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    for (const claim of [createMemoryClaims(), createFileClaims(join(folder, "claims"))]) {
+    for (const idempotencyStore of [
+      createMemoryIdempotencyStore(),
+      createFileIdempotencyStore(join(folder, "claims")),
+    ]) {
       const { router, ran } = makeRouter();
       const { state } = await pause(router);
-      const ends = await Promise.allSettled([1, 2, 3].map(() => resume(router, state, { claim })));
+      const ends = await Promise.allSettled([1, 2, 3].map(() => resume(router, state, { idempotencyStore })));
       expect(ends.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected", "rejected"]);
       expect(ran.filter((each) => each.startsWith("remove"))).toHaveLength(1);
-      await resume(router, state, { claim: () => true });
+      await resume(router, state, { idempotencyStore: { claim: () => true } });
       expect(ran.filter((each) => each.startsWith("remove"))).toHaveLength(2);
     }
   });
 
-  test("requires the claim option", async () => {
+  test("requires the option idempotencyStore", async () => {
     const { router } = makeRouter();
     const { state } = await pause(router);
-    expect((await failureOf(resume(router, state, { claim: undefined }))).message).toContain("claim");
+    expect((await failureOf(resume(router, state, { idempotencyStore: undefined }))).message).toContain(
+      "options.idempotencyStore",
+    );
   });
 
   test.for([
@@ -232,13 +237,15 @@ describe("resuming", () => {
     ["an invalid decision", { x: "yes" }],
     ["an array", [true]],
     ["nothing", undefined],
-  ] as const)("rejects %s, and the state can still be resumed", async ([, decisions]) => {
+  ] as const)("rejects %s, and the state can still be resumed", async ([, approvals]) => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
-    const claim = createMemoryClaims();
-    expect((await failureOf(resume(router, state, { decisions, claim }))).message).toMatch(/^options\.decisions/);
+    const idempotencyStore = createMemoryIdempotencyStore();
+    expect((await failureOf(resume(router, state, { approvals, idempotencyStore }))).message).toMatch(
+      /^options\.approvals/,
+    );
     expect(ran).toHaveLength(1);
-    expect(await resume(router, state, { claim })).toMatchObject({ status: "finished" });
+    expect(await resume(router, state, { idempotencyStore })).toMatchObject({ status: "finished" });
   });
 
   test("rejects another tenant's state", async () => {
@@ -291,8 +298,8 @@ describe("resuming", () => {
 describe("a signed state", () => {
   test("is resumed with its keys in any order", async () => {
     const { router } = makeRouter();
-    const { state } = await pause(router, { stateKey: KEY });
-    expect(await resume(router, throughStorage(state), { stateKey: KEY })).toMatchObject({ status: "finished" });
+    const { state } = await pause(router, { signingKey: KEY });
+    expect(await resume(router, throughStorage(state), { signingKey: KEY })).toMatchObject({ status: "finished" });
   });
 
   const forgeries: readonly (readonly [string, (state: AgentState) => unknown])[] = [
@@ -307,13 +314,15 @@ describe("a signed state", () => {
   test.for(forgeries)("is rejected with %s", async ([, forge]) => {
     const { router, ran } = makeRouter({}, "multi");
     const context = { tenantId: "beta" };
-    const { state } = await pause(router, { stateKey: KEY, context });
+    const { state } = await pause(router, { signingKey: KEY, context });
     const forged = forge(state);
     expect(forged).not.toEqual(state);
     const { tenantId } = forged as AgentState;
-    const resumed = resume(router, forged, { stateKey: KEY, context: { tenantId: tenantId ?? "beta" } });
+    const resumed = resume(router, forged, { signingKey: KEY, context: { tenantId: tenantId ?? "beta" } });
     expect((await failureOf(resumed)).message).toMatch(/^options\.state: /);
-    expect((await failureOf(resume(router, state, { stateKey: `${KEY}!`, context }))).message).toContain("another key");
+    expect((await failureOf(resume(router, state, { signingKey: `${KEY}!`, context }))).message).toContain(
+      "another key",
+    );
     expect(ran).toHaveLength(1);
   });
 });
@@ -330,7 +339,7 @@ describe("in another process", () => {
     const { model } = scriptModel(says(call("c1", "add", { a: 1, b: 2 })));
     const outcome = await loop.run({
       ...{ model, router, messages: [USER], needsApproval: ["add"], context: { tenantId: "acme" } },
-      stateKey: KEY,
+      signingKey: KEY,
     });
     const file = join(folder, "state.json");
     await writeFile(file, JSON.stringify((outcome as Paused).state));

@@ -26,7 +26,7 @@ beforeAll(async () => {
     required: ["a", "b"],
   };
   const definition = { description: "Adds two numbers", inputSchema };
-  await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b", definition });
+  await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b", overrides: definition });
   const rows = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { row: i } }";
   await box.addTool({ name: "rows", source: rows });
   await box.addTool({ name: "forever", source: "export default () => { for (;;); }" });
@@ -238,10 +238,10 @@ describe("choosing", () => {
     const { agent } = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), DONE);
     expect(await agent.run("1 + 2")).toMatchObject({
       ...{ status: "answered", decision: { inputs: { unit: "m" } } },
-      result: { output: 3, amendments: [{ kind: "pruned", pointer: "/unit" }] },
+      result: { output: 3, coercions: [{ kind: "pruned", pointer: "/unit" }] },
     });
     const strict = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), ADD, DONE);
-    const outcome = await strict.agent.run("1 + 2", { arguments: { unknownKeys: "refuse" } });
+    const outcome = await strict.agent.run("1 + 2", { arguments: { unknownKeys: "reject" } });
     expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 2, tool: 2 } });
   });
 

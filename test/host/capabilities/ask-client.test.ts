@@ -24,10 +24,10 @@ let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({ limits: { timeoutMs: 20_000 } });
   const capabilities = { elicit: true, sample: true, roots: true };
-  await box.addTool({ name: "asker", source: ASKER, definition: { capabilities } });
+  await box.addTool({ name: "asker", source: ASKER, overrides: { capabilities } });
   await box.addTool({ name: "ungranted", source: ASKER });
   const outer = "export default (input, { tools }) => tools.asker(input)";
-  await box.addTool({ name: "outer", source: outer, definition: { capabilities: { tools: true } } });
+  await box.addTool({ name: "outer", source: outer, overrides: { capabilities: { tools: true } } });
 });
 afterAll(() => box.close());
 
@@ -37,15 +37,15 @@ const form = { what: "elicit", request: { message: "Which size?", requestedSchem
 
 describe("ctx.elicit", () => {
   test("sends the form to the client, and returns its answer to the tool", async () => {
-    const asked: unknown[] = [];
+    const requested: unknown[] = [];
     const client: CallClient = {
       elicit: async (request) => {
-        asked.push(request);
+        requested.push(request);
         return { action: "accept", content: { size: 7 } };
       },
     };
     expect(outputOf(await run(form, { client }))).toEqual({ action: "accept", content: { size: 7 } });
-    expect(asked).toEqual([form.request]);
+    expect(requested).toEqual([form.request]);
   });
 
   test.for(["decline", "cancel"] as const)("tells of a person who says %s", async (action) => {
@@ -71,15 +71,15 @@ describe("ctx.elicit", () => {
     [{ mode: "url", message: "x", url: "javascript:alert(1)" }],
     [{ mode: "url", message: "x" }],
   ])("rejects the request %j without sending it to the client", async ([request]) => {
-    let asked = 0;
+    let requested = 0;
     const elicit = async () => {
-      asked += 1;
+      requested += 1;
       return { action: "accept" } as const;
     };
     const result = await run({ what: "elicit", request }, { client: { elicit } });
     // It says what would be right.
     expect(errorOf(result).message).not.toMatch(/Invalid input|^$/);
-    expect(asked).toBe(0);
+    expect(requested).toBe(0);
   });
 });
 
@@ -176,14 +176,14 @@ describe("a request to the client", () => {
   });
 
   test("ends with the call, and aborts the client's signal", async () => {
-    const asked = Promise.withResolvers<AbortSignal>();
+    const requested = Promise.withResolvers<AbortSignal>();
     const controller = new AbortController();
     const elicit = (_request: unknown, { signal }: { signal: AbortSignal }) => {
-      asked.resolve(signal);
+      requested.resolve(signal);
       return new Promise<never>(() => {});
     };
     const result = run(form, { client: { elicit }, signal: controller.signal });
-    const signal = await asked.promise;
+    const signal = await requested.promise;
     expect(signal.aborted).toBe(false);
     controller.abort();
     expect(codeOf(await result)).toBe("CANCELLED");

@@ -92,8 +92,11 @@ beforeAll(async () => {
   box = await makeBox({ capabilities: CAPABILITIES, onError, limits });
   await box.addTool({ name: "granted", source: SOURCE }, { grant: ["lookUp", "answer", "wait", "double"] });
   await box.addTool({ name: "bare", source: SOURCE });
-  const definition = { capabilities: { lookUp: true }, limits: { hostCalls: 5, pendingHostCalls: 3 } };
-  await box.addTool({ name: "frugal", source: SOURCE, definition }, { grant: ["double"] });
+  const definition = {
+    capabilities: { lookUp: true },
+    limits: { maxCapabilityCalls: 5, maxPendingCapabilityCalls: 3 },
+  };
+  await box.addTool({ name: "frugal", source: SOURCE, overrides: definition }, { grant: ["double"] });
 });
 afterAll(() => box.close());
 
@@ -347,14 +350,14 @@ describe("a capability error's code", () => {
 });
 
 describe("quotas", () => {
-  test("hostCalls: further requests fail with QUOTA_EXCEEDED, and the next call has the full quota", async () => {
+  test("maxCapabilityCalls: further requests fail with QUOTA_EXCEEDED, and the next call has the full quota", async () => {
     expect(outputOf(await run("frugal", "sequence", 5))).toBe(20);
     const error = errorOf(await run("frugal", "sequence", 6));
     expect([error.code, error.message]).toEqual(["QUOTA_EXCEEDED", "This call may make 5 host calls"]);
     expect(outputOf(await run("frugal", "sequence", 5))).toBe(20);
   });
 
-  test("pendingHostCalls: further requests fail at once with QUOTA_EXCEEDED", async () => {
+  test("maxPendingCapabilityCalls: further requests fail at once with QUOTA_EXCEEDED", async () => {
     expect(outputOf(await run("frugal", "parallel", 3))).toBe(6);
     const error = errorOf(await run("frugal", "parallel", 4));
     expect([error.code, error.message]).toEqual(["QUOTA_EXCEEDED", "3 host calls are waiting already"]);
@@ -368,7 +371,7 @@ describe("CapabilityBroker with an untrusted worker", () => {
       callId: "c",
       tenantId: "t",
       toolName: "probe",
-      asked: {},
+      requested: {},
       log: () => {},
       redactor: new Redactor(),
     });
@@ -405,14 +408,14 @@ describe("CapabilityBroker with an untrusted worker", () => {
   });
 
   test("counts again what the guest should have counted", async () => {
-    const broker = brokerOf({ hostCalls: 2, pendingHostCalls: 10 });
+    const broker = brokerOf({ maxCapabilityCalls: 2, maxPendingCapabilityCalls: 10 });
     const answers = await Promise.all([1, 2, 3].map((n) => answerOf(broker, "double", String(n))));
     expect(answers).toEqual([
       { ok: true, value: 2 },
       { ok: true, value: 4 },
       { ok: false, code: "QUOTA_EXCEEDED", message: "This call may make 2 host calls" },
     ]);
-    expect(broker.wasRefusedWith("QUOTA_EXCEEDED")).toBe(true);
+    expect(broker.wasDeniedWith("QUOTA_EXCEEDED")).toBe(true);
   });
 
   test("never rejects, though the operator's listener throws or rejects", async () => {

@@ -23,7 +23,7 @@ function openNotes({ callId }: CapabilityContext): Notes {
   opened.push(callId);
   return { lines: [], [Symbol.dispose]: () => closed.push(callId) };
 }
-const asList = (asked: JsonValue | undefined): string[] => (Array.isArray(asked) ? asked.map(String) : []);
+const asList = (requested: JsonValue | undefined): string[] => (Array.isArray(requested) ? requested.map(String) : []);
 
 const CAPABILITIES = [
   defineCapability({
@@ -41,7 +41,7 @@ const CAPABILITIES = [
     members: asList,
     inputSchema: z.strictObject({ op: z.string(), args: z.array(z.json()) }),
     outputSchema: z.unknown(),
-    handler: ({ op, args }, { asked }) => ({ op, args, asked: asked.named ?? null }),
+    handler: ({ op, args }, { requested }) => ({ op, args, requested: requested.named ?? null }),
   }),
   defineCapability({
     name: "steps",
@@ -102,7 +102,7 @@ let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({ capabilities: CAPABILITIES, onError, limits: { timeoutMs: 20_000, cpuMs: 20_000 } });
   const grant = ["shelf", "named", "steps", "note", "notes"];
-  await box.addTool({ name: "granted", source: SOURCE, definition: { limits: { hostCalls: 3 } } }, { grant });
+  await box.addTool({ name: "granted", source: SOURCE, overrides: { limits: { maxCapabilityCalls: 3 } } }, { grant });
   await box.addTool({ name: "bare", source: SOURCE });
 });
 afterAll(() => box.close());
@@ -117,7 +117,7 @@ describe("a capability with members", () => {
     ["gap", ["get", "a", null, 1]],
     ["wrong", "PARAM_INVALID"],
     ["members", ["object", ["put", "get"], true, null]],
-    ["named", { op: "two words", args: [1, [2]], asked: ["one", "two words"] }],
+    ["named", { op: "two words", args: [1, [2]], requested: ["one", "two words"] }],
   ])("is an object in ctx whose functions send op and args: %s", async ([step, output]) => {
     expect(outputOf(await run(step))).toEqual(output);
   });
@@ -165,7 +165,7 @@ test.for(WRONG_MEMBERS)("a members function that %s fails only the tool that req
 });
 
 describe("inputs that do not count", () => {
-  test("leave hostCalls to those that do", async () => {
+  test("leave maxCapabilityCalls to those that do", async () => {
     expect(outputOf(await run("walk", [2, 1_500]))).toBe("ok");
     expect(outputOf(await run("walk", [3, 50]))).toBe("QUOTA_EXCEEDED");
   });
@@ -199,7 +199,7 @@ describe("perCall()", () => {
       callId: "c",
       tenantId: "t",
       toolName: "x",
-      asked: {},
+      requested: {},
       log: () => {},
       redactor: new Redactor(),
       onError: listener,

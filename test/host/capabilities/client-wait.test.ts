@@ -66,7 +66,7 @@ beforeAll(async () => {
   });
   box = await makeBox({
     capabilities: [slow],
-    limits: { cpuMs: 300_000, timeoutMs: 120_000, hostCalls: 1_000_000, nestedRepeats: 2 },
+    limits: { cpuMs: 300_000, timeoutMs: 120_000, maxCapabilityCalls: 1_000_000, nestedRepeats: 2 },
     cache: PYTHON_CACHE,
   });
   await box.addTool({ name: "tool", source: SOURCE }, { grant: GRANT });
@@ -132,7 +132,7 @@ test("the clock is paused although a WebSocket waits for messages", async () => 
 
 test("a wait for the client has its own limit, which the error names", async () => {
   const definition = { limits: { clientWaitMs: 300 } };
-  await box.addTool({ name: "bounded", source: SOURCE, definition }, { grant: GRANT });
+  await box.addTool({ name: "bounded", source: SOURCE, overrides: definition }, { grant: GRANT });
   const elicit = (): Promise<ElicitResult> => new Promise(() => {});
   const call = { id: "c", toolName: "bounded", arguments: { how: "waits" } };
   const error = errorOf(await box.execute(call, { client: { elicit } }));

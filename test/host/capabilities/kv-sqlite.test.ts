@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { SqliteKvStore } from "../../../src/host/capabilities/kv/kv-sqlite.ts";
-import { LagMeter } from "../../hostile/bar.ts";
+import { LagMeter } from "../../hostile/assertions.ts";
 import { json, newSpace, testKvStore } from "./kv-store-conformance.ts";
 
 let folder = "";

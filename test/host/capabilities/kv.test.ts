@@ -29,7 +29,7 @@ let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({
     tenancy: "multi",
-    store: "memory",
+    kv: "memory",
     limits: { timeoutMs: 20_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
   });
   await box.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
@@ -136,7 +136,7 @@ describe("ctx.kv", () => {
 
   test("ends a page before it exceeds the limit of an answer", async () => {
     const tenantId = "pages";
-    const small = await otherBox({ store: "memory", limits: { outputBytes: 1_000_000 } });
+    const small = await otherBox({ kv: "memory", limits: { outputBytes: 1_000_000 } });
     const steps: Step[] = ["a", "b", "c"].map((key) => ["set", key, '"'.repeat(140_000)]);
     await run(steps, { tenantId, from: small });
     const count = (page: JsonValue | undefined): number => (page as { entries: unknown[] }).entries.length;
@@ -288,17 +288,17 @@ describe("quotas of kv", () => {
   });
 });
 
-describe("options.store", () => {
+describe("options.kv", () => {
   test("accepts a file, whose entries another Glovebox can read", async () => {
     const { mkdtemp, rm } = await import("node:fs/promises");
     const { tmpdir } = await import("node:os");
     const folder = await mkdtemp(`${tmpdir()}/glovebox-kv-`);
     onTestFinished(() => rm(folder, { recursive: true }));
     const store = { path: `${folder}/kv.sqlite` };
-    const first = await otherBox({ store });
+    const first = await otherBox({ kv: store });
     await run([["set", "k", { kept: true }]], { from: first });
     await first.close();
-    expect(await run([["get", "k"]], { from: await otherBox({ store }) })).toEqual([{ kept: true }]);
+    expect(await run([["get", "k"]], { from: await otherBox({ kv: store }) })).toEqual([{ kept: true }]);
   });
 
   test("accepts a store of the host, which receives tenant and tool, and which the host closes", async () => {
@@ -306,7 +306,7 @@ describe("options.store", () => {
     const close = vi.fn();
     const set = vi.spyOn(own, "set");
     const store: KvStore = Object.assign(own, { [Symbol.asyncDispose]: close });
-    const made = await otherBox({ store });
+    const made = await otherBox({ kv: store });
     await run([["set", "k", 1]], { from: made, tenantId: "zeta" });
     expect(set).toHaveBeenCalledExactlyOnceWith({ tenantId: "zeta", tool: "global/keeper" }, "k", expect.anything());
     await made.close();
@@ -317,7 +317,7 @@ describe("options.store", () => {
     const store = new MemoryKvStore();
     vi.spyOn(store, "get").mockRejectedValue(new Error("connect ECONNREFUSED 10.0.0.7"));
     const onError = vi.fn();
-    const made = await otherBox({ store, onError });
+    const made = await otherBox({ kv: store, onError });
     expect(await run([["get", "k"]], { from: made })).toMatchObject([
       { code: "TOOL_FAILED", message: 'The capability "kv" failed' },
     ]);
@@ -331,7 +331,7 @@ describe("options.store", () => {
     ["no path", { path: "" }],
   ])("rejects %s", async ([, store]) => {
     const failure = await failureOf(makeBox({ store } as unknown as GloveboxOptions));
-    expect([failure.code, failure.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.store")]);
+    expect([failure.code, failure.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.kv")]);
   });
 
   test("does not allow a capability of the host with a reserved name", async () => {
@@ -344,7 +344,7 @@ describe("options.store", () => {
 test("a tool that was granted kv and does not use it opens no store", async () => {
   const store = new MemoryKvStore();
   const spies = (["get", "set", "list", "usage"] as const).map((name) => vi.spyOn(store, name));
-  const made = await otherBox({ store });
+  const made = await otherBox({ kv: store });
   expect(codeOf(await call("keeper", [], "acme", made))).toBe("ok");
   for (const spy of spies) expect(spy).not.toHaveBeenCalled();
 });

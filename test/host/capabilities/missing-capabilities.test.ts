@@ -138,7 +138,7 @@ describe("a missing capability is named in the error", () => {
   test("in each call of a warm isolate, and of no call before", async () => {
     const source =
       "export default ({ use }, ctx) => { if (use === 'kv') return ctx.kv.get(1); if (use === 'look') return typeof ctx.kv; return input.get(1); }; let input;";
-    await box.addTool({ name: "warm", source }, { isolation: "tool" });
+    await box.addTool({ name: "warm", source }, { isolateLifetime: "tool" });
     const run = (use: string) => box.execute({ id: "c", toolName: "warm", arguments: { use } });
     expect(errorOf(await run("kv"))).toMatchObject(deniedAs("ctx.kv", "kv"));
     expect(outputOf(await run("look"))).toBe("undefined");

@@ -33,7 +33,7 @@ async function open(options: GloveboxOptions = {}): Promise<Glovebox> {
   return box;
 }
 const add = (box: Glovebox, name: string, source = CALLER, tools: JsonValue = true, limits: PartialLimits = {}) =>
-  box.addTool({ name, source, definition: { capabilities: { tools }, limits } }, { tenantId: "acme" });
+  box.addTool({ name, source, overrides: { capabilities: { tools }, limits } }, { tenantId: "acme" });
 const run = (box: Glovebox, toolName: string, args: unknown, context: ToolContext = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
@@ -76,7 +76,7 @@ describe("ctx.tools", () => {
       "outer",
       {},
       {
-        logPlaces: true,
+        logSourceLocations: true,
         onLog: ({ level, message, callId, place }) => heard.push([level, message, callId ?? null, place !== undefined]),
       },
     );
@@ -95,8 +95,8 @@ describe("ctx.tools", () => {
       name: "hide",
       inputSchema: {},
       outputSchema: {},
-      handler: (_input, { conceal }) => {
-        conceal("KEY", "value-that-is-secret");
+      handler: (_input, { redact }) => {
+        redact("KEY", "value-that-is-secret");
         return "value-that-is-secret";
       },
     });
@@ -105,7 +105,7 @@ describe("ctx.tools", () => {
       {
         name: "outer",
         source: "export default async (input, ctx) => { await ctx.tools.inner({ key: await ctx.hide() }); }",
-        definition: { capabilities: { tools: true } },
+        overrides: { capabilities: { tools: true } },
       },
       { tenantId: "acme", grant: ["hide"] },
     );
@@ -351,7 +351,7 @@ describe("places in the queue", () => {
   const NEXT = (name: string): string => `export default async (i, { tools }) => (await tools.${name}()) + 1`;
 
   test("a tenant that may run one call at a time can call from it, three deep", async () => {
-    const one = await open({ limits: { concurrentCalls: 1, queuedCalls: 0 }, workers: { max: 1 } });
+    const one = await open({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 }, workers: { max: 1 } });
     await add(one, "t0", NEXT("t1"));
     await add(one, "t1", NEXT("t2"));
     await add(one, "t2", NEXT("t3"));
@@ -361,7 +361,7 @@ describe("places in the queue", () => {
   });
 
   test("parallel nested calls run one after another", async () => {
-    const one = await open({ limits: { concurrentCalls: 1 }, workers: { max: 1 } });
+    const one = await open({ limits: { maxConcurrentCalls: 1 }, workers: { max: 1 } });
     await add(one, "fan");
     await add(one, "leaf", "export default () => new Promise((resolve) => setTimeout(() => resolve(1), 20))");
     const started = performance.now();
@@ -372,12 +372,12 @@ describe("places in the queue", () => {
   });
 
   test("two callers that hold all slots do not wait for each other", async () => {
-    const two = await open({ limits: { concurrentCalls: 2 }, workers: { max: 1 } });
+    const two = await open({ limits: { maxConcurrentCalls: 2 }, workers: { max: 1 } });
     const source = (next: string): string =>
       `export default async ({ n }, { tools }) => n === 0 ? 0 : (await tools.${next}({ n: n - 1 })) + 1`;
     // Each tool's own limit is one: the first waits for the second's place, and the second for the first's.
-    await add(two, "ping", source("pong"), true, { concurrentCalls: 1 });
-    await add(two, "pong", source("ping"), true, { concurrentCalls: 1 });
+    await add(two, "ping", source("pong"), true, { maxConcurrentCalls: 1 });
+    await add(two, "pong", source("ping"), true, { maxConcurrentCalls: 1 });
     const results = await Promise.all([run(two, "ping", { n: 1 }), run(two, "pong", { n: 1 })]);
     expect(results.map(outputOf)).toEqual([1, 1]);
   });

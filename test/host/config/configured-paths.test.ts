@@ -41,8 +41,8 @@ describe("a key-value store", () => {
     ["a path with a NUL", () => `${folder}/kv\0.db`, /NUL/],
     ["a text", () => join(folder, "text"), /not a SQLite database/],
   ])("%s", async ([, path, message]) => {
-    const problem = await problemOf({ store: { path: path() } });
-    expect(problem).toMatch(/^options\.store\.path: The key-value store ".*" cannot be opened: /);
+    const problem = await problemOf({ kv: { path: path() } });
+    expect(problem).toMatch(/^options\.kv\.path: The key-value store ".*" cannot be opened: /);
     expect(problem).toMatch(message);
   });
 
@@ -51,16 +51,16 @@ describe("a key-value store", () => {
     const database = new DatabaseSync(path);
     database.exec("CREATE TABLE customers (name TEXT)");
     database.close();
-    expect(await problemOf({ store: { path } })).toMatch(/a SQLite database of another program/);
+    expect(await problemOf({ kv: { path } })).toMatch(/a SQLite database of another program/);
     const damaged = join(folder, "damaged.db");
     await writeFile(damaged, Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(4_080, 0xff)]));
-    expect(await problemOf({ store: { path: damaged } })).toMatch(/damaged, or not a SQLite database/);
+    expect(await problemOf({ kv: { path: damaged } })).toMatch(/damaged, or not a SQLite database/);
   });
 
   test("that can be opened is not made before a tool uses it, and is opened again", async () => {
     const path = join(folder, "new", "deep", "kv.db");
     for (const count of [1, 2]) {
-      const box = await makeBox({ store: { path } });
+      const box = await makeBox({ kv: { path } });
       onTestFinished(() => box.close());
       if (count === 1) expect([existsSync(path), await readdir(join(folder, "new", "deep"))]).toEqual([false, []]);
       const source =
@@ -73,7 +73,7 @@ describe("a key-value store", () => {
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
     onTestFinished(() => other.close());
-    await (await makeBox({ store: { path } })).close();
+    await (await makeBox({ kv: { path } })).close();
   });
 });
 
@@ -81,10 +81,10 @@ describe("a folder", () => {
   const missing = (): string => join(folder, "missing");
   const file = (): string => join(folder, "text");
   test.for<[option: string, of: (path: string) => GloveboxOptions]>([
-    ["bundler.store", (store) => ({ bundler: { store } })],
+    ["bundler.packagesDir", (store) => ({ bundler: { packagesDir: store } })],
     ["bundler.root", (root) => ({ bundler: { root } })],
     ["bundler.linkedPackages.1", (path) => ({ bundler: { linkedPackages: [folder, path] } })],
-    ["python.packages.store", (store) => ({ python: { packages: { store, allow: [] } } })],
+    ["python.packages.dir", (store) => ({ python: { packages: { dir: store, allow: [] } } })],
   ])("%s that does not exist, or is a file", async ([option, of]) => {
     expect(await problemOf(of(missing()))).toBe(
       `options.${option}: Expected a folder, but ${JSON.stringify(missing())} does not exist`,

@@ -37,7 +37,7 @@ describe("parseConfig()", () => {
     [{ flags: { "tools.enabled": true } }, /^options\.flags: Expected a function, or a client/],
     [{ limits: { timeoutMS: 5 } }, /^options\.limits\.timeoutMS: .*Did you mean "timeoutMs"\?$/],
     [{ limits: { memory: 64 } }, /^options\.limits\.memory: .*Did you mean "memoryMiB"\?$/],
-    [{ isolation: "process" }, /^options\.isolation: .*"call"/],
+    [{ isolateLifetime: "process" }, /^options\.isolateLifetime: .*"call"/],
     [{ placement: "any" }, /^options\.placement: .*"tenant"/],
     [{ tenants: { acme: { limit: {} } } }, /^options\.tenants\.acme\.limit: .*Did you mean "limits"\?$/],
     [
@@ -54,14 +54,17 @@ describe("parseConfig()", () => {
     [{ telemetry: { redact: 5 } }, /^options\.telemetry\.redact: Expected a plain object/],
     [{ hardening: "most" }, /^options\.hardening: Expected "auto", "strict"/],
     [{ hardening: { required: [] } }, /^options\.hardening\.required: .*Did you mean "require"\?$/],
-    [{ bundler: { stor: "x" } }, /^options\.bundler\.stor: .*Did you mean "store"\?$/],
+    [{ bundler: { packageDir: "x" } }, /^options\.bundler\.packageDir: .*Did you mean "packagesDir"\?$/],
     [{ workers: { maximum: 4 } }, /^options\.workers\.maximum: Unknown option. /],
     [{ workers: { max: "4" } }, /^options\.workers\.max: .*expected number/],
     [{ cache: { dir: "x" } }, /^options\.cache\.dir: Unknown option. Expected one of: directory, maxBytes/],
     [{ cache: true }, /^options\.cache: .*false.*object/],
     [{ shutdown: { signals: ["SIGKILL"] } }, /^options\.shutdown\.signals\.0: .*"SIGTERM"/],
     [{ shutdown: { drain: 5 } }, /^options\.shutdown\.drain: .*Did you mean "drainMs"\?$/],
-    [{ store: { file: "x" } }, /^options\.store\.?.*path/],
+    [{ store: "memory" }, /^options\.store: Unknown option. It is now called "kv"$/],
+    [{ bundler: { store: "x" } }, /^options\.bundler\.store: Unknown option. It is now called "packagesDir"$/],
+    [{ limits: { hostCalls: 1 } }, /^options\.limits\.hostCalls: .*now called "maxCapabilityCalls"$/],
+    [{ kv: { file: "x" } }, /^options\.kv\.?.*path/],
     [{ egress: { allowed: [] } }, /options\.egress\.allowed: .*Did you mean "allow"\?$/],
     [{ secrets: { KEY: { hosts: [] } } }, /^options\.secrets\.KEY/],
     [{ capabilities: ["kv"] }, /^options\.capabilities\.0: Expected the return value of defineCapability/],
@@ -70,8 +73,8 @@ describe("parseConfig()", () => {
     [{ health: { openSeconds: 1 } }, /^options\.health\.openSeconds: Unknown option/],
     [{ onError: "log" }, /^options\.onError: Expected a function$/],
     [
-      { tools: { enabled: 1, maxConcurrentTools: 99 }, isolate: "call" },
-      /options\.tools\.enabled: .*; options\.tools\.maxConcurrentTools: .*; options\.isolate: .*Did you mean "isolation"/,
+      { tools: { enabled: 1, maxConcurrentTools: 99 }, isolateLife: "call" },
+      /options\.tools\.enabled: .*; options\.tools\.maxConcurrentTools: .*; options\.isolateLife: .*Did you mean "isolateLifetime"/,
     ],
   ])("%j: %s", ([options, message]) => {
     expect(problemOf(options)).toMatch(message);
@@ -97,10 +100,10 @@ describe("parseToolInput()", () => {
     [{ source: "x", path: "y" }, /^tool: Expected \{ path \}/],
     [{ path: 5 }, /^tool\.path: .*expected string/],
     [{ files: { "a.ts": 5 } }, /^tool\.files\.a\.ts: .*expected string/],
-    [{ source: "x", definition: { description: 5 } }, /^tool\.definition\.description: .*expected string/],
+    [{ source: "x", overrides: { description: 5 } }, /^tool\.overrides\.description: .*expected string/],
     [
-      { source: "x", definition: { desc: "" } },
-      /^tool\.definition\.desc: Unknown option. Expected one of: name, (?!.*name)/,
+      { source: "x", overrides: { desc: "" } },
+      /^tool\.overrides\.desc: Unknown option. Expected one of: name, (?!.*name)/,
     ],
   ])("%j: %s", ([input, message]) => {
     expect(problemOf(input, parseToolInput)).toMatch(message);
@@ -118,7 +121,7 @@ describe("createGlovebox({ tools })", () => {
         executionTimeoutMs: 20_000,
         maxConcurrentTools: 2,
       },
-      isolation: "tool",
+      isolateLifetime: "tool",
       flags: (flag, { tenantId }) => (flag === "tools.http-get" && tenantId === "offline" ? false : undefined),
     });
   });

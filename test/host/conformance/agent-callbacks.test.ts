@@ -37,17 +37,17 @@ const isFinished = ({ status }: AgentOutcome): boolean => status === "finished";
 async function runLoop(options: AgentLoopOptions, resumed?: Partial<AgentRunOptions>): Promise<Outcome> {
   await using host = openRouter();
   const common = { router: host.router, signal: AbortSignal.timeout(RUN_MS) } as const;
-  const loop = new AgentLoop({ model: modelOf(), stateKey: SIGNING_KEY, ...options });
+  const loop = new AgentLoop({ model: modelOf(), signingKey: SIGNING_KEY, ...options });
   const outcome = await loop.run({ ...common, messages: [{ role: "user", content: "Erase it" }] });
   if (resumed === undefined) return host.runs() === 1 && isFinished(outcome) ? "ok" : "denied";
   if (outcome.status !== "paused") throw new Error(`Expected a pause, got ${JSON.stringify(outcome)}`);
-  const again = new AgentLoop({ model: scriptModel(says("Done")).model, stateKey: SIGNING_KEY });
-  const decisions = { c1: true };
+  const again = new AgentLoop({ model: scriptModel(says("Done")).model, signingKey: SIGNING_KEY });
+  const approvals = { c1: true };
   const end = again.run({
     ...common,
     state: outcome.state,
-    decisions,
-    claim: () => true,
+    approvals,
+    idempotencyStore: { claim: () => true },
     ...resumed,
   } as AgentRunOptions);
   const isDone = await end.then(isFinished, () => false);
@@ -126,8 +126,8 @@ testCallbacks([
   { name: "AgentLoop needsApproval", run: guard("needsApproval"), good: () => false, bad: "denied" },
   { name: "AgentLoop prepareMessages", run: guard("prepareMessages"), good: (messages) => messages, bad: "denied" },
   {
-    name: "AgentLoop claim",
-    run: (claim) => runLoop({ needsApproval: () => true }, { claim }),
+    name: "AgentLoop idempotencyStore.claim",
+    run: (claim) => runLoop({ needsApproval: () => true }, { idempotencyStore: { claim } }),
     good: () => true,
     bad: "denied",
   },

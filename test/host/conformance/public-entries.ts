@@ -43,7 +43,7 @@ const callContext: OptionTable = {
     onLog: "function",
     onProgress: "function",
     arguments: argumentOptions,
-    logPlaces: "boolean",
+    logSourceLocations: "boolean",
   },
   // Methods of the caller's, which may be an instance of its own class.
   client: "object",
@@ -75,16 +75,22 @@ const gloveboxOptions: OptionTable = {
     executionTimeoutMs: "number",
     maxConcurrentTools: "number",
   },
-  ...{ flags: "object or function", limits, isolation: "text", placement: "text", ...tenancy },
+  ...{ flags: "object or function", limits, isolateLifetime: "text", placement: "text", ...tenancy },
   ...{
     hardening: "text or object",
     cache: "boolean or object",
     shutdown: "boolean or object",
-    store: "text or object",
+    kv: "text or object",
   },
-  bundler: { store: "text", root: "text", allowPackages: "list", limits: "object" },
-  workers: { max: "number", spares: "number", pythonSpares: "number", memoryMiB: "number", maxQueued: "number" },
-  python: { packages: { store: "text", allow: "list" }, capabilities: "object" },
+  bundler: { packagesDir: "text", root: "text", allowPackages: "list", limits: "object" },
+  workers: {
+    max: "number",
+    warmProcesses: "number",
+    warmPythonProcesses: "number",
+    memoryMiB: "number",
+    maxQueued: "number",
+  },
+  python: { packages: { dir: "text", allow: "list" }, capabilities: "object" },
   ...{ egress, secrets: "object", capabilities: "list", mcp: { servers: "object" }, arguments: argumentOptions },
   ...{
     coarseTime: "boolean",
@@ -105,11 +111,11 @@ const openaiModel: OptionTable = {
 };
 const agentContext: OptionTable = {
   ...{ tenantId: "text", executionId: "text", sessionId: "text", traceparent: "text", tracestate: "text" },
-  ...{ timeoutMs: "number", client: "object", arguments: "object", logPlaces: "boolean" },
+  ...{ timeoutMs: "number", client: "object", arguments: "object", logSourceLocations: "boolean" },
 };
 const loopOptions: OptionTable = {
   ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
-  ...{ maxSteps: "number", maxParallelTools: "number", stopWhen: "list or function", stateKey: "text or object" },
+  ...{ maxSteps: "number", maxParallelTools: "number", stopWhen: "list or function", signingKey: "text or object" },
   ...{ needsApproval: "text, list or function", toolChoice: "text or object", prepareMessages: "function" },
   responseSchema: { name: "text", schema: "object" },
 };
@@ -121,7 +127,13 @@ const routingOptions: OptionTable = {
 };
 const serverOptions: OptionTable = {
   ...{ name: "text", version: "text", title: "text", instructions: "text", register: "function", onError: "function" },
-  context: { executionId: "text", stepId: "text", sessionId: "text", timeoutMs: "number", logPlaces: "boolean" },
+  context: {
+    executionId: "text",
+    stepId: "text",
+    sessionId: "text",
+    timeoutMs: "number",
+    logSourceLocations: "boolean",
+  },
 };
 const shared: OptionTable = { perCaller: "number", total: "number" };
 const upstream: OptionTable = {
@@ -164,19 +176,19 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "createGlovebox(options)",
       where: "options",
       options: gloveboxOptions,
-      valid: () => ({ cache: false, store: "memory", workers: { max: 1, spares: 0 }, shutdown: false }),
+      valid: () => ({ cache: false, kv: "memory", workers: { max: 1, warmProcesses: 0 }, shutdown: false }),
       call: async (options) => await closing(await createGlovebox(given(options))),
     },
     {
       name: "glovebox.addTool(tool, options)",
       where: "options",
-      options: { ...scope, grant: "list", isolation: "text", arguments: argumentOptions, replace: "boolean" },
+      options: { ...scope, grant: "list", isolateLifetime: "text", arguments: argumentOptions, replace: "boolean" },
       call: (options) => box.addTool({ source: "export default () => 1", name: nextName() }, given(options)),
     },
     {
       name: "glovebox.updateTool(tool, options)",
       where: "options",
-      options: { ...scope, grant: "list", isolation: "text", arguments: argumentOptions },
+      options: { ...scope, grant: "list", isolateLifetime: "text", arguments: argumentOptions },
       call: async (options) => {
         const tool = { source: "export default () => 1", name: nextName() };
         await box.addTool(tool);
@@ -261,7 +273,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         // The session that another row runs code in stays open.
         const isRight = isDeepStrictEqual(options, {});
         if (!isRight) return await box.closeSessions(given(options));
-        await using other = await createGlovebox({ cache: false, store: "memory", workers: { spares: 0 } });
+        await using other = await createGlovebox({ cache: false, kv: "memory", workers: { warmProcesses: 0 } });
         return await other.closeSessions(given(options));
       },
     },
@@ -278,7 +290,9 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: async (options) => {
         // The one that all rows share stays open: right options close another one.
         const isRight = isDeepStrictEqual(options, {});
-        const other = isRight ? await createGlovebox({ cache: false, store: "memory", workers: { spares: 0 } }) : box;
+        const other = isRight
+          ? await createGlovebox({ cache: false, kv: "memory", workers: { warmProcesses: 0 } })
+          : box;
         await other.close(given(options));
       },
     },
@@ -362,7 +376,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: { ...scope, arguments: argumentOptions, nameAtSource: "text" },
       call: (options) => {
-        using source = router.addSource(nextName(), { call: () => ({}) });
+        using source = router.addToolProvider(nextName(), { call: () => ({}) });
         source.register(nextName(), {}, given(options));
       },
     },
@@ -570,8 +584,8 @@ export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
   [checkConversation.name]: "takes messages",
   [mendConversation.name]: "takes messages",
   [trimConversation.name]: "takes messages and a function; test/host/agent/agent-options.test.ts",
-  createFileClaims: "takes a folder",
-  createMemoryClaims: "takes nothing",
+  createFileIdempotencyStore: "takes a folder",
+  createMemoryIdempotencyStore: "takes nothing",
   ToolNames: "takes names",
   toCallOutput: "takes a call, a result and the limits of toResponsesInput",
   toToolMessage: "takes a call, a result and the limits of toChatMessages",

@@ -49,9 +49,9 @@ const ended =
     (await callTool(settingOf(callback))).result.success ? "ok" : "denied";
 
 const NO_OBJECTION = { "returns undefined": "ok", "returns a promise of undefined": "ok" } as const;
-const hookRow = (stage: "validate" | "prepare" | "execute" | "normalize" | "result"): CallbackRow => ({
+const hookRow = (stage: "validate" | "prepare" | "execute" | "afterExecute" | "result"): CallbackRow => ({
   name: `hooks[].${stage}`,
-  run: (["normalize", "result"].includes(stage) ? ended : guard)((callback) => ({
+  run: (["afterExecute", "result"].includes(stage) ? ended : guard)((callback) => ({
     options: { hooks: [{ name: "guard", timeoutMs: 100, [stage]: callback }] },
   })),
   good: () => undefined,
@@ -93,19 +93,19 @@ async function checkedBy(validate: Callback): Promise<Outcome> {
 
 async function throughSource(call: Callback): Promise<Outcome> {
   const router = new ToolRouter();
-  const source = router.addSource("s", { call });
+  const source = router.addToolProvider("s", { call });
   source.register("add", { outputSchema: { type: "object", required: ["sum"] } });
   const result = await router.execute(CALL, { timeoutMs: TIMEOUT_MS });
   await router[Symbol.asyncDispose]();
   return result.success ? "ok" : "denied";
 }
 
-type Discovery = NonNullable<Parameters<ToolRouter["addSource"]>[1]["discovery"]>;
+type Discovery = NonNullable<Parameters<ToolRouter["addToolProvider"]>[1]["discovery"]>;
 const throughDiscovery =
   (method: keyof Discovery) =>
   async (callback: Callback): Promise<Outcome> => {
     const router = new ToolRouter();
-    const source = router.addSource("s", {
+    const source = router.addToolProvider("s", {
       call: () => ({}),
       discovery: {
         isFor: () => true,
@@ -129,7 +129,7 @@ const throughDiscovery =
   };
 
 testCallbacks([
-  ...(["validate", "prepare", "execute", "normalize", "result"] as const).map(hookRow),
+  ...(["validate", "prepare", "execute", "afterExecute", "result"] as const).map(hookRow),
   {
     name: "hooks[].observe",
     run: ended((observe) => ({ options: { hooks: [{ name: "eye", observe }] } })),

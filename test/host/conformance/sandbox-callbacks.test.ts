@@ -84,7 +84,7 @@ beforeAll(async () => {
   });
   glovebox = await makeBox({
     capabilities: [lookUp],
-    store: kv as never,
+    kv: kv as never,
     hooks: [
       {
         name: "guard",
@@ -98,7 +98,7 @@ beforeAll(async () => {
     ...egressOf(port),
   });
   const add = (name: string, source: string, grant: readonly string[]): Promise<unknown> =>
-    glovebox.addTool({ name, source, definition: { limits: { timeoutMs: CALL_MS } } }, { grant });
+    glovebox.addTool({ name, source, overrides: { limits: { timeoutMs: CALL_MS } } }, { grant });
   await add("asks", "export default async (input, { lookUp }) => await lookUp({ key: 1 })", ["lookUp"]);
   for (const [method, code] of Object.entries(KV_STEPS)) {
     await add(`kv_${method}`, `export default async (input, { kv }) => { ${code}; return true; }`, ["kv"]);

@@ -11,7 +11,7 @@ import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import { AddedSource } from "../../../src/host/routing/tool-source.ts";
+import { AddedToolProvider } from "../../../src/host/routing/tool-source.ts";
 import { Session } from "../../../src/host/sessions/session.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
@@ -88,7 +88,7 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
     name: "AddedSource.register",
     scope: "global",
     call: ({ router }, whose) => {
-      using source = router.addSource(nextName(), { call: () => 1 });
+      using source = router.addToolProvider(nextName(), { call: () => 1 });
       source.register(nextName(), {}, given(whose));
     },
   },
@@ -165,7 +165,7 @@ export const BY_NAME: readonly TenancyEntry[] = [
 
 /** The classes whose methods a host calls. */
 export const CLASSES = [
-  ...[Glovebox, ToolRouter, AddedSource, ToolInvoker, McpManager, Session, AgentLoop, ToolsRouterAgent],
+  ...[Glovebox, ToolRouter, AddedToolProvider, ToolInvoker, McpManager, Session, AgentLoop, ToolsRouterAgent],
 ] as const;
 
 /** Methods that concern no tenant, with the reason. */
@@ -174,7 +174,7 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "Glovebox.workerPids": "is the operator's overview of processes",
   "Glovebox.hardening": "is about the machine",
   "Glovebox.addBuiltinTools": "is internal; first-party tools belong to all tenants",
-  "ToolRouter.addSource": "adds a transport; each of its tools has an owner",
+  "ToolRouter.addToolProvider": "adds a transport; each of its tools has an owner",
   "ToolRouter.add": "is internal; the owner has been resolved",
   "ToolRouter.replace": "takes a tool whose owner has been resolved",
   "ToolRouter.settingsOf": "is internal; the tenant has been resolved",

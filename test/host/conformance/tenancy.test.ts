@@ -179,7 +179,7 @@ describe("what follows from it", () => {
     for (const [tenancy, box] of Object.entries(boxes)) {
       const whose = tenancy === "multi" ? ACME : {};
       const source = "export default async (_, { tools }) => (await tools.add({})).ran > 0";
-      const tool = { name: "outer", source, definition: { capabilities: { tools: true } } };
+      const tool = { name: "outer", source, overrides: { capabilities: { tools: true } } };
       await box.addTool(tool, whose);
       ran.length = 0;
       expect(outputOf(await box.execute({ id: "c", toolName: "outer" }, whose))).toBe(true);

@@ -8,14 +8,14 @@ import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox();
-  await box.addTool({ name: "echo", source: "export default (input) => input;", definition: {} });
+  await box.addTool({ name: "echo", source: "export default (input) => input;", overrides: {} });
 });
 afterAll(() => box.close());
 
 let added = 0;
 async function run(source: string, definition: object = {}, args: unknown = {}) {
   added += 1;
-  const { name } = await box.addTool({ name: `binary${added}`, source, definition });
+  const { name } = await box.addTool({ name: `binary${added}`, source, overrides: definition });
   return await box.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 30_000 });
 }
 

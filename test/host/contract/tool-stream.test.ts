@@ -24,7 +24,7 @@ function addTool(source: string, definition?: object): Promise<string> {
 }
 async function addNew(source: string, definition: object = {}): Promise<string> {
   added += 1;
-  return (await box.addTool({ name: `tool${added}`, source, definition })).name;
+  return (await box.addTool({ name: `tool${added}`, source, overrides: definition })).name;
 }
 
 interface Collected {
@@ -259,7 +259,7 @@ describe("what ends a stream early", () => {
 
   test("its process dies: SANDBOX_CRASHED after what had come, and it is not run again", async () => {
     await using own = await makeBox();
-    await own.addTool({ name: "endless", source: ENDLESS, definition: { annotations: { idempotentHint: true } } });
+    await own.addTool({ name: "endless", source: ENDLESS, overrides: { annotations: { idempotentHint: true } } });
     const items = own.stream({ id: "c", toolName: "endless" }, { timeoutMs: 60_000 });
     expect((await items.next()).value).toEqual({ type: "chunk", value: 0 });
     for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
@@ -344,8 +344,8 @@ test("what a capability has concealed is in no chunk, bytes or content", async (
     name: "learn",
     inputSchema: {},
     outputSchema: {},
-    handler: (_input, { conceal }) => {
-      conceal("WORD", secret);
+    handler: (_input, { redact }) => {
+      redact("WORD", secret);
       return null;
     },
   });

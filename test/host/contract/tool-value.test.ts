@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  readBeside,
+  readAttachments,
   sizeOfBytes,
   type ToolValue,
-  toBesideParts,
+  toAttachmentParts,
   toJson,
   toTextWithBytes,
   withBase64,
@@ -39,15 +39,15 @@ async function overTheWire(value: ToolValue): Promise<ToolValue> {
   const { text, bytes: beside } = toTextWithBytes(value);
   if (text === undefined) throw new Error("Expected text");
   if (beside === undefined) return JSON.parse(text) as JsonValue;
-  const [header, data] = toBesideParts(beside);
-  const read = readBeside(Buffer.from(header), Buffer.from(data), "It");
+  const [header, data] = toAttachmentParts(beside);
+  const read = readAttachments(Buffer.from(header), Buffer.from(data), "It");
   return await withBytes(
     { value: JSON.parse(text) as JsonValue, units: text.length, beside: read, what: "It" },
     signal,
   );
 }
 
-describe("toTextWithBytes(), readBeside() and withBytes()", () => {
+describe("toTextWithBytes(), readAttachments() and withBytes()", () => {
   test("give any value back", async () => {
     await fc.assert(
       fc.asyncProperty(anyValue, async (value) => {
@@ -100,7 +100,7 @@ describe("toTextWithBytes(), readBeside() and withBytes()", () => {
     fc.assert(
       fc.property(fc.json(), fc.string(), fc.uint8Array(), (text, header, data) => {
         try {
-          const beside = readBeside(Buffer.from(header), Buffer.from(data), "It");
+          const beside = readAttachments(Buffer.from(header), Buffer.from(data), "It");
           void withBytes({ value: JSON.parse(text) as JsonValue, units: text.length, beside, what: "It" }, signal);
         } catch (thrown) {
           expect(thrown).toMatchObject({ code: "OUTPUT_INVALID" });

@@ -193,8 +193,8 @@ describe("stops at its limit", () => {
       hooks: [
         {
           name: "swap",
-          validate: ({ call }) => (call.toolName === "amended" ? { amend: { arguments: given() } } : undefined),
-          result: ({ call }) => (call.toolName === "swapped" ? { amend: { output: given() } } : undefined),
+          validate: ({ call }) => (call.toolName === "modified" ? { modify: { arguments: given() } } : undefined),
+          result: ({ call }) => (call.toolName === "swapped" ? { modify: { output: given() } } : undefined),
         },
       ],
     });
@@ -207,7 +207,7 @@ describe("stops at its limit", () => {
       },
       { grant: ["fill"] },
     );
-    for (const name of ["amended", "swapped"]) await box.addTool({ name, source: "export default () => 1" });
+    for (const name of ["modified", "swapped"]) await box.addTool({ name, source: "export default () => 1" });
     box.router.register("own", {}, () => given());
   });
   afterAll(() => box.close());
@@ -246,7 +246,7 @@ describe("stops at its limit", () => {
     for (const [toolName, code] of [
       ["own", "OUTPUT_TOO_LARGE"],
       ["asks", "OUTPUT_TOO_LARGE"],
-      ["amended", "PARAM_INVALID"],
+      ["modified", "PARAM_INVALID"],
       ["swapped", "OUTPUT_TOO_LARGE"],
     ] as const) {
       const before = reads();

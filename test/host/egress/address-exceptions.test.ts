@@ -81,7 +81,7 @@ describe("the addresses of an allow rule", () => {
     });
     const source = "export default async (url) => (await fetch(url)).status;";
     await box.addTool(
-      { name: "get", source, definition: { inputSchema: { type: "string" }, capabilities: { fetch: true } } },
+      { name: "get", source, overrides: { inputSchema: { type: "string" }, capabilities: { fetch: true } } },
       { scope: "global", grant: ["fetch"] },
     );
     const call = { id: "c", toolName: "get", arguments: server.origin as never };

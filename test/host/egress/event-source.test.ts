@@ -8,7 +8,7 @@ import { makeSocketTools, type SocketTools } from "../../support/websocket.ts";
 
 let tools: SocketTools;
 beforeAll(async () => {
-  tools = await makeSocketTools({}, { limits: { timeoutMs: 30_000, hostCalls: 5_000 } });
+  tools = await makeSocketTools({}, { limits: { timeoutMs: 30_000, maxCapabilityCalls: 5_000 } });
 });
 afterAll(() => tools[Symbol.asyncDispose]());
 
@@ -213,7 +213,7 @@ describe("a tool's EventSource", () => {
       requests += 1;
       void stream(response, "retry: 0\n\n");
     });
-    await using few = await makeSocketTools({}, { limits: { hostCalls: 20 } });
+    await using few = await makeSocketTools({}, { limits: { maxCapabilityCalls: 20 } });
     const body = `const source = new EventSource(url); return await new Promise((resolve) => { source.onerror = ({ error }) => { if (source.readyState === 2) resolve(error.code); }; });`;
     expect(outputOf(await few.run(body, server.origin))).toBe("QUOTA_EXCEEDED");
     expect(requests).toBeLessThanOrEqual(20);

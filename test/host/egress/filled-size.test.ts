@@ -9,7 +9,7 @@ import { type EgressOptions, EgressSchema, type Secrets } from "../../../src/hos
 import { toHop } from "../../../src/host/capabilities/fetch/redirects.ts";
 import { Upload } from "../../../src/host/capabilities/fetch/request-body.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { NeedleSet } from "../../../src/host/observability/redaction/needle.ts";
+import { SecretLiteralSet } from "../../../src/host/observability/redaction/secret-literal.ts";
 import { StreamFilter } from "../../../src/host/observability/redaction/stream-filter.ts";
 import { onLoopback, type Rejection, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { makeBox, outputOf } from "../../support/host-zone.ts";
@@ -259,7 +259,7 @@ describe("the body that a tool sends", () => {
   );
 
   test("keeps the order of parts that take long to decode and parts that do not", async () => {
-    const upload = new Upload(new StreamFilter(new NeedleSet([])), 16 * MiB, {});
+    const upload = new Upload(new StreamFilter(new SecretLiteralSet([])), 16 * MiB, {});
     const parts = [Buffer.alloc(3 * MiB, "a"), Buffer.from("b"), Buffer.alloc(MiB, "c"), Buffer.from("d")];
     const written = Promise.all([...parts.map((part) => upload.write(part.toString("base64"))), upload.end()]);
     const sent = await buffer(upload.stream);

@@ -60,7 +60,7 @@ describe("fetch() in a tool", () => {
     });
   });
 
-  test("streams up and down, and more than its hostCalls in parts", async () => {
+  test("streams up and down, and more than its maxCapabilityCalls in parts", async () => {
     const server = await serve(async (request, response) => {
       if (request.method === "POST") response.end(String((await text(request)).length));
       else response.setHeader("content-encoding", "gzip").end(gzipSync(Buffer.alloc(3_000_000, "ab")));

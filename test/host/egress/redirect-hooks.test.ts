@@ -120,8 +120,8 @@ const onRedirect =
   (judge: (input: Input) => unknown): Guard =>
   (input) =>
     isHop(input) ? (judge(input) as ReturnType<Guard>) : undefined;
-const amending = (amend: (input: Input) => unknown): Guard =>
-  onRedirect((input) => ({ amend: { input: amend(input) } }));
+const modifying = (modify: (input: Input) => unknown): Guard =>
+  onRedirect((input) => ({ modify: { input: modify(input) } }));
 
 describe("a hook's capability function", () => {
   test("is called for the target of a redirect as for the first request", async () => {
@@ -145,7 +145,7 @@ describe("a hook's capability function", () => {
 
   test("denies a redirect: nothing is sent to its target, and the tool gets the denial", async () => {
     const message = "Not to that host";
-    guard = onRedirect(() => ({ refuse: { code: "CAPABILITY_DENIED", message } }));
+    guard = onRedirect(() => ({ reject: { code: "CAPABILITY_DENIED", message } }));
     expect(await fetched("/away")).toEqual(["CAPABILITY_DENIED", message]);
     expect(other.paths).toEqual([]);
   });
@@ -167,14 +167,14 @@ describe("a hook's capability function", () => {
   });
 
   test("modifies a redirect: the modified request is sent", async () => {
-    guard = amending((input) => ({ ...input, headers: [...input.headers, ["x-hook", "seen"]] }));
+    guard = modifying((input) => ({ ...input, headers: [...input.headers, ["x-hook", "seen"]] }));
     expect(await fetched("/307")).toEqual([200, "GET /there seen [redacted:KEY] "]);
-    guard = amending((input) => ({ ...input, url: `${input.url}?to=here` }));
+    guard = modifying((input) => ({ ...input, url: `${input.url}?to=here` }));
     expect(await fetched("/307")).toEqual([200, expect.stringMatching(/^GET \/there\?to=here /)]);
-    guard = amending((input) => ({ ...input, method: "POST", body: { base64: btoa("more") } }));
+    guard = modifying((input) => ({ ...input, method: "POST", body: { base64: btoa("more") } }));
     expect(await fetched("/307")).toEqual([200, expect.stringMatching(/^POST \/there .* more$/)]);
     server.paths.length = 0;
-    guard = amending((input) => ({ ...input, url: input.url.replace("/there", "/302"), redirect: "error" }));
+    guard = modifying((input) => ({ ...input, url: input.url.replace("/there", "/302"), redirect: "error" }));
     expect([await fetched("/307"), server.paths]).toEqual([
       ["TOOL_FAILED", "fetch failed"],
       ["/307", "/302"],
@@ -194,14 +194,14 @@ describe("a hook's capability function", () => {
     ["a body that is not base64", "PARAM_INVALID", (input) => ({ ...input, method: "POST", body: { base64: "é" } })],
     ["a host that no rule allows", "CAPABILITY_DENIED", (input) => ({ ...input, url: "http://10.0.0.1/" })],
     ["a header that is the host's", "CAPABILITY_DENIED", (input) => ({ ...input, headers: [["host", "evil.test"]] })],
-  ])("modifies a redirect to %s: the request ends with %s", async ([, code, amend]) => {
-    guard = amending(amend);
+  ])("modifies a redirect to %s: the request ends with %s", async ([, code, modify]) => {
+    guard = modifying(modify);
     expect(await fetched("/307")).toEqual([code, expect.any(String)]);
     expect(server.paths).toEqual(["/307"]);
   });
 
   test("does not see the value of a secret in a redirect, which is sent unchanged", async () => {
-    for (const each of [() => undefined, amending((input) => ({ ...input }))]) {
+    for (const each of [() => undefined, modifying((input) => ({ ...input }))]) {
       guard = each;
       asked = [];
       server.paths.length = 0;

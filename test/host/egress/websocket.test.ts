@@ -287,7 +287,7 @@ describe("the rules of fetch", () => {
               const { url, op, mode } = input as { url: string; op: string; mode: string };
               seen.push([op, mode, url.startsWith("http://127.0.0.1:")]);
               if (url.endsWith("/no")) throw new Error("not there");
-              return { amend: { input: { ...(input as object), headers: [["x-hook", "was here"]] } } };
+              return { modify: { input: { ...(input as object), headers: [["x-hook", "was here"]] } } };
             },
           },
         ],

@@ -41,7 +41,7 @@ let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({ limits: { timeoutMs: 20_000 } });
   for (const name of ["fresh", "other"]) await box.addTool({ name, source: SOURCE }, { grant: ["tools"] });
-  await box.addTool({ name: "warm", source: SOURCE }, { grant: ["tools"], isolation: "tool" });
+  await box.addTool({ name: "warm", source: SOURCE }, { grant: ["tools"], isolateLifetime: "tool" });
 });
 afterAll(() => box.close());
 

@@ -53,7 +53,7 @@ describe("an engine feature", () => {
 
   test("is granted by the definition that a host supplies", async () => {
     const definition = { capabilities: { atomics: true, webAssembly: true } };
-    await box.addTool({ name: "defined", source: SOURCE, definition }, { grant: ["atomics"] });
+    await box.addTool({ name: "defined", source: SOURCE, overrides: definition }, { grant: ["atomics"] });
     expect(outputOf(await run("defined"))).toEqual(["webAssembly", "atomics"]);
   });
 
@@ -65,7 +65,7 @@ describe("an engine feature", () => {
   });
 
   test("belongs to one tool, also in warm isolates", async () => {
-    const options = { isolation: "tool" as const };
+    const options = { isolateLifetime: "tool" as const };
     await box.addTool({ name: "with", source: SOURCE }, { ...options, grant: ["atomics", "sharedArrayBuffer"] });
     await box.addTool({ name: "without", source: SOURCE }, options);
     const context = {};
@@ -147,11 +147,11 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
 
   test("is true by default: tools with any isolation, their top levels and sessions have eval and Function", async () => {
     await using open = await makeBox({ engine: {} });
-    for (const isolation of ["call", "tool"] as const) {
-      const { description } = await open.addTool({ name: isolation, source: DYNAMIC }, { isolation });
+    for (const isolateLifetime of ["call", "tool"] as const) {
+      const { description } = await open.addTool({ name: isolateLifetime, source: DYNAMIC }, { isolateLifetime });
       expect(description).toBe("42,42,42,42");
       for (let round = 0; round < 3; round += 1) {
-        expect(outputOf(await open.execute({ id: "c", toolName: isolation }))).toEqual(FORTY_TWO);
+        expect(outputOf(await open.execute({ id: "c", toolName: isolateLifetime }))).toEqual(FORTY_TWO);
       }
     }
     await using session = await open.openSession();

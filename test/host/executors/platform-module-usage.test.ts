@@ -21,7 +21,7 @@ test("a tool's top level and calls record the platform modules they use for the 
   await using box = await createGlovebox({ cache: { directory }, tenancy: "multi" });
   const { bundle } = await box.inspectTool({ source: SOURCE }, { scope: "global" });
   const known = (): Promise<readonly string[]> =>
-    createBundleCache({ directory, memoryBytes: 0 }).getChunks(bundle.sha256);
+    createBundleCache({ directory, memoryBytes: 0 }).getPlatformModules(bundle.sha256);
   await expect.poll(known).toEqual(expect.arrayContaining(["fetch"]));
   expect(await known()).not.toContain("url");
   await box.addTool({ source: SOURCE, name: "path" }, WHERE);
@@ -35,8 +35,8 @@ test("PlatformModuleUsage writes new names only", async () => {
   const cache = createBundleCache();
   const touched = new PlatformModuleUsage(cache, "a".repeat(64), ["url"]);
   touched.add(["url"]);
-  expect(await cache.getChunks("a".repeat(64))).toEqual([]);
+  expect(await cache.getPlatformModules("a".repeat(64))).toEqual([]);
   touched.add(["url", "streams"]);
   expect(touched.names).toEqual(["url", "streams"]);
-  expect(await cache.getChunks("a".repeat(64))).toEqual(["url", "streams"]);
+  expect(await cache.getPlatformModules("a".repeat(64))).toEqual(["url", "streams"]);
 });

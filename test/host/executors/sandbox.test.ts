@@ -15,7 +15,7 @@ beforeAll(async () => {
   box = await makeBox({ workers: { max: 6 } });
   await box.addTool({ name: "echo", source: "export default ({ value }) => value" });
   await box.addTool({ name: "counter", source: COUNTER });
-  await box.addTool({ name: "warm", source: COUNTER }, { isolation: "tool" });
+  await box.addTool({ name: "warm", source: COUNTER }, { isolateLifetime: "tool" });
   await box.addTool({
     name: "script",
     source: `
@@ -252,7 +252,7 @@ describe("sandbox executor: isolation", () => {
 
   test('"tool" shares nothing between tenants', async () => {
     await using own = await makeBox({ tenancy: "multi" });
-    await own.addTool({ name: "warm", source: COUNTER }, { scope: "global", isolation: "tool" });
+    await own.addTool({ name: "warm", source: COUNTER }, { scope: "global", isolateLifetime: "tool" });
     for (const tenantId of ["first", "second"]) {
       expect(outputOf(await own.execute({ id: "c", toolName: "warm" }, { tenantId }))).toEqual([1, 1]);
     }
@@ -262,7 +262,7 @@ describe("sandbox executor: isolation", () => {
     await using shared = await makeBox({
       tenancy: "multi",
       placement: "shared",
-      isolation: "tool",
+      isolateLifetime: "tool",
       workers: { max: 1 },
     });
     await shared.addTool({ name: "counter", source: COUNTER }, { scope: "global" });
@@ -284,7 +284,7 @@ describe("sandbox executor: isolation", () => {
     box.removeTool("warm");
     await box.addTool(
       { name: "warm", source: `${COUNTER} // second version, same name\nexport const version = 2;` },
-      { isolation: "tool" },
+      { isolateLifetime: "tool" },
     );
     expect(outputOf(await run("warm", {}))).toEqual([1, 1]);
   });
@@ -295,7 +295,7 @@ describe("sandbox executor: isolation", () => {
         name: "grumpy",
         source: "let calls = 0; export default ({ n }) => { calls += 1; if (n === 1) for (;;); return calls; }",
       },
-      { isolation: "tool" },
+      { isolateLifetime: "tool" },
     );
     const results: string[] = [];
     for (const n of [0, 1, 0]) {

@@ -21,7 +21,10 @@ afterAll(async () => {
 
 let count = 0;
 /** One call of a tool that is made of these files. */
-async function run(files: { readonly [path: string]: string }, context: { readonly logPlaces?: boolean } = {}) {
+async function run(
+  files: { readonly [path: string]: string },
+  context: { readonly logSourceLocations?: boolean } = {},
+) {
   count += 1;
   const name = `tool-${count}`;
   const path = join(root, name);
@@ -166,7 +169,7 @@ describe("lines of console carry their place when asked", () => {
   };
 
   test("with file, line and column", async () => {
-    const { logs } = await run(files, { logPlaces: true });
+    const { logs } = await run(files, { logSourceLocations: true });
     expect(logs.map(({ message, place }) => [message, place])).toEqual([
       ["first", "tool.ts:3:11"],
       ["second", "helper.ts:2:13"],
@@ -187,7 +190,7 @@ describe("lines of console carry their place when asked", () => {
     ["a place past the end", "Error.prepareStackTrace = () => 'glovebox:///tool.js:99999:1';"],
   ])("%s leaves the line without one", async ([, tampering]) => {
     const source = `export default () => { ${tampering} console.log('said'); };`;
-    const result = await run({ "tool.ts": source }, { logPlaces: true });
+    const result = await run({ "tool.ts": source }, { logSourceLocations: true });
     expect(result.logs).toMatchObject([{ message: "said" }]);
     expect(result.logs[0]).not.toHaveProperty("place");
   });

@@ -71,7 +71,7 @@ describe("no warning is given", () => {
   test("where the host states the schema", async () => {
     const source = `export const parameters = ${SCHEMA}; export default () => 1`;
     const definition = { inputSchema: { type: "object" } };
-    expect((await box.inspectTool({ source, definition })).warnings).toEqual([]);
+    expect((await box.inspectTool({ source, overrides: definition })).warnings).toEqual([]);
   });
 });
 
@@ -86,7 +86,7 @@ test("addTool() passes the warning to onWarning, adds the tool, and does not lis
 
 test.for(["parameters", "schema", "input_schema"])("addTool() rejects a definition with %s", async (name) => {
   const definition = { [name]: { type: "object" } } as never;
-  const error = await failureOf(box.addTool({ source: "export default () => 1", definition }));
+  const error = await failureOf(box.addTool({ source: "export default () => 1", overrides: definition }));
   expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining(`definition.${name}`)]);
 });
 

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
-import type { SchemaProblem } from "../../../src/host/json-schema/outcome.ts";
+import type { SchemaIssue } from "../../../src/host/json-schema/outcome.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
-function problemsOf(schema: unknown, value: unknown): readonly SchemaProblem[] {
+function problemsOf(schema: unknown, value: unknown): readonly SchemaIssue[] {
   const outcome = compileSchema(schema).validate(value);
   if (outcome.valid || outcome.stopped) throw new Error(`Expected problems, got ${JSON.stringify(outcome)}`);
   return outcome.problems;
@@ -307,7 +307,7 @@ describe("CompiledSchema.validate()", () => {
     }
   });
 
-  test.for<[unknown, unknown, Partial<SchemaProblem>]>([
+  test.for<[unknown, unknown, Partial<SchemaIssue>]>([
     [
       { type: "number" },
       "abc",
@@ -396,11 +396,11 @@ describe("CompiledSchema.validate()", () => {
     ]);
   });
 
-  test("lists 50 issues, or maxProblems, and reports that there are more", () => {
+  test("lists 50 issues, or maxIssues, and reports that there are more", () => {
     const compiled = compileSchema({ items: { type: "string" } });
     const values = Array(200_000).fill(1);
     const some = compiled.validate(values);
-    const few = compiled.validate(values, { maxProblems: 3 });
+    const few = compiled.validate(values, { maxIssues: 3 });
     expect(some).toMatchObject({ stopped: false, truncated: true });
     expect("problems" in some && some.problems.length).toBe(50);
     expect("problems" in few && few.problems.length).toBe(3);

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { toOptionProblems } from "../../../src/host/config/option-errors.ts";
+import { toOptionIssues } from "../../../src/host/config/option-errors.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   type McpHttpServer,
@@ -117,7 +117,7 @@ describe("options", () => {
   ];
   const problemsOf = (options: unknown): readonly string[] => {
     const parsed = McpServerSchema.safeParse(options);
-    return parsed.success ? [] : toOptionProblems(McpServerSchema, parsed.error).map(({ pointer }) => pointer);
+    return parsed.success ? [] : toOptionIssues(McpServerSchema, parsed.error).map(({ pointer }) => pointer);
   };
 
   test("that are unknown are rejected with their path, at any depth", () => {

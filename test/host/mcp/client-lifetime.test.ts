@@ -246,7 +246,7 @@ describe("a tool in the sandbox", () => {
     await using _up = withServer({ ...tools, tenants: ["acme"] }, multi);
     const source = "export default async (input, { tools }) => await tools.up__add({ a: 19, b: 23 })";
     const definition = { capabilities: { tools: ["up__add"] } };
-    await multi.addTool({ name: "asks", source, definition }, { scope: "global" });
+    await multi.addTool({ name: "asks", source, overrides: definition }, { scope: "global" });
     expect(outputOf(await call(multi, "asks", { tenantId: "acme", timeoutMs: 30_000 }))).toEqual({ sum: 42 });
   });
 });

@@ -54,7 +54,7 @@ describe("a listing", () => {
     }));
     expect(names).toEqual(["ta", "tb", "tundefined"]);
     expect(requests).toBe(3);
-    expect(status.listProblem).toMatch(/cursor of page 3 repeats an earlier one/);
+    expect(status.listIssue).toMatch(/cursor of page 3 repeats an earlier one/);
   });
 
   test("ends at the limits of pages and tools", async () => {
@@ -64,10 +64,10 @@ describe("a listing", () => {
       return { tools: [tool(`t${page}`)], nextCursor: `c${page}` };
     });
     expect(endless.requests).toBe(64);
-    expect(endless.status.listProblem).toMatch(/at most 64 pages/);
+    expect(endless.status.listIssue).toMatch(/at most 64 pages/);
     const many = await listed(() => ({ tools: Array.from({ length: 50 }, (_, n) => tool(`t${n}`)) }), { maxTools: 20 });
     expect(many.names).toHaveLength(20);
-    expect(many.status.listProblem).toMatch(/at most 20 tools/);
+    expect(many.status.listIssue).toMatch(/at most 20 tools/);
   });
 
   test("omits invalid tools and reports the reason", async () => {

@@ -77,7 +77,7 @@ const closers: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 } });
   const global = async (name: string, source: string, capabilities = {}) => {
-    await box.addTool({ name, source, definition: { capabilities } }, { scope: "global" });
+    await box.addTool({ name, source, overrides: { capabilities } }, { scope: "global" });
   };
   await global("add", ADD);
   await global("show", SHOW);
@@ -91,7 +91,7 @@ beforeAll(async () => {
   await global("list", "export const outputSchema = { type: 'array' }; export default () => [1, 2]");
   await global("fails", "export default () => { throw new Error('no such thing in /etc/shadow') }");
   const loop = "export default () => { for (;;); }";
-  await box.addTool({ name: "loop", source: loop, definition: { limits: { timeoutMs: 100 } } }, { scope: "global" });
+  await box.addTool({ name: "loop", source: loop, overrides: { limits: { timeoutMs: 100 } } }, { scope: "global" });
   await box.addTool({ name: "waits", source: loop }, { scope: "global" });
   await box.addTool({ name: "only_acme", source: "export default () => 1" }, { tenantId: "acme" });
   ({ url } = await listen({ tenantOf: ({ request }) => request.headers.get("x-tenant") ?? "default" }));

@@ -134,7 +134,7 @@ describe("the tools that a server lists", () => {
     ["no-list", 0, /Expected a list of tools/],
   ])("%s: listed up to the limit", async ([mode, tools, problem]) => {
     expect(await namesOf(mode)).toHaveLength(tools);
-    expect(statusOf(mode).listProblem).toMatch(problem);
+    expect(statusOf(mode).listIssue).toMatch(problem);
   });
 
   test("huge: a listing that exceeds the message limit fails at once", async () => {

@@ -63,7 +63,7 @@ describe("ServerProcess", () => {
     }
     await expect.poll(() => messages.length).toBe(50);
     expect(messages).toEqual(sent);
-    expect(server.diagnostics).toMatchObject({ strayLines: 0, ending: undefined });
+    expect(server.diagnostics).toMatchObject({ strayLines: 0, exit: undefined });
   });
 
   test("rejects a missing program without naming a path", async () => {
@@ -77,8 +77,8 @@ describe("ServerProcess", () => {
     const environment = { PATH: process.env.PATH, HOME: "/root", SECRET_KEY: "hunter2" };
     const { server, closed } = await shell(`{ ${script}; } >&2`, { env: { GIVEN: "1" }, environment });
     await closed;
-    const { stderr, ending } = server.diagnostics;
-    expect(ending).toBe("Exited with code 0");
+    const { stderr, exit } = server.diagnostics;
+    expect(exit).toBe("Exited with code 0");
     expect(stderr).toMatch(/^GIVEN=1$/m);
     expect(stderr).not.toContain("hunter2");
     expect(stderr).toMatch(/NoNewPrivs:\t1/);
@@ -187,7 +187,7 @@ describe("ServerProcess.close()", () => {
     const { server, closed } = await shell("cat >/dev/null; echo saved >&2; exit 7");
     await server.close();
     await closed;
-    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", ending: "Exited with code 7" });
+    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", exit: "Exited with code 7" });
     await server.close();
   });
 
@@ -241,7 +241,7 @@ describe("an orphaned process of a server", () => {
     await server.send(ping(1));
     await closed;
     await expectDead(tree);
-    expect(server.diagnostics.ending).toBe("Exited with code 3");
+    expect(server.diagnostics.exit).toBe("Exited with code 3");
   });
 
   test.for<[string, readonly ServerLayer[]]>([

@@ -32,7 +32,7 @@ const fail = (): never => {
 describe("logger", () => {
   test("writes one line for a failed call, and none for a successful one", async () => {
     const { logger, lines } = capture();
-    await using box = await createGlovebox({ logger, cache: false, workers: { spares: 0 } });
+    await using box = await createGlovebox({ logger, cache: false, workers: { warmProcesses: 0 } });
     box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
     box.router.register("broken", {}, fail);
     const context = { executionId: "e1", stepId: "s1" };
@@ -52,7 +52,7 @@ describe("logger", () => {
   test("redacts the secrets of the tenant", async () => {
     const { logger, lines } = capture();
     const secrets = { KEY: { value: "correct-horse-battery", hosts: ["https://api.example.com"] } };
-    await using box = await createGlovebox({ logger, secrets, cache: false, workers: { spares: 0 } });
+    await using box = await createGlovebox({ logger, secrets, cache: false, workers: { warmProcesses: 0 } });
     box.router.register("leaks", {}, () => {
       throw new Error("it was correct-horse-battery");
     });
@@ -85,7 +85,7 @@ describe("logger", () => {
       health: { failures: 2, openMs: 10, maxOpenMs: 10 },
     });
     let isDown = true;
-    const source = router.addSource("up", {
+    const source = router.addToolProvider("up", {
       call: async () => {
         if (isDown) throw new Error("no connection");
         return { output: 1 };
@@ -113,7 +113,7 @@ describe("logger", () => {
       const health = { failures: 1, openMs: 10, maxOpenMs: 10 };
       const router = new ToolRouter({ log, health, hooks: [{ name: "slow", failClosed: false, execute: fail }] });
       router.register("broken", {}, fail);
-      router.addSource("down", { call: fail }).register("ping", {});
+      router.addToolProvider("down", { call: fail }).register("ping", {});
       expect(codeOf(await router.execute({ id: "c1", toolName: "broken" }))).toBe("TOOL_FAILED");
       expect(codeOf(await router.execute({ id: "c2", toolName: "ping" }))).toBe("TOOL_UNAVAILABLE");
       expect(await rejections()).toEqual([]);

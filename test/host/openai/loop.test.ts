@@ -24,7 +24,7 @@ beforeAll(async () => {
     ["spin", "export default () => { for (;;); }"],
   ];
   for (const [name, source, inputSchema = { type: "object" }] of tools) {
-    await box.addTool({ name, source, definition: { description: name, inputSchema: inputSchema as never } });
+    await box.addTool({ name, source, overrides: { description: name, inputSchema: inputSchema as never } });
   }
   server = await startOpenAIServer();
   client = new OpenAI({ baseURL: server.baseURL, apiKey: "test", maxRetries: 0 });

@@ -77,7 +77,7 @@ describe("readAnswerStream() and readAnswer()", () => {
   });
 
   test("resolves the alias of a tool", () => {
-    expect(TOOLS.responses.notes.map(({ alias }) => alias)).toContain(TOOLS.chat.names.placeOf("crm.find").name);
+    expect(TOOLS.responses.notes.map(({ alias }) => alias)).toContain(TOOLS.chat.names.wireNameOf("crm.find").name);
   });
 
   test("yields a call at the end of its item, before the answer ends", async () => {

@@ -152,7 +152,7 @@ describe("toStrictSchema()", () => {
         const strict = strictOf(given);
         if (!strict.strict) return;
         const compiled = compileSchema(given);
-        const { value } = compiled.amend(fill(strict.schema), { unknownKeys: "keep", coerce: true, nullsOnly: true });
+        const { value } = compiled.coerce(fill(strict.schema), { unknownKeys: "keep", coerce: true, nullsOnly: true });
         expect(compiled.validate(value)).toEqual({ valid: true });
       }),
       { numRuns: 200 },

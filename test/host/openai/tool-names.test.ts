@@ -11,7 +11,7 @@ describe("ToolNames", () => {
     fc.assert(
       fc.property(fc.uniqueArray(toolName, { maxLength: 20 }), (toolNames) => {
         const names = new ToolNames(toolNames);
-        const aliases = toolNames.map((name) => names.placeOf(name).name);
+        const aliases = toolNames.map((name) => names.wireNameOf(name).name);
         expect(new Set(aliases).size).toBe(aliases.length);
         for (const [index, alias] of aliases.entries()) {
           expect(alias).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
@@ -23,16 +23,16 @@ describe("ToolNames", () => {
   });
 
   test("maps a name to the same alias in any list and any order", () => {
-    const alias = new ToolNames(["crm.find"]).placeOf("crm.find").name;
-    expect(new ToolNames(["a", "crm_find", "crm.find", "b"]).placeOf("crm.find").name).toBe(alias);
-    expect(new ToolNames([]).placeOf("crm.find").name).toBe(alias);
+    const alias = new ToolNames(["crm.find"]).wireNameOf("crm.find").name;
+    expect(new ToolNames(["a", "crm_find", "crm.find", "b"]).wireNameOf("crm.find").name).toBe(alias);
+    expect(new ToolNames([]).wireNameOf("crm.find").name).toBe(alias);
   });
 
   test("keeps a tool's valid name even if it equals another tool's alias", () => {
     const alias = toWireName("crm.find");
     const names = new ToolNames(["crm.find", alias]);
     expect(names.toToolName(alias)).toBe(alias);
-    const longer = names.placeOf("crm.find").name;
+    const longer = names.wireNameOf("crm.find").name;
     expect(longer).not.toBe(alias);
     expect(names.toToolName(longer)).toBe("crm.find");
   });
@@ -40,13 +40,13 @@ describe("ToolNames", () => {
   test("distinguishes two long names", () => {
     const long = "x".repeat(100);
     const names = new ToolNames([`${long}a`, `${long}b`]);
-    expect(names.placeOf(`${long}a`).name).toHaveLength(64);
-    expect(names.toToolName(names.placeOf(`${long}b`).name)).toBe(`${long}b`);
+    expect(names.wireNameOf(`${long}a`).name).toHaveLength(64);
+    expect(names.toToolName(names.wireNameOf(`${long}b`).name)).toBe(`${long}b`);
   });
 
   test("finds tools in namespaces, also without the namespace if the name is unique", () => {
     const names = new ToolNames(["crm.find", "crm.list", "shop.list"], ["crm", "shop"]);
-    expect(names.placeOf("crm.find")).toEqual({ namespace: "crm", name: "find" });
+    expect(names.wireNameOf("crm.find")).toEqual({ namespace: "crm", name: "find" });
     expect(names.toToolName("list", "shop")).toBe("shop.list");
     expect(names.toToolName("find")).toBe("crm.find");
     expect(names.toToolName("list")).toBe("list");

@@ -11,15 +11,15 @@ test.for([
   ["another grant", { ...tool, granted: new Map([["kv", 1]]) }],
   ["one grant more", { ...tool, granted: new Map([...tool.granted, ["kv", 1]]) }],
   ["another engine feature", { ...tool, features: [] }],
-  ["the same hash as the source of a Python tool", { ...tool, python: { lane: "a" } }],
+  ["the same hash as the source of a Python tool", { ...tool, python: { toolKey: "a" } }],
 ] as const)("a sandboxed tool has another digest with %s", ([, other]) => {
   expect(digestOfContent(other)).not.toBe(digestOfContent(tool));
 });
 
 test("the digest of a Python tool depends on its source and not on the runtime that all share", () => {
-  const python = { ...tool, python: { lane: "x" } };
+  const python = { ...tool, python: { toolKey: "x" } };
   expect(digestOfContent({ ...python, bundle: { sha256: "b" } })).toBe(digestOfContent(python));
-  expect(digestOfContent({ ...python, python: { lane: "y" } })).not.toBe(digestOfContent(python));
+  expect(digestOfContent({ ...python, python: { toolKey: "y" } })).not.toBe(digestOfContent(python));
 });
 
 test("canonical JSON is the same for the same value, whatever the order of its keys, and another for another value", () => {

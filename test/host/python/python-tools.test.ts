@@ -24,7 +24,7 @@ beforeAll(async () => {
     cache: PYTHON_CACHE,
     tools: { enabled: true, builtinTools: ["python_exec"] },
     limits: { timeoutMs: 60_000 },
-    python: { packages: { store, allow: ["half"] }, capabilities: { kv: {}, tools: ["half"] } },
+    python: { packages: { dir: store, allow: ["half"] }, capabilities: { kv: {}, tools: ["half"] } },
   });
 }, 120_000);
 
@@ -327,7 +327,7 @@ async def main(input, ctx):
 
     test("keeps its module between calls only with isolation: tool", async () => {
       const add = { name: "warm", language: "python", source: SOURCE } as const;
-      await box.addTool(add, { tenantId: "acme", isolation: "tool" });
+      await box.addTool(add, { tenantId: "acme", isolateLifetime: "tool" });
       const counts = async (name: string): Promise<unknown[]> => [
         outputOf(await run(name, { use: "count" })),
         outputOf(await run(name, { use: "count" })),

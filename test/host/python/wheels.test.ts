@@ -23,12 +23,12 @@ test("readWheels() reads the allowed wheels that fit this interpreter, by normal
     "other-1.0-py3-none-any.whl",
     "x.txt",
   );
-  const wheels = await readWheels({ store, allow: ["numpy", "foo.bar", "Foo-Bar"] });
+  const wheels = await readWheels({ dir: store, allow: ["numpy", "foo.bar", "Foo-Bar"] });
   expect(wheels.map(({ fileName, bytes }) => [fileName, String(bytes)])).toEqual([
     [pure, pure],
     [NATIVE, NATIVE],
   ]);
-  expect(await readWheels({ store, allow: [] })).toEqual([]);
+  expect(await readWheels({ dir: store, allow: [] })).toEqual([]);
   expect(await readWheels(undefined)).toEqual([]);
 });
 
@@ -40,14 +40,14 @@ test.for([
   [["a-1.0-py2-none-any.whl"], "a", /built for py2-none-any/],
 ] as const)("readWheels() rejects %#", async ([fileNames, name, message]) => {
   const store = storeOf(...fileNames);
-  await expect(readWheels({ store, allow: [name] })).rejects.toMatchObject({
+  await expect(readWheels({ dir: store, allow: [name] })).rejects.toMatchObject({
     code: "PARAM_INVALID",
     message: expect.stringMatching(message),
   });
 });
 
 test("readWheels() reports an unreadable store without its path", async () => {
-  const error = await readWheels({ store: "/no/such/store", allow: ["a"] }).catch((thrown: Error) => thrown);
+  const error = await readWheels({ dir: "/no/such/store", allow: ["a"] }).catch((thrown: Error) => thrown);
   expect(String(error)).toMatch(/options\.python\.packages: the store/);
   expect(String(error)).not.toContain("/no/such");
 });

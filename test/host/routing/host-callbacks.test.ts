@@ -153,7 +153,7 @@ describe("a registry of a host's own", () => {
 describe("a source's transport", () => {
   function sourceOf(answer: () => unknown) {
     const router = new ToolRouter({ health: { failures: 1 } });
-    const source = router.addSource("remote", { call: answer });
+    const source = router.addToolProvider("remote", { call: answer });
     source.register("tool", {});
     return router;
   }
@@ -196,7 +196,7 @@ describe("a source's discovery", () => {
       },
       ...overrides,
     };
-    const source = router.addSource("remote", { call: () => "found", discovery: discovery as SourceDiscovery });
+    const source = router.addToolProvider("remote", { call: () => "found", discovery: discovery as SourceDiscovery });
     return { router, errors, discovered: () => discovered };
   }
   const namesOf = async (router: ToolRouter): Promise<readonly string[]> =>

@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   addedAfter = Date.now();
   const grant = ["stringToCode", "kv", "fetch"];
-  await box.addTool({ source: SOURCE, name: "own", definition: { limits: { cpuMs: 700 } } }, { ...ACME, grant });
+  await box.addTool({ source: SOURCE, name: "own", overrides: { limits: { cpuMs: 700 } } }, { ...ACME, grant });
   box.router.register("trusted", { limits: { timeoutMs: 1_000 } }, () => 1, ACME);
 });
 afterAll(async () => await box.close());

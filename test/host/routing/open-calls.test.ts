@@ -37,7 +37,7 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
     box = await makeBox({
       tenancy: "multi",
       limits: { timeoutMs: LONG_MS, cpuMs: LONG_MS },
-      tenants: { narrow: { limits: { concurrentCalls: 1 } } },
+      tenants: { narrow: { limits: { maxConcurrentCalls: 1 } } },
       hooks: [
         {
           name: "slow",
@@ -71,7 +71,7 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
         source: "export default async ({ wait }) => { if (wait) await new Promise(() => {}); return 1; }",
         name: "kept",
       },
-      { ...A, isolation: "session" },
+      { ...A, isolateLifetime: "session" },
     );
   });
   // What a failed test has left is no concern of the next one.

@@ -232,7 +232,7 @@ describe("a schema that is neither JSON Schema nor of a library", () => {
       const definition = { [field]: schema } as never;
       const error = { code: "PARAM_INVALID", message: `definition.${field}: ${rule} ${got}` };
       expect(thrownBy(() => new ToolRouter().register("tool", definition, ECHO))).toMatchObject(error);
-      const source = new ToolRouter().addSource("remote", { call: ECHO });
+      const source = new ToolRouter().addToolProvider("remote", { call: ECHO });
       expect(thrownBy(() => source.register("tool", definition))).toMatchObject(error);
     }
   });
@@ -256,7 +256,7 @@ describe("AddedSource.register() with a Standard Schema", () => {
   test("validates arguments before the transport is called, and its answers after", async () => {
     const calls: unknown[] = [];
     const router = new ToolRouter();
-    const source = router.addSource("remote", {
+    const source = router.addToolProvider("remote", {
       call: (_name, input) => {
         calls.push(input);
         return input;
@@ -278,7 +278,7 @@ describe("AddedSource.register() with a Standard Schema", () => {
 
   test("keeps the tool's own handling of arguments", async () => {
     const router = new ToolRouter();
-    const source = router.addSource("remote", { call: (_name, input) => input });
+    const source = router.addToolProvider("remote", { call: (_name, input) => input });
     const definition = { inputSchema: { type: "object", properties: { n: { type: "number" } } } };
     source.register("tool", definition, { arguments: { coerce: true } });
     expect(outputOf(await router.execute({ id: "c", toolName: "tool", arguments: { n: "5" } }))).toEqual({ n: 5 });

@@ -91,7 +91,7 @@ describe("ToolRouter", () => {
     const error = { code: "PARAM_INVALID", message: expect.stringContaining(message) };
     const router = new ToolRouter();
     expect(await failureOfAction(() => router.register("x", definition as never, ECHO))).toMatchObject(error);
-    const source = router.addSource("remote", { call: ECHO });
+    const source = router.addToolProvider("remote", { call: ECHO });
     expect(await failureOfAction(() => source.register("x", definition as never))).toMatchObject(error);
   });
 
@@ -193,13 +193,13 @@ describe("ToolRouter", () => {
       { call: ECHO, discovery: { isFor: ECHO } },
       /discovery\.mayHave: expected a function/,
     ],
-  ])("addSource() rejects %s", async ([, id, transport, message]) => {
-    const error = await failureOfAction(() => new ToolRouter().addSource(id as never, transport as never));
+  ])("addToolProvider() rejects %s", async ([, id, transport, message]) => {
+    const error = await failureOfAction(() => new ToolRouter().addToolProvider(id as never, transport as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(message) });
   });
 
   test("a source's register() rejects options that are wrong", async () => {
-    const source = new ToolRouter().addSource("s", { call: ECHO });
+    const source = new ToolRouter().addToolProvider("s", { call: ECHO });
     await expectStrictMethod((options) => source.register("x", {}, options as never), false, [
       [{ tenant: "acme" }, 'options.tenant: Unknown option. Did you mean "tenantId"?'],
       [{ nameAtSource: "" }, "options.nameAtSource: "],
@@ -314,8 +314,8 @@ describe("Glovebox", () => {
     [
       "inspectTool",
       (own) => (options) => own.inspectTool(SOURCE, options as never),
-      { isolation: "call" },
-      "options.isolation: ",
+      { isolateLifetime: "call" },
+      "options.isolateLifetime: ",
     ],
     [
       "openSession",

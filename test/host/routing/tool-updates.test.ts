@@ -8,7 +8,7 @@ import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/hos
 const A = { tenantId: "a" } as const;
 /** On a busy machine a top level takes long by the clock. */
 const LIMITS = { timeoutMs: 60_000 } as const;
-const ISOLATIONS = ["call", "tool"] as const;
+const ISOLATE_LIFETIMES = ["call", "tool"] as const;
 
 /** Says which version its top level was, and which its function. */
 const versionOf = (version: number): string =>
@@ -57,12 +57,12 @@ describe("Glovebox.updateTool()", () => {
   const call = (toolName: string, context: object = {}): Promise<ToolResult> =>
     box.execute({ id: "c1", toolName }, { ...A, ...context });
 
-  test.for(ISOLATIONS)(
+  test.for(ISOLATE_LIFETIMES)(
     "fails no call of several loops, with isolation %s, and no caller sees a version go back",
-    async (isolation) => {
-      const name = `loop-${isolation}`;
+    async (isolateLifetime) => {
+      const name = `loop-${isolateLifetime}`;
       const updates = 3;
-      await box.addTool(toolOf(0, name), { ...A, isolation });
+      await box.addTool(toolOf(0, name), { ...A, isolateLifetime });
       let isOver = false;
       const failed: string[] = [];
       const seen = new Set<number>();
@@ -81,7 +81,7 @@ describe("Glovebox.updateTool()", () => {
       };
       const loops = Array.from({ length: 2 }, loop);
       for (let version = 1; version <= updates; version += 1) {
-        await box.updateTool(toolOf(version, name), { ...A, isolation });
+        await box.updateTool(toolOf(version, name), { ...A, isolateLifetime });
         expect(versionIn(await call(name))).toBe(version);
       }
       // Calls that began before the last update may still run: the loops go on until one has seen the last version.
@@ -98,9 +98,9 @@ describe("Glovebox.updateTool()", () => {
     },
   );
 
-  test.for(ISOLATIONS)("loads the new version before the switch, with isolation %s", async (isolation) => {
-    const name = `ahead-${isolation}`;
-    const options = { ...A, isolation };
+  test.for(ISOLATE_LIFETIMES)("loads the new version before the switch, with isolation %s", async (isolateLifetime) => {
+    const name = `ahead-${isolateLifetime}`;
+    const options = { ...A, isolateLifetime };
     const source = "const loadedAt = Date.now(); export default () => loadedAt;";
     await box.addTool({ source, name }, options);
     await call(name);
@@ -116,11 +116,11 @@ describe("Glovebox.updateTool()", () => {
 
   test("what a top level logs when it is loaded ahead belongs to the first call", async () => {
     const source = (version: number) => `console.log("loaded"); ${versionOf(version)}`;
-    for (const isolation of ISOLATIONS) {
-      const name = `logs-${isolation}`;
-      await box.addTool({ source: source(1), name }, { ...A, isolation });
+    for (const isolateLifetime of ISOLATE_LIFETIMES) {
+      const name = `logs-${isolateLifetime}`;
+      await box.addTool({ source: source(1), name }, { ...A, isolateLifetime });
       await call(name);
-      await box.updateTool({ source: source(2), name }, { ...A, isolation });
+      await box.updateTool({ source: source(2), name }, { ...A, isolateLifetime });
       const result = await call(name);
       expect([versionIn(result), result.logs.map(({ message }) => message)]).toEqual([2, ["loaded"]]);
     }
@@ -247,7 +247,7 @@ describe("Glovebox.updateTool()", () => {
     await box.updateTool({ source, name: "granted" }, A);
     expect(codeOf(await call("granted"))).not.toBe("ok");
     await box.updateTool(
-      { source: "export default () => { for (;;); }", name: "granted", definition: { limits: { timeoutMs: 200 } } },
+      { source: "export default () => { for (;;); }", name: "granted", overrides: { limits: { timeoutMs: 200 } } },
       A,
     );
     expect(codeOf(await call("granted"))).toBe("TOOL_TIMEOUT");
@@ -257,7 +257,7 @@ describe("Glovebox.updateTool()", () => {
     const few = { tenantId: "few", sessionId: "s1" };
     const source = (version: number) =>
       `export default () => { globalThis.count = (globalThis.count ?? 0) + 1; return { version: ${version}, count: globalThis.count }; }`;
-    const options = { tenantId: "few", isolation: "session" } as const;
+    const options = { tenantId: "few", isolateLifetime: "session" } as const;
     const count = (): Promise<ToolResult> => box.execute({ id: "c1", toolName: "counter" }, few);
     await box.addTool({ source: source(1), name: "counter" }, options);
     expect([outputOf(await count()), outputOf(await count())]).toEqual([

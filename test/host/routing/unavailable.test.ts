@@ -60,7 +60,7 @@ describe("details.reason", () => {
 
   test("an open circuit says when to try again", async () => {
     await using router = new ToolRouter({ health: { failures: 1, openMs: 60_000, maxOpenMs: 60_000 } });
-    router.addSource("weather", { call: () => Promise.reject(new Error("down")) }).register("rain", {});
+    router.addToolProvider("weather", { call: () => Promise.reject(new Error("down")) }).register("rain", {});
     const failed = await call(router, "rain");
     expect(seen(failed)).toEqual(["TOOL_UNAVAILABLE", "upstream_unavailable", 503, true]);
     const open = await call(router, "rain");
@@ -83,7 +83,7 @@ describe("details.reason", () => {
 
   test("a hook that denies a tool states not_found", async () => {
     await using router = new ToolRouter({
-      hooks: [{ name: "guard", validate: () => ({ refuse: { code: "TOOL_UNAVAILABLE", message: "No such tool" } }) }],
+      hooks: [{ name: "guard", validate: () => ({ reject: { code: "TOOL_UNAVAILABLE", message: "No such tool" } }) }],
     });
     router.register("probe", {}, () => 1);
     expect(seen(await call(router, "probe"))).toEqual(["TOOL_UNAVAILABLE", "not_found", 404, false]);
@@ -111,7 +111,7 @@ describe("details.reason", () => {
   });
 
   test("a source that has been removed takes no more tools", () => {
-    const source = box.router.addSource("removed", { call: () => 1 });
+    const source = box.router.addToolProvider("removed", { call: () => 1 });
     source[Symbol.dispose]();
     expect(() => source.register("rain", {})).toThrow(
       expect.objectContaining({ code: "TOOL_UNAVAILABLE", details: { reason: "not_found" } }),
@@ -144,8 +144,8 @@ describe("NAME_TAKEN", () => {
   });
 
   test("of a source and an MCP server, which are sources too", () => {
-    box.router.addSource("weather", { call: () => 1 });
-    expect(() => box.router.addSource("weather", { call: () => 1 })).toThrow(conflict);
+    box.router.addToolProvider("weather", { call: () => 1 });
+    expect(() => box.router.addToolProvider("weather", { call: () => 1 })).toThrow(conflict);
     expect(() => box.mcp.addServer("weather", { command: process.execPath })).toThrow(conflict);
     expect(box.mcp.servers()).toEqual([]);
   });

@@ -342,7 +342,7 @@ describe('a tool with isolation "session"', () => {
     ],
   ])("finds the state of its session, in %s", async ([language, source, calls]) => {
     const toolName = `counter_${language}`;
-    await box.addTool({ name: toolName, source, language }, { scope: "global", isolation: "session" });
+    await box.addTool({ name: toolName, source, language }, { scope: "global", isolateLifetime: "session" });
     for (const [tenant, session, count] of calls) {
       expect([tenant, session, outputOf(await call(toolName, tenant, session))]).toEqual([tenant, session, count]);
     }
@@ -352,7 +352,7 @@ describe('a tool with isolation "session"', () => {
 
   test("reports once that its session has ended, and starts a new one", async () => {
     const source = "let n = 0; export default ({ loop }) => { n += 1; while (loop); return n; }";
-    await box.addTool({ name: "loops", source }, { scope: "global", isolation: "session" });
+    await box.addTool({ name: "loops", source }, { scope: "global", isolateLifetime: "session" });
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);
     const stopped = await box.execute(
       { id: "c", toolName: "loops", arguments: { loop: true } },
@@ -364,7 +364,7 @@ describe('a tool with isolation "session"', () => {
 
   test("ends its session's call when the session is closed", async () => {
     const source = "export default async () => { console.log('on'); await new Promise(() => {}); }";
-    await box.addTool({ name: "waits", source }, { scope: "global", isolation: "session" });
+    await box.addTool({ name: "waits", source }, { scope: "global", isolateLifetime: "session" });
     const begun = Promise.withResolvers<void>();
     const running = box.execute(
       { id: "c", toolName: "waits", arguments: {} },

@@ -55,7 +55,7 @@ describe("deleteTenant", () => {
     for (const name of ["get", "delete", "list", "usage", "deleteTenant", "entries"] as const) {
       Object.assign(slow, { [name]: (...args: never[]) => (store[name] as (...given: never[]) => unknown)(...args) });
     }
-    const box = await boxOf({ store: slow });
+    const box = await boxOf({ kv: slow });
     const source = "export default (_, ctx) => ctx.kv.set('key', 'value')";
     await box.addTool({ name: "write", source }, { ...ACME, grant: ["kv"] });
     const call = box.execute({ id: "c", toolName: "write" }, ACME);
@@ -89,7 +89,7 @@ describe("exportTenant", () => {
     const store = new MemoryKvStore();
     const remove = store.deleteTenant.bind(store);
     const box = await boxOf({
-      store: Object.assign(store, {
+      kv: Object.assign(store, {
         deleteTenant: async (tenantId: string) => {
           await removing.pass();
           return await remove(tenantId);
@@ -206,7 +206,7 @@ test("sessions of a tool are one tenant's, whatever characters ids have", async 
   const box = await boxOf();
   const source =
     "let kept = null; export default ({ value }) => { const was = kept; kept = value ?? kept; return was; }";
-  await box.addTool({ name: "keep", source }, { scope: "global", isolation: "session" });
+  await box.addTool({ name: "keep", source }, { scope: "global", isolateLifetime: "session" });
   const call = (tenantId: string, sessionId: string, args: object) =>
     box.execute({ id: "c", toolName: "keep", arguments: args }, { tenantId, sessionId });
   await call("a\0b", "c", { value: "secret" });

@@ -43,7 +43,7 @@ async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): P
   const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler });
   const limits = { timeoutMs: 60_000, ...options.limits };
   const box = await boxOf({ ...options, limits, capabilities: [gate] });
-  const definition = toolLimits === undefined ? {} : { definition: { limits: toolLimits } };
+  const definition = toolLimits === undefined ? {} : { overrides: { limits: toolLimits } };
   const source = "export default (_, ctx) => ctx.gate()";
   await box.addTool({ name: "wait", source, ...definition }, { scope: "global", grant: ["gate"] });
   return {
@@ -54,13 +54,13 @@ async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): P
   };
 }
 
-describe("queuedCalls", () => {
+describe("maxQueuedCalls", () => {
   test("answers OVERLOADED at once, with retryAfterMs, when a tenant's queue is full; others are served", async () => {
-    const { wait, running, open } = await gatedBox({ limits: { concurrentCalls: 1, queuedCalls: 1 } });
+    const { wait, running, open } = await gatedBox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 1 } });
     const admitted = [wait(), wait()];
     // Both wait for the gate, which is closed until this one has its answer.
     const error = errorOf(await wait());
-    expect([error.code, error.recoverable, error.details?.queuedCalls]).toEqual(["OVERLOADED", true, 1]);
+    expect([error.code, error.recoverable, error.details?.maxQueuedCalls]).toEqual(["OVERLOADED", true, 1]);
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
     expect(error.message).toMatch(/^The queue is full: at most 1 calls of this tenant may wait; try again in \d+ ms$/);
     const other = wait("other");
@@ -70,7 +70,7 @@ describe("queuedCalls", () => {
   });
 
   test("of 0 lets run what can run at once", async () => {
-    const { wait, open } = await gatedBox({ limits: { concurrentCalls: 1, queuedCalls: 0 } });
+    const { wait, open } = await gatedBox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } });
     const first = wait();
     expect(codeOf(await wait())).toBe("OVERLOADED");
     open();
@@ -79,7 +79,7 @@ describe("queuedCalls", () => {
   });
 
   test("of the whole host is workers.maxQueued", async () => {
-    const { wait, open } = await gatedBox({ limits: { concurrentCalls: 1 }, workers: { maxQueued: 1 } });
+    const { wait, open } = await gatedBox({ limits: { maxConcurrentCalls: 1 }, workers: { maxQueued: 1 } });
     const codes: string[] = [];
     const calls = ["a", "a", "b", "b"].map(async (tenantId) => codes.push(codeOf(await wait(tenantId))));
     await expect.poll(() => codes, { timeout: 30_000 }).toEqual(["OVERLOADED"]);
@@ -91,7 +91,7 @@ describe("queuedCalls", () => {
 
 describe("queueMs", () => {
   test("ends a wait with OVERLOADED before the call's own deadline", async () => {
-    const { wait, running, open } = await gatedBox({ limits: { concurrentCalls: 1, queueMs: 100 } });
+    const { wait, running, open } = await gatedBox({ limits: { maxConcurrentCalls: 1, queueMs: 100 } });
     const first = wait();
     await running(1);
     const error = errorOf(await wait());
@@ -102,9 +102,9 @@ describe("queueMs", () => {
   });
 });
 
-describe("concurrentCalls", () => {
+describe("maxConcurrentCalls", () => {
   test("of a tool holds that tool back and no other", async () => {
-    const { box, wait, running, open } = await gatedBox({}, { concurrentCalls: 1 });
+    const { box, wait, running, open } = await gatedBox({}, { maxConcurrentCalls: 1 });
     await box.addTool({ name: "free", source: ECHO }, { scope: "global" });
     const calls = [wait(), wait()];
     await running(1);
@@ -159,7 +159,7 @@ describe("tenants", () => {
 
 describe("a tenant with more busy loops than may run", () => {
   test("does not keep another's calls from being served while the loops run and wait", async () => {
-    const box = await boxOf({ limits: { timeoutMs: 300_000, cpuMs: 300_000, concurrentCalls: 8 } });
+    const box = await boxOf({ limits: { timeoutMs: 300_000, cpuMs: 300_000, maxConcurrentCalls: 8 } });
     await box.addTool({ name: "echo", source: ECHO }, { scope: "global" });
     await box.addTool(
       { name: "loop", source: LOOP.replace("{ for", '{ console.log("runs"); for') },
@@ -226,7 +226,7 @@ describe("sourceBytes and bundleBytes", () => {
   ] as const)("stated by %s refuse what is larger", async ([, options, limits, expected]) => {
     const box = await makeBox({ tenancy: "multi", ...options });
     onTestFinished(() => box.close());
-    const tool = { name: "big", source, definition: limits === undefined ? {} : { limits } };
+    const tool = { name: "big", source, overrides: limits === undefined ? {} : { limits } };
     const error = await failureOf(box.addTool(tool, { tenantId: "acme" }));
     expect([error.code, error.message]).toEqual(["BUNDLE_FAILED", expect.stringContaining(expected)]);
   });

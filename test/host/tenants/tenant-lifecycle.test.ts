@@ -153,7 +153,7 @@ describe("deleteTenant", () => {
   test("ends calls and sessions, removes tools, values, processes and artifacts, and says what it removed", async () => {
     const [cache, data] = [await folder(), await folder()];
     const path = join(data, "kv.sqlite");
-    const box = await boxOf({ cache: { directory: cache }, store: { path }, quotas: { calls: { month: 1_000 } } });
+    const box = await boxOf({ cache: { directory: cache }, kv: { path }, quotas: { calls: { month: 1_000 } } });
     const source = (name: string): string => `/* only-of-${name} */ ${KEEP}`;
     await box.addTool({ name: "own", source: source("acme") }, { ...ACME, grant: ["kv"] });
     await box.addTool({ name: "same", source: KEEP }, { ...ACME, grant: ["kv"] });
@@ -255,7 +255,7 @@ describe("deleteTenant", () => {
       },
     };
     // Without a cache, so that adding takes longer than the deletion needs to begin.
-    const box = await boxOf({ store, cache: false });
+    const box = await boxOf({ kv: store, cache: false });
     box.router.register("add", {}, () => 1, ACME);
     const adding = box.addTool({ name: "late", source: "export default () => 1" }, ACME);
     const batch = box.executeBatch(
@@ -286,7 +286,7 @@ describe("deleteTenant", () => {
       list: (...args) => memory.list(...args),
       usage: (...args) => memory.usage(...args),
     };
-    const box = await boxOf({ store });
+    const box = await boxOf({ kv: store });
     box.router.register("add", {}, () => 1, ACME);
     const error = await failureOf(box.deleteTenant("acme"));
     expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining("has no deleteTenant()")]);
@@ -309,7 +309,7 @@ describe("deleteTenant", () => {
       usage: memory.usage.bind(memory),
       deleteTenant: (tenantId: string) => (fails ? answer() : memory.deleteTenant(tenantId)),
     });
-    const box = await boxOf({ store: store as never });
+    const box = await boxOf({ kv: store as never });
     box.router.register("add", {}, () => 1, ACME);
     const error = await failureOf(box.deleteTenant("acme"));
     expect([error.code, error.details]).toEqual(["INTERNAL", { reason: "deletion_incomplete" }]);
@@ -321,7 +321,7 @@ describe("deleteTenant", () => {
   });
 
   test("ends processes of this tenant only, whatever ids others have", async () => {
-    const box = await boxOf({ workers: { max: 6, spares: 0 } });
+    const box = await boxOf({ workers: { max: 6, warmProcesses: 0 } });
     const ids = ["a", "a python 128 ", 'a"', "a ", '"a" x'];
     for (const tenantId of ids) await box.addTool({ name: "one", source: "export default () => 1" }, { tenantId });
     for (const tenantId of ids) expect(codeOf(await call(box, "one", {}, tenantId))).toBe("ok");
@@ -344,9 +344,9 @@ describe("deleteTenant", () => {
   });
 
   test("ends what the tenant left in processes that tenants share, and no other tenant's call", async () => {
-    const box = await boxOf({ placement: "shared", workers: { max: 2, spares: 0 } });
+    const box = await boxOf({ placement: "shared", workers: { max: 2, warmProcesses: 0 } });
     const counter = "let n = 0; export default () => { n += 1; return n; }";
-    await box.addTool({ name: "count", source: counter }, { ...ACME, isolation: "tool" });
+    await box.addTool({ name: "count", source: counter }, { ...ACME, isolateLifetime: "tool" });
     await box.addTool({ name: "sleep", source: SLEEP.replace("60_000", "1_500") }, BETA);
     await call(box, "count", {});
     let begun = false;
@@ -356,7 +356,7 @@ describe("deleteTenant", () => {
     await until(() => begun);
     expect((await box.deleteTenant("acme")).workers).toBeGreaterThanOrEqual(1);
     expect(codeOf(await other)).toBe("ok");
-    await box.addTool({ name: "count", source: counter }, { ...ACME, isolation: "tool" });
+    await box.addTool({ name: "count", source: counter }, { ...ACME, isolateLifetime: "tool" });
     expect(outputOf(await call(box, "count", {}))).toBe(1);
   });
 
@@ -383,7 +383,7 @@ describe("exportTenant", () => {
       },
     });
     const source = `/* author's own words */ ${KEEP}`;
-    await box.addTool({ name: "own", source }, { ...ACME, grant: ["kv"], isolation: "tool" });
+    await box.addTool({ name: "own", source }, { ...ACME, grant: ["kv"], isolateLifetime: "tool" });
     await box.addTool({ name: "own", source: `/* of-beta */ ${KEEP}` }, { ...BETA, grant: ["kv"] });
     box.router.register("host", { description: "of the host" }, () => 1, ACME);
     await call(box, "own", { key: "a", value: { n: [1, "x\n"] } });
@@ -398,7 +398,11 @@ describe("exportTenant", () => {
       policy: { limits: { timeoutMs: 60_000 }, secrets: { KEY: { hosts: [expect.anything()] } } },
     });
     expect(host).toMatchObject({ name: "host", source: "host", definition: { description: "of the host" } });
-    expect(own).toMatchObject({ name: "own", language: "javascript", options: { grant: ["kv"], isolation: "tool" } });
+    expect(own).toMatchObject({
+      name: "own",
+      language: "javascript",
+      options: { grant: ["kv"], isolateLifetime: "tool" },
+    });
     const { code, sourceMap } = (own as { readonly bundle: { readonly code: string; readonly sourceMap: string } })
       .bundle;
     expect([code.includes("kv"), sourceMap.includes("author's own words")]).toEqual([true, true]);
@@ -436,7 +440,7 @@ describe("exportTenant", () => {
         quota: { keys: 1e6, bytes: 1e9 },
       });
     }
-    const box = await boxOf({ store });
+    const box = await boxOf({ kv: store });
     let lines = 0;
     for await (const _line of box.exportTenant("acme")) {
       lines += 1;
@@ -460,7 +464,7 @@ describe("exportTenant", () => {
   ])("fails where the host's store gives %s", async ([, value]) => {
     const answer = value === undefined ? undefined : { done: false, value };
     const entries = () => ({ [Symbol.asyncIterator]: () => ({ next: async () => answer }) });
-    const box = await boxOf({ store: Object.assign(new MemoryKvStore(), { entries }) as never });
+    const box = await boxOf({ kv: Object.assign(new MemoryKvStore(), { entries }) as never });
     const reading = (async () => {
       for await (const _line of box.exportTenant("acme"));
     })();

@@ -46,7 +46,7 @@ describe("usage.inputBytes and usage.outputBytes", () => {
       {
         name: "fail",
         source: 'export default () => { throw new Error("no") }',
-        definition: { inputSchema: { type: "object", properties: { n: { type: "number" } } } },
+        overrides: { inputSchema: { type: "object", properties: { n: { type: "number" } } } },
       },
       TENANT,
     );

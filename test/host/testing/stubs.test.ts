@@ -121,7 +121,7 @@ test.for([null, "answer", {}, Promise.resolve(null)])("stubCapability() rejects 
 });
 
 test("a host's own capability cannot use a built-in name", async () => {
-  const { standsIn: _, ...posing } = stubCapability("kv");
+  const { isStub: _, ...posing } = stubCapability("kv");
   await expect(openTool("nowhere", { capabilities: [posing as StubbedCapability] })).rejects.toThrow(
     /none with a reserved name/,
   );

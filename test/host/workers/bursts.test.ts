@@ -9,8 +9,8 @@ import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
 const CALLS = 10;
 const SESSIONS = 10;
 /** Each Python call has an interpreter of its own. */
-const PYTHON_LIMITS = { concurrentCalls: 2, queuedCalls: 1, timeoutMs: 60_000, sessions: SESSIONS } as const;
-const LIMITS = { ...PYTHON_LIMITS, concurrentCalls: 5, queuedCalls: 2 } as const;
+const PYTHON_LIMITS = { maxConcurrentCalls: 2, maxQueuedCalls: 1, timeoutMs: 60_000, sessions: SESSIONS } as const;
+const LIMITS = { ...PYTHON_LIMITS, maxConcurrentCalls: 5, maxQueuedCalls: 2 } as const;
 
 /** Every admitted call waits until the rejected ones have been answered. */
 const WAITS = "export default (_, ctx) => ctx.gate()";
@@ -22,7 +22,7 @@ interface Burst {
   readonly add?: AddToolOptions;
   readonly source?: string;
   readonly language?: "python";
-  readonly limits?: { readonly concurrentCalls: number; readonly queuedCalls: number };
+  readonly limits?: { readonly maxConcurrentCalls: number; readonly maxQueuedCalls: number };
   readonly call?: (box: Glovebox, id: string) => Promise<ToolResult>;
 }
 
@@ -34,19 +34,19 @@ async function stream(box: Glovebox, id: string): Promise<ToolResult> {
 
 const BURSTS: readonly Burst[] = [
   { name: "calls" },
-  { name: "calls of warm isolates", add: { isolation: "tool" } },
-  { name: "calls with warm processes", options: { workers: { spares: 2 } } },
+  { name: "calls of warm isolates", add: { isolateLifetime: "tool" } },
+  { name: "calls with warm processes", options: { workers: { warmProcesses: 2 } } },
   { name: "calls with one process", options: { workers: { max: 1 } } },
   {
     name: "calls of a tenant with limits of its own",
-    options: { tenancy: "multi", limits: { ...LIMITS, concurrentCalls: 100 }, tenants: () => ({ limits: LIMITS }) },
+    options: { tenancy: "multi", limits: { ...LIMITS, maxConcurrentCalls: 100 }, tenants: () => ({ limits: LIMITS }) },
     add: { scope: "global" },
     call: (box, id) => box.execute({ id, toolName: "waits" }, { tenantId: "acme" }),
   },
   { name: "streams", source: "export default async function* (_, ctx) { yield await ctx.gate(); }", call: stream },
   {
     name: "calls of sessions",
-    add: { isolation: "session" },
+    add: { isolateLifetime: "session" },
     call: (box, id) => box.execute({ id, toolName: "waits" }, { sessionId: id.split("-")[1] }),
   },
   {
@@ -65,7 +65,7 @@ test.for(BURSTS)("the first burst of $name admits as many as the next one", { ti
   const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler });
   await using box = await makeBox({ limits, capabilities: [gate], ...options });
   await box.addTool({ name: "waits", source, language }, { ...add, grant: ["gate"] } as AddToolOptions);
-  const admitted = limits.concurrentCalls + limits.queuedCalls;
+  const admitted = limits.maxConcurrentCalls + limits.maxQueuedCalls;
   for (let round = 0; round < 2; round += 1) {
     opened = Promise.withResolvers();
     const codes: string[] = [];

@@ -4,7 +4,7 @@ import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-art
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { unpack } from "../../../src/sandbox/protocol/length-prefixed.ts";
-import { CHUNK_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";
+import { PLATFORM_MODULE_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
 describe("EngineCache", () => {
@@ -33,10 +33,10 @@ describe("EngineCache", () => {
       const sources = {
         ...texts,
         preludeCache,
-        chunkCache: new EngineCache(0),
+        moduleCache: new EngineCache(0),
         launcher: await launcherOf(workerPath),
       };
-      const places = { max: 1, spares: 0, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
+      const places = { max: 1, warmProcesses: 0, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
       const pool = new WorkerPool(sources, { ...places, maxQueued: 1 });
       onTestFinished(() => pool[Symbol.asyncDispose]());
       await pool.start();
@@ -51,14 +51,14 @@ describe("EngineCache", () => {
   test("code caches of the platform modules are made by an unused warm process once the host has run for a while", async () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const made: Uint8Array[] = [];
-    const chunkCache = new EngineCache(4 * texts.chunks.units, undefined, (bytes) => made.push(bytes));
+    const moduleCache = new EngineCache(4 * texts.chunks.units, undefined, (bytes) => made.push(bytes));
     const preludeCache = new EngineCache(4 * texts.preludeSource.length);
     const launcher = await launcherOf(workerPath);
-    const places = { max: 2, spares: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
-    const pool = new WorkerPool({ ...texts, preludeCache, chunkCache, launcher }, { ...places, maxQueued: 1 });
+    const places = { max: 2, warmProcesses: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
+    const pool = new WorkerPool({ ...texts, preludeCache, moduleCache, launcher }, { ...places, maxQueued: 1 });
     onTestFinished(() => pool[Symbol.asyncDispose]());
     await pool.start();
     await expect.poll(() => made.length, { timeout: 30_000 }).toBe(1);
-    expect(unpack(chunkCache.bytes)).toHaveLength(CHUNK_NAMES.length);
+    expect(unpack(moduleCache.bytes)).toHaveLength(PLATFORM_MODULE_NAMES.length);
   });
 });

@@ -5,7 +5,7 @@ import type { NestedCallSlot } from "../../../src/host/routing/call-chain.ts";
 import { type Claim, type Entry, FairQueue } from "../../../src/host/workers/scheduling/fair-queue.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
-const OPEN = { concurrentCalls: 1_000, queuedCalls: 1_000 };
+const OPEN = { maxConcurrentCalls: 1_000, maxQueuedCalls: 1_000 };
 const claim = (account: string, parts: Partial<Claim> = {}): Claim => ({
   account,
   weight: 1,
@@ -114,8 +114,8 @@ describe("FairQueue.candidates()", () => {
 
   test("limits the running calls of an account and of a tool", () => {
     const queue = new FairQueue<string>(100);
-    const toolLimits = { concurrentCalls: 1, queuedCalls: 10 };
-    const accountLimits = { concurrentCalls: 2, queuedCalls: 10 };
+    const toolLimits = { maxConcurrentCalls: 1, maxQueuedCalls: 10 };
+    const accountLimits = { maxConcurrentCalls: 2, maxQueuedCalls: 10 };
     for (const toolKey of ["one", "one", "two", "three"])
       queue.add(toolKey, claim("acme", { toolKey, toolLimits, accountLimits }));
     const first = begin(queue);
@@ -132,13 +132,13 @@ describe("FairQueue.candidates()", () => {
 describe("FairQueue.add()", () => {
   test("rejects calls of an account whose queue is full, with retryAfterMs", () => {
     const queue = new FairQueue<string>(100);
-    const accountLimits = { concurrentCalls: 1, queuedCalls: 2 };
+    const accountLimits = { maxConcurrentCalls: 1, maxQueuedCalls: 2 };
     const add = (): Entry<string> => queue.add("call", claim("acme", { accountLimits }));
     add();
     add();
     const refused = refusalOf(add);
     expect(refused?.code).toBe("OVERLOADED");
-    expect(refused?.details?.queuedCalls).toBe(2);
+    expect(refused?.details?.maxQueuedCalls).toBe(2);
     expect(refused?.details?.retryAfterMs).toBeGreaterThan(0);
     expect(refusalOf(() => queue.add("other", claim("other")))).toBeUndefined();
   });
@@ -205,7 +205,7 @@ describe("FairQueue", () => {
 });
 
 describe("a nested call", () => {
-  const ONE = { concurrentCalls: 1, queuedCalls: 10 };
+  const ONE = { maxConcurrentCalls: 1, maxQueuedCalls: 10 };
   const nested = (parentSlot: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
     claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner", parentSlot, ...parts });
   const outer = (): {
@@ -242,7 +242,7 @@ describe("a nested call", () => {
 
   test("takes a slot of its own if there is one and its parent's is taken", () => {
     const queue = new FairQueue<string>(100);
-    const two = { concurrentCalls: 2, queuedCalls: 10 };
+    const two = { maxConcurrentCalls: 2, maxQueuedCalls: 10 };
     queue.add("outer", claim("acme", { accountLimits: two }));
     begin(queue);
     const parentSlot = { isTaken: false };

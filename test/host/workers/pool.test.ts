@@ -12,7 +12,7 @@ import { failureOf } from "../../support/host-zone.ts";
 import { launcherOf } from "../../support/launchers.ts";
 import { TOOL_PROFILE } from "../../support/tool-profile.ts";
 
-const PLACES = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
+const PLACES = { max: 4, warmProcesses: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
 
 /** A pool of processes that end as soon as they have started. */
 async function poolOfBroken(): Promise<WorkerPool> {
@@ -22,7 +22,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
   writeFileSync(script, 'console.error("out of order"); process.exit(3);');
   const launcher = await launcherOf(script);
   const pool = new WorkerPool(
-    { launcher, preludeSource: "", preludeCache: new EngineCache(0), chunkCache: new EngineCache(0) },
+    { launcher, preludeSource: "", preludeCache: new EngineCache(0), moduleCache: new EngineCache(0) },
     { ...PLACES, maxQueued: 100 },
   );
   onTestFinished(async () => {
@@ -41,7 +41,7 @@ const job = (onLost: (loss: CallLossReason) => void): Job => ({
     callId: "c",
     tenantId: "acme",
   },
-  bundle: { sha256: "0".repeat(64), code: "", codeCache: new Uint8Array(0), chunks: { names: [] } },
+  bundle: { sha256: "0".repeat(64), code: "", codeCache: new Uint8Array(0), modules: { names: [] } },
   input: "{}",
   memoryMiB: 64,
   listener: {
@@ -76,7 +76,7 @@ describe("WorkerPool", () => {
     const before = launcher.report;
     const preludeCache = new EngineCache(4 * texts.preludeSource.length);
     const pool = new WorkerPool(
-      { ...texts, preludeCache, chunkCache: new EngineCache(0), launcher },
+      { ...texts, preludeCache, moduleCache: new EngineCache(0), launcher },
       { ...PLACES, maxQueued: 100 },
     );
     onTestFinished(() => pool[Symbol.asyncDispose]());

@@ -54,7 +54,7 @@ describe("a process that has received the most bundles allowed", () => {
     const names = Array.from({ length: 18 }, (_, index) => `big_${index}`);
     const source = (name: string): string =>
       `const text = "${text}"; export default async () => "${name}" + text.length;`;
-    const box = await boxOf({}, { workers: { spares: 0 }, limits: { timeoutMs: 60_000 } });
+    const box = await boxOf({}, { workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
     for (const name of names) await box.addTool({ name, source: source(name) }, { scope: "global" });
     const call = async (name: string): Promise<void> => expect(outputOf(await run(box, name))).toBe(name + text.length);
     await call("big_0");
@@ -99,7 +99,10 @@ describe("a tool whose top level is run ahead", () => {
   test("that then cannot be stopped costs its process, but no call", async () => {
     const STUCK_AFTER_MS = 3_000;
     const trap = `if (Date.now() > ${Date.now() + STUCK_AFTER_MS}) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);`;
-    const box = await boxOf({ trap: `${trap} export default () => 1;` }, { workers: { spares: 0 }, cache: false });
+    const box = await boxOf(
+      { trap: `${trap} export default () => 1;` },
+      { workers: { warmProcesses: 0 }, cache: false },
+    );
     let pids: readonly number[] = [];
     await vi.waitFor(async () => {
       expect((await run(box, "trap")).usage.startMs).toBeLessThan(0.5);
@@ -377,7 +380,7 @@ describe("shutdown", () => {
   test("close() gives every call a result, including waiting ones, and leaves no process", async () => {
     const box = await boxOf(
       { slow: SLOW, bad: "export default () => { for (;;); }" },
-      { workers: { max: 2, spares: 1 }, limits: { cpuMs: 60_000 } },
+      { workers: { max: 2, warmProcesses: 1 }, limits: { cpuMs: 60_000 } },
     );
     const tenants = ["a", "b", "c", "d"];
     const calls = tenants.flatMap((tenantId) => [

@@ -8,7 +8,7 @@ testAttack("a flood of writes to kv", {
     for (let n = 0; ; n += 1) await Promise.all(Array.from({ length: 90 }, (_, i) => kv.set(n + " " + i, value)));
   };`,
   features: ["kv"],
-  store: newKvFile(),
+  kv: newKvFile(),
   codes: ["QUOTA_EXCEEDED", "TOOL_TIMEOUT"],
   timeoutMs: 2_000,
 });

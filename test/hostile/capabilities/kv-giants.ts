@@ -8,7 +8,7 @@ testAttack("values of megabytes for kv", {
     for (;;) await Promise.allSettled(Array.from({ length: 20 }, (_, n) => kv.set("k" + n, n % 2 ? text : bytes)));
   };`,
   features: ["kv"],
-  store: newKvFile(),
+  kv: newKvFile(),
   limits: { kvBytes: 5_000_000 },
   codes: ["MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "QUOTA_EXCEEDED"],
   timeoutMs: 2_000,

@@ -10,7 +10,7 @@ testAttack("lists of many keys in kv", {
     return entries;
   };`,
   features: ["kv"],
-  store: newKvFile(),
+  kv: newKvFile(),
   codes: ["TOOL_TIMEOUT", "QUOTA_EXCEEDED", "MEMORY_LIMIT", "ok"],
   timeoutMs: 3_000,
 });

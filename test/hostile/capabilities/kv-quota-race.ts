@@ -13,7 +13,7 @@ testAttack("a race for the last places in kv", {
     return (await kv.list({ limit: 1000 })).entries.length;
   };`,
   features: ["kv"],
-  store: newKvFile(),
+  kv: newKvFile(),
   limits: { kvKeys: 10 },
   codes: ["ok", "TOOL_TIMEOUT"],
   timeoutMs: 5_000,

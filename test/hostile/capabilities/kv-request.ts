@@ -32,7 +32,7 @@ testAttack("requests to kv that were made by hand", {
       return seen;
     };`,
   features: ["kv"],
-  store: newKvFile(),
+  kv: newKvFile(),
   codes: ["ok"],
   check: (result) => expect(outputOf(result)).toEqual(["ok", ...Array(16).fill("PARAM_INVALID")]),
 });

@@ -64,7 +64,7 @@ describe("Dynamic code", () => {
       "loaded",
       "compiled",
       "evaluate",
-      "useChunk",
+      "usePlatformModule",
       "secure",
     ];
     const source = `export default () => ${JSON.stringify([...names, "register", "useBuiltin", "arguments", "require", "module", "exports"])}.flatMap((name) =>

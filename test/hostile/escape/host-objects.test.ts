@@ -5,7 +5,7 @@ import { DYNAMIC_CODE } from "../../support/dynamic-code.ts";
 import { HEADER, runGuest } from "../../support/guest.ts";
 
 const SETTINGS = {
-  header: { granted: ["kv"], denied: ["fetch"], pendingHostCalls: 2 },
+  header: { granted: ["kv"], denied: ["fetch"], maxPendingCapabilityCalls: 2 },
   capabilities: {
     kv: (input: unknown) =>
       input === "fail"

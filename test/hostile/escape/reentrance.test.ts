@@ -19,7 +19,7 @@ test("a toJSON, a getter or a listener that calls back in sees whole allowances,
     return [await ctx.kv("after").catch((error) => error.code), events];
   }`,
     {
-      header: { granted: ["kv"], hostCalls: 10, pendingHostCalls: 5 },
+      header: { granted: ["kv"], maxCapabilityCalls: 10, maxPendingCapabilityCalls: 5 },
       capabilities: { kv: () => ({ ok: true, value: "answer" }) },
     },
   );

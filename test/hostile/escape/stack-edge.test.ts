@@ -17,7 +17,7 @@ test("the prelude's functions, called where the stack ends, leave nothing half d
     return [edges > 0, ...answers];
   }`,
     {
-      header: { granted: ["kv"], hostCalls: 1_000_000, pendingHostCalls: 10_000 },
+      header: { granted: ["kv"], maxCapabilityCalls: 1_000_000, maxPendingCapabilityCalls: 10_000 },
       capabilities: { kv: () => ({ ok: true, value: "answer" }) },
     },
   );

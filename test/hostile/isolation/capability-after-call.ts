@@ -6,7 +6,7 @@ import { testPlay } from "./support.ts";
 const echo = defineCapability({ name: "echo", inputSchema: {}, outputSchema: {}, handler: (input) => input });
 
 testPlay("a capability used after its call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   capabilities: [echo],
   source: `let kept;
 export default async (_, ctx) => { const old = kept; kept = { echo: ctx.echo, self: ctx }; if (old === undefined) return 'kept'; return [await old.echo(1).catch((error) => error.code), await old.self.echo(1).catch((error) => error.code), await ctx.echo('own')]; };`,

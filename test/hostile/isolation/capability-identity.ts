@@ -11,7 +11,7 @@ const who = defineCapability({
 });
 
 testPlay("a capability requested for another tenant", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   placement: "shared",
   capabilities: [who],
   source: `export default async (input, ctx) => { const forged = { tenantId: 'cold neighbour', callId: 'neighbour' }; try { Object.assign(ctx, forged); } catch {} Object.assign(Object.prototype, forged); Object.assign(globalThis, forged); return await ctx.who(forged); };`,

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("a console left open", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `export default () => { console.group('group'); console.count('calls'); console.time('t'); console.group(); console.log('line'); return 1; };`,
   play: async ({ run }) => {
     const first = await run();

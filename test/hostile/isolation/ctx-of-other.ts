@@ -6,7 +6,7 @@ import { testPlay } from "./support.ts";
 const echo = defineCapability({ name: "echo", inputSchema: {}, outputSchema: {}, handler: (input) => input });
 
 testPlay("a ctx kept for another tenant", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   placement: "shared",
   capabilities: [echo],
   source: `const kept = [];

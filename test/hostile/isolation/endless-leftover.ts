@@ -4,7 +4,7 @@ import { outputOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
 testPlay("microtasks without end, left for the next call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `let calls = 0;
 export default ({ leave }) => { calls += 1; if (leave) (async () => { for (;;) await null; })(); return calls; };`,
   play: async ({ run }) => [await run({ leave: true }, { timeoutMs: 400 }), await run({ leave: false })],

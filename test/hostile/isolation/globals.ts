@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("marks left everywhere", {
-  isolation: "call",
+  isolateLifetime: "call",
   source: `let calls = 0;
 export default () => {
   calls += 1;

@@ -15,7 +15,7 @@ const slow = defineCapability({
 });
 
 testPlay("an answer that arrives during the next call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   capabilities: [slow],
   source: `const got = [];
 export default async ({ n }, ctx) => { const asked = ctx.slow({ n, ms: n === 1 ? 80 : 10 }).then((answer) => got.push([n, answer]), (error) => got.push([n, error.code])); if (n === 1) return 'left'; await asked; await new Promise((done) => setTimeout(done, 120)); return got; };`,

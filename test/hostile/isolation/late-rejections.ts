@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("rejections left for the next call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `let reject;
 export default async () => { reject?.(new Error('late')); Promise.reject(new Error('now')); new Promise((_, no) => { reject = no; }).then(() => 1); (async () => { await null; await null; throw new Error('after'); })(); return 'fine'; };`,
   play: async ({ call }) => {

@@ -4,7 +4,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
 testPlay("a leak over many calls", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `const all = [];
 export default () => { for (let n = 0; n < 100; n += 1) all.push(new Array(1e4).fill(1.5)); return all.length; };`,
   play: async ({ run }) => {

@@ -11,8 +11,8 @@ const never = defineCapability({
 });
 
 testPlay("limits used up before the next call", {
-  isolation: "tool",
-  limits: { pendingHostCalls: 4, timers: 6 },
+  isolateLifetime: "tool",
+  limits: { maxPendingCapabilityCalls: 4, timers: 6 },
   capabilities: [never],
   source: `export default async (_, ctx) => { let asked = 0, timers = 0; for (; asked < 99; asked += 1) if (await Promise.race([ctx.never(1).catch(() => 'full'), new Promise((done) => queueMicrotask(() => queueMicrotask(() => queueMicrotask(done))))]) === 'full') break; try { for (; timers < 99; timers += 1) setTimeout(() => {}, 1e6); } catch {} return [asked, timers]; };`,
   play: async ({ call }) => [await call(), await call(), await call()],

@@ -6,7 +6,7 @@ import { testPlay } from "./support.ts";
 const echo = defineCapability({ name: "echo", inputSchema: {}, outputSchema: {}, handler: (input) => input });
 
 testPlay("work of the first call that the second call resumes", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   capabilities: [echo],
   source: `let go, first; const notes = [];
 export default async (_, ctx) => { if (first === undefined) { first = ctx; new Promise((done) => { go = done; }).then(async () => { first.progress({ progress: 99 }); notes.push(await first.echo('late').then(() => 'answered', (error) => error.code)); }); return 'left'; } go(); await new Promise((done) => setTimeout(done, 20)); return [notes, ctx.callId, first.signal.aborted]; };`,

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("lines for another call's log", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `let late = 0;
 export default async ({ n }, ctx) => { for (let line = 0; line < 5; line += 1) { console.log('call ' + n); await ctx.log('call ' + n); await new Promise((done) => setTimeout(done, 2)); } (async () => { for (let turn = 0; turn < 500; turn += 1) await null; console.log('late'); ctx.log('late').catch(() => {}); })(); return n; };`,
   play: async ({ run }) => {

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("secrets in memory that was used before", {
-  isolation: "call",
+  isolateLifetime: "call",
   source: `const SECRET = 0x5e;
 export default ({ write }) => {
   const sizes = [8, 64, 1e3, 4_096, 65_536, 1e6];

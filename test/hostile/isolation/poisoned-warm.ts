@@ -4,7 +4,7 @@ import { outputOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
 testPlay("a warm isolate poisoned for the next call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `const fulfil = Promise.prototype.then;
 export default ({ n }, ctx) => { if (n === 1) { for (const key of ['callId', 'tenantId', 'ok', 'code', 'value', 'outcome', 'type', 'seq', 'text', 'capabilityCode']) Object.defineProperty(Object.prototype, key, { __proto__: null, configurable: true, get: () => 'forged', set() {} }); Object.defineProperty(Object.prototype, 'get', { __proto__: null, configurable: true, value: () => 'forged' }); Promise.prototype.then = function (...args) { return fulfil.apply(this, args.map(() => () => 'forged')); }; JSON.stringify = () => '"forged"'; Array.prototype[Symbol.iterator] = function* () { yield 'forged'; }; Object.prototype.toJSON = undefined; } return 'honest ' + n; };`,
   play: async ({ box, run }) => {

@@ -16,7 +16,7 @@ function bytesRead(pid: number): number {
 }
 
 testPlay("a process that two tenants share", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: "export default ({ text }) => text.length;",
   play: async ({ box, call }) => {
     const served = new Map<number, Set<string>>();

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("progress of a call that has ended", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `let kept;
 export default async (_, ctx) => { kept?.progress({ progress: 99 }); ctx.progress({ progress: 1 }); kept = ctx; return 1; };`,
   play: async ({ call }) => {

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("random numbers that another isolate had too", {
-  isolation: "call",
+  isolateLifetime: "call",
   placement: "shared",
   source: `export default () => [Math.random(), Math.random(), Math.random()];`,
   play: async ({ call }) =>

@@ -6,9 +6,9 @@ import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-ca
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
-import type { Isolation } from "../../../src/sandbox/protocol/messages.ts";
+import type { IsolateLifetime } from "../../../src/sandbox/protocol/messages.ts";
 import { outputOf } from "../../support/host-zone.ts";
-import { promptly } from "../bar.ts";
+import { promptly } from "../assertions.ts";
 import { openBox, whileNeighboursWork } from "../support.ts";
 
 export interface Stage {
@@ -22,7 +22,7 @@ export interface Stage {
 export interface Play<Value> {
   /** The source of the whole tool. Every tenant may call it. */
   readonly source: string;
-  readonly isolation?: Isolation;
+  readonly isolateLifetime?: IsolateLifetime;
   readonly placement?: Placement;
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
@@ -37,11 +37,11 @@ export function testPlay<Value>(name: string, options: Play<Value>): void {
 }
 
 async function perform<Value>(options: Play<Value>): Promise<void> {
-  const { source, isolation, placement, limits = {}, capabilities = [], play, judge } = options;
+  const { source, isolateLifetime, placement, limits = {}, capabilities = [], play, judge } = options;
   await using box = await openBox({ limits, placement, capabilities });
   const grant = capabilities.map((capability) => capability.name);
   const value = await whileNeighboursWork(box, limits, async () => {
-    await box.addTool({ name: "attack", source }, { scope: "global", grant, isolation });
+    await box.addTool({ name: "attack", source }, { scope: "global", grant, isolateLifetime });
     const run: Stage["run"] = (args = {}, context = {}) =>
       box.execute(
         { id: "evil", toolName: "attack", arguments: args },

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("marks left for another tenant", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   placement: "shared",
   source: `const seen = [];
 export default (_, ctx) => { seen.push(ctx.tenantId); (globalThis.seen ??= []).push(ctx.tenantId); (Object.prototype.seen ??= []).push(ctx.tenantId); return [seen, globalThis.seen, ({}).seen].map((list) => [...new Set(list)]); };`,

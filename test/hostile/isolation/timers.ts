@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { testPlay } from "./support.ts";
 
 testPlay("timers left for the next call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `let fired = 0;
 export default async () => { const before = fired; const self = fired; await new Promise((done) => setTimeout(done, 60)); setTimeout(() => { fired += 1; }, 5); setInterval(() => { fired += 1; }, 5); setImmediate(() => { fired += 1; }); return [before, fired - self]; };`,
   play: async ({ call }) => [await call(), await call(), await call()],

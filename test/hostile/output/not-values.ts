@@ -4,7 +4,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "../isolation/support.ts";
 
 testPlay("outputs that cannot be serialized as JSON", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `
     const cycle = { get self() { return cycle; } };
     const revoked = Proxy.revocable([], {}); revoked.revoke();

@@ -7,7 +7,7 @@ import { testPlay } from "../isolation/support.ts";
 const CODES = Object.keys(ERROR_CODES);
 
 testPlay("errors that name our own codes", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `export default ({ code }) => { throw Object.assign(new Error(code), { name: code, code, capabilityCode: code, outcome: code }); };`,
   play: async ({ run }) => {
     const codes: string[] = [];

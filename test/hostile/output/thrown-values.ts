@@ -4,7 +4,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "../isolation/support.ts";
 
 testPlay("thrown values that are not errors", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   source: `
     const trap = () => { throw new Error("trap"); };
     const revoked = Proxy.revocable({}, {}); revoked.revoke();

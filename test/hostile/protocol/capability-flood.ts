@@ -6,6 +6,6 @@ testWorkerAttack("requests a capability without end", {
   worker: `let id = 0;
 serve(({ seq }) => flood(() => frame({ type: "capability", seq, requestId: (id += 1), name: "echo" }, "1")));`,
   codes: ["SANDBOX_CRASHED"],
-  limits: { hostCalls: 20 },
+  limits: { maxCapabilityCalls: 20 },
   check: (_, served) => expect(served.length).toBeLessThanOrEqual(20),
 });

@@ -18,7 +18,7 @@ import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/contrac
 import { codeOf, expectPublishable, outputOf } from "../../support/host-zone.ts";
 import { expectDead, expectIdle } from "../../support/processes.ts";
 import { makeTool } from "../../support/registered-tool.ts";
-import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "../bar.ts";
+import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "../assertions.ts";
 
 /** Wall time of calls that end by themselves. It is generous because it depends on the machine. */
 const ATTACKED_MS = 30_000;
@@ -68,8 +68,8 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     hardening: plain,
     isolatesPerProcess: 8,
   });
-  const sources = { launcher, preludeSource: "", preludeCache: new EngineCache(0), chunkCache: new EngineCache(0) };
-  const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
+  const sources = { launcher, preludeSource: "", preludeCache: new EngineCache(0), moduleCache: new EngineCache(0) };
+  const places = { max: 6, warmProcesses: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
   const router = new ToolRouter({ tenancy: "multi", limits: { timeoutMs: ATTACKED_MS, ...attack.limits } });
   const served: string[] = [];
@@ -97,9 +97,9 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     {
       bundle,
       codeCache: new Uint8Array(0),
-      chunks: { names: [], add() {} },
+      modules: { names: [], add() {} },
       stackMapper: createStackMapper('{"version":3,"sources":[],"names":[],"mappings":""}'),
-      isolation: "call",
+      isolateLifetime: "call",
       prewarm: true,
       ownerOf: (tenantId) => tenantId,
       granted: new Map([["echo", echo]]),

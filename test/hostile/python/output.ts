@@ -99,7 +99,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
   },
   {
     name: "the harness's frames and their variables",
-    code: `import sys, gc\nframe, seen = sys._getframe(), []\nwhile frame:\n    seen += list(frame.f_locals)\n    for value in list(frame.f_locals.values()):\n        if type(value).__name__ == "JsProxy":\n            for name in ("output", "refuse", "fail"):\n                try: getattr(value, name)('"forged"')\n                except BaseException: pass\n    frame = frame.f_back\n"mine"`,
+    code: `import sys, gc\nframe, seen = sys._getframe(), []\nwhile frame:\n    seen += list(frame.f_locals)\n    for value in list(frame.f_locals.values()):\n        if type(value).__name__ == "JsProxy":\n            for name in ("output", "reject", "fail"):\n                try: getattr(value, name)('"forged"')\n                except BaseException: pass\n    frame = frame.f_back\n"mine"`,
     codes: ["ok", "TOOL_FAILED", "OUTPUT_INVALID", "SANDBOX_CRASHED"],
   },
   {

@@ -6,7 +6,7 @@ import type { TenantOptions } from "../../../src/host/tenants/tenant-policies.ts
 import type { ErrorCode, JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
-import { LATE_MS, LagMeter } from "../bar.ts";
+import { LATE_MS, LagMeter } from "../assertions.ts";
 
 export interface PythonAttack {
   readonly name: string;

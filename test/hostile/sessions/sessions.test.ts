@@ -7,15 +7,15 @@ import type { Session } from "../../../src/host/sessions/session.ts";
 import { sampleAttacks } from "../../support/attack-sample.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
 import { expectIdle } from "../../support/processes.ts";
-import { DEATH_MS } from "../bar.ts";
+import { DEATH_MS } from "../assertions.ts";
 
 const TOKEN = "tok-9f31c2a07be84d55";
 const token = defineCapability({
   name: "token",
   inputSchema: {},
   outputSchema: {},
-  handler: (_input, { conceal }) => {
-    conceal("token", TOKEN);
+  handler: (_input, { redact }) => {
+    redact("token", TOKEN);
     return TOKEN;
   },
 });
@@ -80,7 +80,7 @@ test("What runs on behind a run's end takes no time between runs, and no later r
 });
 
 test("An earlier run's ctx has the limits of the run that uses it, and logs into none that is over", async () => {
-  const session = await open({ grant: ["kv"], limits: { hostCalls: 3, logLines: 2 } });
+  const session = await open({ grant: ["kv"], limits: { maxCapabilityCalls: 3, logLines: 2 } });
   await session.run("globalThis.old = ctx; await ctx.kv.set('a', 1)");
   const code =
     "let done = 0; for (let i = 0; i < 9; i++) await old.kv.get('a').then(() => { done += 1 }, () => {}); done";
@@ -191,7 +191,7 @@ test("a tenant cannot use another tenant's session by its id, as a tool's sessio
   await victim.run("globalThis.secret = 'of the victim'");
   await box.addTool(
     { name: "peek", source: "export default () => typeof secret" },
-    { scope: "global", isolation: "session" },
+    { scope: "global", isolateLifetime: "session" },
   );
   for (const tenantId of ["victim", "thief"]) {
     const result = await box.execute({ id: "1", toolName: "peek" }, { tenantId, sessionId: "shared" });

@@ -1,8 +1,8 @@
 // Tests the worker's side of a guest's cryptography with requests that a hostile guest could send.
 import { afterEach, describe, expect, test } from "vitest";
-import { type JobAnswer, type KeyFacts, MAX_JOBS } from "../../../src/sandbox/protocol/crypto-messages.ts";
+import { type JobAnswer, type KeyMetadata, MAX_JOBS } from "../../../src/sandbox/protocol/crypto-messages.ts";
 import { GuestCrypto } from "../../../src/sandbox/worker/crypto/guest-crypto.ts";
-import { NativeJobQueue } from "../../../src/sandbox/worker/crypto/native-lanes.ts";
+import { NativeJobQueue } from "../../../src/sandbox/worker/crypto/native-job-queue.ts";
 
 interface Answered {
   readonly answer: JobAnswer;
@@ -46,7 +46,7 @@ class Guest {
     return "name" in begun ? { answer: begun as JobAnswer, buffers: [] } : await answered;
   }
 
-  async key(extractable = false): Promise<KeyFacts> {
+  async key(extractable = false): Promise<KeyMetadata> {
     const { answer } = await this.job(
       "importKey",
       ["raw", 0, "AES-GCM", extractable, ["encrypt"]],

@@ -1,7 +1,7 @@
 import { createCipheriv, createHash, createPrivateKey, generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { CryptoError } from "../../../src/sandbox/worker/crypto/errors.ts";
 import { checkKey, readPem } from "../../../src/sandbox/worker/crypto/key-material.ts";
-import { CryptoError } from "../../../src/sandbox/worker/crypto/refusal.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text, "hex");
 function tlv(tag: number, ...parts: readonly Buffer[]): Buffer {

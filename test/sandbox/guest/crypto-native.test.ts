@@ -3,7 +3,7 @@ import { createCipheriv, createHash, createHmac, hkdfSync, pbkdf2Sync, scryptSyn
 import { expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import type * as Native from "../../../src/sandbox/guest/platform/crypto-native.ts";
-import type { ChunkName } from "../../../src/sandbox/protocol/platform-modules.ts";
+import type { PlatformModuleName } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { createEngine } from "../../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, GuestTool } from "../../support/guest.ts";
 
@@ -11,11 +11,11 @@ import { bundleCode, GuestTool } from "../../support/guest.ts";
 const EXPOSE = `(function (require) { return { URL: require("crypto-native"), URLSearchParams: undefined }; })`;
 
 async function withNative<Output>(run: (native: typeof Native) => Output | Promise<Output>): Promise<Output> {
-  const { preludeSource, readChunk } = await loadSandboxArtifacts();
+  const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
   const engine = createEngine({
     preludeSource,
     preludeCache: new Uint8Array(0),
-    readChunk: (name: ChunkName) => (name === "url" ? EXPOSE : readChunk(name)),
+    readPlatformModule: (name: PlatformModuleName) => (name === "url" ? EXPOSE : readPlatformModule(name)),
   });
   const code = bundleCode(`{ default: () => (${run})(URL) }`);
   await using tool = new GuestTool({ engine, code, settings: {} });

@@ -574,8 +574,8 @@ describe("an exchange ends with its call", () => {
       {
         header: {
           granted: ["fetch"],
-          hostCalls: 1,
-          shapes: { fetch: { uncounted: ["write", "end", "read", "cancel"] } },
+          maxCapabilityCalls: 1,
+          descriptors: { fetch: { uncounted: ["write", "end", "read", "cancel"] } },
         },
         capabilities: { fetch: host.answer },
       },

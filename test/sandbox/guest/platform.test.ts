@@ -1,8 +1,13 @@
 // Tests platform modules: each is evaluated once at first use, without effects that a tool could notice.
 import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
-import { CHUNK_NAMES, type ChunkName } from "../../../src/sandbox/protocol/platform-modules.ts";
-import { createEngine, makeChunkCaches, SILENT, ToolIsolate } from "../../../src/sandbox/worker/tool-isolate.ts";
+import { PLATFORM_MODULE_NAMES, type PlatformModuleName } from "../../../src/sandbox/protocol/platform-modules.ts";
+import {
+  createEngine,
+  createModuleCaches,
+  IGNORE_MESSAGES,
+  ToolIsolate,
+} from "../../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, inGuest, runGuest, toBundle } from "../../support/guest.ts";
 
 describe("a platform module", () => {
@@ -43,18 +48,18 @@ describe("a platform module that earlier isolates of a bundle have used", () => 
   const TOUCHES = bundleCode("{ default: () => new URL('https://example.com/a').pathname }");
   const CALL = { header: JSON.stringify(HEADER), input: "{}", callId: "c1", tenantId: "acme" };
 
-  async function openEngine(readings: ChunkName[], withCaches = false) {
-    const { preludeSource, readChunk } = await loadSandboxArtifacts();
+  async function openEngine(readings: PlatformModuleName[], withCaches = false) {
+    const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
     const sources = {
       preludeSource,
       preludeCache: new Uint8Array(0),
-      readChunk: (name: ChunkName) => {
+      readPlatformModule: (name: PlatformModuleName) => {
         readings.push(name);
-        return readChunk(name);
+        return readPlatformModule(name);
       },
     };
     if (!withCaches) return createEngine(sources);
-    return createEngine({ ...sources, chunkCaches: makeChunkCaches(createEngine(sources)) });
+    return createEngine({ ...sources, moduleCaches: createModuleCaches(createEngine(sources)) });
   }
 
   test.for([false, true])(
@@ -62,32 +67,32 @@ describe("a platform module that earlier isolates of a bundle have used", () => 
     async (withCaches) => {
       const engine = await openEngine([], withCaches);
       const bundle = toBundle(TOUCHES);
-      expect([...bundle.chunks]).toEqual([]);
+      expect([...bundle.modules]).toEqual([]);
       for (const header of [undefined, undefined, CALL.header]) {
         const isolate = new ToolIsolate(engine, { memoryMiB: 64, features: [], coarseTime: false });
         isolate.boot();
-        expect((await isolate.load(bundle, SILENT, header)).outcome).toBe("ready");
-        expect(await isolate.call(CALL, SILENT)).toEqual({ outcome: "output", text: '"/a"' });
+        expect((await isolate.load(bundle, IGNORE_MESSAGES, header)).outcome).toBe("ready");
+        expect(await isolate.call(CALL, IGNORE_MESSAGES)).toEqual({ outcome: "output", text: '"/a"' });
         await isolate.dispose();
-        expect([...bundle.chunks]).toEqual(["url", "url-parser", "encoding"]);
+        expect([...bundle.modules]).toEqual(["url", "url-parser", "encoding"]);
       }
     },
   );
 
   test("is not read for a tool that uses none", async () => {
-    const readings: ChunkName[] = [];
+    const readings: PlatformModuleName[] = [];
     const isolate = new ToolIsolate(await openEngine(readings), { memoryMiB: 64, features: [], coarseTime: false });
     isolate.boot();
     const bundle = toBundle(bundleCode("{ default: () => 1 }"));
-    await isolate.load(bundle, SILENT);
-    await isolate.call(CALL, SILENT);
+    await isolate.load(bundle, IGNORE_MESSAGES);
+    await isolate.call(CALL, IGNORE_MESSAGES);
     await isolate.dispose();
     expect(readings).toEqual([]);
   });
 
   test("has a code cache that includes functions that do not run at evaluation", async () => {
-    const caches = makeChunkCaches(await openEngine([]));
-    expect(caches).toHaveLength(CHUNK_NAMES.length);
+    const caches = createModuleCaches(await openEngine([]));
+    expect(caches).toHaveLength(PLATFORM_MODULE_NAMES.length);
     for (const cache of caches) expect(cache.byteLength).toBeGreaterThan(1_000);
   });
 });

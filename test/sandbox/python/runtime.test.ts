@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => worker[Symbol.asyncDispose]());
 
 /** An interpreter that is shared by all runs that do not modify it, because creating one takes a quarter of a second. */
-const SHARED: PythonCall = { isolation: "tool", toolId: 1 };
+const SHARED: PythonCall = { isolateLifetime: "tool", toolId: 1 };
 
 async function valueIn(code: string, order: PythonCall = {}): Promise<unknown> {
   const { outcome, value, error } = await worker.run(code, order);
@@ -46,7 +46,7 @@ describe("a run's value", () => {
     [
       "computed in a separate namespace",
       "sorted(globals())[:3]",
-      { isolation: "call" },
+      { isolateLifetime: "call" },
       ["__builtins__", "__doc__", "__file__"],
     ],
     [
@@ -152,10 +152,10 @@ describe("a run's failure", () => {
   });
 
   test("has the author's location even if the interpreter crashes, and no later call uses its isolate", async () => {
-    const isolation = "tool";
+    const isolateLifetime = "tool";
     const files = { "a.py": "import os\ndef f(): os.abort()" };
     const code = "import a\ndef main(input):\n  if input: a.f()\n  return 1";
-    const order = { isolation, files, mode: "tool" } as const;
+    const order = { isolateLifetime, files, mode: "tool" } as const;
     expect((await failureOf(code, { ...order, input: true }))?.stack).toContain(
       "    at f (a.py:2:1)\n    at main (tool.py:3:1)",
     );
@@ -198,9 +198,9 @@ describe("a run's capabilities", () => {
   test("can be awaited, or called synchronously in ordinary functions", async () => {
     const code =
       "import asyncio\ndef wait():\n  return run_sync(lookUp(sku='B'))\n[await kv.get('a'), await lookUp({'sku': 'A'}), wait(), *await asyncio.gather(lookUp(sku='C'))]";
-    const shapes = { kv: { chunk: "kv" } } as const;
+    const descriptors = { kv: { chunk: "kv" } } as const;
     const price = { price: 9.5 };
-    const order = { granted: ["kv", "lookUp"], shapes, answer };
+    const order = { granted: ["kv", "lookUp"], descriptors, answer };
     expect(await valueIn(code, order)).toEqual([{ n: 1 }, price, price, price]);
     expect(asked.splice(0)).toEqual([
       ["kv", { op: "get", key: "a" }],
@@ -262,7 +262,7 @@ test("the runs of a session share a namespace and an event loop, and frames name
   let cells = 0;
   const cell = (code: string) => {
     cells += 1;
-    return worker.run(code, { mode: "session", isolation: "session", session: 1, fileName: `cell-${cells}.py` });
+    return worker.run(code, { mode: "session", isolateLifetime: "session", session: 1, fileName: `cell-${cells}.py` });
   };
   const first = "import asyncio\ndef f(n):\n  return 1 / n\nt = asyncio.create_task(asyncio.sleep(0.02, 'later'))";
   expect((await cell(first)).outcome).toBe("output");

@@ -207,9 +207,9 @@ export const denied = (rule: DenyingRule, reason: string): ToolError =>
  * Parses the rules in the `capabilities.fetch` of a tool's definition, which narrow the host's rules. Returns undefined if the definition
  * lists no hosts.
  */
-export function readAskedHosts(asked: JsonValue | undefined): readonly EgressRule[] | undefined {
-  if (!Array.isArray(asked)) return undefined;
-  return asked.map((text: JsonValue) => {
+export function readAskedHosts(requested: JsonValue | undefined): readonly EgressRule[] | undefined {
+  if (!Array.isArray(requested)) return undefined;
+  return requested.map((text: JsonValue) => {
     const rule = typeof text === "string" ? parseEgressRule(text) : undefined;
     if (rule !== undefined) return rule;
     throw denied("capabilities.fetch", `expected host, *.host or an origin, got ${JSON.stringify(text).slice(0, 200)}`);
@@ -225,7 +225,7 @@ export function checkTarget(
   url: URL,
   method: string,
   policy: EgressPolicy,
-  asked: readonly EgressRule[] | undefined,
+  requested: readonly EgressRule[] | undefined,
 ): AddressList {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw denied("scheme", `expected http or https, got ${JSON.stringify(url.protocol.slice(0, 50))}`);
@@ -239,7 +239,7 @@ export function checkTarget(
     ({ rule, ports }) => rule.port !== undefined || (ports ?? policy.ports).includes(portOf(url)),
   );
   if (withPort.length === 0) throw denied("ports", `port ${portOf(url)} of ${shown} is not allowed`);
-  if (asked !== undefined && !asked.some((rule) => matchesRule(rule, url))) {
+  if (requested !== undefined && !requested.some((rule) => matchesRule(rule, url))) {
     throw denied("capabilities.fetch", `capabilities.fetch of the tool's definition does not list ${shown}`);
   }
   const allowing = withPort.filter(({ methods }) => (methods ?? policy.methods).includes(method));

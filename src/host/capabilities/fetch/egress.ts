@@ -13,8 +13,8 @@ export interface EgressOfTenant {
 /** @param ofCall returns the policy for a call; called at most once for each capability and call */
 export function createEgress(ofCall: (context: CapabilityContext) => EgressOfTenant): readonly Capability[] {
   const open = (context: CapabilityContext): CallSecrets => {
-    const asked = Object.hasOwn(context.asked, "secrets") ? context.asked.secrets : undefined;
-    return new CallSecrets(ofCall(context).secrets, asked, context);
+    const requested = Object.hasOwn(context.requested, "secrets") ? context.requested.secrets : undefined;
+    return new CallSecrets(ofCall(context).secrets, requested, context);
   };
   const secretsOf = (context: CapabilityContext): CallSecrets => context.perCall(open);
   return [

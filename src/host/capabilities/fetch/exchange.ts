@@ -35,11 +35,11 @@ export interface ExchangeRequest extends ToolRequest {
 /** Dependencies that the exchanges of a call share. */
 export interface ExchangeParts {
   readonly policy: EgressPolicy;
-  readonly asked: readonly EgressRule[] | undefined;
+  readonly requested: readonly EgressRule[] | undefined;
   readonly secrets: CallSecrets;
   readonly connections: Connections;
   /** CPU account that is charged for inserting and redacting secrets. */
-  readonly payer?: CpuAccount | undefined;
+  readonly cpuAccount?: CpuAccount | undefined;
 }
 
 type Part = { readonly base64: string } | { readonly done: true };
@@ -68,7 +68,7 @@ export class HttpExchange {
   constructor(parts: ExchangeParts, onEnd: () => void) {
     this.#parts = parts;
     this.#onEnd = onEnd;
-    this.#turns = { signal: this.#abort.signal, payer: parts.payer };
+    this.#turns = { signal: this.#abort.signal, cpuAccount: parts.cpuAccount };
     const { timeoutMs } = parts.policy;
     const tooLong = (): ToolError => networkError(`timed out after ${timeoutMs} ms (egress.timeoutMs)`, "ETIMEDOUT");
     this.#timer = setTimeout(() => this.#fail(tooLong()), timeoutMs);
@@ -156,9 +156,9 @@ export class HttpExchange {
 
   /** Checks one request and sends it, with the values of secrets inserted. */
   async #send(hop: Hop): Promise<Dispatcher.ResponseData> {
-    const { policy, asked, secrets, connections } = this.#parts;
+    const { policy, requested, secrets, connections } = this.#parts;
     const { url, method } = hop;
-    const addresses = checkTarget(url, method, policy, asked);
+    const addresses = checkTarget(url, method, policy, requested);
     checkHeaders(hop.headers);
     const filler = new RequestFiller(secrets, url, this.#turns);
     const path = await filler.path();

@@ -2,7 +2,7 @@
 // input schema describe the answer to each operation.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import { meterOf, payerOf, traceOf, watchOf } from "../call-scope.ts";
+import { cpuAccountOf, meterOf, observerOf, traceOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
 import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { Connections } from "./connections.ts";
@@ -144,12 +144,12 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
   const resolver = new SystemResolver();
   const open = async (context: CapabilityContext): Promise<CallExchanges> => {
     const policy = policyOf(context);
-    const asked = readAskedHosts(Object.hasOwn(context.asked, "fetch") ? context.asked.fetch : undefined);
+    const requested = readAskedHosts(Object.hasOwn(context.requested, "fetch") ? context.requested.fetch : undefined);
     const secrets = secretsOf(context);
     const resolve: Resolver = (host, signal) => resolver.resolve(host, context.tenantId, signal);
     const connections = new Connections(policy, resolve, meterOf(context));
     await secrets.registerAll();
-    return new CallExchanges({ policy, asked, secrets, connections, payer: payerOf(context) });
+    return new CallExchanges({ policy, requested, secrets, connections, cpuAccount: cpuAccountOf(context) });
   };
   return defineCapability({
     name: "fetch",
@@ -201,11 +201,11 @@ function checkHandshake({ method, body, redirect }: z.infer<typeof RequestSchema
 
 /** Returns a guard that runs the host's hooks for each redirect, as for the first request; undefined without such hooks. */
 function guardOf(id: number, context: CapabilityContext): RedirectGuard | undefined {
-  const watch = watchOf(context);
-  if (watch?.asks("capability") !== true) return undefined;
+  const observer = observerOf(context);
+  if (observer?.hasHook("capability") !== true) return undefined;
   return async (request) => {
     const shown = { op: "request", id, ...request };
-    const { input } = await watch.askCapability("fetch", shown);
+    const { input } = await observer.callCapabilityHooks("fetch", shown);
     if (input === shown) return request;
     const modified = RedirectSchema.safeParse(input);
     if (!modified.success || modified.data.id !== id) {

@@ -21,7 +21,7 @@ const BASE64 = /^[A-Za-z0-9+/]*$/;
  * Decodes the base64 of a body: a short one at once, a long one over several turns of the event loop.
  * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED for more than `most` bytes, before anything is decoded
  */
-export async function fromBase64(text: string, most: number, { signal, payer }: Turns): Promise<Buffer> {
+export async function fromBase64(text: string, most: number, { signal, cpuAccount }: Turns): Promise<Buffer> {
   if (text.length % 4 !== 0) throw new ToolError("PARAM_INVALID", "Expected base64");
   checkRequestBytes((text.length / 4) * 3 - 2, most);
   const parts: Buffer[] = [];
@@ -36,7 +36,7 @@ export async function fromBase64(text: string, most: number, { signal, payer }: 
     return isLast;
   };
   if (text.length <= BASE64_STEP) step();
-  else await runTimeSliced(step, signal, payer);
+  else await runTimeSliced(step, signal, cpuAccount);
   const [only = Buffer.alloc(0)] = parts;
   const decoded = parts.length < 2 ? only : Buffer.concat(parts);
   checkRequestBytes(decoded.length, most);

@@ -1,7 +1,7 @@
 // Inserts the values of secrets into a request's URL, headers and body. A value may be much longer than its placeholder, so limits apply
 // to the filled request, and are checked before more of it is kept. Long texts are filled over several turns of the event loop.
 import { Readable } from "node:stream";
-import type { NeedleSet } from "../../observability/redaction/needle.ts";
+import type { SecretLiteralSet } from "../../observability/redaction/secret-literal.ts";
 import { filteredParts, runSteps, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 import { denied } from "./egress-policy.ts";
 import { checkRequestBytes } from "./request-body.ts";
@@ -31,7 +31,7 @@ export class RequestFiller {
   readonly #secrets: CallSecrets;
   readonly #url: URL;
   readonly #turns: Turns;
-  readonly #needles = new Map<SecretEncoding, NeedleSet>();
+  readonly #needles = new Map<SecretEncoding, SecretLiteralSet>();
   #comparisons = 0;
 
   constructor(secrets: CallSecrets, url: URL, turns: Turns) {
@@ -116,7 +116,7 @@ export class RequestFiller {
   }
 
   /** Returns a stream that fills the body a second time. It yields the bytes that were counted, without holding all of them in memory. */
-  #sent(body: Buffer, needles: NeedleSet): Readable {
+  #sent(body: Buffer, needles: SecretLiteralSet): Readable {
     const steps = new StreamFilter(needles).wholeSteps(body);
     const stream = Readable.from(filteredParts(steps, this.#turns), { objectMode: false });
     // The exchange receives a failure from the connection.
@@ -137,7 +137,7 @@ export class RequestFiller {
     return filter.replaced === 0 ? text : Buffer.concat(parts).toString();
   }
 
-  #fillers(encoding: SecretEncoding): NeedleSet {
+  #fillers(encoding: SecretEncoding): SecretLiteralSet {
     const needles = this.#needles.get(encoding) ?? this.#secrets.fillers(this.#url, encoding);
     this.#needles.set(encoding, needles);
     return needles;

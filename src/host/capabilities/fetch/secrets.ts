@@ -2,11 +2,16 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
-import { type Needle, NeedleSet, plainNeedles, type Replace } from "../../observability/redaction/needle.ts";
 import { Redactor } from "../../observability/redaction/redactor.ts";
+import {
+  plainLiterals,
+  type Replace,
+  type SecretLiteral,
+  SecretLiteralSet,
+} from "../../observability/redaction/secret-literal.ts";
 import { runCallback } from "../../util/host-callback.ts";
 import { runTimeSliced } from "../../util/time-slicing.ts";
-import { payerOf } from "../call-scope.ts";
+import { cpuAccountOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
 import { denied, type SecretPolicies } from "./egress-policy.ts";
 import { type EgressRule, matchesRule } from "./egress-rules.ts";
@@ -42,10 +47,10 @@ interface IssuedSecret {
 /** Returns the secrets that the tool's definition names; all of them if it names none. */
 function selectSecrets(
   policies: SecretPolicies,
-  asked: JsonValue | undefined,
+  requested: JsonValue | undefined,
 ): ReadonlyMap<string, SecretPolicies[string]> {
   const all = Object.entries(policies);
-  return new Map(Array.isArray(asked) ? all.filter(([name]) => asked.includes(name)) : all);
+  return new Map(Array.isArray(requested) ? all.filter(([name]) => requested.includes(name)) : all);
 }
 
 /** The secrets of one call. Each value is read once, and registered for redaction before any other use. */
@@ -56,10 +61,10 @@ export class CallSecrets {
   readonly #context: CapabilityContext;
   readonly #values = new Map<string, Promise<string>>();
   readonly #issued = new Map<string, IssuedSecret>();
-  #markers: { readonly issued: number; readonly needles: NeedleSet } | undefined;
+  #markers: { readonly issued: number; readonly literals: SecretLiteralSet } | undefined;
 
-  constructor(policies: SecretPolicies, asked: JsonValue | undefined, context: CapabilityContext) {
-    this.#granted = selectSecrets(policies, asked);
+  constructor(policies: SecretPolicies, requested: JsonValue | undefined, context: CapabilityContext) {
+    this.#granted = selectSecrets(policies, requested);
     this.#context = context;
   }
 
@@ -97,12 +102,12 @@ export class CallSecrets {
     // Each secret is a slice of its own: the longest values take 4 ms, and a call may have 64 secrets.
     await runTimeSliced(
       () => {
-        this.redactor.conceal(name, value);
-        this.#context.conceal(name, value);
+        this.redactor.addSecret(name, value);
+        this.#context.redact(name, value);
         return true;
       },
       this.#context.signal,
-      payerOf(this.#context),
+      cpuAccountOf(this.#context),
     );
     return value;
   }
@@ -119,19 +124,19 @@ export class CallSecrets {
   }
 
   /** Finds placeholders, escaped or not. */
-  get markers(): NeedleSet {
+  get markers(): SecretLiteralSet {
     if (this.#markers?.issued !== this.#issued.size) {
-      this.#markers = { issued: this.#issued.size, needles: this.#needles(() => () => "") };
+      this.#markers = { issued: this.#issued.size, literals: this.#literals(() => () => "") };
     }
-    return this.#markers.needles;
+    return this.#markers.literals;
   }
 
   /**
    * Replaces placeholders with values, in data that is sent to this URL. If a placeholder is found whose secret is not bound to the URL, the
    * replacement throws CAPABILITY_DENIED.
    */
-  fillers(url: URL, encoding: SecretEncoding): NeedleSet {
-    return this.#needles((secret) => this.#fillerOf(secret, url, encoding));
+  fillers(url: URL, encoding: SecretEncoding): SecretLiteralSet {
+    return this.#literals((secret) => this.#fillerOf(secret, url, encoding));
   }
 
   #fillerOf({ name, value }: IssuedSecret, url: URL, encoding: SecretEncoding): Replace {
@@ -147,11 +152,11 @@ export class CallSecrets {
     };
   }
 
-  #needles(replaceFor: (secret: IssuedSecret) => Replace): NeedleSet {
-    const needles: Needle[] = [...this.#issued.values()].flatMap((secret) =>
-      plainNeedles(secret.placeholder, replaceFor(secret)),
+  #literals(replaceFor: (secret: IssuedSecret) => Replace): SecretLiteralSet {
+    const literals: SecretLiteral[] = [...this.#issued.values()].flatMap((secret) =>
+      plainLiterals(secret.placeholder, replaceFor(secret)),
     );
-    return new NeedleSet(needles);
+    return new SecretLiteralSet(literals);
   }
 }
 

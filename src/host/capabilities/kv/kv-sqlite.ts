@@ -110,7 +110,7 @@ export class SqliteKvStore implements KvStore {
   }
 
   /** Ends the thread without waiting for its work, and rejects open requests. A thread that is stuck in the kernel does not delay this. */
-  abandon(): void {
+  forceClose(): void {
     this.#closed = true;
     const thread = this.#thread;
     this.#thread = undefined;

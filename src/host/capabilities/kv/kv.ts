@@ -130,5 +130,5 @@ export function createKvCapability(store: KvStore, pending: PendingByKey): Capab
       return pending.track(call.tenantId, answer(store, request, call));
     },
   });
-  return { ...capability, chunk: "kv" };
+  return { ...capability, platformModule: "kv" };
 }

@@ -95,7 +95,7 @@ export class WebSocketConnection {
     this.#parts = parts;
     this.#traffic = traffic;
     this.#onEnd = onEnd;
-    this.#turns = { signal: this.#abort.signal, payer: parts.payer };
+    this.#turns = { signal: this.#abort.signal, cpuAccount: parts.cpuAccount };
     const { timeoutMs, responseBytes } = parts.policy;
     this.#messages = new MessageReader(parts.secrets.redactor, this.#turns);
     this.#reader = new FrameReader(
@@ -122,11 +122,11 @@ export class WebSocketConnection {
   }
 
   async #open({ url: text, headers, headersTo }: ExchangeRequest): Promise<string> {
-    const { policy, asked, secrets, connections } = this.#parts;
+    const { policy, requested, secrets, connections } = this.#parts;
     const { signal } = this.#abort;
     const url = URL.parse(text);
     if (url === null) throw new ToolError("PARAM_INVALID", "Expected an absolute URL");
-    const addresses = checkTarget(url, "GET", policy, asked);
+    const addresses = checkTarget(url, "GET", policy, requested);
     checkHeaders(headers);
     checkHandshakeHeaders(headers);
     const filler = new RequestFiller(secrets, url, this.#turns);
@@ -281,7 +281,8 @@ export class WebSocketConnection {
       }
       return close !== undefined || bytes >= ANSWER_BYTES || parts.length >= ANSWER_PARTS;
     };
-    if (this.#reader.waitingBytes > MAX_SYNC_BYTES) await runTimeSliced(step, this.#abort.signal, this.#parts.payer);
+    if (this.#reader.waitingBytes > MAX_SYNC_BYTES)
+      await runTimeSliced(step, this.#abort.signal, this.#parts.cpuAccount);
     else while (!step());
     return close;
   }

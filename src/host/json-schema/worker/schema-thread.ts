@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import { copyTimeSliced, encodeInTurns } from "../../util/time-slicing.ts";
+import { copyTimeSliced, encodeTimeSliced } from "../../util/time-slicing.ts";
 import { untilAborted } from "../../util/with-abort.ts";
 import type { CompiledSchema } from "../compile-schema.ts";
 import type { ValidationOutcome } from "../outcome.ts";
@@ -71,7 +71,8 @@ export class SchemaThread implements AsyncDisposable {
     signal: AbortSignal | undefined,
   ): Promise<ValidationOutcome> {
     return await this.#enqueue(signal, async () => {
-      const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : await copyTimeSliced(text, signal);
+      const bytes =
+        typeof text === "string" ? await encodeTimeSliced(text, signal) : await copyTimeSliced(text, signal);
       const check = { schema: schema.toText(), text: bytes, budgetMs: schemaBudgetMs(bytes.length) };
       const outcome = await this.#request<ValidationOutcome>(check, timeoutMs(bytes.length), signal, [bytes.buffer]);
       return outcome ?? KILLED;

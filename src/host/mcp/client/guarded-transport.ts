@@ -4,9 +4,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
-import { Allowance } from "./reading/allowance.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
+import { Allowance } from "./reading/token-bucket.ts";
 
 /** A request to the server that is in progress. It receives the result as the server sent it. */
 export interface TransportExchange {

@@ -60,7 +60,7 @@ export class McpManager implements AsyncDisposable {
     const serverName = parseOptions(McpServerNameSchema, name, "The server's name");
     checkTenants(config, tenancy, where);
     const server = new UpstreamServer(serverName, config, { ...this.#parts, tenancy });
-    server.source = this.#router.addSource(name, server);
+    server.source = this.#router.addToolProvider(name, server);
     this.#servers.set(name, server);
   }
 

@@ -6,7 +6,7 @@ export interface ServerDiagnostics {
   /** The last 8 KiB that the process wrote to stderr. */
   readonly stderr: string;
   /** How the process ended; undefined while it runs. */
-  readonly ending: string | undefined;
+  readonly exit: string | undefined;
   /** Number of lines on stdout that were not messages. */
   readonly strayLines: number;
   /** The latest of these lines, truncated to 200 bytes. */
@@ -28,12 +28,12 @@ export class DiagnosticsRecorder {
   #hasExited = false;
   #strayLines = 0;
   #lastStrayLine: string | undefined;
-  ending: string | undefined;
+  exit: string | undefined;
 
   get current(): ServerDiagnostics {
     return {
       stderr: this.#stderr.toString("utf8").toWellFormed(),
-      ending: this.ending,
+      exit: this.exit,
       strayLines: this.#strayLines,
       lastStrayLine: this.#lastStrayLine,
     };

@@ -167,7 +167,7 @@ export class ServerProcess implements Transport {
 
   #handleExit(reason: string): void {
     this.#hasExited = true;
-    this.#diagnostics.ending = `Exited with ${reason}`;
+    this.#diagnostics.exit = `Exited with ${reason}`;
     // Orphaned processes are killed too, without waiting for their end.
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();

@@ -6,7 +6,7 @@ import { type JsonValue, ToolError, unavailable } from "../../../sandbox/contrac
 import { type ToolValue, toJson } from "../../contract/tool-value.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { matchesName } from "../../routing/name-pattern.ts";
-import type { AddedSource, SourceDiscovery, SourceTransport } from "../../routing/tool-source.ts";
+import type { AddedToolProvider, SourceDiscovery, SourceTransport } from "../../routing/tool-source.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
 import { credentialsFor } from "./credentials.ts";
 import { type Listing, MAX_TOOL_SIZE } from "./listing.ts";
@@ -26,7 +26,7 @@ const INVALID_PARAMS = -32_602;
 const SHARED = "";
 
 /** A tool of the server that was not registered, and the reason. */
-export interface McpToolProblem {
+export interface McpToolIssue {
   /** The server's own name of the tool, truncated to 128 characters. */
   readonly toolName: string;
   readonly problem: string;
@@ -41,9 +41,9 @@ export interface McpServerStatus extends LinkStatus {
   /** Number of registered tools. */
   readonly tools: number;
   /** Tools that were not registered, at most 100. */
-  readonly leftOut: readonly McpToolProblem[];
+  readonly leftOut: readonly McpToolIssue[];
   /** The reason why the list of tools is incomplete; absent if it is complete. */
-  readonly listProblem?: string | undefined;
+  readonly listIssue?: string | undefined;
 }
 
 interface RegisteredUpstreamTool {
@@ -74,8 +74,8 @@ interface TenantLink {
   readonly link: UpstreamLink;
   /** Keyed by alias and tenant. */
   readonly tools: Map<string, RegisteredUpstreamTool>;
-  leftOut: readonly McpToolProblem[];
-  listProblem: string | undefined;
+  leftOut: readonly McpToolIssue[];
+  listIssue: string | undefined;
 }
 
 export interface UpstreamServerParts {
@@ -99,7 +99,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   /** Tenants that can use the tools; undefined for all tenants. */
   readonly #tenants: Set<string> | undefined;
   /** Set once, before the first request. Undefined after the server was removed. */
-  source: AddedSource | undefined;
+  source: AddedToolProvider | undefined;
 
   constructor(name: string, config: McpServerConfig, parts: UpstreamServerParts) {
     this.name = name;
@@ -125,14 +125,14 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   get status(): readonly McpServerStatus[] {
     const links = [...this.#links];
     if (links.length === 0) links.push([SHARED, this.#createLink(SHARED)]);
-    return links.map(([tenantId, { link, tools, leftOut, listProblem }]) => ({
+    return links.map(([tenantId, { link, tools, leftOut, listIssue }]) => ({
       server: this.name,
       transport: "url" in this.#config ? "http" : "stdio",
       ...(tenantId === SHARED ? {} : { tenantId }),
       ...link.status,
       tools: tools.size,
       leftOut,
-      ...(listProblem === undefined ? {} : { listProblem }),
+      ...(listIssue === undefined ? {} : { listIssue }),
     }));
   }
 
@@ -168,14 +168,14 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       }),
       tools: new Map(),
       leftOut: [],
-      listProblem: undefined,
+      listIssue: undefined,
     };
     return created;
   }
 
   /** Replaces the tools of the previous listing by those of a new one. */
   async #applyListing(target: TenantLink, key: string, listing: Listing): Promise<void> {
-    const leftOut: McpToolProblem[] = [];
+    const leftOut: McpToolIssue[] = [];
     const omit = (toolName: string, problem: string): void => {
       if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toVisible(toolName.slice(0, 128)), problem });
     };
@@ -198,7 +198,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     for (const name of tools.keys()) if (!named.has(name)) omit(name, "Its alias collides with that of another tool");
     await this.#register(target, key, tools, names, omit);
     target.leftOut = leftOut;
-    target.listProblem = listing.problem;
+    target.listIssue = listing.problem;
   }
 
   #isSelected(name: string): boolean {

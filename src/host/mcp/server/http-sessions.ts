@@ -11,7 +11,7 @@ import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { ignoreOutcome } from "../../util/host-callback.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
-import { largestOwnerItems } from "./greediest.ts";
+import { largestOwnerItems } from "./largest-owner-items.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
 import { notifyPromptsChanged, notifyToolsChanged } from "./tool-changes.ts";
 

@@ -11,8 +11,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type * as z from "zod";
 import {
-  type AskOptions,
   type CallClient,
+  type ClientRequestOptions,
   ElicitResultSchema,
   RootsSchema,
   SampleResultSchema,
@@ -121,7 +121,7 @@ export class OpenToolCall {
   #request<Answer>(
     request: InputRequest,
     schema: z.ZodType<Answer>,
-    { signal, key: name }: AskOptions,
+    { signal, key: name }: ClientRequestOptions,
   ): Promise<Answer> {
     const early =
       name !== undefined && Object.hasOwn(this.#earlyResponses, name)

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
-import { ArgumentOptionsSchema } from "../../pipeline/amend.ts";
+import { ArgumentOptionsSchema } from "../../pipeline/coercion.ts";
 import { parseTenantReach } from "../../routing/tenant-scope.ts";
 import { type Tenancy, tenancyOf } from "../../tenants/tenancy.ts";
 import type { McpHost } from "./call-tool.ts";
@@ -46,7 +46,7 @@ const ContextSchema = strictObject({
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).optional(),
   deterministic: strictObject({ seed: z.string(), now: z.number().optional() }).optional(),
   arguments: ArgumentOptionsSchema.optional(),
-  logPlaces: z.boolean().optional(),
+  logSourceLocations: z.boolean().optional(),
 });
 
 const SERVER_OPTIONS = {

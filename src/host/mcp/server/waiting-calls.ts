@@ -2,7 +2,7 @@
 // identifies a call. The number of waiting calls is limited, and a call is cancelled if the client does not return in time.
 import { randomBytes, randomUUID } from "node:crypto";
 import { createRequestStateCodec, type RequestStateCodec, type ServerContext } from "@modelcontextprotocol/server";
-import { largestOwnerItems } from "./greediest.ts";
+import { largestOwnerItems } from "./largest-owner-items.ts";
 import type { OpenToolCall } from "./open-call.ts";
 
 /** Longest time in ms that a call waits for its client's next request. */

@@ -1,4 +1,4 @@
-// Parses the return value of a hook. Only `undefined` and a valid amendment let a call continue. A rejection always rejects, whatever the
+// Parses the return value of a hook. Only `undefined` and a valid modification let a call continue. A rejection always rejects, whatever the
 // form of its message and details; any other answer is invalid.
 import {
   ERROR_CODES,
@@ -24,7 +24,7 @@ export interface HookError {
 export type HookAnswer =
   | { readonly is: "nothing" }
   | { readonly is: "rejection"; readonly error: ToolError }
-  | { readonly is: "amendment"; readonly amended: { readonly [key: string]: unknown } }
+  | { readonly is: "modification"; readonly modified: { readonly [key: string]: unknown } }
   | { readonly is: "invalid" };
 
 const NOTHING: HookAnswer = { is: "nothing" };
@@ -32,43 +32,43 @@ const INVALID: HookAnswer = { is: "invalid" };
 
 /**
  * Parses an answer, reading each field once. Never throws.
- * @param amendable the keys that this stage can amend; an amendment has exactly one of them
+ * @param modifiable the keys that this stage can modify; a modification has exactly one of them
  */
-export function readHookAnswer(answer: unknown, amendable: readonly string[], hookName: string): HookAnswer {
+export function readHookAnswer(answer: unknown, modifiable: readonly string[], hookName: string): HookAnswer {
   if (answer === undefined) return NOTHING;
   if (typeof answer !== "object" || answer === null) return INVALID;
   try {
-    const { refuse, amend } = answer as { readonly refuse?: unknown; readonly amend?: unknown };
-    // With `{ refuse: issue ?? null }`, the values null, false, 0 and "" neither reject nor allow.
-    if (refuse) return { is: "rejection", error: toRejection(refuse, hookName) };
-    if (refuse !== undefined || hasOtherKeys(answer)) return INVALID;
-    return readAmendment(amend, amendable, hookName);
+    const { reject, modify } = answer as { readonly reject?: unknown; readonly modify?: unknown };
+    // With `{ reject: issue ?? null }`, the values null, false, 0 and "" neither reject nor allow.
+    if (reject) return { is: "rejection", error: toRejection(reject, hookName) };
+    if (reject !== undefined || hasOtherKeys(answer)) return INVALID;
+    return readModification(modify, modifiable, hookName);
   } catch {
     return INVALID;
   }
 }
 
 const hasOtherKeys = (answer: object): boolean =>
-  Object.keys(answer).some((key) => key !== "refuse" && key !== "amend");
+  Object.keys(answer).some((key) => key !== "reject" && key !== "modify");
 
-function toRejection(refuse: unknown, hookName: string): ToolError {
-  return createHookError({ ...readHookError(refuse, `Hook "${hookName}" rejected the call`) }, DEFAULT_CODE);
+function toRejection(reject: unknown, hookName: string): ToolError {
+  return createHookError({ ...readHookError(reject, `Hook "${hookName}" rejected the call`) }, DEFAULT_CODE);
 }
 
-function readAmendment(amend: unknown, amendable: readonly string[], hookName: string): HookAnswer {
-  const keys = Object.keys(amend as object);
+function readModification(modify: unknown, modifiable: readonly string[], hookName: string): HookAnswer {
+  const keys = Object.keys(modify as object);
   const [key = ""] = keys;
-  if (keys.length !== 1 || !amendable.includes(key)) return INVALID;
-  const value = (amend as { readonly [key: string]: unknown })[key];
+  if (keys.length !== 1 || !modifiable.includes(key)) return INVALID;
+  const value = (modify as { readonly [key: string]: unknown })[key];
   if (value === undefined) return INVALID;
   if (isThenable(value)) {
     // The hook did not await its promise, which would become {} as JSON.
     ignoreOutcome(() => value);
     return INVALID;
   }
-  if (key !== "error") return { is: "amendment", amended: { [key]: value } };
+  if (key !== "error") return { is: "modification", modified: { [key]: value } };
   if (!value) return INVALID;
-  return { is: "amendment", amended: { error: readHookError(value, `Hook "${hookName}" replaced the result`) } };
+  return { is: "modification", modified: { error: readHookError(value, `Hook "${hookName}" replaced the result`) } };
 }
 
 /** Reads an error in any form: a string, an Error, or an object with code, message, details and recoverable. Never throws. */

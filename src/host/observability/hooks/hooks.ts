@@ -1,4 +1,4 @@
-// Hooks: functions of the host that observe, amend or reject each stage of a call. A hook that throws, times out or returns an invalid
+// Hooks: functions of the host that observe, modify or reject each stage of a call. A hook that throws, times out or returns an invalid
 // answer denies the call, unless the host sets `failClosed: false`. Either failure is logged.
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
@@ -42,7 +42,7 @@ export interface ExecuteEvent extends StageEvent {
   /** Deadline by `performance.now()`. */
   readonly deadlineAt: number;
 }
-export interface NormalizeEvent extends StageEvent {
+export interface AfterExecuteEvent extends StageEvent {
   readonly definition: ToolDefinition;
   readonly usage: ToolUsage;
   /** The outcome of the execution. The output has not been validated yet. */
@@ -55,7 +55,7 @@ export interface CapabilityEvent extends StageEvent {
    * `headers` are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or
    * "manual". A WebSocket handshake has this form too, with `mode: "websocket"`, an http or https URL, and its protocols in the headers;
    * WebSocket messages do not reach hooks. The hook is called again before each redirect is followed, with the same fields for its target
-   * and with `redirectedFrom`, the URL that sent the redirect. An amended input is validated; `op` and `id` must not change.
+   * and with `redirectedFrom`, the URL that sent the redirect. An modified input is validated; `op` and `id` must not change.
    */
   readonly input: unknown;
 }
@@ -86,13 +86,13 @@ export type ObservedEvent = StageEvent &
       }
     | { readonly stage: "result"; readonly phase: "end"; readonly result: ToolResult }
   );
-export type HookStage = "validate" | "prepare" | "execute" | "normalize";
+export type HookStage = "validate" | "prepare" | "execute" | "afterExecute";
 
 /**
- * Why a call is rejected. A ToolError is a valid Refusal. An answer with `refuse` always rejects: invalid fields of it are replaced,
+ * Why a call is rejected. A ToolError is a valid Rejection. An answer with `reject` always rejects: invalid fields of it are replaced,
  * truncated or dropped.
  */
-export interface Refusal {
+export interface Rejection {
   /** A code of {@link ERROR_CODES}. @default "CAPABILITY_DENIED", also for an unknown code */
   readonly code: ErrorCode;
   /** Message for developers. Truncated after 10,000 UTF-16 code units. @default names the hook */
@@ -103,22 +103,25 @@ export interface Refusal {
   readonly recoverable?: boolean | undefined;
 }
 
-type Answer<Amended> = undefined | { readonly refuse: Refusal } | { readonly amend: Amended };
+type Answer<Modified> = undefined | { readonly reject: Rejection } | { readonly modify: Modified };
 // biome-ignore lint/suspicious/noConfusingVoidType: a hook that only observes returns nothing
-type StageFunction<Event, Amended = never> = (event: Event) => Answer<Amended> | void | Promise<Answer<Amended> | void>;
-/** Replaces a result: an output, which is validated like the tool's own, or an error, which is read like a {@link Refusal}. */
-export type AmendedResult =
+type AnswerOrNothing<Modified> = Answer<Modified> | void;
+type StageFunction<Event, Modified = never> = (
+  event: Event,
+) => AnswerOrNothing<Modified> | Promise<AnswerOrNothing<Modified>>;
+/** Replaces a result: an output, which is validated like the tool's own, or an error, which is read like a {@link Rejection}. */
+export type ModifiedResult =
   | { readonly output: unknown }
-  | { readonly error: Omit<Refusal, "code"> & { readonly code?: ErrorCode } };
+  | { readonly error: Omit<Rejection, "code"> & { readonly code?: ErrorCode } };
 
 /**
- * Functions that are called at the stages of each call, in the order of the hooks; each receives the amendments of earlier hooks. A
- * function returns nothing, `{ amend }` or `{ refuse }`; an answer with both rejects.
+ * Functions that are called at the stages of each call, in the order of the hooks; each receives the coercions of earlier hooks. A
+ * function returns nothing, `{ modify }` or `{ reject }`; an answer with both rejects.
  *
- * A hook fails if it throws, does not answer in time, or returns anything else: null, false, an unknown key, or an amendment that is not
+ * A hook fails if it throws, does not answer in time, or returns anything else: null, false, an unknown key, or a modification that is not
  * valid for its stage. A failed hook denies the call with INTERNAL, unless it has `failClosed: false`. At `validate`, `prepare` and
  * `execute`, the tool does not run. At `capability`, the tool receives the error and the capability is not used. At `capabilityResult`,
- * `normalize` and `result`, the work is already done, but the error replaces its outcome.
+ * `afterExecute` and `result`, the work is already done, but the error replaces its outcome.
  */
 export interface Hook {
   readonly name: string;
@@ -131,33 +134,33 @@ export interface Hook {
   readonly validate?: StageFunction<ValidateEvent, { readonly arguments: unknown }> | undefined;
   readonly prepare?: StageFunction<PrepareEvent> | undefined;
   readonly execute?: StageFunction<ExecuteEvent> | undefined;
-  readonly normalize?: StageFunction<NormalizeEvent> | undefined;
+  readonly afterExecute?: StageFunction<AfterExecuteEvent> | undefined;
   /** Not called for log entries, nor for further steps of a started operation (parts of a body). */
   readonly capability?: StageFunction<CapabilityEvent, { readonly input: unknown }> | undefined;
   readonly capabilityResult?: StageFunction<CapabilityResultEvent, { readonly output: unknown }> | undefined;
   /**
    * Called last, also for failed calls; if the call's time is over, the hook has 50 ms. The chunks of a stream were already delivered.
    */
-  readonly result?: StageFunction<ResultEvent, AmendedResult> | undefined;
+  readonly result?: StageFunction<ResultEvent, ModifiedResult> | undefined;
 }
 
 interface StageEvents {
   readonly validate: ValidateEvent;
   readonly prepare: PrepareEvent;
   readonly execute: ExecuteEvent;
-  readonly normalize: NormalizeEvent;
+  readonly afterExecute: AfterExecuteEvent;
   readonly capability: CapabilityEvent;
   readonly capabilityResult: CapabilityResultEvent;
   readonly result: ResultEvent;
 }
-export type AskName = keyof StageEvents;
-const STAGES = ["validate", "prepare", "execute", "normalize", "capability", "capabilityResult", "result"] as const;
-/** The keys that each stage can amend. */
-const AMENDABLE: { readonly [Name in AskName]: readonly string[] } = {
+export type HookStageName = keyof StageEvents;
+const STAGES = ["validate", "prepare", "execute", "afterExecute", "capability", "capabilityResult", "result"] as const;
+/** The keys that each stage can modify. */
+const MODIFIABLE: { readonly [Name in HookStageName]: readonly string[] } = {
   validate: ["arguments"],
   prepare: [],
   execute: [],
-  normalize: [],
+  afterExecute: [],
   capability: ["input"],
   capabilityResult: ["output"],
   result: ["output", "error"],
@@ -173,7 +176,7 @@ export const HooksSchema = z
       failClosed: z.boolean().default(true),
       timeoutMs: z.int().min(1).max(30_000).default(1_000),
       observe: fn,
-      ...(Object.fromEntries(STAGES.map((name) => [name, fn])) as { [Name in AskName]: typeof fn }),
+      ...(Object.fromEntries(STAGES.map((name) => [name, fn])) as { [Name in HookStageName]: typeof fn }),
     }),
   )
   .max(100);
@@ -211,7 +214,7 @@ export class Hooks {
     this.#report = report;
   }
 
-  has(name: AskName): boolean {
+  has(name: HookStageName): boolean {
     return this.#hooks.some((hook) => hook[name] !== undefined);
   }
 
@@ -226,16 +229,16 @@ export class Hooks {
 
   /**
    * Calls each hook that has a function for this stage, in sequence.
-   * @param amend returns the event with an amendment applied; its exception ends the call
+   * @param modify returns the event with a modification applied; its exception ends the call
    * @throws {ToolError} a hook's rejection; INTERNAL if a hook with failClosed fails; the signal's reason if the call has ended
    */
-  async ask<Name extends AskName>(
+  async callStage<Name extends HookStageName>(
     name: Name,
     event: StageEvents[Name],
     wait: HookWait,
-    amend: (
+    modify: (
       event: StageEvents[Name],
-      amended: { readonly [key: string]: unknown },
+      modified: { readonly [key: string]: unknown },
     ) => StageEvents[Name] | Promise<StageEvents[Name]>,
   ): Promise<StageEvents[Name]> {
     let current = event;
@@ -263,16 +266,16 @@ export class Hooks {
         this.#failed(hook, name, current.call, reason, settled.cause);
         continue;
       }
-      const read = readHookAnswer(settled.answer, AMENDABLE[name], hook.name);
+      const read = readHookAnswer(settled.answer, MODIFIABLE[name], hook.name);
       if (read.is === "rejection") throw read.error;
-      if (read.is === "amendment") current = await amend(current, read.amended);
+      if (read.is === "modification") current = await modify(current, read.modified);
       if (read.is === "invalid") this.#failed(hook, name, current.call, "gave an invalid answer", undefined);
     }
     return current;
   }
 
   /** Stops waiting for hooks. A hook that has not answered counts as failed. */
-  abandon(): void {
+  stopWaiting(): void {
     this.#abandoned.abort();
   }
 
@@ -292,6 +295,6 @@ const CLOCK_PRECEDENCE_MS = 5;
 export const leftMsOf = ({ clock, until }: HookWait): number => clock?.leftMs ?? until - performance.now();
 
 /** Returns the error that replaces a result. Without its own code, it keeps the code of the error that it replaces. */
-export function amendError(error: ToolErrorData | undefined, amended: HookError): ToolError {
-  return createHookError(amended, error?.code ?? "TOOL_FAILED");
+export function modifyError(error: ToolErrorData | undefined, modified: HookError): ToolError {
+  return createHookError(modified, error?.code ?? "TOOL_FAILED");
 }

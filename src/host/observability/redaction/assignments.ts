@@ -1,5 +1,5 @@
 // Finds values that a text assigns to the name of a secret: `password=…`, `"apiKey": "…"`, `Authorization: …`, `--token …`.
-import type { SecretMatch } from "./shape.ts";
+import type { SecretMatch } from "./secret-match.ts";
 
 /** Longest distance, in UTF-16 code units, at which a name is searched before its operator. */
 const MAX_LOOKBEHIND_LENGTH = 80;

@@ -1,6 +1,6 @@
 // Finds card numbers in a text by issuer prefix, length and check digit (ISO/IEC 7812, Luhn). Sixteen digits alone could also be an order
 // number.
-import type { SecretMatch } from "./shape.ts";
+import type { SecretMatch } from "./secret-match.ts";
 
 /** Prefix range and lengths of each issuer, from the issuers' published ranges. */
 const ISSUERS: readonly (readonly [from: string, to: string, lengths: readonly number[]])[] = [

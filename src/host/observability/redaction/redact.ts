@@ -6,7 +6,7 @@ import { parseOptions } from "../../config/option-errors.ts";
 import { isCardNumber } from "./card-numbers.ts";
 import { isSecretName, NameSet } from "./key-names.ts";
 import { MAX_SECRET_BYTES, Redactor } from "./redactor.ts";
-import { redactMatches } from "./value-shapes.ts";
+import { redactMatches } from "./value-matches.ts";
 
 export interface RedactOptions {
   /** Additional names of secrets, as whole words in any case style: `["customerCode"]` also matches `X-Customer-Code`. */
@@ -59,7 +59,7 @@ export class ValueRedactor {
     this.#options = parsed;
     this.#names = new NameSet(parsed.names);
     this.#allowed = new NameSet(parsed.allowNames);
-    for (const [label, value] of Object.entries(parsed.values)) this.#known.conceal(label, value);
+    for (const [label, value] of Object.entries(parsed.values)) this.#known.addSecret(label, value);
   }
 
   /** Returns a copy without secrets: plain data, Maps, Sets and dates. Cycles, functions and bytes are replaced by a note. */

@@ -1,6 +1,6 @@
 // Replaces secrets that capabilities register during a call, in the call's logs, results and errors.
 import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
-import { createSecretLiterals, type Needle, NeedleSet } from "./needle.ts";
+import { createSecretLiterals, type SecretLiteral, SecretLiteralSet } from "./secret-literal.ts";
 import { filterBytes, filterText, filterTexts, StreamFilter, type Turns } from "./stream-filter.ts";
 
 /** Shorter values occur in ordinary text by chance, and could be guessed from what was replaced. */
@@ -10,12 +10,12 @@ export const MAX_SECRET_BYTES = 8_192;
 
 export class Redactor {
   readonly #known = new Set<string>();
-  readonly #literals: Needle[] = [];
+  readonly #literals: SecretLiteral[] = [];
   /** Built from all literals when needed. */
-  #set: NeedleSet | undefined = new NeedleSet([]);
+  #set: SecretLiteralSet | undefined = new SecretLiteralSet([]);
 
   /** @throws {ToolError} PARAM_INVALID for a value of fewer than 8 or more than 8,192 bytes */
-  conceal(label: string, value: string): void {
+  addSecret(label: string, value: string): void {
     const bytes = Buffer.byteLength(value);
     if (bytes < MIN_SECRET_BYTES || bytes > MAX_SECRET_BYTES) {
       const expected = `expected a value of ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes, got ${bytes}`;
@@ -27,8 +27,8 @@ export class Redactor {
     this.#set = undefined;
   }
 
-  get #literalSet(): NeedleSet {
-    this.#set ??= new NeedleSet(this.#literals);
+  get #literalSet(): SecretLiteralSet {
+    this.#set ??= new SecretLiteralSet(this.#literals);
     return this.#set;
   }
 

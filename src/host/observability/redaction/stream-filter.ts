@@ -1,7 +1,7 @@
 // Replaces literals in bytes that arrive in chunks. Bytes that may be the start of a literal are held back until it is certain.
 import { type CpuAccount, runTimeSliced } from "../../util/time-slicing.ts";
-import type { Needle, NeedleSet } from "./needle.ts";
-import { LiteralMatcher, type Match } from "./needle-track.ts";
+import { LiteralMatcher, type Match } from "./literal-matcher.ts";
+import type { SecretLiteral, SecretLiteralSet } from "./secret-literal.ts";
 
 const EMPTY = Buffer.alloc(0);
 
@@ -12,7 +12,7 @@ const MAX_STEP_BYTES = 16 * 1024;
 
 /** Filters one stream. */
 export class StreamFilter {
-  readonly #needles: NeedleSet;
+  readonly #literals: SecretLiteralSet;
   readonly #matchers: readonly LiteralMatcher[];
   readonly #stepBytes: number;
   /** Bytes that were not passed on yet; `#base` is the offset of the first one. */
@@ -23,10 +23,10 @@ export class StreamFilter {
   #pending: readonly Match[] = [];
   #replaced = 0;
 
-  constructor(needles: NeedleSet) {
-    this.#needles = needles;
-    this.#matchers = [new LiteralMatcher(needles, true), new LiteralMatcher(needles, false)];
-    this.#stepBytes = Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, Math.floor(STEP_COMPARISONS / needles.size)));
+  constructor(literals: SecretLiteralSet) {
+    this.#literals = literals;
+    this.#matchers = [new LiteralMatcher(literals, true), new LiteralMatcher(literals, false)];
+    this.#stepBytes = Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, Math.floor(STEP_COMPARISONS / literals.size)));
   }
 
   /** Number of replacements so far. */
@@ -36,12 +36,12 @@ export class StreamFilter {
 
   /** Whether the filter has no literals, so that all bytes pass. */
   get isIdle(): boolean {
-    return this.#needles.isEmpty;
+    return this.#literals.isEmpty;
   }
 
   /** Returns the number of comparisons of a byte with a literal that filtering these bytes takes. */
   costOf(bytes: number): number {
-    return bytes * this.#needles.size;
+    return bytes * this.#literals.size;
   }
 
   /** Filters a chunk. Returns the bytes that can be passed on now, possibly none. Throws the exceptions of a literal's replacement. */
@@ -96,9 +96,9 @@ export class StreamFilter {
     this.#pending = matches.slice(certain.length);
     const parts: Buffer[] = [];
     let from = this.#base;
-    for (const { start, end: until, needle } of certain) {
+    for (const { start, end: until, literal } of certain) {
       // A match that overlaps the previous one is part of its replacement.
-      if (start >= from) parts.push(this.#slice(from, start), this.#replacement(start, until, needle));
+      if (start >= from) parts.push(this.#slice(from, start), this.#replacement(start, until, literal));
       from = Math.max(from, until);
     }
     if (openAt > from) parts.push(this.#slice(from, openAt));
@@ -113,9 +113,9 @@ export class StreamFilter {
     return this.#text.subarray(from - this.#base, to - this.#base);
   }
 
-  #replacement(start: number, end: number, needle: Needle): Buffer {
+  #replacement(start: number, end: number, literal: SecretLiteral): Buffer {
     this.#replaced += 1;
-    const written = needle.replace(this.#slice(start, end).toString("latin1"));
+    const written = literal.replace(this.#slice(start, end).toString("latin1"));
     return typeof written === "string" ? Buffer.from(written) : written;
   }
 }
@@ -141,28 +141,31 @@ function join(steps: Iterable<Buffer>): Buffer {
 /** The CPU account that is charged for the work, and a signal that ends it early. */
 export interface Turns {
   readonly signal?: AbortSignal | undefined;
-  readonly payer?: CpuAccount | undefined;
+  readonly cpuAccount?: CpuAccount | undefined;
 }
 
 /** Runs the steps of a filter over several turns of the event loop and passes each part to `take`. Rejects if `take` throws. */
 export async function runSteps(
   steps: Iterator<Buffer, void>,
   take: (part: Buffer) => void,
-  { signal, payer }: Turns = {},
+  { signal, cpuAccount }: Turns = {},
 ): Promise<void> {
   const step = (): boolean => {
     const { done, value } = steps.next();
     if (done !== true && value.length > 0) take(value);
     return done === true;
   };
-  await runTimeSliced(step, signal, payer);
+  await runTimeSliced(step, signal, cpuAccount);
 }
 
 /** Size of the parts that {@link filteredParts} yields, give or take one replacement. */
 const PART_BYTES = 64 * 1024;
 
 /** Runs the steps of a filter over several turns of the event loop, at the speed at which its parts are read. */
-export async function* filteredParts(steps: Iterator<Buffer, void>, { signal, payer }: Turns): AsyncGenerator<Buffer> {
+export async function* filteredParts(
+  steps: Iterator<Buffer, void>,
+  { signal, cpuAccount }: Turns,
+): AsyncGenerator<Buffer> {
   for (let isDone = false; !isDone; ) {
     const parts: Buffer[] = [];
     let bytes = 0;
@@ -174,7 +177,7 @@ export async function* filteredParts(steps: Iterator<Buffer, void>, { signal, pa
       bytes += value.length;
       return bytes >= PART_BYTES;
     };
-    await runTimeSliced(step, signal, payer);
+    await runTimeSliced(step, signal, cpuAccount);
     if (bytes > 0) yield Buffer.concat(parts, bytes);
   }
 }
@@ -190,9 +193,9 @@ export async function filterBytes(filter: StreamFilter, bytes: Buffer, turns: Tu
 }
 
 /** Filters a whole text synchronously. */
-export function filterText(text: string, needles: NeedleSet): string {
-  if (needles.isEmpty) return text;
-  const filter = new StreamFilter(needles);
+export function filterText(text: string, literals: SecretLiteralSet): string {
+  if (literals.isEmpty) return text;
+  const filter = new StreamFilter(literals);
   const written = join(filter.wholeSteps(Buffer.from(text)));
   return filter.replaced === 0 ? text : written.toString();
 }
@@ -200,14 +203,14 @@ export function filterText(text: string, needles: NeedleSet): string {
 /** Filters whole texts separately: immediately if it takes a millisecond or two, otherwise over several turns of the event loop. */
 export async function filterTexts(
   texts: readonly string[],
-  needles: NeedleSet,
+  literals: SecretLiteralSet,
   turns: Turns,
 ): Promise<readonly string[]> {
   const length = texts.reduce((sum, { length }) => sum + length, 0);
-  if (length * needles.size <= IMMEDIATE_COMPARISONS) return texts.map((text) => filterText(text, needles));
+  if (length * literals.size <= IMMEDIATE_COMPARISONS) return texts.map((text) => filterText(text, literals));
   const filtered: string[] = [];
   for (const text of texts) {
-    const filter = new StreamFilter(needles);
+    const filter = new StreamFilter(literals);
     const parts: Buffer[] = [];
     await runSteps(filter.wholeSteps(Buffer.from(text)), (part) => parts.push(part), turns);
     filtered.push(filter.replaced === 0 ? text : Buffer.concat(parts).toString());

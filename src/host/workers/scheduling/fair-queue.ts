@@ -8,9 +8,9 @@ import type { OwnerState } from "./priority.ts";
 /** Limits on running and queued calls. */
 export interface QueueLimits {
   /** Most calls that run at once. */
-  readonly concurrentCalls: number;
+  readonly maxConcurrentCalls: number;
   /** Most calls that wait at once. */
-  readonly queuedCalls: number;
+  readonly maxQueuedCalls: number;
 }
 
 /** The account and tool of an entry, with their limits. */
@@ -87,7 +87,7 @@ export class FairQueue<Item> {
 
   /**
    * @param maxQueued most entries of all accounts that may wait
-   * @param countsRoom whether entries within `concurrentCalls` may be queued in addition to `queuedCalls`, because they
+   * @param countsRoom whether entries within `maxConcurrentCalls` may be queued in addition to `maxQueuedCalls`, because they
    * only lack a process: a cold pool has few processes, each with a small window. Default: false
    */
   constructor(maxQueued: number, { countsRoom = false }: { readonly countsRoom?: boolean } = {}) {
@@ -107,7 +107,7 @@ export class FairQueue<Item> {
     const account = this.#accountOf(claim);
     const { accountLimits } = claim;
     const isFull = account.queued > 0 && account.queued >= this.#maxQueuedOf(account, accountLimits);
-    if (isFull) throw overloaded("this tenant", accountLimits.queuedCalls, account);
+    if (isFull) throw overloaded("this tenant", accountLimits.maxQueuedCalls, account);
     return this.#push(item, claim, account);
   }
 
@@ -122,16 +122,16 @@ export class FairQueue<Item> {
     const { accountLimits, toolLimits } = claim;
     if (this.#queued > this.#maxQueued) return overloaded("all tenants", this.#maxQueued, account);
     if (account.queued > this.#maxQueuedOf(account, accountLimits)) {
-      return overloaded("this tenant", accountLimits.queuedCalls, account);
+      return overloaded("this tenant", accountLimits.maxQueuedCalls, account);
     }
     const queue = toolQueueOf(account, claim.toolKey);
     const isFull = queue.queued > this.#maxQueuedOf(queue, toolLimits);
-    return isFull ? overloaded("this tool", toolLimits.queuedCalls, account) : undefined;
+    return isFull ? overloaded("this tool", toolLimits.maxQueuedCalls, account) : undefined;
   }
 
   /** Most entries of an account or a tool that may be queued at once. */
-  #maxQueuedOf({ running }: { readonly running: number }, { queuedCalls, concurrentCalls }: QueueLimits): number {
-    return this.#countsRoom ? queuedCalls + Math.max(0, concurrentCalls - running) : queuedCalls;
+  #maxQueuedOf({ running }: { readonly running: number }, { maxQueuedCalls, maxConcurrentCalls }: QueueLimits): number {
+    return this.#countsRoom ? maxQueuedCalls + Math.max(0, maxConcurrentCalls - running) : maxQueuedCalls;
   }
 
   #push(item: Item, claim: Claim, account: Account<Item>): Entry<Item> {
@@ -280,8 +280,8 @@ function candidatesOf<Item>({ toolQueues, nested, running }: Account<Item>): rea
   const heads: { readonly entry: Entry<Item>; readonly running: number }[] = [];
   for (const queue of toolQueues.values()) {
     const entry = queue.waiting[0];
-    if (entry === undefined || running >= entry.claim.accountLimits.concurrentCalls) continue;
-    if (queue.running < entry.claim.toolLimits.concurrentCalls) heads.push({ entry, running: queue.running });
+    if (entry === undefined || running >= entry.claim.accountLimits.maxConcurrentCalls) continue;
+    if (queue.running < entry.claim.toolLimits.maxConcurrentCalls) heads.push({ entry, running: queue.running });
   }
   if (heads.length > 1) heads.sort((a, b) => a.running - b.running || a.entry.order - b.entry.order);
   const ready = heads.map(({ entry }) => entry);
@@ -295,11 +295,11 @@ function retryAfterMs(account: Account<unknown> | undefined): number {
   return Math.round(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, rounds * account.serviceMs)));
 }
 
-function overloaded(owner: string, queuedCalls: number, account: Account<unknown>): ToolError {
+function overloaded(owner: string, maxQueuedCalls: number, account: Account<unknown>): ToolError {
   const retryMs = retryAfterMs(account);
   return new ToolError(
     "OVERLOADED",
-    `The queue is full: at most ${queuedCalls} calls of ${owner} may wait; try again in ${retryMs} ms`,
-    { details: { queuedCalls, retryAfterMs: retryMs } },
+    `The queue is full: at most ${maxQueuedCalls} calls of ${owner} may wait; try again in ${retryMs} ms`,
+    { details: { maxQueuedCalls, retryAfterMs: retryMs } },
   );
 }

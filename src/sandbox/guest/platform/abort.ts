@@ -1,7 +1,7 @@
 // AbortController and AbortSignal (DOM standard, "aborting ongoing activities").
 
-import { makeDomException } from "../chunk-loader.ts";
 import { describeValue } from "../error-text.ts";
+import { createDomException } from "../module-loader.ts";
 import { append, MathMin, NumberConstructor, NumberIsFinite, TypeErrorConstructor } from "../primordials.ts";
 import { startTimer } from "../timers.ts";
 import { dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
@@ -52,7 +52,7 @@ export class AbortSignal extends EventTarget {
         const dependent = signal.#dependents[index] as AbortSignal;
         if (!dependent.#aborted) append(affected, dependent);
       }
-      const shared = reason === undefined ? makeDomException("This operation was aborted", "AbortError") : reason;
+      const shared = reason === undefined ? createDomException("This operation was aborted", "AbortError") : reason;
       for (let index = 0; index < affected.length; index += 1) {
         const one = affected[index] as AbortSignal;
         one.#aborted = true;
@@ -93,7 +93,7 @@ export class AbortSignal extends EventTarget {
     const delay = toDelay(milliseconds);
     const signal = new AbortSignal(KEY);
     startTimer("AbortSignal.timeout", delay, () => {
-      abortSignal(signal, makeDomException("The operation timed out", "TimeoutError"));
+      abortSignal(signal, createDomException("The operation timed out", "TimeoutError"));
     });
     return signal;
   }

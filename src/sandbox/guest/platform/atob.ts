@@ -1,5 +1,5 @@
 // Implements atob and btoa with the Infra standard's forgiving-base64.
-import { makeDomException } from "../chunk-loader.ts";
+import { createDomException } from "../module-loader.ts";
 import {
   ArrayPrototypeJoin,
   append,
@@ -44,7 +44,7 @@ export function btoa(...args: readonly unknown[]): string {
     const b = hasB ? charCodeAt(text, index + 1) : 0;
     const c = hasC ? charCodeAt(text, index + 2) : 0;
     if (a > 255 || b > 255 || c > 255) {
-      throw makeDomException("btoa expected only characters below U+0100", "InvalidCharacterError");
+      throw createDomException("btoa expected only characters below U+0100", "InvalidCharacterError");
     }
     piece +=
       (ALPHABET[a >> 2] as string) +
@@ -60,7 +60,7 @@ export function btoa(...args: readonly unknown[]): string {
   return ArrayPrototypeJoin(pieces, "");
 }
 
-const invalid = (): Error => makeDomException("atob expected base64 text", "InvalidCharacterError");
+const invalid = (): Error => createDomException("atob expected base64 text", "InvalidCharacterError");
 
 /** Returns the significant characters: without ASCII white space, and without padding where the length allows it. */
 function stripBase64(text: string): string {

@@ -1,9 +1,9 @@
 // console: writes lines to the log. Platform modules for formatting are loaded when the first value is logged that is not a plain string or
 // number.
 import { callSerial } from "../call-state.ts";
-import { useChunk } from "../chunk-loader.ts";
 import { now } from "../coarse-time.ts";
-import { type Level, LINE_UNITS, writeLazily } from "../log-lines.ts";
+import { type Level, MAX_LINE_LENGTH, writeLazily } from "../log-lines.ts";
+import { usePlatformModule } from "../module-loader.ts";
 import {
   ErrorConstructor,
   MapConstructor,
@@ -46,7 +46,7 @@ function beginCall(): void {
 function indentLines(text: string): string {
   if (indent === "") return text;
   let indented = indent;
-  for (let start = 0; indented.length <= LINE_UNITS; ) {
+  for (let start = 0; indented.length <= MAX_LINE_LENGTH; ) {
     const newline = StringPrototypeIndexOf(text, "\n", start);
     if (newline < 0) return indented + StringPrototypeSlice(text, start);
     indented += `${StringPrototypeSlice(text, start, newline + 1)}${indent}`;
@@ -74,16 +74,16 @@ function isPlain(args: readonly unknown[]): boolean {
 /** Formats as Node does. If a value of the guest makes that throw, formats with the bounded fallback. */
 function show(args: readonly unknown[], run: (formatting: Formatting) => string | undefined): string {
   try {
-    const text = run(useChunk("formatting") as unknown as Formatting);
+    const text = run(usePlatformModule("formatting") as unknown as Formatting);
     if (text !== undefined) return dropPreludeFrames(text);
   } catch {
     // A getter, a proxy or a custom inspection function of the guest has thrown.
   }
-  return formatLog(args, LINE_UNITS);
+  return formatLog(args, MAX_LINE_LENGTH);
 }
 
 const formatArgs = (args: readonly unknown[]): string =>
-  isPlain(args) ? formatLog(args, LINE_UNITS) : show(args, (formatting) => formatting.format(args));
+  isPlain(args) ? formatLog(args, MAX_LINE_LENGTH) : show(args, (formatting) => formatting.format(args));
 
 /** Not spread: the guest can replace the iterator of arrays. */
 function prepend(text: string, args: readonly unknown[]): unknown[] {

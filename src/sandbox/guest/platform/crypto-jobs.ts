@@ -2,8 +2,8 @@
 // guest's own memory.
 import type { Failure, JobAnswer } from "../../protocol/crypto-messages.ts";
 import { MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
-import { makeDomException } from "../chunk-loader.ts";
 import { ask, listenForAnswers } from "../host.ts";
+import { createDomException } from "../module-loader.ts";
 
 export interface JobRequest {
   readonly text: string;
@@ -30,7 +30,7 @@ export function toError({ name, message, code }: Failure): Error {
   let error: Error;
   if (name === "TypeError") error = new TypeError(message);
   else if (name === "RangeError") error = new RangeError(message);
-  else error = makeDomException(message, name);
+  else error = createDomException(message, name);
   return code === undefined ? error : Object.assign(error, { code });
 }
 
@@ -75,7 +75,7 @@ export function runJob({ text, buffers }: JobRequest): Promise<JobResult> {
   const bytes = buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);
   return new Promise((resolve, reject) => {
     if (bytes > MAX_JOB_BYTES) {
-      reject(makeDomException(`The input of one operation is limited to ${MAX_JOB_BYTES} bytes`, "OperationError"));
+      reject(createDomException(`The input of one operation is limited to ${MAX_JOB_BYTES} bytes`, "OperationError"));
       return;
     }
     waiting.push({ text, buffers, bytes, resolve, reject });

@@ -1,7 +1,7 @@
 // CryptoKey: exposes the metadata of a key that the worker owns. The guest has only a number for it, which this file alone reads.
-import type { KeyFacts } from "../../protocol/crypto-messages.ts";
-import { makeDomException } from "../chunk-loader.ts";
+import type { KeyMetadata } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
+import { createDomException } from "../module-loader.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { Handles } from "./crypto-handles.ts";
 
@@ -12,14 +12,14 @@ const TOKEN = Symbol("CryptoKey");
 let handle: (key: unknown) => number | undefined;
 
 export class CryptoKey {
-  readonly #metadata: KeyFacts;
+  readonly #metadata: KeyMetadata;
   readonly #algorithm: object;
   readonly #usages: readonly string[];
   readonly #weight = new ArrayBuffer(KEY_BYTES);
 
   constructor(...parts: readonly unknown[]) {
     if (parts[0] !== TOKEN) throw new TypeError("Illegal constructor");
-    this.#metadata = parts[1] as KeyFacts;
+    this.#metadata = parts[1] as KeyMetadata;
     this.#algorithm = toAlgorithm(this.#metadata.algorithm);
     this.#usages = [...this.#metadata.usages];
   }
@@ -54,7 +54,7 @@ for (const name of ["type", "extractable", "algorithm", "usages"]) {
 const tag = { value: "CryptoKey", writable: false, enumerable: false, configurable: true };
 Object.defineProperty(CryptoKey.prototype, Symbol.toStringTag, tag);
 
-function toAlgorithm(metadata: KeyFacts["algorithm"]): object {
+function toAlgorithm(metadata: KeyMetadata["algorithm"]): object {
   const { publicExponent } = metadata;
   return Array.isArray(publicExponent) ? { ...metadata, publicExponent: Uint8Array.from(publicExponent) } : metadata;
 }
@@ -64,7 +64,7 @@ export const handleOf = (key: unknown): number | undefined => handle(key);
 
 const handles = new Handles("forgetKeys");
 
-export function toCryptoKey(metadata: KeyFacts): CryptoKey {
+export function toCryptoKey(metadata: KeyMetadata): CryptoKey {
   const key = new CryptoKey(TOKEN, metadata);
   handles.add(metadata.handle, key);
   return key;
@@ -74,8 +74,8 @@ addPlatformType({
   owns: (value) => handle(value) !== undefined,
   clone: (key) => {
     const response = ask("crypto", JSON.stringify({ method: "cloneKey", args: [handle(key)] }));
-    const reply = JSON.parse(typeof response === "string" ? response : "{}") as { readonly value?: KeyFacts };
-    if (reply.value === undefined) throw makeDomException("The key could not be cloned", "DataCloneError");
+    const reply = JSON.parse(typeof response === "string" ? response : "{}") as { readonly value?: KeyMetadata };
+    if (reply.value === undefined) throw createDomException("The key could not be cloned", "DataCloneError");
     return toCryptoKey(reply.value);
   },
 });

@@ -6,8 +6,8 @@ import {
   SUBTLE_METHODS,
   SUPPORTS_WITH_ALGORITHM,
 } from "../../protocol/crypto-messages.ts";
-import { makeDomException } from "../chunk-loader.ts";
 import { ask } from "../host.ts";
+import { createDomException } from "../module-loader.ts";
 import { Crossing } from "./crypto-arguments.ts";
 import { runJob, toError } from "./crypto-jobs.ts";
 import { CryptoKey, handleOf, toCryptoKey } from "./crypto-key.ts";
@@ -74,7 +74,7 @@ function digestInPieces(algorithm: unknown, data: ArrayBuffer | undefined): Arra
     request("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
   }
   const digest = request("digest", [handle]);
-  if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be computed", "OperationError");
+  if (!(digest instanceof ArrayBuffer)) throw createDomException("The digest could not be computed", "OperationError");
   return digest;
 }
 
@@ -176,11 +176,11 @@ export class Crypto {
     if (!this.#isReal) throw new TypeError("Illegal invocation");
     if (!ArrayBuffer.isView(array)) throw new TypeError("getRandomValues expected a typed array of integers");
     if (!INTEGERS.test(Reflect.apply(tagOf, array, []) ?? "")) {
-      throw makeDomException("getRandomValues expected a typed array of integers", "TypeMismatchError");
+      throw createDomException("getRandomValues expected a typed array of integers", "TypeMismatchError");
     }
     if (array.byteLength > MAX_RANDOM_VALUES) {
       const message = `getRandomValues fills ${MAX_RANDOM_VALUES} bytes at most, got ${array.byteLength}`;
-      throw makeDomException(message, "QuotaExceededError");
+      throw createDomException(message, "QuotaExceededError");
     }
     fillRandom(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
     return array;

@@ -126,7 +126,7 @@ export class QuotaExceededError extends DOMException {
 }
 defineValue(QuotaExceededError.prototype, SymbolToStringTag, "QuotaExceededError", false);
 
-/** Used by {@link makeDomException} of the prelude. */
+/** Used by {@link createDomException} of the prelude. */
 export function create(message: string, name: string): Error {
   return name === "QuotaExceededError" ? new QuotaExceededError(message) : new DOMException(message, name);
 }

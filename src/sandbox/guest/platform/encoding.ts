@@ -1,5 +1,5 @@
 // TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252. The other encodings are in a separate platform module.
-import { useChunk } from "../chunk-loader.ts";
+import { usePlatformModule } from "../module-loader.ts";
 import {
   ArrayBufferConstructor,
   ArrayBufferIsView,
@@ -80,7 +80,7 @@ type CreateLegacyDecoder = (label: string, fatal: boolean) => LegacyDecoder | un
 
 /** Loaded lazily, because the platform module is large and rarely used. */
 const createLegacyDecoder: CreateLegacyDecoder = (label, fatal) =>
-  (useChunk("legacy-encodings").createLegacyDecoder as CreateLegacyDecoder)(label, fatal);
+  (usePlatformModule("legacy-encodings").createLegacyDecoder as CreateLegacyDecoder)(label, fatal);
 
 const ASCII_WHITESPACE = "\t\n\f\r ";
 const isWhitespace = (character: string | undefined): boolean =>

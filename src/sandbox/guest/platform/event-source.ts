@@ -1,8 +1,9 @@
 // EventSource (HTML, "server-sent events") over the guest's own fetch, so the host's rules, limits and secrets for requests apply.
-import { makeDomException } from "../chunk-loader.ts";
+
 import { describeValue } from "../error-text.ts";
 import { openFetchChannel } from "../fetch-channel.ts";
 import { writeLazily } from "../log-lines.ts";
+import { createDomException } from "../module-loader.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { inContext, queueTask, startTimer } from "../timers.ts";
 import { AbortController } from "./abort.ts";
@@ -26,7 +27,7 @@ function toHref(value: unknown): string {
   try {
     return new (urls().URL)(text).href;
   } catch {
-    throw makeDomException(
+    throw createDomException(
       `EventSource expected an absolute URL, got ${JSON.stringify(text.slice(0, 200))}`,
       "SyntaxError",
     );

@@ -1,8 +1,8 @@
 // Event, CustomEvent and EventTarget (DOM standard). There is no tree: the path of an event is its only target.
 
-import { makeDomException, useChunk } from "../chunk-loader.ts";
 import { now, timeOrigin } from "../coarse-time.ts";
 import { describeValue } from "../error-text.ts";
+import { createDomException, usePlatformModule } from "../module-loader.ts";
 import {
   append,
   MapConstructor,
@@ -72,7 +72,7 @@ export class Event {
         if (!(typeof event === "object" && event !== null && #type in event)) {
           throw new TypeErrorConstructor("dispatchEvent expected an Event");
         }
-        if (event.#dispatching) throw makeDomException("The event is being dispatched already", "InvalidStateError");
+        if (event.#dispatching) throw createDomException("The event is being dispatched already", "InvalidStateError");
         event.#dispatching = true;
         event.#isTrusted = isTrusted;
         event.#target = target;
@@ -181,7 +181,7 @@ defineInterface("Event", Event);
 
 /** Runs `algorithm` when the signal aborts. Returns false if it has already aborted. Throws if the value is not a signal. */
 type OnAbort = (signal: unknown, algorithm: () => void) => boolean;
-const onAbort: OnAbort = (signal, algorithm) => (useChunk("abort").onAbort as OnAbort)(signal, algorithm);
+const onAbort: OnAbort = (signal, algorithm) => (usePlatformModule("abort").onAbort as OnAbort)(signal, algorithm);
 
 type Listener = ((event: Event) => unknown) | { handleEvent(event: Event): unknown };
 interface Registration {

@@ -1,13 +1,13 @@
 // X509Certificate: the fields of a certificate, and its checks. The worker parses it.
-import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
-import { CERTIFICATE_FACTS } from "../../protocol/guest-messages.ts";
+import type { KeyObjectMetadata } from "../../protocol/crypto-messages.ts";
+import { CERTIFICATE_FIELDS } from "../../protocol/guest-messages.ts";
 import { callWorker } from "./crypto-call.ts";
 import { Buffer } from "./node-buffer.ts";
 import { type Data, dataBytes } from "./node-crypto-data.ts";
 import { type KeyObject, keyHandle, toPublicKeyObject } from "./node-keys.ts";
 
 interface Facts {
-  readonly publicKey: KeyObjectFacts;
+  readonly publicKey: KeyObjectMetadata;
   /** Base64 of the DER encoding. */
   readonly raw: string;
   readonly validFrom: string;
@@ -27,7 +27,7 @@ export class X509Certificate {
   }
 
   static {
-    for (const name of CERTIFICATE_FACTS) {
+    for (const name of CERTIFICATE_FIELDS) {
       const get = function (this: X509Certificate): unknown {
         return this.#metadata[name];
       };

@@ -1,5 +1,5 @@
 // Keys of node:crypto. The bytes of a secret key are in the guest. An asymmetric key is in the worker, and the guest has a number for it.
-import type { Failure, KeyFacts, KeyObjectFacts } from "../../protocol/crypto-messages.ts";
+import type { Failure, KeyMetadata, KeyObjectMetadata } from "../../protocol/crypto-messages.ts";
 import { handleOf, runJob, toCryptoKey } from "./crypto.ts";
 import { callWorker, callWorkerForBytes, toNodeError } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
@@ -56,7 +56,7 @@ export class KeyObject {
     const isSecret = this instanceof SecretKeyObject;
     const handle = isSecret ? secretHandle(bytesOf(this)) : keyHandle(this);
     const args = [handle, toWireAlgorithm(algorithm), extractable === true, [...usages]];
-    const metadata = callWorker("cryptoKeyOf", args, []) as KeyFacts;
+    const metadata = callWorker("cryptoKeyOf", args, []) as KeyMetadata;
     if (isSecret) callWorker("forgetKeyObjects", [[handle]], []);
     return toCryptoKey(metadata);
   }
@@ -67,7 +67,7 @@ export class KeyObject {
     if ((key as { readonly type: string }).type === "secret") {
       return new SecretKeyObject(callWorkerForBytes("secretOf", [handle], []));
     }
-    return toKeyObject(callWorker("keyObjectOf", [handle], []) as KeyObjectFacts);
+    return toKeyObject(callWorker("keyObjectOf", [handle], []) as KeyObjectMetadata);
   }
 }
 Object.defineProperty(KeyObject.prototype, Symbol.toStringTag, { value: "KeyObject", configurable: true });
@@ -105,13 +105,13 @@ class SecretKeyObject extends KeyObject {
   }
 }
 
-let metadataOf: (key: KeyObject) => KeyObjectFacts | undefined;
+let metadataOf: (key: KeyObject) => KeyObjectMetadata | undefined;
 
 abstract class AsymmetricKeyObject extends KeyObject {
-  readonly #metadata: KeyObjectFacts;
+  readonly #metadata: KeyObjectMetadata;
   readonly #weight = new ArrayBuffer(KEY_BYTES);
 
-  constructor(metadata: KeyObjectFacts) {
+  constructor(metadata: KeyObjectMetadata) {
     super(TOKEN, metadata.type);
     this.#metadata = metadata;
     handles.add(metadata.handle, this);
@@ -137,7 +137,7 @@ abstract class AsymmetricKeyObject extends KeyObject {
 class PublicKeyObject extends AsymmetricKeyObject {}
 class PrivateKeyObject extends AsymmetricKeyObject {}
 
-const toKeyObject = (metadata: KeyObjectFacts): KeyObject =>
+const toKeyObject = (metadata: KeyObjectMetadata): KeyObject =>
   metadata.type === "private" ? new PrivateKeyObject(metadata) : new PublicKeyObject(metadata);
 
 function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportOptions): unknown {
@@ -191,7 +191,7 @@ function importKey(kind: "private" | "public", given: KeyInput): KeyObject {
   const material = isJwk ? new Uint8Array() : dataBytes(key, "key.key", encoding);
   const bytes = hasPassphrase ? [material, dataBytes(passphrase, "key.passphrase", encoding)] : [material];
   return toKeyObject(
-    callWorker("importKeyObject", [{ kind, format, type, hasPassphrase, ...jwk }], bytes) as KeyObjectFacts,
+    callWorker("importKeyObject", [{ kind, format, type, hasPassphrase, ...jwk }], bytes) as KeyObjectMetadata,
   );
 }
 
@@ -237,10 +237,10 @@ export function createPublicKey(given: unknown): KeyObject {
   if (input.key instanceof KeyObject) ofType(input.key, "private");
   const key = toPublicKey(given);
   if (key.type === "public") return key;
-  return toKeyObject(callWorker("publicKeyObject", [keyHandle(key)], []) as KeyObjectFacts);
+  return toKeyObject(callWorker("publicKeyObject", [keyHandle(key)], []) as KeyObjectMetadata);
 }
 
-export const toPublicKeyObject = (metadata: KeyObjectFacts): KeyObject => toKeyObject(metadata);
+export const toPublicKeyObject = (metadata: KeyObjectMetadata): KeyObject => toKeyObject(metadata);
 
 interface PairOptions {
   readonly publicKeyEncoding?: ExportOptions;
@@ -248,8 +248,8 @@ interface PairOptions {
   readonly [option: string]: unknown;
 }
 interface PairMetadata {
-  readonly publicKey: KeyObjectFacts;
-  readonly privateKey: KeyObjectFacts;
+  readonly publicKey: KeyObjectMetadata;
+  readonly privateKey: KeyObjectMetadata;
 }
 interface Pair {
   readonly publicKey: unknown;

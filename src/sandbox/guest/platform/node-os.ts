@@ -1,6 +1,6 @@
 // node:os and other small modules that describe the machine. They return harmless constants, never information on the host.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
-import { useBuiltin } from "../chunk-loader.ts";
+import { useBuiltin } from "../module-loader.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
 import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
 import { addUnsupported } from "./unsupported-members.ts";

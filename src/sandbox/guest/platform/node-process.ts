@@ -1,7 +1,7 @@
 // node:process: `env` is empty, and nothing discloses the host. The versions are empty strings: packages read them while they load, and a
 // package that detects Node by them does not find it.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
-import { useBuiltin } from "../chunk-loader.ts";
+import { useBuiltin } from "../module-loader.ts";
 import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
 
 interface Emitter {

@@ -1,9 +1,9 @@
 // Functions of the prelude for the Python runtime (../python/): Pyodide's files, which are in the worker, the log, and values as text.
 import { fromTextWithBytes } from "../bytes-text.ts";
-import { makeCapabilityError, notGranted } from "../error-text.ts";
+import { createCapabilityError, notGranted } from "../error-text.ts";
 import { ask } from "../host.ts";
 import { serialize } from "../json-output.ts";
-import { LINE_UNITS, writeLazily } from "../log-lines.ts";
+import { MAX_LINE_LENGTH, writeLazily } from "../log-lines.ts";
 import { queueTask } from "../timers.ts";
 
 /** Returns a file that the host has sent to the worker, or undefined if it has not. */
@@ -11,9 +11,9 @@ const readAsset = (name: string): ArrayBuffer | undefined => ask("asset", name) 
 
 /** Creates the error for a Python program that uses a capability without a grant. */
 const makeNotGranted = (use: string, capability: string): Error =>
-  makeCapabilityError("CAPABILITY_DENIED", notGranted(use, capability), capability);
+  createCapabilityError("CAPABILITY_DENIED", notGranted(use, capability), capability);
 
-const python = { LINE_UNITS, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes };
+const python = { MAX_LINE_LENGTH, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes };
 export type PythonBuiltin = typeof python;
 
 export const builtins = { python };

@@ -2,7 +2,7 @@
 // room.
 import { STREAM_WINDOW } from "../../protocol/guest-messages.ts";
 import { fromTextWithBytes } from "../bytes-text.ts";
-import { capText, describeValue } from "../error-text.ts";
+import { describeValue, truncateText } from "../error-text.ts";
 import { post, postWithBytes } from "../host.ts";
 import { serialize, sizeOf } from "../json-output.ts";
 import {
@@ -110,7 +110,7 @@ export async function readStream(stream: object, streaming: Streaming): Promise<
     const result = (await (ReflectApply(step, iterator, []) as unknown)) as { done?: unknown; value?: unknown };
     if (typeof result !== "object" || result === null) {
       throw new TypeErrorConstructor(
-        `Expected an iterator's result, an object, got ${capText(describeValue(result), 200)}`,
+        `Expected an iterator's result, an object, got ${truncateText(describeValue(result), 200)}`,
       );
     }
     if (result.done) {

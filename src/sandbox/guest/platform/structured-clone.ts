@@ -1,5 +1,5 @@
 // structuredClone (HTML, "safe passing of structured data") for the types of a guest. `transfer` detaches array buffers.
-import { makeDomException } from "../chunk-loader.ts";
+import { createDomException } from "../module-loader.ts";
 import { errorConstructor, platformTypeOf, viewConstructor } from "../platform-types.ts";
 import {
   ArrayBufferIsView,
@@ -49,7 +49,7 @@ import { brandOf } from "./brand.ts";
 type Memory = Map<object, object>;
 
 const notCloneable = (value: unknown): Error =>
-  makeDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
+  createDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
 
 /** Clones own enumerable string keys. Getters run, as the standard requires. */
 function cloneMembers(source: object, target: object, memory: Memory): object {
@@ -68,7 +68,7 @@ function cloneError(source: Error, memory: Memory): Error {
   const value = ownValue(source, "message");
   const message = value === undefined ? undefined : StringConstructor(value);
   const isDomException = ObjectPrototypeToString(source) === "[object DOMException]";
-  const target = isDomException ? makeDomException(message ?? "", name) : new ErrorClass(message);
+  const target = isDomException ? createDomException(message ?? "", name) : new ErrorClass(message);
   MapPrototypeSet(memory, source, target);
   const stack: unknown = source.stack;
   if (typeof stack === "string") {

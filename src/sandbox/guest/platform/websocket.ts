@@ -1,8 +1,9 @@
 // WebSocket (WHATWG, WebSockets standard) over the capability `fetch`. The host connects, under its rules for requests.
-import { makeDomException } from "../chunk-loader.ts";
+
 import { describeValue } from "../error-text.ts";
 import { openFetchChannel } from "../fetch-channel.ts";
 import { writeLazily } from "../log-lines.ts";
+import { createDomException } from "../module-loader.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { CloseEvent } from "./close-event.ts";
 import { dispatch, Event, EventTarget, getHandler, hasListeners, setHandler } from "./events.ts";
@@ -23,7 +24,7 @@ const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 
 declare function require(file: "./fetch.ts"): { readonly Headers: new (init: unknown) => Iterable<[string, string]> };
 
-const syntaxError = (message: string): Error => makeDomException(message, "SyntaxError");
+const syntaxError = (message: string): Error => createDomException(message, "SyntaxError");
 
 interface Target {
   /** URL that the object exposes, with the scheme ws or wss. */
@@ -194,7 +195,7 @@ export class WebSocket extends EventTarget {
     const source = blobs().isBlob(data) ? blobs().blobBytes(data) : bytesOf(data);
     const message = source === undefined ? `${data as string}`.toWellFormed() : source;
     if (this.#readyState === STATES.CONNECTING) {
-      throw makeDomException("The WebSocket is not open yet: wait for its open event", "InvalidStateError");
+      throw createDomException("The WebSocket is not open yet: wait for its open event", "InvalidStateError");
     }
     const bytes = typeof message === "string" ? utf8Length(message) : message.byteLength;
     this.#bufferedAmount += bytes;
@@ -213,7 +214,7 @@ export class WebSocket extends EventTarget {
     const given = code === undefined ? undefined : Math.min(Math.max(toClampedInteger(code), 0), 0xffff);
     const text = reason === undefined ? "" : `${reason as string}`.toWellFormed();
     if (given !== undefined && given !== 1_000 && (given < 3_000 || given > 4_999)) {
-      throw makeDomException(
+      throw createDomException(
         `close expected the code 1000, or one of 3000 to 4999, got ${given}`,
         "InvalidAccessError",
       );

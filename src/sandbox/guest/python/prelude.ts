@@ -3,5 +3,5 @@ import type { PythonBuiltin } from "../platform/python.ts";
 
 declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;
 
-export const { LINE_UNITS, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes } =
+export const { MAX_LINE_LENGTH, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes } =
   useBuiltin("python", "python");

@@ -1,5 +1,5 @@
 // Writes Python's output to the log line by line: stdout at level info, stderr at level warn.
-import { LINE_UNITS, writeLazily } from "./prelude.ts";
+import { MAX_LINE_LENGTH, writeLazily } from "./prelude.ts";
 
 /** First line of the dump that the interpreter prints when it crashes. No other output follows it. */
 const DUMP = "Stack (most recent call first):\n";
@@ -19,7 +19,7 @@ class Lines {
     const text = this.#decoder.decode(bytes, { stream: true });
     if (text.startsWith(DUMP)) this.#dump = "";
     if (this.#dump === undefined) this.#writeText(text);
-    else if (this.#dump.length < LINE_UNITS) this.#dump += text;
+    else if (this.#dump.length < MAX_LINE_LENGTH) this.#dump += text;
     return bytes.length;
   };
 
@@ -42,7 +42,7 @@ class Lines {
 
   /** Keeps no more of a line than the log shows. */
   #append(text: string, begin: number, end: number): void {
-    const room = LINE_UNITS + 1 - this.#line.length;
+    const room = MAX_LINE_LENGTH + 1 - this.#line.length;
     if (room > 0) this.#line += text.slice(begin, Math.min(end, begin + room));
   }
 

@@ -15,7 +15,7 @@ import {
 } from "node:zlib";
 import * as z from "zod";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
-import { CryptoError } from "./refusal.ts";
+import { CryptoError } from "./errors.ts";
 
 type Codec = ReturnType<typeof createBrotliCompress>;
 type Params = { readonly [key: string]: number };

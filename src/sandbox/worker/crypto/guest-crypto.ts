@@ -9,14 +9,14 @@ import {
   MAX_WAITING_BYTES,
 } from "../../protocol/crypto-messages.ts";
 import type { SeededBytes } from "../seeded-bytes.ts";
-import { checkSubtleRequest } from "./caps.ts";
 import { Codecs } from "./codecs.ts";
+import { CryptoError, toFailure } from "./errors.ts";
+import { checkSubtleRequest } from "./job-limits.ts";
 import { KeyOperations } from "./key-operations.ts";
 import { KeyStore } from "./key-store.ts";
-import type { NativeJobQueue } from "./native-lanes.ts";
+import type { NativeJobQueue } from "./native-job-queue.ts";
 import { NodeFunctions } from "./node-functions.ts";
 import { isSubtleMethod, parseRequest, RequestReader, readSubtleRequest, type SubtleRequest } from "./read-request.ts";
-import { CryptoError, toFailure } from "./refusal.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 type CryptoKeyPair = webcrypto.CryptoKeyPair;

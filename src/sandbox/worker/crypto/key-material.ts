@@ -1,6 +1,6 @@
 // Checks an asymmetric key that a guest imports before OpenSSL reads it. The key itself states how many rounds the derivation from its
 // passphrase takes, and OpenSSL would run them on a thread that cannot be stopped.
-import { CryptoError } from "./refusal.ts";
+import { CryptoError } from "./errors.ts";
 
 /** Maximum size of a key or certificate as text. An RSA key of 8192 bits takes 6.3 KiB as PEM; certificates are longer. */
 export const MAX_KEY_TEXT_BYTES: number = 32 * 1024;

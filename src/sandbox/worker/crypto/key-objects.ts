@@ -13,11 +13,11 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import * as z from "zod";
-import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
+import type { KeyObjectMetadata } from "../../protocol/crypto-messages.ts";
+import { CryptoError } from "./errors.ts";
 import { checkKey, MAX_KEY_TEXT_BYTES, readPem } from "./key-material.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RequestReader } from "./read-request.ts";
-import { CryptoError } from "./refusal.ts";
 
 /** Maximum number of keys. Each takes about 20 KiB, including OpenSSL's own data. */
 const MAX_KEYS = 1_024;
@@ -136,7 +136,7 @@ export class KeyObjects {
     return key ?? reject("TypeError", "Expected a KeyObject");
   }
 
-  add(key: KeyObject): KeyObjectFacts {
+  add(key: KeyObject): KeyObjectMetadata {
     const { modulusLength = 0, publicExponent, ...details } = key.asymmetricKeyDetails ?? {};
     if (modulusLength > MAX_MODULUS_BITS) {
       reject("NotSupportedError", `The modulus of a key must have at most ${MAX_MODULUS_BITS} bits`);
@@ -177,7 +177,7 @@ export class KeyObjects {
   }
 
   /** Imports a key. `bytes`: the key (unless it is a JWK), then the passphrase. */
-  import(args: readonly unknown[], bytes: readonly Uint8Array[]): KeyObjectFacts {
+  import(args: readonly unknown[], bytes: readonly Uint8Array[]): KeyObjectMetadata {
     const { kind, format, type, hasPassphrase, jwk } = ImportSchema.parse(args[0]);
     const create = kind === "private" ? createPrivateKey : createPublicKey;
     if (format === "jwk") return this.add(create({ key: jwk ?? {}, format } as JsonWebKeyInput));
@@ -194,7 +194,7 @@ export class KeyObjects {
     return this.add(create(given as PrivateKeyInput & PublicKeyInput));
   }
 
-  publicOf(args: readonly unknown[]): KeyObjectFacts {
+  publicOf(args: readonly unknown[]): KeyObjectMetadata {
     return this.add(createPublicKey(this.get(args[0]) as never));
   }
 
@@ -217,7 +217,7 @@ export class KeyObjects {
     return key;
   }
 
-  fromCryptoKey(args: readonly unknown[]): KeyObjectFacts {
+  fromCryptoKey(args: readonly unknown[]): KeyObjectMetadata {
     return this.add(KeyObject.from(this.#exportable(args[0])));
   }
 

@@ -22,12 +22,12 @@ import {
   X509Certificate,
 } from "node:crypto";
 import * as z from "zod";
-import { CERTIFICATE_FACTS } from "../../protocol/guest-messages.ts";
+import { CERTIFICATE_FIELDS } from "../../protocol/guest-messages.ts";
+import { CryptoError } from "./errors.ts";
 import { MAX_KEY_TEXT_BYTES } from "./key-material.ts";
 import { KeyObjects } from "./key-objects.ts";
 import type { KeyStore } from "./key-store.ts";
 import { RequestReader } from "./read-request.ts";
-import { CryptoError } from "./refusal.ts";
 
 type Answer = string | ArrayBuffer;
 type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => unknown;
@@ -203,7 +203,7 @@ export class KeyOperations {
     groupSecret: (args, bytes) => this.#group(args[0]).computeSecret(bytes[0] ?? NOTHING),
     readCertificate: (_args, bytes) => {
       const certificate = certificateOf(bytes);
-      const facts = CERTIFICATE_FACTS.map((name) => [name, (certificate as unknown as Record<string, unknown>)[name]]);
+      const facts = CERTIFICATE_FIELDS.map((name) => [name, (certificate as unknown as Record<string, unknown>)[name]]);
       return {
         ...Object.fromEntries(facts),
         publicKey: this.keys.add(certificate.publicKey),

@@ -1,7 +1,7 @@
 // The CryptoKeys of one isolate. The guest has only handles and metadata of them; it gets the key material by an export.
 import type { webcrypto } from "node:crypto";
-import type { KeyFacts } from "../../protocol/crypto-messages.ts";
-import { CryptoError } from "./refusal.ts";
+import type { KeyMetadata } from "../../protocol/crypto-messages.ts";
+import { CryptoError } from "./errors.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 
@@ -43,7 +43,7 @@ export class KeyStore {
   }
 
   /** @throws {CryptoError} NotSupportedError if the key is too large, QuotaExceededError if the keys take too much memory */
-  add(key: CryptoKey, materialBytes = 0): KeyFacts {
+  add(key: CryptoKey, materialBytes = 0): KeyMetadata {
     const { modulusLength = 0, length = 0 } = key.algorithm as AlgorithmFacts;
     if (modulusLength > MAX_MODULUS_BITS) {
       throw new CryptoError("NotSupportedError", `An RSA key must have at most ${MAX_MODULUS_BITS} bits`);
@@ -59,7 +59,7 @@ export class KeyStore {
   }
 
   /** Returns a new handle for the same key, for the guest's `structuredClone`. */
-  clone(handle: unknown): KeyFacts {
+  clone(handle: unknown): KeyMetadata {
     return this.add(this.get(handle));
   }
 
@@ -76,7 +76,7 @@ export class KeyStore {
   }
 }
 
-function toFacts(key: CryptoKey, handle: number): KeyFacts {
+function toFacts(key: CryptoKey, handle: number): KeyMetadata {
   const { type, extractable } = key;
   const { publicExponent, ...members } = key.algorithm as AlgorithmFacts;
   const algorithm = publicExponent === undefined ? members : { ...members, publicExponent: [...publicExponent] };

@@ -20,8 +20,8 @@ import {
 import { promisify } from "node:util";
 import * as z from "zod";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
-import { checkPbkdf2, checkScrypt } from "./caps.ts";
-import { CryptoError } from "./refusal.ts";
+import { CryptoError } from "./errors.ts";
+import { checkPbkdf2, checkScrypt } from "./job-limits.ts";
 
 type State = Hash | Hmac | Cipheriv | Decipheriv;
 type Answer = string | ArrayBuffer;

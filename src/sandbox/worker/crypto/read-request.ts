@@ -5,13 +5,13 @@ import {
   type Argument,
   JWK_PRIME_TEXTS,
   JWK_TEXTS,
-  MAX_REQUEST_UNITS,
+  MAX_REQUEST_LENGTH,
   MEMBERS,
   SUBTLE_METHODS,
   type SubtleMethod,
 } from "../../protocol/crypto-messages.ts";
+import { CryptoError } from "./errors.ts";
 import type { KeyStore } from "./key-store.ts";
-import { CryptoError } from "./refusal.ts";
 
 export interface SubtleRequest {
   readonly method: SubtleMethod;
@@ -109,8 +109,8 @@ function readJwk(value: unknown): Members {
 
 /** @throws {Error} any error, which the caller converts with `toFailure` */
 export function parseRequest(text: string): { readonly method: string; readonly args: readonly unknown[] } {
-  if (text.length > MAX_REQUEST_UNITS) {
-    throw new CryptoError("QuotaExceededError", `Parameters must have at most ${MAX_REQUEST_UNITS} characters`);
+  if (text.length > MAX_REQUEST_LENGTH) {
+    throw new CryptoError("QuotaExceededError", `Parameters must have at most ${MAX_REQUEST_LENGTH} characters`);
   }
   const { success, data } = RequestSchema.safeParse(JSON.parse(text));
   if (!success) throw invalid("a method and its arguments");

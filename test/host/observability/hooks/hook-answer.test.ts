@@ -9,10 +9,10 @@ import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../../support/fa
 import { codeOf, errorOf, expectPublishable, outputOf } from "../../../support/host-zone.ts";
 import { watchRejections } from "../../../support/unhandled-rejections.ts";
 
-const STAGES = ["validate", "prepare", "execute", "normalize", "result"] as const;
+const STAGES = ["validate", "prepare", "execute", "afterExecute", "result"] as const;
 type Stage = (typeof STAGES)[number];
 /** The tool has run before these stages. */
-const AFTER_THE_TOOL: readonly Stage[] = ["normalize", "result"];
+const AFTER_THE_TOOL: readonly Stage[] = ["afterExecute", "result"];
 const never = new Promise<never>(() => {});
 
 function routerOf(hook: object, options: ToolRouterOptions = {}) {
@@ -44,7 +44,7 @@ class Limits {
 }
 
 /** Rejections, and the code and message that the caller receives. */
-const REJECTIONS: readonly (readonly [name: string, refuse: unknown, code: string, message: RegExp])[] = [
+const REJECTIONS: readonly (readonly [name: string, reject: unknown, code: string, message: RegExp])[] = [
   [
     "a message of 10,001 characters",
     { code: "QUOTA_EXCEEDED", message: "x".repeat(10_001) },
@@ -84,12 +84,12 @@ function revoked(): object {
   return proxy;
 }
 
-describe("an answer with refuse", () => {
+describe("an answer with reject", () => {
   test.for(STAGES.flatMap((stage) => REJECTIONS.map((way) => [stage, ...way] as const)))(
     "rejects at %s with %s",
-    async ([stage, , refuse, code, message]) => {
+    async ([stage, , reject, code, message]) => {
       for (const failClosed of [undefined, false]) {
-        const { call, paid, reported } = routerOf({ failClosed, [stage]: () => ({ refuse }) });
+        const { call, paid, reported } = routerOf({ failClosed, [stage]: () => ({ reject }) });
         const error = errorOf(await call());
         expect(error.code).toBe(code);
         expect(error.message).toMatch(message);
@@ -102,8 +102,8 @@ describe("an answer with refuse", () => {
     },
   );
 
-  test("rejects even if there is an amendment", async () => {
-    const answer = { amend: { arguments: { amount: 0 } }, refuse: { code: "QUOTA_EXCEEDED", message: "No" } };
+  test("rejects even if there is a modification", async () => {
+    const answer = { modify: { arguments: { amount: 0 } }, reject: { code: "QUOTA_EXCEEDED", message: "No" } };
     const { call, paid } = routerOf({ validate: () => answer });
     expect(codeOf(await call())).toBe("QUOTA_EXCEEDED");
     expect(paid).toEqual([]);
@@ -112,16 +112,16 @@ describe("an answer with refuse", () => {
   test.for<[string, () => unknown]>([
     ["as the rejection", () => Promise.reject(new Error("unhandled"))],
     ["in its details", () => ({ message: "No", details: { at: Promise.reject(new Error("unhandled")) } })],
-  ])("rejects with a promise %s, and handles that promise's rejection", async ([, refuse]) => {
+  ])("rejects with a promise %s, and handles that promise's rejection", async ([, reject]) => {
     const rejections = watchRejections();
-    expect(codeOf(await routerOf({ execute: () => ({ refuse: refuse() }) }).call())).toBe("CAPABILITY_DENIED");
+    expect(codeOf(await routerOf({ execute: () => ({ reject: reject() }) }).call())).toBe("CAPABILITY_DENIED");
     expect(await rejections()).toEqual([]);
   });
 
-  test("reads refuse once", async () => {
+  test("reads reject once", async () => {
     let reads = 0;
     const answer = {
-      get refuse() {
+      get reject() {
         reads += 1;
         return reads === 1 ? { code: "QUOTA_EXCEEDED", message: "No" } : undefined;
       },
@@ -156,8 +156,8 @@ describe("an answer with refuse", () => {
     ["a revoked proxy", revoked(), undefined],
     ["a proxy that throws for its keys", { a: new Proxy({}, { ownKeys: () => fail() }), b: 1 }, { b: 1 }],
   ])("drops from the details what is not JSON: %s", async ([, details, expected]) => {
-    const refuse = { code: "QUOTA_EXCEEDED", message: "No", details };
-    const { call, paid } = routerOf({ execute: () => ({ refuse }) });
+    const reject = { code: "QUOTA_EXCEEDED", message: "No", details };
+    const { call, paid } = routerOf({ execute: () => ({ reject }) });
     const error = errorOf(await call());
     expect(error).toMatchObject({ code: "QUOTA_EXCEEDED", message: "No" });
     expect(error.details).toEqual(expected);
@@ -170,7 +170,7 @@ describe("an answer with refuse", () => {
     for (let level = 0; level < 100_000; level += 1) deep = { deep };
     const details = { deep, wide: Array.from({ length: 1_000_000 }, () => 0) };
     const { call, paid } = routerOf({
-      execute: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "No", details } }),
+      execute: () => ({ reject: { code: "QUOTA_EXCEEDED", message: "No", details } }),
     });
     const error = errorOf(await call());
     expect(error.code).toBe("QUOTA_EXCEEDED");
@@ -187,20 +187,20 @@ const MALFORMED: readonly (readonly [name: string, answer: () => unknown])[] = [
   ["answers text", () => "allow"],
   ["answers a number", () => 0],
   ["answers an empty object", () => ({})],
-  ["answers an array", () => [{ refuse: { message: "No" } }]],
-  ["answers a Map", () => new Map([["refuse", "No"]])],
-  ["answers a misspelled key", () => ({ reject: { message: "No" } })],
-  ["answers an amendment with another key", () => ({ amend: { arguments: {}, output: 1, error: 1 } })],
-  ["answers an amendment with an unknown key", () => ({ amend: { nothing: 1 } })],
-  ["answers an amendment and an unknown key", () => ({ amend: { arguments: {}, output: 1 }, deny: true })],
-  ["answers an empty amendment", () => ({ amend: {} })],
-  ["answers an amendment that is text", () => ({ amend: "x" })],
-  ["answers refuse: null", () => ({ refuse: null })],
-  ["answers refuse: false", () => ({ refuse: false })],
-  ["answers refuse: undefined", () => ({ refuse: undefined })],
+  ["answers an array", () => [{ reject: { message: "No" } }]],
+  ["answers a Map", () => new Map([["reject", "No"]])],
+  ["answers a misspelled key", () => ({ rejects: { message: "No" } })],
+  ["answers a modification with another key", () => ({ modify: { arguments: {}, output: 1, error: 1 } })],
+  ["answers a modification with an unknown key", () => ({ modify: { nothing: 1 } })],
+  ["answers a modification and an unknown key", () => ({ modify: { arguments: {}, output: 1 }, deny: true })],
+  ["answers an empty modification", () => ({ modify: {} })],
+  ["answers a modification that is text", () => ({ modify: "x" })],
+  ["answers reject: null", () => ({ reject: null })],
+  ["answers reject: false", () => ({ reject: false })],
+  ["answers reject: undefined", () => ({ reject: undefined })],
   ["answers a revoked proxy", revoked],
-  ["answers a refuse that cannot be read", () => throwing("refuse")],
-  ["answers an amend that cannot be read", () => throwing("amend")],
+  ["answers a reject that cannot be read", () => throwing("reject")],
+  ["answers a modify that cannot be read", () => throwing("modify")],
   ["answers a thenable that never settles", () => toThenable(() => {})],
   ["never answers", () => never],
   ["promises null", async () => null],
@@ -248,15 +248,15 @@ describe("a guard that fails", () => {
   );
 
   test.for(["cancelled", "over time"] as const)(
-    "at normalize does not release the output of a call that is %s meanwhile",
+    "at afterExecute does not release the output of a call that is %s meanwhile",
     async (how) => {
       for (const failClosed of [undefined, false]) {
         const stop = new AbortController();
-        const normalize = (): Promise<never> => {
+        const afterExecute = (): Promise<never> => {
           if (how === "cancelled") stop.abort();
           return never;
         };
-        const { call } = routerOf({ failClosed, timeoutMs: 30_000, normalize });
+        const { call } = routerOf({ failClosed, timeoutMs: 30_000, afterExecute });
         const result = await call({ signal: stop.signal, timeoutMs: 200 });
         expect(codeOf(result)).toBe(how === "cancelled" ? "CANCELLED" : "TOOL_TIMEOUT");
         expect(JSON.stringify(result)).not.toContain('"paid"');
@@ -266,7 +266,7 @@ describe("a guard that fails", () => {
 });
 
 test("a guard has the time that the call has left, though its clock was held past its deadline", async () => {
-  const hooks: Hook[] = [{ name: "guard", timeoutMs: 30_000, normalize: async () => void (await pause(50)) }];
+  const hooks: Hook[] = [{ name: "guard", timeoutMs: 30_000, afterExecute: async () => void (await pause(50)) }];
   const router = new ToolRouter({ hooks });
   router.register("ask", {}, async (_, context) => {
     const deadline = performance.now() + 1_000;
@@ -278,7 +278,7 @@ test("a guard has the time that the call has left, though its clock was held pas
   expect(outputOf(result)).toBe("answered");
 });
 
-describe("an amendment", () => {
+describe("a modification", () => {
   test.for<[string, () => unknown, string, string]>([
     ["a promise as arguments", async () => ({}), "validate", "arguments"],
     ["a thenable as output", () => toThenable(() => {}), "result", "output"],
@@ -288,7 +288,7 @@ describe("an amendment", () => {
     ["false as error", () => false, "result", "error"],
   ])("that is %s denies the call", async ([, toValue, stage, key]) => {
     const rejections = watchRejections();
-    const { call } = routerOf({ [stage]: () => ({ amend: { [key]: toValue() } }) });
+    const { call } = routerOf({ [stage]: () => ({ modify: { [key]: toValue() } }) });
     expect(codeOf(await call())).toBe("INTERNAL");
     expect(await rejections()).toEqual([]);
   });
@@ -301,7 +301,7 @@ describe("an amendment", () => {
     ["text", "No", "TOOL_FAILED"],
   ])("of the result to an error with %s replaces the output", async ([, error, code]) => {
     for (const failClosed of [undefined, false]) {
-      const result = await routerOf({ failClosed, result: () => ({ amend: { error } }) }).call();
+      const result = await routerOf({ failClosed, result: () => ({ modify: { error } }) }).call();
       expect(codeOf(result)).toBe(code);
       expect(JSON.stringify(result)).not.toContain('"paid"');
       expectPublishable(errorOf(result));

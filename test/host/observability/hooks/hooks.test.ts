@@ -1,4 +1,4 @@
-// Hooks around each stage: observing, amending and rejecting, and the effect of a hook that throws or times out. The forms of
+// Hooks around each stage: observing, modifying and rejecting, and the effect of a hook that throws or times out. The forms of
 // answers are in hooks/hook-answer.test.ts.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
@@ -38,7 +38,7 @@ function routerOf(hooks: readonly Hook[], options: ToolRouterOptions = {}) {
 }
 
 const never = new Promise<never>(() => {});
-const STAGES = ["validate", "prepare", "execute", "normalize", "result"] as const;
+const STAGES = ["validate", "prepare", "execute", "afterExecute", "result"] as const;
 
 describe("a hook that observes", () => {
   test("receives the start and end of each stage, and the result", async () => {
@@ -46,7 +46,7 @@ describe("a hook that observes", () => {
     const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
     const result = await call(undefined, { executionId: "e1", stepId: "s1" });
     expect(events.map(({ stage, phase }) => `${stage} ${phase}`)).toEqual([
-      ...["validate", "prepare", "execute", "normalize"].flatMap((stage) => [`${stage} begin`, `${stage} end`]),
+      ...["validate", "prepare", "execute", "afterExecute"].flatMap((stage) => [`${stage} begin`, `${stage} end`]),
       "result end",
     ]);
     expect(events[0]?.call).toEqual({
@@ -125,18 +125,18 @@ function fail(): never {
   throw new Error("no");
 }
 
-describe("a hook that amends", () => {
-  test("validates amended arguments like the caller's", async () => {
+describe("a hook that modifies", () => {
+  test("validates modified arguments like the caller's", async () => {
     const { call, ran } = routerOf([
-      { name: "one", validate: ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), b: 40 } } }) },
+      { name: "one", validate: ({ arguments: args }) => ({ modify: { arguments: { ...(args as object), b: 40 } } }) },
       {
         name: "two",
-        validate: async ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), a: 2 } } }),
+        validate: async ({ arguments: args }) => ({ modify: { arguments: { ...(args as object), a: 2 } } }),
       },
     ]);
     expect(outputOf(await call({ a: 1 }))).toEqual({ sum: 42 });
     expect(ran).toEqual([{ a: 2, b: 40 }]);
-    const bad = routerOf([{ name: "one", validate: () => ({ amend: { arguments: { a: "x" } } }) }]);
+    const bad = routerOf([{ name: "one", validate: () => ({ modify: { arguments: { a: "x" } } }) }]);
     expect(errorOf(await bad.call())).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("/a") });
     expect(bad.ran).toEqual([]);
   });
@@ -158,7 +158,7 @@ describe("a hook that amends", () => {
     expect(ran).toEqual(seen);
   });
 
-  test("amends arguments that are a model's text, and bytes", async () => {
+  test("modifies arguments that are a model's text, and bytes", async () => {
     const seen: unknown[] = [];
     const { router } = routerOf([{ name: "guard", validate: ({ arguments: args }) => void seen.push(args) }]);
     router.register("echo", {}, (input) => input);
@@ -178,17 +178,19 @@ describe("a hook that amends", () => {
       { error: { code: "TOOL_FAILED", message: "Later" } },
       { success: false, error: { code: "TOOL_FAILED", message: "Later" } },
     ],
-  ])("amends the result: %s", async ([, amend, expected]) => {
-    const { call } = routerOf([{ name: "last", result: () => ({ amend: amend as never }) }]);
+  ])("modifies the result: %s", async ([, modify, expected]) => {
+    const { call } = routerOf([{ name: "last", result: () => ({ modify: modify as never }) }]);
     const result = await call();
     expect(result).toMatchObject(expected);
     expect(result).toMatchObject({ callId: "c1", toolName: "add", logs: [] });
   });
 
-  test("amends a failure to another message or to an output", async () => {
-    const worded = routerOf([{ name: "words", result: () => ({ amend: { error: { message: "Try with numbers" } } }) }]);
+  test("modifies a failure to another message or to an output", async () => {
+    const worded = routerOf([
+      { name: "words", result: () => ({ modify: { error: { message: "Try with numbers" } } }) },
+    ]);
     expect(errorOf(await worded.call({}))).toMatchObject({ code: "PARAM_INVALID", message: "Try with numbers" });
-    const router = new ToolRouter({ hooks: [{ name: "rescue", result: () => ({ amend: { output: { sum: 0 } } }) }] });
+    const router = new ToolRouter({ hooks: [{ name: "rescue", result: () => ({ modify: { output: { sum: 0 } } }) }] });
     router.register("add", ADD, fail);
     expect(outputOf(await router.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 1 } }))).toEqual({ sum: 0 });
   });
@@ -202,18 +204,18 @@ describe("a hook that rejects", () => {
   )("rejects at %s with %s", async ([stage, code]) => {
     const details = { rule: "r1" };
     const { call, ran } = routerOf([
-      { name: "guard", [stage]: () => ({ refuse: { code, message: "Not today", details } }) },
+      { name: "guard", [stage]: () => ({ reject: { code, message: "Not today", details } }) },
     ]);
     const error = errorOf(await call());
     expect(error).toMatchObject({ code, message: "Not today", details, recoverable: ERROR_CODES[code].recoverable });
-    expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
+    expect(ran).toHaveLength(stage === "afterExecute" || stage === "result" ? 1 : 0);
   });
 
   test("rejects with a ToolError unchanged, and later hooks are not called", async () => {
     let asked = 0;
-    const refuse = new ToolError("APPROVAL_REQUIRED", "Ask the owner", { recoverable: false });
+    const reject = new ToolError("APPROVAL_REQUIRED", "Ask the owner", { recoverable: false });
     const { call } = routerOf([
-      { name: "first", execute: () => ({ refuse }) },
+      { name: "first", execute: () => ({ reject }) },
       {
         name: "second",
         execute: () => {
@@ -231,11 +233,11 @@ describe("a hook that fails", () => {
     ["throws", fail, /broken threw/],
     ["rejects", async () => fail(), /broken threw/],
     ["does not answer", () => never, /broken timed out/],
-    ["answers with an unknown amendment", () => ({ amend: { nothing: 1 } }), /broken gave an invalid answer/],
+    ["answers with an unknown modification", () => ({ modify: { nothing: 1 } }), /broken gave an invalid answer/],
     ["answers with text", () => "yes", /broken gave an invalid answer/],
     [
-      "answers with an amendment that cannot be read",
-      () => ({ amend: new Proxy({}, { ownKeys: fail }) }),
+      "answers with a modification that cannot be read",
+      () => ({ modify: new Proxy({}, { ownKeys: fail }) }),
       /broken gave an invalid answer/,
     ],
   ];
@@ -253,11 +255,11 @@ describe("a hook that fails", () => {
     async ([stage, , hook]) => {
       const { call, ran } = routerOf([{ name: "guard", timeoutMs: 20, [stage]: hook }]);
       expect(errorOf(await call())).toMatchObject({ code: "INTERNAL" });
-      expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
+      expect(ran).toHaveLength(stage === "afterExecute" || stage === "result" ? 1 : 0);
     },
   );
 
-  test.for(["validate", "prepare", "execute", "normalize"] as const)(
+  test.for(["validate", "prepare", "execute", "afterExecute"] as const)(
     "and does not answer at %s does not delay the call beyond its deadline",
     async (stage) => {
       const { call } = routerOf([{ name: "slow", timeoutMs: 30_000, [stage]: () => never }]);
@@ -302,7 +304,7 @@ describe("a hook that fails", () => {
 describe("hooks of streaming calls", () => {
   test("the rejection of a result is the last item, after the chunks", async () => {
     const router = new ToolRouter({
-      hooks: [{ name: "guard", result: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "No" } }) }],
+      hooks: [{ name: "guard", result: () => ({ reject: { code: "CAPABILITY_DENIED", message: "No" } }) }],
     });
     router.register("rows", {}, async function* () {
       yield 1;
@@ -370,30 +372,30 @@ describe("hooks around capabilities", () => {
 
   test.for<[string, Partial<Hook>, unknown]>([
     ["observe them, but not log entries", {}, { price: 3 }],
-    ["amend the input", { capability: () => ({ amend: { input: { sku: "12345" } } }) }, { price: 5 }],
-    ["amend it to an invalid value", { capability: () => ({ amend: { input: {} } }) }, { code: "PARAM_INVALID" }],
+    ["modify the input", { capability: () => ({ modify: { input: { sku: "12345" } } }) }, { price: 5 }],
+    ["modify it to an invalid value", { capability: () => ({ modify: { input: {} } }) }, { code: "PARAM_INVALID" }],
     [
       "reject the call",
-      { capability: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "Not this" } }) },
+      { capability: () => ({ reject: { code: "CAPABILITY_DENIED", message: "Not this" } }) },
       { code: "CAPABILITY_DENIED", message: "Not this" },
     ],
-    ["amend the output", { capabilityResult: () => ({ amend: { output: { price: 1 } } }) }, { price: 1 }],
+    ["modify the output", { capabilityResult: () => ({ modify: { output: { price: 1 } } }) }, { price: 1 }],
     [
-      "amend it to an invalid value",
-      { capabilityResult: () => ({ amend: { output: {} } }) },
+      "modify it to an invalid value",
+      { capabilityResult: () => ({ modify: { output: {} } }) },
       { code: "OUTPUT_INVALID" },
     ],
     [
       "reject the output",
-      { capabilityResult: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "Enough" } }) },
+      { capabilityResult: () => ({ reject: { code: "QUOTA_EXCEEDED", message: "Enough" } }) },
       { code: "QUOTA_EXCEEDED" },
     ],
     [
       "reject with a message of 10,001 characters",
-      { capability: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "x".repeat(10_001) } }) },
+      { capability: () => ({ reject: { code: "QUOTA_EXCEEDED", message: "x".repeat(10_001) } }) },
       { code: "QUOTA_EXCEEDED" },
     ],
-    ["reject with a string", { capability: () => ({ refuse: "Not this" }) as never }, { code: "CAPABILITY_DENIED" }],
+    ["reject with a string", { capability: () => ({ reject: "Not this" }) as never }, { code: "CAPABILITY_DENIED" }],
     ["deny when they throw", { capability: fail }, { code: "INTERNAL", message: 'The capability "lookUp" failed' }],
     ["deny when they answer false", { capability: () => false as never }, { code: "INTERNAL" }],
     ["withhold the output when they throw", { capabilityResult: fail }, { code: "INTERNAL" }],
@@ -423,7 +425,7 @@ describe("hooks around capabilities", () => {
     policy = {
       execute: ({ call }) => {
         asked.push(call.toolName);
-        return call.toolName === "price" ? { refuse: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
+        return call.toolName === "price" ? { reject: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
       },
     };
     expect(outputOf(await box.execute({ id: "c1", toolName: "outer" }))).toBe("APPROVAL_REQUIRED");
@@ -465,7 +467,7 @@ test("a validate hook receives coerced arguments", async () => {
       seen.push(args);
       const { a } = args as unknown as Numbers;
       return typeof a === "number" && a > 100
-        ? { refuse: { code: "APPROVAL_REQUIRED", message: "too much" } }
+        ? { reject: { code: "APPROVAL_REQUIRED", message: "too much" } }
         : undefined;
     },
   };
@@ -473,7 +475,7 @@ test("a validate hook receives coerced arguments", async () => {
   expect(codeOf(await call({ a: "1000", b: 2, c: 3 }))).toBe("APPROVAL_REQUIRED");
   const result = await call({ a: "5", b: 2 });
   expect(outputOf(result)).toEqual({ sum: 7 });
-  expect(result.amendments).toHaveLength(1);
+  expect(result.coercions).toHaveLength(1);
   expect([seen, ran]).toEqual([
     [
       { a: 1000, b: 2 },

@@ -8,7 +8,7 @@ import { threadMs } from "../../../support/processes.ts";
 function redactorOf(...values: readonly string[]): Redactor {
   const redactor = new Redactor();
   values.forEach((value, index) => {
-    redactor.conceal(`K${index}`, value);
+    redactor.addSecret(`K${index}`, value);
   });
   return redactor;
 }

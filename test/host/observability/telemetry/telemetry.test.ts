@@ -313,7 +313,11 @@ describe("content", () => {
   });
 
   test("is absent from spans and error messages by default", async () => {
-    await using quiet = await createGlovebox({ telemetry: { tracerProvider }, cache: false, workers: { spares: 0 } });
+    await using quiet = await createGlovebox({
+      telemetry: { tracerProvider },
+      cache: false,
+      workers: { warmProcesses: 0 },
+    });
     quiet.router.register(
       "sum",
       { inputSchema: { type: "object", properties: { n: { type: "number" } } } },
@@ -352,7 +356,7 @@ describe("telemetry as an option", () => {
     ["spans with failing methods", () => ({ startSpan: () => halfBroken })],
   ])("a provider that returns %s does not fail a call", async ([, getTracer]) => {
     const options = { tracerProvider: { getTracer }, captureContent: true } as never;
-    const opening = createGlovebox({ telemetry: options, cache: false, workers: { spares: 0 } });
+    const opening = createGlovebox({ telemetry: options, cache: false, workers: { warmProcesses: 0 } });
     if (getTracer === broken) return await expect(opening).rejects.toThrow("broken");
     await using ours = await opening;
     ours.router.register("one", {}, () => 1);
@@ -444,7 +448,7 @@ describe("telemetry as an option", () => {
   });
 
   test("true uses the global providers, even if they are registered later", async () => {
-    const routerBox = await createGlovebox({ telemetry: true, cache: false, workers: { spares: 0 } });
+    const routerBox = await createGlovebox({ telemetry: true, cache: false, workers: { warmProcesses: 0 } });
     try {
       trace.setGlobalTracerProvider(tracerProvider);
       routerBox.router.register("global", {}, () => 1);

@@ -162,7 +162,7 @@ function upstream(): Server {
 
 const answer = (): number => 1;
 
-describe("ToolRouter.addSource()", () => {
+describe("ToolRouter.addToolProvider()", () => {
   let port: number;
   let server: Server;
   beforeAll(async () => {
@@ -185,7 +185,7 @@ describe("ToolRouter.addSource()", () => {
     const told: ToolError[] = [];
     const router = new ToolRouter({ health: SOON, onInternalError: (error) => told.push(error) });
     router.register("local", {}, () => "well");
-    using weather = router.addSource("weather", { kind: "mcp", call: ask });
+    using weather = router.addToolProvider("weather", { kind: "mcp", call: ask });
     weather.register("forecast", {});
     weather.register("history", {}, { nameAtSource: "get_history" });
     const call = (toolName: string, args: unknown = {}): Promise<ToolResult> =>
@@ -214,15 +214,15 @@ describe("ToolRouter.addSource()", () => {
 
   test("takes its tools along when it is disposed", async () => {
     const router = new ToolRouter({ tenancy: "multi" });
-    const source = router.addSource("weather", { call: () => 1 });
+    const source = router.addToolProvider("weather", { call: () => 1 });
     source.register("forecast", {}, { tenantId: "acme" });
     expect(router.hasTool("forecast", { tenantId: "acme" })).toBe(true);
-    expect(() => router.addSource("weather", { call: () => 1 })).toThrow(/already/);
+    expect(() => router.addToolProvider("weather", { call: () => 1 })).toThrow(/already/);
     source[Symbol.dispose]();
     source[Symbol.dispose]();
     expect(router.hasTool("forecast", { tenantId: "acme" })).toBe(false);
     expect(() => source.register("again", {}, { scope: "global" })).toThrow(/removed/);
-    router.addSource("weather", { call: () => 1 })[Symbol.dispose]();
+    router.addToolProvider("weather", { call: () => 1 })[Symbol.dispose]();
   });
 
   test.for([
@@ -232,7 +232,7 @@ describe("ToolRouter.addSource()", () => {
     ["a", {}],
     ["a", { call: answer, kind: "sandbox" }],
   ] as const)("refuses what is no source: case %#", ([id, transport]) => {
-    expect(() => new ToolRouter().addSource(id, transport as never)).toThrow(ToolError);
+    expect(() => new ToolRouter().addToolProvider(id, transport as never)).toThrow(ToolError);
   });
 });
 

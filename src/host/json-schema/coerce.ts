@@ -7,9 +7,9 @@ import { toBoundedPointer } from "./json-pointer.ts";
 import { type Run, StopSignal } from "./run.ts";
 import { isObject, type Schema, type SchemaObject } from "./schema-copy.ts";
 
-export interface AmendOptions {
+export interface CoerceOptions {
   /** Treatment of members that the schema does not know. "refuse" lists their pointers, so that the caller can reject the value. */
-  readonly unknownKeys: "keep" | "prune" | "refuse";
+  readonly unknownKeys: "keep" | "prune" | "reject";
   /** Converts values of the wrong type if no information is lost, and removes optional members that are `null`. */
   readonly coerce: boolean;
   /** Restricts `coerce` to removing optional members that are `null`. */
@@ -17,15 +17,15 @@ export interface AmendOptions {
 }
 
 /** One change of a value. */
-export type ValueAmendment =
+export type ValueCoercion =
   | { readonly kind: "pruned"; readonly pointer: string }
   /** `from` and `to` are JSON types; `to` is "nothing" for a member that was removed. */
   | { readonly kind: "coerced"; readonly pointer: string; readonly from: string; readonly to: string };
 
-export interface AmendOutcome {
+export interface CoerceOutcome {
   /** The coerced value; the given value itself if nothing was changed. */
   readonly value: unknown;
-  readonly amendments: readonly ValueAmendment[];
+  readonly coercions: readonly ValueCoercion[];
   /** Pointers of unknown members, if `unknownKeys` is "refuse". */
   readonly unknown: readonly string[];
   /** Whether the coercion was stopped because it took too long, or because of too many levels or changes. Then the value is unchanged. */
@@ -33,7 +33,7 @@ export interface AmendOutcome {
 }
 
 /** More changes than a model's mistake explains. */
-const MAX_AMENDMENTS = 1_000;
+const MAX_COERCIONS = 1_000;
 const MAX_POINTER_CHARS = 1_024;
 /** Nested conversions, such as JSON text within JSON text. */
 const MAX_CONVERSIONS_DEEP = 2;
@@ -43,29 +43,29 @@ const LEFT_OUT = Symbol("left out");
 
 class TooManyChanges extends Error {}
 
-/** Coerces a value; never changes the given one. Call it through `CompiledSchema.amend`. */
-export function amendValue(value: unknown, options: AmendOptions, guide: SchemaGuide, run: Run): AmendOutcome {
-  const amending = new Amending(options, guide, run);
+/** Coerces a value; never changes the given one. Call it through `CompiledSchema.coerce`. */
+export function coerceValue(value: unknown, options: CoerceOptions, guide: SchemaGuide, run: Run): CoerceOutcome {
+  const coercing = new Coercing(options, guide, run);
   try {
-    const amended = amending.visit([guide.root], value);
-    return { value: amended, amendments: amending.amendments, unknown: amending.unknown, stopped: false };
+    const coerced = coercing.visit([guide.root], value);
+    return { value: coerced, coercions: coercing.coercions, unknown: coercing.unknown, stopped: false };
   } catch (error) {
     // V8 throws a RangeError where its stack ends.
     if (!(error instanceof StopSignal || error instanceof TooManyChanges || error instanceof RangeError)) throw error;
-    return { value, amendments: [], unknown: [], stopped: true };
+    return { value, coercions: [], unknown: [], stopped: true };
   }
 }
 
-class Amending {
-  readonly amendments: ValueAmendment[] = [];
+class Coercing {
+  readonly coercions: ValueCoercion[] = [];
   readonly unknown: string[] = [];
-  readonly #options: AmendOptions;
+  readonly #options: CoerceOptions;
   readonly #guide: SchemaGuide;
   readonly #run: Run;
   readonly #path: (string | number)[] = [];
   #conversionsDeep = 0;
 
-  constructor(options: AmendOptions, guide: SchemaGuide, run: Run) {
+  constructor(options: CoerceOptions, guide: SchemaGuide, run: Run) {
     this.#options = options;
     this.#guide = guide;
     this.#run = run;
@@ -130,11 +130,11 @@ class Amending {
 
   /** Runs `visit` without recording its changes, and counts them. Each unknown member that would be rejected counts as a change. */
   #attempt(visit: () => unknown): { readonly value: unknown; readonly count: number } {
-    const { amendments, unknown } = this;
-    const before = [amendments.length, unknown.length] as const;
+    const { coercions, unknown } = this;
+    const before = [coercions.length, unknown.length] as const;
     const value = visit();
-    const count = amendments.length - before[0] + unknown.length - before[1];
-    amendments.length = before[0];
+    const count = coercions.length - before[0] + unknown.length - before[1];
+    coercions.length = before[0];
     unknown.length = before[1];
     return { value, count };
   }
@@ -153,16 +153,16 @@ class Amending {
     this.#conversionsDeep += 1;
     // A string may be parsed once for each branch that is tried.
     if (typeof value === "string") this.#run.spend(value.length >> 2);
-    const before = this.amendments.length;
+    const before = this.coercions.length;
     const unknownBefore = this.unknown.length;
     for (const candidate of conversionsOf(value)) {
       this.#note({ kind: "coerced", pointer: this.#pointer(), from: typeOf(value), to: typeOf(candidate) });
-      const amended = this.visit(schemas, candidate);
-      if (schemas.every((schema) => this.#fits(schema, amended))) {
+      const coerced = this.visit(schemas, candidate);
+      if (schemas.every((schema) => this.#fits(schema, coerced))) {
         this.#conversionsDeep -= 1;
-        return { value: amended };
+        return { value: coerced };
       }
-      this.amendments.length = before;
+      this.coercions.length = before;
       this.unknown.length = unknownBefore;
     }
     this.#conversionsDeep -= 1;
@@ -176,10 +176,10 @@ class Amending {
       const item = value[index];
       const own = schemasAt(index);
       if (own.length === 0 || this.#isSettled(own, item)) continue;
-      const amended = this.#at(index, () => this.visit(own, item));
-      if (amended === item) continue;
+      const coerced = this.#at(index, () => this.visit(own, item));
+      if (coerced === item) continue;
       changed ??= [...value];
-      changed[index] = amended;
+      changed[index] = coerced;
     }
     return changed ?? value;
   }
@@ -194,7 +194,7 @@ class Amending {
       const { schemas: own, isKnown } = memberOf(key);
       if (!isKnown && unknownKeys !== "keep") {
         const pointer = this.#at(key, () => this.#pointer());
-        if (unknownKeys === "refuse") this.#addUnknown(pointer);
+        if (unknownKeys === "reject") this.#addUnknown(pointer);
         else {
           this.#note({ kind: "pruned", pointer });
           changes.set(key, LEFT_OUT);
@@ -207,8 +207,8 @@ class Amending {
         changes.set(key, LEFT_OUT);
         continue;
       }
-      const amended = this.#at(key, () => this.visit(own, member));
-      if (amended !== member) changes.set(key, amended);
+      const coerced = this.#at(key, () => this.visit(own, member));
+      if (coerced !== member) changes.set(key, coerced);
     }
     if (changes.size === 0) return value;
     // The copy is made last, since copying 300,000 members takes 0.4 s (measured), and most such coercions are stopped before.
@@ -237,13 +237,13 @@ class Amending {
     return toBoundedPointer(this.#path, MAX_POINTER_CHARS);
   }
 
-  #note(amendment: ValueAmendment): void {
-    if (this.amendments.length >= MAX_AMENDMENTS) throw new TooManyChanges();
-    this.amendments.push(amendment);
+  #note(coercion: ValueCoercion): void {
+    if (this.coercions.length >= MAX_COERCIONS) throw new TooManyChanges();
+    this.coercions.push(coercion);
   }
 
   #addUnknown(pointer: string): void {
-    if (this.unknown.length >= MAX_AMENDMENTS) throw new TooManyChanges();
+    if (this.unknown.length >= MAX_COERCIONS) throw new TooManyChanges();
     this.unknown.push(pointer);
   }
 }

@@ -1,13 +1,12 @@
 // Parses the input of a run: a conversation, or the state of a paused run with the decisions about its calls.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";
 import { parseAgentState } from "./agent-state.ts";
 import { denial, parseDecisions } from "./approval.ts";
 import { parseMessages } from "./check-messages.ts";
-import { type ClaimState, claimState } from "./claims.ts";
 import { mend } from "./conversation.ts";
+import { claimState, readClaim } from "./idempotency-store.ts";
 import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
 
 /** A call of a paused run, and the decision about it. */
@@ -30,14 +29,12 @@ const NO_USAGE: ModelUsage = { inputTokens: 0, outputTokens: 0 };
 
 /** Resumes a paused run. All checks precede the claim, so that a rejected state can still be resumed later. */
 async function resume(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunStart> {
-  const { state, decisions, claim } = input;
-  if (typeof claim !== "function") {
-    throw new ToolError("PARAM_INVALID", `options.claim: Expected a function, got ${describeKind(claim)}`);
-  }
+  const { state, approvals, idempotencyStore } = input;
+  const claim = readClaim(idempotencyStore);
   // parseRunOptions requires a key.
   const { id, tenantId, messages, stepCount, usage, pending } = await parseAgentState(
     state,
-    settings.stateKey as string | Uint8Array,
+    settings.signingKey as string | Uint8Array,
     signal,
   );
   if (tenantId !== settings.context.tenantId) {
@@ -47,8 +44,8 @@ async function resume(settings: RunSettings, input: RunInput, signal: AbortSigna
     );
   }
   const callIds = pending.map(({ call }) => call.id);
-  const decided = parseDecisions(decisions, callIds);
-  await claimState(claim as ClaimState, id, signal);
+  const decided = parseDecisions(approvals, callIds);
+  await claimState(claim, id, signal);
   return {
     ...{ messages, stepCount, usage },
     decided: pending.map(({ call, toolDigest }) => {

@@ -1,9 +1,9 @@
-// Arguments amended on their way through the router: only where the host has asked for it, and never in silence.
+// Arguments coerced on their way through the router: only where the host has asked for it, and never in silence.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
-import type { ArgumentOptions } from "../../../src/host/pipeline/amend.ts";
+import type { ArgumentOptions } from "../../../src/host/pipeline/coercion.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 
 const order = {
@@ -24,7 +24,7 @@ router.register("open", { inputSchema: { type: "object" } }, (input) => input as
 router.register("lenient", { inputSchema: order }, (input) => input as never, {
   arguments: { repair: true, unknownKeys: "prune", coerce: true },
 });
-const strictRouter = new ToolRouter({ arguments: { unknownKeys: "refuse" } });
+const strictRouter = new ToolRouter({ arguments: { unknownKeys: "reject" } });
 strictRouter.register("order", { inputSchema: order }, (input) => input as never);
 strictRouter.register("kept", { inputSchema: order }, (input) => input as never, {
   arguments: { unknownKeys: "keep" },
@@ -42,7 +42,7 @@ const run = (call: Partial<ToolCall>, options?: ArgumentOptions, toolName = "ord
 
 /** The output and what was changed, or the failure's code and message. */
 const told = (result: ToolResult): unknown[] =>
-  result.success ? [result.output, result.amendments] : [result.error.code, result.error.message];
+  result.success ? [result.output, result.coercions] : [result.error.code, result.error.message];
 
 describe("Arguments", () => {
   test.for<[string, Partial<ToolCall>, RegExp]>([
@@ -60,7 +60,7 @@ describe("Arguments", () => {
     for (const call of [{ arguments: value }, { argumentsText: JSON.stringify(value) }]) {
       const result = await run(call, ALL);
       expect(told(result)).toEqual([value, undefined]);
-      expect("amendments" in result).toBe(false);
+      expect("coercions" in result).toBe(false);
     }
   });
 
@@ -92,11 +92,11 @@ describe("Arguments", () => {
   ])("with %s are repaired, and what was changed is told", async ([, argumentsText, expected, was, became]) => {
     const result = await run({ argumentsText }, { repair: true }, "open");
     expect(told(result)[0]).toEqual(expected);
-    const [amendment, ...rest] = result.amendments ?? [];
+    const [coercion, ...rest] = result.coercions ?? [];
     expect(rest).toEqual([]);
-    expect(amendment).toMatchObject({ kind: "repaired", pointer: "" });
-    if (amendment?.kind === "repaired" && typeof was === "string") {
-      expect(amendment).toEqual({ kind: "repaired", pointer: "", was, became });
+    expect(coercion).toMatchObject({ kind: "repaired", pointer: "" });
+    if (coercion?.kind === "repaired" && typeof was === "string") {
+      expect(coercion).toEqual({ kind: "repaired", pointer: "", was, became });
     }
   });
 
@@ -104,7 +104,7 @@ describe("Arguments", () => {
     const argumentsText = "{sku: 7, quantity: '2', tags: 'new', note: null, urgent: true}";
     const result = await run({ argumentsText }, ALL);
     expect(told(result)[0]).toEqual({ sku: "7", quantity: 2, tags: ["new"] });
-    expect(result.amendments?.slice(1)).toEqual([
+    expect(result.coercions?.slice(1)).toEqual([
       { kind: "coerced", pointer: "/sku", from: "number", to: "string" },
       { kind: "coerced", pointer: "/quantity", from: "string", to: "number" },
       { kind: "coerced", pointer: "/tags", from: "string", to: "array" },
@@ -113,11 +113,11 @@ describe("Arguments", () => {
     ]);
     const refused = await run({ argumentsText: "{sku: 7, quantity: '0'}" }, ALL);
     expect(told(refused)).toEqual(["PARAM_INVALID", expect.stringMatching(/\/quantity/)]);
-    expect("amendments" in refused).toBe(false);
+    expect("coercions" in refused).toBe(false);
   });
 
   test("with unknown keys are refused by mode, and each is named", async () => {
-    const result = await run({ arguments: { sku: "A1", quantity: 1, a: 1, b: 2 } }, { unknownKeys: "refuse" });
+    const result = await run({ arguments: { sku: "A1", quantity: 1, a: 1, b: 2 } }, { unknownKeys: "reject" });
     expect(told(result)).toEqual([
       "PARAM_INVALID",
       "The arguments of order: /a: This key is not known; /b: This key is not known",
@@ -159,13 +159,13 @@ describe("Arguments", () => {
       ],
     ]);
     expect(Object.keys(args)).toEqual(["extra", "data", "list"]);
-    expect(told(await run({ arguments: args }, { unknownKeys: "refuse" }, "bytes"))[0]).toBe("PARAM_INVALID");
+    expect(told(await run({ arguments: args }, { unknownKeys: "reject" }, "bytes"))[0]).toBe("PARAM_INVALID");
   });
 
-  test("that are large are amended too", async () => {
+  test("that are large are coerced too", async () => {
     const tags = Array.from({ length: 8_000 }, (_, index) => `a somewhat longer tag, ${index}`);
     const result = await run({ arguments: { sku: "A1", quantity: "3", tags } }, ALL);
-    expect(result).toMatchObject({ success: true, amendments: [{ kind: "coerced", pointer: "/quantity" }] });
+    expect(result).toMatchObject({ success: true, coercions: [{ kind: "coerced", pointer: "/quantity" }] });
   });
 
   test("are repaired, coerced and pruned before hooks see them", async () => {
@@ -183,7 +183,7 @@ describe("Arguments", () => {
       argumentsText: "{sku: 'A1', quantity: '2', x: 1}",
     });
     expect(told(result)[0]).toEqual({ sku: "A1", quantity: 2 });
-    expect(result.amendments?.map(({ kind }) => kind)).toEqual(["repaired", "coerced", "pruned"]);
+    expect(result.coercions?.map(({ kind }) => kind)).toEqual(["repaired", "coerced", "pruned"]);
     expect(seen).toEqual([{ sku: "A1", quantity: 2 }]);
     await hooked[Symbol.asyncDispose]();
   });

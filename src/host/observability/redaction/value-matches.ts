@@ -3,7 +3,7 @@
 import { assignments } from "./assignments.ts";
 import { cardNumbers } from "./card-numbers.ts";
 import { KEY_PREFIXES } from "./key-prefixes.ts";
-import type { SecretMatch } from "./shape.ts";
+import type { SecretMatch } from "./secret-match.ts";
 
 const PEM_BEGIN = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 const PEM_END = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;

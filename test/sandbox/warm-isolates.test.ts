@@ -3,8 +3,8 @@ import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promi
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
 import { toToolProfile } from "../../src/sandbox/worker/active-call.ts";
-import { type LoadableBundle, SILENT, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
-import { MAX_SPARES, WarmIsolates } from "../../src/sandbox/worker/warm-isolates.ts";
+import { IGNORE_MESSAGES, type LoadableBundle, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
+import { MAX_WARM_ISOLATES, WarmIsolates } from "../../src/sandbox/worker/warm-isolates.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
 import { TOOL_PROFILE } from "../support/tool-profile.ts";
 
@@ -50,7 +50,8 @@ async function callTwice(pool: WarmIsolates, toolId: number): Promise<void> {
 }
 
 const invoke = async (isolate: ToolIsolate | undefined): Promise<unknown> =>
-  (await isolate?.call({ header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" }, SILENT))?.text;
+  (await isolate?.call({ header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" }, IGNORE_MESSAGES))
+    ?.text;
 
 describe("a warm isolate", () => {
   test("is created for a tool that was called more than once, and serves one call", async () => {
@@ -80,7 +81,7 @@ describe("a warm isolate", () => {
     const { pool, created } = await benchOf(COUNTER);
     for (let call = 0; call < 50; call += 1) for (const toolId of [1, 2, 3]) pool.take(toolOf(toolId));
     await pool.refill();
-    expect(created.filter(({ isDisposed }) => !isDisposed)).toHaveLength(MAX_SPARES);
+    expect(created.filter(({ isDisposed }) => !isDisposed)).toHaveLength(MAX_WARM_ISOLATES);
     const ready = [1, 2, 3].map((toolId) => {
       let count = 0;
       while (pool.take(toolOf(toolId)) !== undefined) count += 1;

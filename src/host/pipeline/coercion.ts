@@ -7,7 +7,7 @@ import { parseOptions } from "../config/option-errors.ts";
 import { type BinaryAttachments, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import type { ValueAmendment } from "../json-schema/amend.ts";
+import type { ValueCoercion } from "../json-schema/coerce.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import { parsePointer } from "../json-schema/json-pointer.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
@@ -19,30 +19,30 @@ export interface ArgumentOptions {
   /** Repairs text (`argumentsText`) of up to 64 KiB that is almost JSON. */
   readonly repair?: boolean | undefined;
   /**
-   * Keys that the schema does not name: `keep` leaves them to the schema, `prune` removes them, `refuse` rejects the call. If the schema
+   * Keys that the schema does not name: `keep` leaves them to the schema, `prune` removes them, `reject` rejects the call. If the schema
    * explicitly allows other keys, or names none, every key counts as known.
    */
-  readonly unknownKeys?: "keep" | "prune" | "refuse" | undefined;
+  readonly unknownKeys?: "keep" | "prune" | "reject" | undefined;
   /** Converts values of the wrong type if nothing is lost: `"3"` to 3, `null` to a missing optional value. */
   readonly coerce?: boolean | undefined;
 }
 
 export const ArgumentOptionsSchema: z.ZodType<ArgumentOptions> = strictObject({
   repair: z.boolean().optional(),
-  unknownKeys: z.enum(["keep", "prune", "refuse"]).optional(),
+  unknownKeys: z.enum(["keep", "prune", "reject"]).optional(),
   coerce: z.boolean().optional(),
 });
 
 /** {@link ArgumentOptions} with all defaults applied. */
 export interface ArgumentHandling {
   readonly repair: boolean;
-  readonly unknownKeys: "keep" | "prune" | "refuse";
+  readonly unknownKeys: "keep" | "prune" | "reject";
   readonly coerce: boolean;
 }
 
 /** A correction of the arguments of a call. */
-export type Amendment =
-  | ValueAmendment
+export type Coercion =
+  | ValueCoercion
   /** For a repair of the text, which is always first: the differing part before and after, each cut to 200 characters. */
   | { readonly kind: "repaired"; readonly pointer: ""; readonly was: string; readonly became: string };
 
@@ -72,11 +72,11 @@ export interface ArgumentsText {
   readonly isForeign: boolean;
 }
 
-export interface AmendedText extends ArgumentsText {
-  readonly amendments: readonly Amendment[];
+export interface CoercedText extends ArgumentsText {
+  readonly coercions: readonly Coercion[];
 }
 
-export interface AmendContext extends Pick<ValueText, "bounds" | "codes" | "what"> {
+export interface CoerceContext extends Pick<ValueText, "bounds" | "codes" | "what"> {
   readonly schema: CompiledSchema;
   readonly options: ArgumentHandling;
   readonly thread: SchemaThread;
@@ -89,21 +89,21 @@ export interface AmendContext extends Pick<ValueText, "bounds" | "codes" | "what
  * Corrects arguments within the size limits of any arguments and the time limit of one validation.
  * @throws {ToolError} PARAM_INVALID for rejected unknown keys, for arguments that take too long, and for text that is not JSON
  */
-export async function amendArguments(given: ArgumentsText, context: AmendContext): Promise<AmendedText> {
+export async function coerceArguments(given: ArgumentsText, context: CoerceContext): Promise<CoercedText> {
   const { options } = context;
   const repaired = options.repair && given.isForeign ? await repairArguments(given.text, context) : undefined;
   const text = repaired?.text ?? given.text;
-  const before: readonly Amendment[] = repaired === undefined ? [] : [repaired.amendment];
-  if (options.unknownKeys === "keep" && !options.coerce) return { ...given, text, amendments: before };
-  if (given.bytes !== undefined) return await amendWithBytes(given, given.bytes, context);
-  const { value, amendments } = amendValue(await parse(text, context), context, options);
-  if (amendments.length === 0) return { ...given, text, amendments: before };
+  const before: readonly Coercion[] = repaired === undefined ? [] : [repaired.coercion];
+  if (options.unknownKeys === "keep" && !options.coerce) return { ...given, text, coercions: before };
+  if (given.bytes !== undefined) return await coerceWithBytes(given, given.bytes, context);
+  const { value, coercions } = coerceValue(await parse(text, context), context, options);
+  if (coercions.length === 0) return { ...given, text, coercions: before };
   // The limits are checked again, because coercion to lists can make the value larger.
-  const amended = JSON.stringify(value);
-  return { text: amended, bytes: undefined, isForeign: false, amendments: [...before, ...amendments] };
+  const coerced = JSON.stringify(value);
+  return { text: coerced, bytes: undefined, isForeign: false, coercions: [...before, ...coercions] };
 }
 
-type ReadContext = Pick<AmendContext, "bounds" | "codes" | "what" | "signal">;
+type ReadContext = Pick<CoerceContext, "bounds" | "codes" | "what" | "signal">;
 
 async function parse(text: string, { bounds, codes, what, signal }: ReadContext): Promise<JsonValue> {
   if (isSmallJson(text)) return parseSmallJson(text, bounds, codes, what);
@@ -113,8 +113,8 @@ async function parse(text: string, { bounds, codes, what, signal }: ReadContext)
 /** Returns undefined for text that is JSON. @throws {ToolError} PARAM_INVALID, as a rejection, for text that cannot be repaired */
 export async function repairArguments(
   text: string,
-  context: ReadContext & Pick<AmendContext, "thread">,
-): Promise<{ readonly text: string; readonly amendment: Amendment } | undefined> {
+  context: ReadContext & Pick<CoerceContext, "thread">,
+): Promise<{ readonly text: string; readonly coercion: Coercion } | undefined> {
   let refusal: unknown;
   try {
     await parse(text, context);
@@ -126,7 +126,7 @@ export async function repairArguments(
   const isSyntax = Error.isError(refusal) && Error.isError(refusal.cause) && refusal.cause instanceof SyntaxError;
   const repaired = isSyntax ? await repairText(text, context.thread, context.signal) : undefined;
   if (repaired === undefined) throw refusal;
-  return { text: repaired, amendment: { kind: "repaired", pointer: "", ...differenceOf(text, repaired) } };
+  return { text: repaired, coercion: { kind: "repaired", pointer: "", ...differenceOf(text, repaired) } };
 }
 
 const MAX_SHOWN_UNITS = 200;
@@ -146,40 +146,40 @@ function differenceOf(before: string, after: string): { readonly was: string; re
   return { was: show(before), became: show(after) };
 }
 
-function amendValue(
+function coerceValue(
   value: unknown,
-  { schema, what }: AmendContext,
+  { schema, what }: CoerceContext,
   { unknownKeys, coerce }: Omit<ArgumentHandling, "repair">,
-): { readonly value: unknown; readonly amendments: readonly ValueAmendment[] } {
-  const { unknown, stopped, ...amended } = schema.amend(value, { unknownKeys, coerce });
+): { readonly value: unknown; readonly coercions: readonly ValueCoercion[] } {
+  const { unknown, stopped, ...coerced } = schema.coerce(value, { unknownKeys, coerce });
   if (stopped && unknownKeys !== "keep") {
     throw new ToolError(
       "PARAM_INVALID",
       `${what}: expected fewer unknown keys, or arguments that are easier to look through`,
     );
   }
-  if (unknown.length === 0) return amended;
+  if (unknown.length === 0) return coerced;
   const problems = unknown.map((pointer) => ({ pointer, message: "This key is not known" }));
   throw new ToolError("PARAM_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
 }
 
 /** Looks at keys only, because bytes are not JSON. Does not change the caller's own value. */
-async function amendWithBytes(
+async function coerceWithBytes(
   given: ArgumentsText,
   bytes: BinaryAttachments,
-  context: AmendContext,
-): Promise<AmendedText> {
+  context: CoerceContext,
+): Promise<CoercedText> {
   const { unknownKeys } = context.options;
-  const keysOf = async ({ text }: TextWithBytes, beside: BinaryAttachments): Promise<readonly ValueAmendment[]> => {
+  const keysOf = async ({ text }: TextWithBytes, beside: BinaryAttachments): Promise<readonly ValueCoercion[]> => {
     const shown = await parse(withBase64(text ?? "null", beside), {
       ...context,
       bounds: { ...context.bounds, bytes: Number.POSITIVE_INFINITY },
     });
-    return amendValue(shown, context, { unknownKeys, coerce: false }).amendments;
+    return coerceValue(shown, context, { unknownKeys, coerce: false }).coercions;
   };
-  const amendments = await keysOf(given, bytes);
-  if (amendments.length === 0) return { ...given, amendments };
-  const pruned = amendments.reduce((value, { pointer }) => without(value, parsePointer(pointer) ?? []), context.value);
+  const coercions = await keysOf(given, bytes);
+  if (coercions.length === 0) return { ...given, coercions };
+  const pruned = coercions.reduce((value, { pointer }) => without(value, parsePointer(pointer) ?? []), context.value);
   const made = toTextWithBytes(pruned);
   const left = made.bytes ?? { mark: bytes.mark, parts: [] };
   if (made.text === undefined || (await keysOf(made, left)).length > 0) {
@@ -188,7 +188,7 @@ async function amendWithBytes(
       `${context.what}: expected plain objects, from which unknown keys can be taken`,
     );
   }
-  return { text: made.text, bytes: made.bytes, isForeign: false, amendments };
+  return { text: made.text, bytes: made.bytes, isForeign: false, coercions };
 }
 
 /** Copies the objects along the path. */

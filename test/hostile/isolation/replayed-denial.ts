@@ -6,7 +6,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
 const refuse = defineCapability({
-  name: "refuse",
+  name: "reject",
   inputSchema: {},
   outputSchema: {},
   handler: () => {
@@ -15,7 +15,7 @@ const refuse = defineCapability({
 });
 
 testPlay("a denial thrown again in a later call", {
-  isolation: "tool",
+  isolateLifetime: "tool",
   capabilities: [refuse],
   source: `let kept;
 export default async (_, ctx) => { if (kept !== undefined) throw kept; await ctx.refuse(1).catch((error) => { kept = error; }); throw kept; };`,

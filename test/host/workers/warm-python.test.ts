@@ -19,12 +19,12 @@ beforeAll(async () => {
 afterEach(() => pool?.[Symbol.asyncDispose]());
 
 async function start(options: Partial<WorkerPoolOptions> = {}): Promise<WorkerPool> {
-  const caches = { preludeCache: new EngineCache(16 * MiB), chunkCache: new EngineCache(64 * MiB) };
+  const caches = { preludeCache: new EngineCache(16 * MiB), moduleCache: new EngineCache(64 * MiB) };
   const launcher = await launcherOf(artifacts.workerPath);
-  const places = { max: 6, spares: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 8_192 };
+  const places = { max: 6, warmProcesses: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 8_192 };
   pool = new WorkerPool(
     { ...artifacts, ...caches, launcher },
-    { ...places, maxQueued: 1, pythonSpares: 1, ...options },
+    { ...places, maxQueued: 1, warmPythonProcesses: 1, ...options },
   );
   await pool.start();
   return pool;
@@ -40,7 +40,7 @@ const sources = (): PythonSources => ({
 test.for([
   ["without a free process slot", { max: 1 }],
   ["without enough memory", { memoryMiB: 256 }],
-  ["if none are configured", { pythonSpares: 0 }],
+  ["if none are configured", { warmPythonProcesses: 0 }],
 ] as const)("WorkerPool.openPython() starts no warm process %s", async ([, options]) => {
   const started = await start(options);
   await started.openPython(sources());

@@ -20,7 +20,7 @@ const BASE64_CHARACTER: Fold = foldOf([
   ["_", "/"],
 ]);
 
-export class Needle {
+export class SecretLiteral {
   readonly units: Uint16Array;
   readonly replace: Replace;
   /** Whether the literal is compared with the original bytes instead of the unescaped ones. */
@@ -86,7 +86,7 @@ function base64(bytes: Uint8Array, offset: number): Uint8Array {
 }
 
 /** Creates the literals of a text: as it is, and with any of its characters escaped. */
-export function plainNeedles(text: string, replace: Replace): Needle[] {
+export function plainLiterals(text: string, replace: Replace): SecretLiteral[] {
   const bytes = Buffer.from(text);
   const units = text
     .replaceAll("+", " ")
@@ -95,34 +95,34 @@ export function plainNeedles(text: string, replace: Replace): Needle[] {
   // Escapes may name UTF-16 code units, which differ from the bytes for non-ASCII characters.
   const codes = Array.from({ length: units.length }, (_, index) => units.charCodeAt(index));
   const forms = [unescaped(bytes), ...(codes.some((code) => code > 127) ? [codes] : [])];
-  return [new Needle(bytes, replace, { isRaw: true }), ...forms.map((form) => new Needle(form, replace))];
+  return [new SecretLiteral(bytes, replace, { isRaw: true }), ...forms.map((form) => new SecretLiteral(form, replace))];
 }
 
 /** Creates the literals of a secret in all forms that are searched. */
-export function createSecretLiterals(text: string, replace: Replace): Needle[] {
+export function createSecretLiterals(text: string, replace: Replace): SecretLiteral[] {
   const bytes = Buffer.from(text);
   const reversed = [...text].reverse().join("");
   return [
-    ...plainNeedles(text, replace),
-    ...plainNeedles(reversed, replace),
-    new Needle(Buffer.from(bytes.toString("hex")), replace, { fold: LOWER_CASE }),
-    ...[0, 1, 2].map((offset) => new Needle(base64(bytes, offset), replace, { fold: BASE64_CHARACTER })),
+    ...plainLiterals(text, replace),
+    ...plainLiterals(reversed, replace),
+    new SecretLiteral(Buffer.from(bytes.toString("hex")), replace, { fold: LOWER_CASE }),
+    ...[0, 1, 2].map((offset) => new SecretLiteral(base64(bytes, offset), replace, { fold: BASE64_CHARACTER })),
   ];
 }
 
 /** Literals that are searched together. */
-export class NeedleSet {
-  readonly raw: readonly Needle[];
-  readonly unescaped: readonly Needle[];
+export class SecretLiteralSet {
+  readonly raw: readonly SecretLiteral[];
+  readonly unescaped: readonly SecretLiteral[];
   /** By unit: whether a literal or an escape may start with it. */
   readonly isBeginning = new Uint8Array(256);
 
-  constructor(needles: readonly Needle[]) {
-    this.raw = needles.filter((needle) => needle.isRaw);
-    this.unescaped = needles.filter((needle) => !needle.isRaw);
+  constructor(literals: readonly SecretLiteral[]) {
+    this.raw = literals.filter((literal) => literal.isRaw);
+    this.unescaped = literals.filter((literal) => !literal.isRaw);
     for (let unit = 0; unit < 256; unit += 1) {
       // Unescaping reads a plus as a space.
-      const begins = needles.some((needle) => needle.begins(unit) || (unit === 0x2b && needle.begins(0x20)));
+      const begins = literals.some((literal) => literal.begins(unit) || (unit === 0x2b && literal.begins(0x20)));
       this.isBeginning[unit] = begins || ESCAPES.has(unit) ? 1 : 0;
     }
   }

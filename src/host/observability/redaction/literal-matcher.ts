@@ -1,17 +1,17 @@
 // Searches a stream for all literals of one kind: in its original bytes, or in its unescaped ones. The state is kept across chunks, so that
 // no byte is read twice: a server that sends single bytes costs no more than one that sends everything at once.
-import type { Needle, NeedleSet } from "./needle.ts";
+import type { SecretLiteral, SecretLiteralSet } from "./secret-literal.ts";
 import { type Step, unescapeAt } from "./unescape.ts";
 
 /** A literal that was found. Offsets count from the start of the stream. */
 export interface Match {
   readonly start: number;
   readonly end: number;
-  readonly needle: Needle;
+  readonly literal: SecretLiteral;
 }
 
 export class LiteralMatcher {
-  readonly #needles: readonly Needle[];
+  readonly #literals: readonly SecretLiteral[];
   readonly #isBeginning: Uint8Array;
   readonly #isRaw: boolean;
   /** For each literal, the length of the match that ends at the last byte. */
@@ -24,11 +24,11 @@ export class LiteralMatcher {
   /** Offset of the next byte to read. */
   #at = 0;
 
-  constructor(needles: NeedleSet, isRaw: boolean) {
-    this.#needles = isRaw ? needles.raw : needles.unescaped;
-    this.#isBeginning = needles.isBeginning;
+  constructor(literals: SecretLiteralSet, isRaw: boolean) {
+    this.#literals = isRaw ? literals.raw : literals.unescaped;
+    this.#isBeginning = literals.isBeginning;
     this.#isRaw = isRaw;
-    this.#found = new Uint16Array(this.#needles.length);
+    this.#found = new Uint16Array(this.#literals.length);
   }
 
   /**
@@ -56,19 +56,19 @@ export class LiteralMatcher {
 
   #take(unit: number, end: number, matches: Match[]): void {
     if (!this.#isRaw) {
-      this.#starts ??= new Float64Array(ringSize(this.#needles));
+      this.#starts ??= new Float64Array(ringSize(this.#literals));
       this.#starts[this.#units % this.#starts.length] = this.#at;
       this.#units += 1;
     }
     this.#isActive = false;
-    for (let index = 0; index < this.#needles.length; index += 1) {
-      const needle = this.#needles[index] as Needle;
+    for (let index = 0; index < this.#literals.length; index += 1) {
+      const literal = this.#literals[index] as SecretLiteral;
       const before = this.#found[index] as number;
-      const length = needle.next(before, unit);
+      const length = literal.next(before, unit);
       if (length === 0 && before === 0) continue;
       this.#found[index] = length;
       if (length > 0) this.#isActive = true;
-      if (length === needle.units.length) matches.push({ start: this.#startOf(length, end), end, needle });
+      if (length === literal.units.length) matches.push({ start: this.#startOf(length, end), end, literal });
     }
   }
 
@@ -82,7 +82,7 @@ export class LiteralMatcher {
     let longest = 0;
     for (let index = 0; index < this.#found.length; index += 1) {
       const length = this.#found[index] ?? 0;
-      if (length > longest && length !== this.#needles[index]?.units.length) longest = length;
+      if (length > longest && length !== this.#literals[index]?.units.length) longest = length;
     }
     return longest === 0 ? this.#at : Math.min(this.#at, this.#startOf(longest, this.#at));
   }
@@ -97,5 +97,5 @@ export class LiteralMatcher {
 }
 
 /** Returns the size of the ring buffer, which fits the longest literal. */
-const ringSize = (needles: readonly Needle[]): number =>
-  needles.reduce((longest, { units }) => Math.max(longest, units.length), 0) + 1;
+const ringSize = (literals: readonly SecretLiteral[]): number =>
+  literals.reduce((longest, { units }) => Math.max(longest, units.length), 0) + 1;

@@ -1,5 +1,5 @@
 // Loads platform modules inside the guest. Each is evaluated on first use, then cached.
-import type { ChunkName } from "../protocol/platform-modules.ts";
+import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 import { ask } from "./host.ts";
 import { ErrorConstructor } from "./primordials.ts";
 
@@ -24,17 +24,17 @@ export function connectModules(make: () => PreludeModules): void {
 
 function requireModule(name: string): unknown {
   preludeModules ??= makeModules?.();
-  return preludeModules?.[name] ?? useChunk(name as ChunkName);
+  return preludeModules?.[name] ?? usePlatformModule(name as PlatformModuleName);
 }
 
-function compile(name: ChunkName): ModuleFunction {
-  const source = ask("chunk", name) as string | undefined;
+function compile(name: PlatformModuleName): ModuleFunction {
+  const source = ask("module", name) as string | undefined;
   if (source === undefined) throw new ErrorConstructor(`The sandbox could not load its platform module "${name}"`);
   return evaluate(source) as ModuleFunction;
 }
 
 /** Returns the exports of a platform module. Evaluates it on first use. */
-export function useChunk(name: ChunkName): Exports {
+export function usePlatformModule(name: PlatformModuleName): Exports {
   const known = loaded[name];
   if (known !== undefined) return known;
   const exports = (compiled[name] ?? compile(name))(requireModule);
@@ -45,23 +45,23 @@ export function useChunk(name: ChunkName): Exports {
 /**
  * Registers the compiled platform modules that earlier isolates of the same bundle have used. Called before tool code runs.
  * @param isAhead whether to evaluate them now, because the tool is prewarmed
- * @param chunks pairs of name and function
+ * @param modules pairs of name and function
  */
-export function takeChunks(isAhead: boolean, chunks: readonly unknown[]): void {
-  for (let index = 0; index + 1 < chunks.length; index += 2) {
-    const name = chunks[index] as ChunkName | undefined;
+export function registerModules(isAhead: boolean, modules: readonly unknown[]): void {
+  for (let index = 0; index + 1 < modules.length; index += 2) {
+    const name = modules[index] as PlatformModuleName | undefined;
     if (name === undefined) continue;
-    compiled[name] = chunks[index + 1] as ModuleFunction;
+    compiled[name] = modules[index + 1] as ModuleFunction;
   }
-  if (isAhead) for (const name in compiled) useChunk(name as ChunkName);
+  if (isAhead) for (const name in compiled) usePlatformModule(name as PlatformModuleName);
 }
 
 /** Returns the exports of a Node built-in. The bundler takes both names from NODE_BUILTINS. */
-export function useBuiltin(chunk: string, name: string): unknown {
-  return (useChunk(chunk as ChunkName).builtins as Exports | undefined)?.[name];
+export function useBuiltin(module: string, name: string): unknown {
+  return (usePlatformModule(module as PlatformModuleName).builtins as Exports | undefined)?.[name];
 }
 
 /** Creates a DOMException. Its class is in a platform module. */
-export function makeDomException(message: string, name: string): Error {
-  return (useChunk("dom-exception").create as (message: string, name: string) => Error)(message, name);
+export function createDomException(message: string, name: string): Error {
+  return (usePlatformModule("dom-exception").create as (message: string, name: string) => Error)(message, name);
 }

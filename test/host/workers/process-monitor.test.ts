@@ -1,7 +1,7 @@
 // CPU time that a process may use without a call: almost none, or what its kind does ahead.
 import { spawn } from "node:child_process";
 import { expect, onTestFinished, test } from "vitest";
-import { ProcessMonitor } from "../../../src/host/workers/health/process-watch.ts";
+import { ProcessMonitor } from "../../../src/host/workers/health/process-monitor.ts";
 
 function startBurning(): number {
   const child = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });

@@ -1,19 +1,19 @@
 // Values brought closer to their schemas: what is changed, and what never is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AmendOptions } from "../../../src/host/json-schema/amend.ts";
+import type { CoerceOptions } from "../../../src/host/json-schema/coerce.ts";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 
-const PRUNE: AmendOptions = { unknownKeys: "prune", coerce: false };
-const COERCE: AmendOptions = { unknownKeys: "keep", coerce: true };
-const BOTH: AmendOptions = { unknownKeys: "prune", coerce: true };
+const PRUNE: CoerceOptions = { unknownKeys: "prune", coerce: false };
+const COERCE: CoerceOptions = { unknownKeys: "keep", coerce: true };
+const BOTH: CoerceOptions = { unknownKeys: "prune", coerce: true };
 
-function amend(schema: unknown, value: unknown, options: AmendOptions): unknown[] {
+function coerce(schema: unknown, value: unknown, options: CoerceOptions): unknown[] {
   const compiled = compileSchema(schema);
   const before = JSON.stringify(value);
-  const outcome = compiled.amend(value, options);
+  const outcome = compiled.coerce(value, options);
   expect(JSON.stringify(value)).toBe(before);
-  const changes = outcome.amendments.map((each) =>
+  const changes = outcome.coercions.map((each) =>
     each.kind === "pruned" ? `-${each.pointer}` : `${each.pointer}: ${each.from} → ${each.to}`,
   );
   return [outcome.value, ...changes, ...outcome.unknown.map((pointer) => `?${pointer}`)];
@@ -21,7 +21,7 @@ function amend(schema: unknown, value: unknown, options: AmendOptions): unknown[
 
 const point = { type: "object", properties: { x: { type: "number" }, y: { type: "number" } }, required: ["x"] };
 
-describe("CompiledSchema.amend() prunes", () => {
+describe("CompiledSchema.coerce() prunes", () => {
   test.for<[string, unknown, unknown, unknown[]]>([
     ["what an object does not name", point, { x: 1, z: 2 }, [{ x: 1 }, "-/z"]],
     ["nothing of an object that names nothing", { type: "object" }, { a: 1 }, [{ a: 1 }]],
@@ -92,11 +92,11 @@ describe("CompiledSchema.amend() prunes", () => {
     ["a key __proto__ like any other", point, JSON.parse('{"x":1,"__proto__":{"y":1}}'), [{ x: 1 }, "-/__proto__"]],
     ["nothing of a value that is not an object", point, [{ z: 1 }], [[{ z: 1 }]]],
   ])("%s", ([, schema, value, expected]) => {
-    expect(amend(schema, value, PRUNE)).toEqual(expected);
+    expect(coerce(schema, value, PRUNE)).toEqual(expected);
   });
 
-  test("nothing with unknownKeys: refuse, and lists the unknown members", () => {
-    expect(amend(point, { x: 1, a: 1, b: 1 }, { unknownKeys: "refuse", coerce: false })).toEqual([
+  test("nothing with unknownKeys: reject, and lists the unknown members", () => {
+    expect(coerce(point, { x: 1, a: 1, b: 1 }, { unknownKeys: "reject", coerce: false })).toEqual([
       { x: 1, a: 1, b: 1 },
       "?/a",
       "?/b",
@@ -104,7 +104,7 @@ describe("CompiledSchema.amend() prunes", () => {
   });
 });
 
-describe("CompiledSchema.amend() coerces", () => {
+describe("CompiledSchema.coerce() coerces", () => {
   const of = (member: unknown): unknown => ({ properties: { v: member } });
   test.for<[string, unknown, unknown, unknown]>([
     ["text of a number", { type: "number" }, "3", 3],
@@ -125,9 +125,9 @@ describe("CompiledSchema.amend() coerces", () => {
     ["a null for what may be missing", { type: "string" }, null, undefined],
   ])("%s", ([, schema, value, expected]) => {
     const compiled = compileSchema(of(schema));
-    const outcome = compiled.amend({ v: value }, COERCE);
+    const outcome = compiled.coerce({ v: value }, COERCE);
     expect(outcome.value).toEqual(expected === undefined ? {} : { v: expected });
-    expect(outcome.amendments[0]).toMatchObject({ kind: "coerced", pointer: "/v" });
+    expect(outcome.coercions[0]).toMatchObject({ kind: "coerced", pointer: "/v" });
     expect(compiled.validate(outcome.value)).toEqual({ valid: true });
   });
 
@@ -152,21 +152,21 @@ describe("CompiledSchema.amend() coerces", () => {
     ["JSON in text where text is allowed", { type: "string" }, "[1]"],
   ])("not %s", ([, schema, value]) => {
     const given = { v: value };
-    const outcome = compileSchema(of(schema)).amend(given, COERCE);
+    const outcome = compileSchema(of(schema)).coerce(given, COERCE);
     expect(outcome.value).toBe(given);
-    expect(outcome.amendments).toEqual([]);
+    expect(outcome.coercions).toEqual([]);
   });
 
   test("not a null that is required, and with nullsOnly nothing else", () => {
-    expect(amend(point, { x: null, y: null }, COERCE)).toEqual([{ x: null }, "/y: null → nothing"]);
-    expect(amend(point, { x: "1", y: null }, { ...COERCE, nullsOnly: true })).toEqual([
+    expect(coerce(point, { x: null, y: null }, COERCE)).toEqual([{ x: null }, "/y: null → nothing"]);
+    expect(coerce(point, { x: "1", y: null }, { ...COERCE, nullsOnly: true })).toEqual([
       { x: "1" },
       "/y: null → nothing",
     ]);
   });
 
   test("and prunes in what it has converted", () => {
-    expect(amend({ properties: { p: point } }, { p: '{"x":"1","a":2}' }, BOTH)).toEqual([
+    expect(coerce({ properties: { p: point } }, { p: '{"x":"1","a":2}' }, BOTH)).toEqual([
       { p: { x: 1 } },
       "/p: string → object",
       "/p/x: string → number",
@@ -175,7 +175,7 @@ describe("CompiledSchema.amend() coerces", () => {
   });
 });
 
-describe("CompiledSchema.amend()", () => {
+describe("CompiledSchema.coerce()", () => {
   const scalar = fc.oneof(fc.integer(), fc.double({ noNaN: true }), fc.boolean(), fc.string(), fc.constant(null));
   const scalarSchema = fc.constantFrom<unknown>(
     ...[{ type: "string" }, { type: "number" }, { type: "integer" }, { type: "boolean" }, { type: ["number", "null"] }],
@@ -212,13 +212,13 @@ describe("CompiledSchema.amend()", () => {
     fc.assert(
       fc.property(anySchema, anyValue, (schema, value) => {
         const compiled = compileSchema(schema);
-        const { value: amended, amendments } = compiled.amend(value, COERCE);
+        const { value: coerced, coercions } = compiled.coerce(value, COERCE);
         if (compiled.validate(value).valid) {
-          expect(amended).toBe(value);
-          expect(amendments).toEqual([]);
+          expect(coerced).toBe(value);
+          expect(coercions).toEqual([]);
         }
-        if (amendments.length === 0) expect(amended).toBe(value);
-        else expect(JSON.stringify(amended)).not.toBe(JSON.stringify(value));
+        if (coercions.length === 0) expect(coerced).toBe(value);
+        else expect(JSON.stringify(coerced)).not.toBe(JSON.stringify(value));
       }),
       { numRuns: 500 },
     );
@@ -228,9 +228,9 @@ describe("CompiledSchema.amend()", () => {
     fc.assert(
       fc.property(anySchema, anyValue, (schema, value) => {
         const compiled = compileSchema(schema);
-        const { value: amended } = compiled.amend(value, BOTH);
-        if (!compiled.validate(amended).valid) return;
-        expect(compiled.amend(amended, BOTH).value).toEqual(amended);
+        const { value: coerced } = compiled.coerce(value, BOTH);
+        if (!compiled.validate(coerced).valid) return;
+        expect(compiled.coerce(coerced, BOTH).value).toEqual(coerced);
       }),
       { numRuns: 500 },
     );
@@ -238,18 +238,18 @@ describe("CompiledSchema.amend()", () => {
 
   test("stops without changes if it takes too long or needs too many changes", () => {
     const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, 1]));
-    expect(compileSchema(point).amend(many, PRUNE)).toEqual({
+    expect(compileSchema(point).coerce(many, PRUNE)).toEqual({
       value: many,
-      amendments: [],
+      coercions: [],
       unknown: [],
       stopped: true,
     });
     const branch = (depth: number): unknown =>
       depth === 0 ? { type: "number", minimum: 10 } : { anyOf: Array.from({ length: 4 }, () => branch(depth - 1)) };
     const started = process.cpuUsage();
-    const outcome = compileSchema({ type: "array", items: branch(5) }).amend(Array(200).fill("1"), COERCE);
+    const outcome = compileSchema({ type: "array", items: branch(5) }).coerce(Array(200).fill("1"), COERCE);
     const { user, system } = process.cpuUsage(started);
-    expect(outcome.amendments).toEqual([]);
+    expect(outcome.coercions).toEqual([]);
     expect((user + system) / 1_000).toBeLessThan(2_000);
   });
 
@@ -266,8 +266,8 @@ describe("CompiledSchema.amend()", () => {
     };
     const rounds = Array.from({ length: 3 }, () => ({
       copying: cpuMs(() => new Map(Object.entries(many))),
-      amending: cpuMs(() => expect(schema.amend(many, PRUNE).stopped).toBe(true)),
+      coercing: cpuMs(() => expect(schema.coerce(many, PRUNE).stopped).toBe(true)),
     }));
-    expect(rounds.some(({ copying, amending }) => amending * 2 < copying)).toBe(true);
+    expect(rounds.some(({ copying, coercing }) => coercing * 2 < copying)).toBe(true);
   });
 });

@@ -26,7 +26,7 @@ const call = (box: Glovebox, toolName: string, tenantId: string, ms: number, tim
 
 describe("WorkerPool with one process slot", () => {
   test("gives it to the next owner when its calls have ended, though its owner has more calls", async () => {
-    const box = await boxOf({ workers: { max: 1, spares: 0 } }, ["busy", "other"], { sleep: SLEEP });
+    const box = await boxOf({ workers: { max: 1, warmProcesses: 0 } }, ["busy", "other"], { sleep: SLEEP });
     let isOver = false;
     const keepBusy = async (): Promise<void> => {
       while (!isOver) await call(box, "sleep", "busy", 50);
@@ -40,7 +40,7 @@ describe("WorkerPool with one process slot", () => {
 
   test("lets an owner's calls pass its own definition extraction that waits for a process", async () => {
     // With a cache, another test could have built the same source.
-    const box = await boxOf({ cache: false, workers: { max: 1, spares: 0 } }, ["acme"], { sleep: SLEEP });
+    const box = await boxOf({ cache: false, workers: { max: 1, warmProcesses: 0 } }, ["acme"], { sleep: SLEEP });
     // The process belongs to the first call until that ends.
     const stop = new AbortController();
     const long = box.execute(

@@ -1,9 +1,9 @@
 // Checks the parameters of a guest's cryptography jobs before they start. Only the end of the process stops a running
 // OpenSSL operation, so its time and memory must be bounded in advance.
 
+import { CryptoError } from "./errors.ts";
 import { checkKey, MAX_ENCRYPTED_KEY_BYTES } from "./key-material.ts";
 import type { SubtleRequest } from "./read-request.ts";
-import { CryptoError } from "./refusal.ts";
 
 type Members = { readonly [member: string]: unknown };
 

@@ -1,0 +1,107 @@
+// Idempotency stores: decide whether a paused state may be resumed. A state is plain JSON and can be copied, so it cannot record that itself.
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import { makeFolder } from "../../bundler/locate/make-folder.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { runCallback } from "../util/host-callback.ts";
+import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
+
+/** Records which paused states were resumed. */
+export interface IdempotencyStore {
+  /**
+   * Returns true the first time it is called for an id, and false from then on, in all processes that can resume the state. The loop calls
+   * it once for each attempt, after all other checks and before any tool call. Only `true` resumes the state; if the method throws,
+   * returns anything else, or takes longer than 30 s, the run fails.
+   */
+  claim(stateId: string): boolean | Promise<boolean>;
+}
+
+type Claim = (stateId: string) => unknown;
+
+/**
+ * Returns the bound `claim` method of a value that a caller passed.
+ * @throws {ToolError} PARAM_INVALID for a value without one
+ */
+export function readClaim(store: unknown): Claim {
+  const where = "options.idempotencyStore";
+  const expected = 'Expected an object with the method "claim"';
+  if (typeof store !== "object" || store === null) {
+    throw new ToolError("PARAM_INVALID", `${where}: ${expected}, got ${describeKind(store)}`);
+  }
+  let claim: unknown;
+  try {
+    claim = Reflect.get(store, "claim");
+  } catch {
+    throw new ToolError("PARAM_INVALID", `${where}.claim: Cannot be read`);
+  }
+  if (typeof claim !== "function") {
+    throw new ToolError("PARAM_INVALID", `${where}: ${expected}, got an object without it`);
+  }
+  return (stateId) => Reflect.apply(claim, store, [stateId]);
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function checkId(stateId: unknown): void {
+  if (!z.uuid().safeParse(stateId).success) throw new ToolError("PARAM_INVALID", "id: Expected a UUID");
+}
+
+/** Keeps claims in memory. Sufficient if only this process resumes states, and none after a restart. */
+export function createMemoryIdempotencyStore(): IdempotencyStore {
+  const claimed = new Set<string>();
+  return {
+    claim(stateId) {
+      checkId(stateId);
+      if (claimed.has(stateId)) return false;
+      claimed.add(stateId);
+      return true;
+    },
+  };
+}
+
+/**
+ * Keeps claims as empty files, one for each state, for all processes that share the directory. A claim rejects if the directory is not
+ * writable.
+ * @param directory created if it is missing
+ * @throws {ToolError} PARAM_INVALID for a directory that is not a path
+ */
+export function createFileIdempotencyStore(directory: string): IdempotencyStore {
+  if (typeof directory !== "string" || directory === "") {
+    throw new ToolError("PARAM_INVALID", `directory: Expected a path, got ${describeKind(directory)}`);
+  }
+  return {
+    async claim(stateId) {
+      checkId(stateId);
+      await makeFolder(directory);
+      try {
+        // The file system creates the file atomically, so only one process succeeds.
+        await (await open(join(directory, stateId), "wx", 0o600)).close();
+        return true;
+      } catch (thrown) {
+        if ((thrown as NodeJS.ErrnoException).code === "EEXIST") return false;
+        throw thrown;
+      }
+    },
+  };
+}
+
+/**
+ * Claims a state. Rejects with PARAM_INVALID if it was claimed before, with INTERNAL if the claim failed or took too long, and with
+ * CANCELLED if the run was cancelled meanwhile.
+ */
+export async function claimState(claim: Claim, stateId: string, signal: AbortSignal): Promise<void> {
+  const outcome = await runCallback(() => claim(stateId), { timeoutMs: GUARD_TIMEOUT_MS, signal });
+  if (signal.aborted) throw new ToolError("CANCELLED", "The run was cancelled before its state was resumed");
+  if ("failed" in outcome) {
+    const { failed, cause } = outcome;
+    throw new ToolError("INTERNAL", `options.idempotencyStore.claim() ${failed}: the state was not resumed`, { cause });
+  }
+  if (outcome.answer === true) return;
+  const got =
+    outcome.answer === false ? "" : `; options.idempotencyStore.claim() returned ${describeKind(outcome.answer)}`;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `options.state: This state was already resumed, and its calls would run twice${got}`,
+  );
+}
