@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ERROR_CODES } from "../src/sandbox/contract/errors.ts";
+import { ERROR_CODES, type ErrorCode, ToolError } from "../src/sandbox/contract/errors.ts";
 import { cliEnvironment } from "./support/cli-process.ts";
 import { type OpenAIServer, startOpenAIServer } from "./support/openai-server.ts";
 
@@ -130,8 +130,8 @@ describe("an example in the documents", () => {
 });
 
 describe("the reference", () => {
-  test.for(Object.keys(ERROR_CODES))("has a page for %s", (code) => {
-    const page = read(`docs/reference/errors/${code}.md`);
+  test.for(Object.keys(ERROR_CODES) as ErrorCode[])("has a page for %s, whose path its errors carry", (code) => {
+    const page = read(new ToolError(code, "").toData("tool").docs);
     const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading);
     expect(headings).toEqual([code, "Causes", "What to do", "Example"]);
     expect(page).toMatch(/```ts\n/);

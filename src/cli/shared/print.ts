@@ -64,7 +64,7 @@ function issueFrames(details: Details): (readonly Piece[])[] {
 /** Returns the code frame of a stack frame; undefined if its source is not known. */
 export type ShowCode = (frame: StackFrame) => string | undefined;
 
-/** Prints the error's code and message, then its location in the tool's source. */
+/** Prints the error's code and message, its location in the tool's source, and in a terminal the path of the page about its code. */
 export function printError(error: ToolErrorData, output: CliOutput, showCode?: ShowCode): void {
   output.print(styled(["red", "bold"], error.code), `: ${error.message}\n`);
   const details: Details = error.details ?? {};
@@ -77,6 +77,7 @@ export function printError(error: ToolErrorData, output: CliOutput, showCode?: S
   }
   const frames = (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at "));
   if (frames.length > 0) output.print(`\n${frames.join("\n")}\n`);
+  if (output.isTerminal) output.print(styled(["dim"], `\nSee ${error.docs}\n`));
 }
 
 /** Prints a value as a JSON document, indented in a terminal and otherwise on one line. Bytes are base64. */

@@ -172,6 +172,8 @@ export interface ToolErrorData {
   /** Safe to show to an end user. */
   readonly userMessage: string;
   readonly recoverable: boolean;
+  /** Path of the page about this code within the package: `docs/reference/errors/TOOL_TIMEOUT.md`. */
+  readonly docs: string;
   readonly details?: ErrorDetails;
   /** Stack of a guest error, mapped to the author's files and lines. Never contains host frames. */
   readonly stack?: string;
@@ -185,6 +187,9 @@ export interface ToolErrorOptions {
   /** Stack of the guest error, mapped to the author's source. */
   readonly guestStack?: string;
 }
+
+/** Returns the path of the page about an error code within the package. */
+const docsPathOf = (code: ErrorCode): string => `docs/reference/errors/${code}.md`;
 
 /** The only error class that Glovebox throws. `ToolRouter.execute()` returns it as a failed ToolResult instead of throwing. */
 export class ToolError extends Error {
@@ -207,6 +212,11 @@ export class ToolError extends Error {
     return ERROR_CODES[this.code];
   }
 
+  /** Path of the page about this error's code within the package: `docs/reference/errors/TOOL_TIMEOUT.md`. */
+  get docs(): string {
+    return docsPathOf(this.code);
+  }
+
   /** Returns the error as plain JSON. `toolName` replaces `{tool}` in `userMessage`. */
   toData(toolName: string): ToolErrorData {
     return {
@@ -214,6 +224,7 @@ export class ToolError extends Error {
       message: this.message,
       userMessage: ERROR_CODES[this.code].userMessage.replace("{tool}", () => toolName),
       recoverable: this.recoverable,
+      docs: this.docs,
       ...(this.details === undefined ? {} : { details: this.details }),
       ...(this.guestStack === undefined ? {} : { stack: this.guestStack }),
     };

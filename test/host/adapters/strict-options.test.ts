@@ -138,7 +138,7 @@ describe("openTool()", () => {
         [{ tenantId: "" }, "options.tenantId: "],
         [{ grant: "fetch" }, "options.grant: "],
         [{ capabilities: [{}] }, "options.capabilities.0: "],
-        [{ definition: Promise.resolve({}) }, "options.definition: Expected a plain object"],
+        [{ overrides: Promise.resolve({}) }, "options.overrides: Expected a plain object"],
         [{ host: Promise.resolve({}) }, "options.host: Expected a plain object"],
         [{ host: { limit: {} } }, 'options.limit: Unknown option. Did you mean "limits"?'],
         [{ host: { limits: Promise.resolve({}) } }, "options.limits: Expected a plain object"],

@@ -208,6 +208,7 @@ describe("toFailure()", () => {
       message: "Glovebox failed while it handled the call",
       userMessage: "Something went wrong while running probe",
       recoverable: true,
+      docs: "docs/reference/errors/INTERNAL.md",
     });
   });
 

@@ -509,7 +509,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
     ["an unknown option", { tenant: "acme" }, /^options\.tenant: Unknown option. Did you mean "tenantId"\?$/],
     ["an empty tenant", { tenantId: "" }, /^options\.tenantId: /],
-    ["an isolation that there is not", { isolateLifetime: "none" }, /^options\.isolation: .*call.*tool/],
+    ["an isolation that there is not", { isolateLifetime: "none" }, /^options\.isolateLifetime: .*call.*tool/],
   ])("options with %s: PARAM_INVALID", async ([, options, message]) => {
     expectPresentable(await failureOf(box.addTool({ source: FINE, name: "x" }, options)), "PARAM_INVALID", message);
   });
@@ -518,7 +518,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
 describe("createGlovebox() with bad options", () => {
   test.for<[string, unknown, RegExp]>([
     ["text", "fast", /^options: /],
-    ["an unknown key", { isolate: "call" }, /^options\.isolate: Unknown option. Did you mean "isolateLifetime"\?$/],
+    ["an unknown key", { isolateLife: "call" }, /^options\.isolateLife: Unknown option. Did you mean "isolateLifetime"\?$/],
     ["a placement that there is not", { placement: "anywhere" }, /^options\.placement: .*tenant.*shared/],
     ["a limit out of range", { limits: { timeoutMs: 400_000 } }, /^options\.limits\.timeoutMs: .*300000/],
     ["no worker", { workers: { max: 0 } }, /^options\.workers\.max: .*1/],
