@@ -30,7 +30,9 @@ export default defineConfig({
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const href = token.attrGet("href");
           const [, name] =
-            /^(?:\.\.\/)+(ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY|THREATS|examples\/README)\.md/.exec(href ?? "") ?? [];
+            /^(?:\.\.\/)+(ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY|THREATS|examples\/README)\.md/.exec(
+              href ?? "",
+            ) ?? [];
           if (name !== undefined) token.attrSet("href", `/project/${name.replace("/README", "")}.md`);
         }
       });
