@@ -68,6 +68,7 @@ await writeFile(path("reference/command-line.md"), toCliPage());
 const PROJECT = {
   ARCHITECTURE: "ARCHITECTURE.md",
   CHANGELOG: "CHANGELOG.md",
+  CONTRIBUTING: "CONTRIBUTING.md",
   SECURITY: "SECURITY.md",
   THREATS: "THREATS.md",
   examples: "examples/README.md",

@@ -44,7 +44,9 @@ const docstrings = (source: string): string =>
 /** Documents whose examples run and whose links must resolve. */
 const DOCUMENTS = [
   "README.md",
-  ...globSync("docs/{*,guides/*,tutorials/*,decisions/*,reference/errors/*}.md", { cwd: ROOT }),
+  ...globSync("docs/{*,guides/*,tutorials/*,decisions/*,reference/{platforms,dependencies},reference/errors/*}.md", {
+    cwd: ROOT,
+  }),
 ];
 
 const EXAMPLES: readonly Example[] = [

@@ -30,7 +30,9 @@ export default defineConfig({
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const href = token.attrGet("href");
           const [, name] =
-            /^(?:\.\.\/)+(ARCHITECTURE|CHANGELOG|SECURITY|THREATS|examples\/README)\.md/.exec(href ?? "") ?? [];
+            /^(?:\.\.\/)+(ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY|THREATS|examples\/README)\.md/.exec(
+              href ?? "",
+            ) ?? [];
           if (name !== undefined) token.attrSet("href", `/project/${name.replace("/README", "")}.md`);
         }
       });
@@ -58,8 +60,10 @@ export default defineConfig({
         text: "Explanation",
         items: [
           { text: "Architecture", link: "/project/ARCHITECTURE" },
+          { text: "Decisions", link: "/decisions/", collapsed: true, items: toItems("decisions") },
           { text: "Threats", link: "/project/THREATS" },
           { text: "Security policy", link: "/project/SECURITY" },
+          { text: "Contributing", link: "/project/CONTRIBUTING" },
           { text: "Changelog", link: "/project/CHANGELOG" },
         ],
       },

@@ -341,6 +341,7 @@ const HardeningSchema = z
 export const MAX_DRAIN_MS = 300_000;
 
 const defaultStorePath = (): string => join(homedir(), ".local", "share", "glovebox", "kv.sqlite");
+/** In the user's home, because V8 trusts code caches: in a shared temporary folder, other users could plant them. */
 const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
 
 const ToolsSchema = strictObject({

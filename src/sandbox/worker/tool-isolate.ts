@@ -283,7 +283,8 @@ export class ToolIsolate {
 
   /**
    * Creates V8's code cache of the prelude, synchronously. A complete call of the warm-up tool runs first, so that the cache contains the
-   * functions that most calls need.
+   * functions that most calls need. With a cache made right after boot, a fresh isolate took a third longer (measured). A start-up snapshot
+   * instead of the cache won 2 to 6 % at most, and V8 aborted with the prelude booted in it (measured).
    */
   createPreludeCache(): Uint8Array {
     this.boot();

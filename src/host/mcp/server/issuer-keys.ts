@@ -1,5 +1,6 @@
 // Fetches and caches the keys with which an authorization server signs its tokens. The keys are found by the server's metadata and fetched
 // again when a token names an unknown key. Cooldowns limit the requests to the server, whatever tokens callers send.
+// jose's own fetcher has no limit on size, sends a request for each token while the server is down, and does not keep using old keys.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import * as z from "zod";
 import { fetchDocument, isSecure } from "./bounded-document.ts";

@@ -89,6 +89,9 @@ const USER_CHANGE = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"];
  * Wraps with bubblewrap. Its child waits for its parent before it requests to die with it, so a parent killed in that
  * moment would leave it waiting forever. Therefore unshare makes the PID namespace before: its processes die with its
  * first process at any time.
+ *
+ * With a host that is root, bubblewrap runs as root too, and setpriv changes the user inside: another user could not bind what is below
+ * /root. prlimit comes before, since setting a limit on another user's process takes a capability that containers often lack.
  */
 function enterLeanRoot({ layers, tools, isRoot, files, cwd }: Wrapping): readonly string[] {
   if (tools.bwrap === undefined) return [];
