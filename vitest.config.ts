@@ -1,20 +1,47 @@
 // Tests run what ships: real isolates, real processes. Forks, because isolated-vm lives in a process; three files at a time.
 import { fileURLToPath } from "node:url";
-import { configDefaults, defineConfig } from "vitest/config";
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Hosts and command lines that tests start load the same sources hundreds of times: they are compiled once.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/glovebox/node", import.meta.url));
+
+/** Tests of plain functions: they start no process, no isolate and no server. `npm run test:unit` runs these alone. */
+const UNIT = [
+  "test/bundler/{needed-intrinsics,tool-paths}.test.ts",
+  "test/cli/{arguments,output}.test.ts",
+  "test/host/{json-schema,util}/*.test.ts",
+  "test/host/adapters/http-status.test.ts",
+  "test/host/agent/{conversation,routing-decision,tool-search}.test.ts",
+  "test/host/capabilities/{kv-memory,standard-schema}.test.ts",
+  "test/host/conformance/{agent,router}-callbacks.test.ts",
+  "test/host/contract/{failure-message,tool-value}.test.ts",
+  "test/host/json/non-finite.test.ts",
+  "test/host/mcp/upstream-text.test.ts",
+  "test/host/observability/redaction/*.test.ts",
+  "test/host/observability/telemetry/trace-context.test.ts",
+  "test/host/openai/{hostile,strict-options,strict-schema,tool-names}.test.ts",
+  "test/host/pipeline/{check-input,coercion,execute,prepare,tool-digest,validate}.test.ts",
+  "test/host/python/{python-source,wheels}.test.ts",
+  "test/host/routing/registry.test.ts",
+  "test/host/routing/health/circuit.test.ts",
+  "test/host/tenants/quota-stores.test.ts",
+  "test/host/testing/stubs.test.ts",
+  "test/host/workers/{chunk-lines,fair-queue,seccomp}.test.ts",
+  "test/sandbox/{engine-features,errors,length-prefixed,limits,protocol}.test.ts",
+  "test/sandbox/contract/plain-object.test.ts",
+  "test/sandbox/crypto/*.test.ts",
+  "test/sandbox/guest/event-stream.test.ts",
+];
 
 /**
  * Files that run one after the other in the same process: starting a process and loading the modules takes most of a second of CPU time,
  * several hundred times. A file that holds isolates in its process, or changes what belongs to the whole process, has one to itself.
  */
 const SHARED = [
-  "test/cli/*.test.ts",
-  "test/host/{capabilities,config,contract,doctor,executors,json,json-schema,testing,workers}/*.test.ts",
-  "test/host/observability/{redaction/*,operator-log,hooks/hooks}.test.ts",
-  "test/host/routing/{bad-inputs,registry,tool-gate,tool-invoker,tool-router,unavailable}.test.ts",
+  "test/host/{capabilities,config,contract,doctor,executors,json,workers}/*.test.ts",
+  "test/host/observability/{operator-log,hooks/hooks}.test.ts",
+  "test/host/routing/{bad-inputs,tool-gate,tool-invoker,tool-router,unavailable}.test.ts",
   "test/host/tenants/tenant-concurrency.test.ts",
   // author-places has a folder and an esbuild of its own.
   "test/host/glovebox/!(author-places).test.ts",
@@ -26,8 +53,11 @@ const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostil
 /** Attacks, and runs in which processes are killed at random: slow, and the same on every version of Node. */
 const HOSTILE = ["test/hostile/**/*.test.ts", "test/host/mcp/upstream{,-list}-attacks.test.ts"];
 const CHAOS = ["test/chaos/*.test.ts"];
+/** The product as its users run it: the command line, the documents, the examples, and protocol suites of others. */
+const E2E = ["test/{cli,e2e,examples,mcp-conformance,types}/*.test.ts", "test/docs.test.ts", "tools/**/*.test.ts"];
 /** The packed tarball: installed on each supported version of Node by the test itself. */
 const PACKAGE = ["test/e2e/package.test.ts"];
+const EXCLUDED = configDefaults.exclude;
 
 /** Attacks that run a second time with dynamic code turned off: the paths to the engine. With GLOVEBOX_ATTACKS=all it is all of them. */
 const DYNAMIC_CODE_OFF =
@@ -38,6 +68,8 @@ const DYNAMIC_CODE_OFF =
 /** The longest, which vitest takes for the shortest: their tests are in other files. */
 const LONGEST = /\/test\/hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)\.test\.ts$/;
 
+type ProjectConfig = NonNullable<TestProjectInlineConfiguration["test"]>;
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const { long = [], other = [] } = Object.groupBy(await super.sort(files), ({ moduleId }) =>
@@ -46,6 +78,12 @@ class LongestFirst extends BaseSequencer {
     return [...long, ...other];
   }
 }
+
+/** Returns a project: a group of test files that run in the same way. */
+const project = (name: string, options: ProjectConfig): TestProjectInlineConfiguration => ({
+  extends: true,
+  test: { globalSetup: ["test/global-setup.ts"], ...options, name },
+});
 
 export default defineConfig({
   // The tools' tests are like anyone's: they import what the published package exports.
@@ -66,36 +104,26 @@ export default defineConfig({
       count: 1,
       condition: /\bexpected \d[\d.e+]* to be (?:less|greater) than|^Test timed out in|^Longest hold of the/,
     },
-    globalSetup: ["test/global-setup.ts"],
     setupFiles: ["test/setup.ts"],
     sequence: { sequencer: LongestFirst },
-    // `npm run test:node24` leaves out "hostile", "chaos" and "package".
+    // `npm run test:node24` leaves out the attacks, the chaos tests and the package.
     projects: [
-      { extends: true, test: { name: "shared process", include: SHARED, isolate: false } },
-      {
-        extends: true,
-        test: {
-          name: "own process",
-          include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...SHARED, ...HOSTILE, ...CHAOS, ...PACKAGE],
-        },
-      },
-      { extends: true, test: { name: "hostile shared", include: SHARED_HOSTILE, isolate: false } },
-      {
-        // Attacks run with dynamic code, which is the default; those that could differ without it run a second time.
-        extends: true,
-        test: {
-          name: "hostile without dynamic code",
-          include: DYNAMIC_CODE_OFF,
-          env: { GLOVEBOX_TEST_DYNAMIC_CODE: "off" },
-        },
-      },
-      {
-        extends: true,
-        test: { name: "hostile", include: HOSTILE, exclude: [...configDefaults.exclude, ...SHARED_HOSTILE] },
-      },
-      { extends: true, test: { name: "chaos", include: CHAOS } },
-      { extends: true, test: { name: "package", include: PACKAGE } },
+      project("unit", { include: UNIT, isolate: false, globalSetup: [] }),
+      project("integration shared", { include: SHARED, exclude: [...EXCLUDED, ...UNIT], isolate: false }),
+      project("integration", {
+        include: ["test/**/*.test.ts"],
+        exclude: [...EXCLUDED, ...UNIT, ...SHARED, ...HOSTILE, ...CHAOS, ...E2E],
+      }),
+      project("e2e", { include: E2E, exclude: [...EXCLUDED, ...UNIT, ...PACKAGE] }),
+      project("e2e package", { include: PACKAGE }),
+      project("hostile shared", { include: SHARED_HOSTILE, isolate: false }),
+      // Attacks run with dynamic code, which is the default; those that could differ without it run a second time.
+      project("hostile without dynamic code", {
+        include: DYNAMIC_CODE_OFF,
+        env: { GLOVEBOX_TEST_DYNAMIC_CODE: "off" },
+      }),
+      project("hostile", { include: HOSTILE, exclude: [...EXCLUDED, ...SHARED_HOSTILE] }),
+      project("chaos", { include: CHAOS }),
     ],
   },
 });

@@ -59,6 +59,7 @@ describe("ToolError.toData()", () => {
   test("omits keys without a value", () => {
     expect(Object.keys(new ToolError("TOOL_FAILED", "m").toData("t")).sort()).toEqual([
       "code",
+      "docs",
       "message",
       "recoverable",
       "userMessage",
