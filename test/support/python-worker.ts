@@ -41,7 +41,7 @@ export interface PythonCall extends Partial<Omit<PythonRun, "code">> {
   readonly session?: number;
   readonly limits?: PartialLimits;
   readonly granted?: readonly string[];
-  readonly shapes?: CapabilityDescriptors;
+  readonly descriptors?: CapabilityDescriptors;
   readonly deterministic?: Deterministic;
   /** Answers capabilities by name. */
   readonly answer?: (name: string, input: unknown) => CapabilityEnvelope | undefined;
@@ -110,7 +110,7 @@ export class PythonWorker implements AsyncDisposable {
     worker.#writer.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [preludeSource, NOTHING, NOTHING]);
     const { code, sha256, wasm, stdlib } = assets;
     const parts = [code, known.codeCache, wasm, stdlib, known.snapshot];
-    worker.#writer.write({ type: "python", sha256, coarseTime: false, warmProcesses: 1 }, parts);
+    worker.#writer.write({ type: "python", sha256, coarseTime: false, warmIsolates: 1 }, parts);
     return worker;
   }
 
@@ -163,14 +163,14 @@ export class PythonWorker implements AsyncDisposable {
   }
 
   run(code: string, order: PythonCall = {}): Promise<PythonResult> {
-    const { features = ["webAssembly"], isolateLifetime = "call", limits, granted = [], shapes, deterministic } = order;
+    const { features = ["webAssembly"], isolateLifetime = "call", limits, granted = [], descriptors, deterministic } = order;
     const { fileName = "tool.py", mode = "exec", memoryMiB = 128, files, input, describe } = order;
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     const toolId = order.toolId ?? seq + 1_000_000;
     const { sha256 } = this.#assets;
     const profile = { sha256, isolateLifetime, prewarm: true, logSourceLocations: false, features, coarseTime: false };
-    const tool = { ...profile, granted, denied: [], shapes, limits: { ...DEFAULT_LIMITS, ...limits } };
+    const tool = { ...profile, granted, denied: [], descriptors, limits: { ...DEFAULT_LIMITS, ...limits } };
     this.#writer.write({ type: "tool", toolId, ...tool });
     const run: PythonRun = {
       code,

@@ -329,8 +329,8 @@ describe("options.kv", () => {
     ["half a store", { get: () => {} }],
     ["an unknown word", "disk"],
     ["no path", { path: "" }],
-  ])("rejects %s", async ([, store]) => {
-    const failure = await failureOf(makeBox({ store } as unknown as GloveboxOptions));
+  ])("rejects %s", async ([, kv]) => {
+    const failure = await failureOf(makeBox({ kv } as unknown as GloveboxOptions));
     expect([failure.code, failure.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.kv")]);
   });
 

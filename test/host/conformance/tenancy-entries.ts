@@ -85,7 +85,7 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
     call: ({ router }, whose) => router.register(nextName(), {}, () => 1, given(whose)),
   },
   {
-    name: "AddedSource.register",
+    name: "AddedToolProvider.register",
     scope: "global",
     call: ({ router }, whose) => {
       using source = router.addToolProvider(nextName(), { call: () => 1 });
@@ -186,7 +186,7 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "ToolRouter.executeAccepted": "is internal; the context names the tenant, as in execute",
   "ToolInvoker.settled": "is internal; the tenant has been resolved",
   "McpManager.deleteTenant": "is internal; the tenant has been resolved",
-  "ToolRouter.abandon": "ends all of it",
+  "ToolRouter.forceClose": "ends all of it",
   "ToolRouter.drain": "ends all of it",
   "McpManager.add": "is internal; addServer parses its options",
   "McpManager.removeServer": "is about a server",

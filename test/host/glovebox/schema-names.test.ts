@@ -84,10 +84,10 @@ test("addTool() passes the warning to onWarning, adds the tool, and does not lis
   expect(codeOf(await box.execute({ id: "c", toolName: "misnamed" }))).toBe("ok");
 });
 
-test.for(["parameters", "schema", "input_schema"])("addTool() rejects a definition with %s", async (name) => {
-  const definition = { [name]: { type: "object" } } as never;
-  const error = await failureOf(box.addTool({ source: "export default () => 1", overrides: definition }));
-  expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining(`definition.${name}`)]);
+test.for(["parameters", "schema", "input_schema"])("addTool() rejects overrides with %s", async (name) => {
+  const overrides = { [name]: { type: "object" } } as never;
+  const error = await failureOf(box.addTool({ source: "export default () => 1", overrides }));
+  expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining(`overrides.${name}`)]);
 });
 
 test("without onWarning and logger the process emits the warning; a listener that throws fails nothing", async () => {

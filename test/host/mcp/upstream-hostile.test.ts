@@ -232,7 +232,7 @@ describe("a server's process", () => {
     if (mode === "exit") {
       expect(diagnostics).toMatchObject({
         stderr: "SECRET_PLACE=/srv/private is missing\n",
-        ending: "Exited with code 3",
+        exit: "Exited with code 3",
       });
     }
     if (mode === "garbage") expect(diagnostics).toMatchObject({ lastStrayLine: "garbage" });

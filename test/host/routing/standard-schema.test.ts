@@ -252,7 +252,7 @@ describe("a schema that is neither JSON Schema nor of a library", () => {
   });
 });
 
-describe("AddedSource.register() with a Standard Schema", () => {
+describe("AddedToolProvider.register() with a Standard Schema", () => {
   test("validates arguments before the transport is called, and its answers after", async () => {
     const calls: unknown[] = [];
     const router = new ToolRouter();

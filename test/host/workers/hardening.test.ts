@@ -213,7 +213,7 @@ describe("a worker's descriptors", () => {
     const script = `
       import { readdirSync, readlinkSync } from "node:fs";
       import { createGlovebox } from ${JSON.stringify(new URL("../../../src/host/index.ts", import.meta.url).href)};
-      await using box = await createGlovebox({ cache: false, workers: { spares: 0 } });
+      await using box = await createGlovebox({ cache: false, workers: { warmProcesses: 0 } });
       await box.addTool({ name: "one", source: "export default () => 1" });
       await box.execute({ id: "c", toolName: "one" });
       const [pid] = box.workerPids;

@@ -5,8 +5,8 @@ import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
-const refuse = defineCapability({
-  name: "reject",
+const deny = defineCapability({
+  name: "deny",
   inputSchema: {},
   outputSchema: {},
   handler: () => {
@@ -16,9 +16,9 @@ const refuse = defineCapability({
 
 testPlay("a denial thrown again in a later call", {
   isolateLifetime: "tool",
-  capabilities: [refuse],
+  capabilities: [deny],
   source: `let kept;
-export default async (_, ctx) => { if (kept !== undefined) throw kept; await ctx.refuse(1).catch((error) => { kept = error; }); throw kept; };`,
+export default async (_, ctx) => { if (kept !== undefined) throw kept; await ctx.deny(1).catch((error) => { kept = error; }); throw kept; };`,
   play: async ({ run }) => [codeOf(await run()), codeOf(await run())],
   judge: (codes) => expect(codes).toEqual(["CAPABILITY_DENIED", "TOOL_FAILED"]),
 });
