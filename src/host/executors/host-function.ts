@@ -139,7 +139,9 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
 /** Copies a chunk, because a generator may yield the same object repeatedly. */
 function copyOf({ text, bytes }: Text, what: string, signal: AbortSignal): ToolValue | Promise<ToolValue> {
   const value = JSON.parse(text) as JsonValue;
-  return bytes === undefined ? value : withBytes({ value, units: text.length, beside: bytes(), what }, signal);
+  return bytes === undefined
+    ? value
+    : withBytes({ value, textLength: text.length, attachments: bytes(), what }, signal);
 }
 
 function tooLarge(name: string, outputBytes: number, limit: "bytes" | "values" = "bytes"): ToolError {

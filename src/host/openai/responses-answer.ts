@@ -100,7 +100,7 @@ export class ResponsesAnswer {
   #chars = 0;
   #end: { readonly status: string; readonly reason: string | undefined } | undefined;
   #usage: ModelUsage | undefined;
-  #refused = false;
+  #hasRefusal = false;
 
   constructor(reader: CallReader) {
     this.#reader = reader;
@@ -144,10 +144,10 @@ export class ResponsesAnswer {
     if (number === undefined) return false;
     this.#firstNumber ??= number;
     if (number !== this.#firstNumber) this.#isNumbered = true;
-    const said = `${String(event.type)}\n${text(event.delta) ?? ""}`;
-    if (this.#isNumbered && this.#seen.get(number) === said) return true;
-    this.#spend(said.length);
-    this.#seen.set(number, said);
+    const content = `${String(event.type)}\n${text(event.delta) ?? ""}`;
+    if (this.#isNumbered && this.#seen.get(number) === content) return true;
+    this.#spend(content.length);
+    this.#seen.set(number, content);
     return false;
   }
 
@@ -187,7 +187,7 @@ export class ResponsesAnswer {
     const delta = text(event.delta);
     if (slot === undefined || delta === undefined || slot.isDone) return;
     slot.kind ??= DELTAS.get(type);
-    if (type === "response.refusal.delta") this.#refused = true;
+    if (type === "response.refusal.delta") this.#hasRefusal = true;
     slot.pieceChars += delta.length;
     const isMessage = DELTAS.get(type) === "message";
     if (!isMessage && slot.pieceChars > ANSWER_LIMITS.argumentChars) {
@@ -304,15 +304,15 @@ export class ResponsesAnswer {
   #textOf(slot: ItemSlot): string {
     const parts = list(slot.item?.content).map(record);
     const refusals = parts.filter(({ type }) => type === "refusal");
-    if (refusals.length > 0) this.#refused = true;
-    const said = parts.map((part) => text(part.text) ?? text(part.refusal) ?? "").join("");
-    return said === "" ? slot.written : said;
+    if (refusals.length > 0) this.#hasRefusal = true;
+    const joined = parts.map((part) => text(part.text) ?? text(part.refusal) ?? "").join("");
+    return joined === "" ? slot.written : joined;
   }
 
   /** Returns the message, in the order of the output indexes if all are known and different; otherwise in order of arrival. */
   #message(): AssistantMessage {
-    const places = this.#slots.map(({ outputIndex }) => outputIndex);
-    const isOrdered = !places.includes(undefined) && new Set(places).size === places.length;
+    const indexes = this.#slots.map(({ outputIndex }) => outputIndex);
+    const isOrdered = !indexes.includes(undefined) && new Set(indexes).size === indexes.length;
     const slots = isOrdered ? this.#slots.toSorted((a, b) => (a.outputIndex ?? 0) - (b.outputIndex ?? 0)) : this.#slots;
     return { role: "assistant", content: slots.flatMap(({ parts }) => parts ?? []) };
   }
@@ -326,7 +326,7 @@ export class ResponsesAnswer {
           ? "length"
           : "other";
     }
-    if (this.#refused) return "content-filter";
+    if (this.#hasRefusal) return "content-filter";
     return this.#end?.status === "completed" ? "stop" : "other";
   }
 
