@@ -12,8 +12,9 @@ import { NO_USAGE } from "../contract/tool-call.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { parseSmallJson } from "../json/parse-json.ts";
 import type { Job, WorkerPool } from "../workers/worker-pool.ts";
+import { memoryError, toGuestFailure } from "./guest-outcome.ts";
 import { PlatformModuleUsage } from "./platform-module-usage.ts";
-import { memoryError, placementOf, toGuestFailure } from "./sandbox.ts";
+import { placementOf } from "./process-placement.ts";
 
 export interface ExtractedDefinition {
   readonly definition: ExtractedToolDefinition;
