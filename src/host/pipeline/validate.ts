@@ -1,17 +1,9 @@
 // Stage 1: validates a call, finds its tool and validates its arguments. Later stages receive copies, never the caller's own objects.
-import { types } from "node:util";
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
-import {
-  type BinaryAttachments,
-  sizeOfBytes,
-  type TextWithBytes,
-  type ToolValue,
-  toTextWithBytes,
-} from "../contract/tool-value.ts";
-import { isValueTooLarge } from "../contract/value-size.ts";
-import { JsonErrorFactory, type JsonTextLimits } from "../json/json-errors.ts";
+import { type BinaryAttachments, sizeOfBytes, type ToolValue } from "../contract/tool-value.ts";
+import type { JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
@@ -26,10 +18,8 @@ import {
   type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
+import { INPUT_CODES, serializeArguments } from "./serialize-arguments.ts";
 import { checkToolDigest, toDecided } from "./tool-digest.ts";
-
-const MAX_SHOWN_LENGTH = 100;
-const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** Envelope of a call, read once from the caller's object. */
 export interface CallEnvelope {
@@ -79,74 +69,6 @@ function readArgumentsText(text: unknown): string {
   // UTF-8 cannot encode unpaired surrogates: the tool would receive other text than was checked.
   if (!text.isWellFormed()) throw invalid("toolCall.argumentsText", "JSON text", "text with an unpaired surrogate");
   return text;
-}
-
-/** Number of values that are searched for the reason why JSON.stringify failed. */
-const MAX_VISITS = 10_000;
-
-/** Returns the first BigInt or cycle and its path, or undefined if none was found or the value cannot be read. */
-function findUnserializable(root: unknown): string | undefined {
-  const path = new Set<object>();
-  let visits = 0;
-  const visit = (value: unknown, pointer: string): string | undefined => {
-    visits += 1;
-    const where = pointer === "" ? "at the top" : `at ${pointer}`;
-    if (typeof value === "bigint") return `a BigInt ${where}`;
-    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
-    if (path.has(value)) return `a cycle ${where}`;
-    path.add(value);
-    for (const key of Object.keys(value)) {
-      const token = key.slice(0, MAX_SHOWN_LENGTH).replaceAll("~", "~0").replaceAll("/", "~1");
-      const found = visit((value as { readonly [key: string]: unknown })[key], `${pointer}/${token}`);
-      if (found !== undefined || visits > MAX_VISITS) return found;
-    }
-    path.delete(value);
-    return undefined;
-  };
-  try {
-    return visit(root, "");
-  } catch {
-    return undefined;
-  }
-}
-
-const BLANK = /^[ \t\r\n]{0,100}$/;
-
-function serializeArguments(
-  envelope: Pick<CallEnvelope, "arguments" | "argumentsText">,
-  bounds: JsonTextLimits,
-  what: string,
-): {
-  readonly text: string;
-  readonly bytes: TextWithBytes["bytes"];
-} {
-  const { arguments: args, argumentsText } = envelope;
-  // Models write blank text if there are no arguments.
-  if (argumentsText !== undefined) return { text: BLANK.test(argumentsText) ? "{}" : argumentsText, bytes: undefined };
-  if (args === undefined) return { text: "{}", bytes: undefined };
-  // Their JSON is {}, so the tool would run without its arguments.
-  if (types.isPromise(args) || types.isMap(args) || types.isSet(args)) {
-    throw invalid("toolCall.arguments", "a JSON value", describeKind(args));
-  }
-  let serialized: TextWithBytes;
-  try {
-    serialized = toTextWithBytes(args, bounds);
-  } catch (cause) {
-    if (isValueTooLarge(cause)) {
-      // The walk over a value that contains itself does not end, so it stops at a limit.
-      const unserializable = cause.isDeep ? findUnserializable(args) : undefined;
-      if (unserializable !== undefined) throw invalid("toolCall.arguments", "a JSON value", unserializable);
-      const errors = new JsonErrorFactory(bounds, INPUT_CODES, what);
-      throw cause.limit === "bytes" ? errors.bytes(undefined) : errors.values();
-    }
-    // V8 throws a RangeError when its stack or its longest string is exceeded.
-    const isRange = Error.isError(cause) && cause instanceof RangeError;
-    const fallback = isRange ? "a value too large or nested too deep" : "a value that cannot be read";
-    throw invalid("toolCall.arguments", "a JSON value", findUnserializable(args) ?? fallback);
-  }
-  const { text, bytes } = serialized;
-  if (text === undefined) throw invalid("toolCall.arguments", "a JSON value", describe(args));
-  return { text, bytes };
 }
 
 /** Creates the error for a tool that the caller cannot call. It is the same for a tool that is switched off, so it does not disclose that the tool exists. */
