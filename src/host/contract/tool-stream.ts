@@ -19,7 +19,10 @@ export interface ToolChunk {
 export type StreamedResult = ToolResult & { readonly type: "result" };
 export type StreamItem = ToolChunk | StreamedResult;
 
-/** The chunks of a call as they arrive, then one ToolResult. Never rejects. A consumer that ends its loop early, or disposes the stream, cancels the call. */
+/**
+ * The chunks of a call as they arrive, then one ToolResult. Never rejects. A consumer that ends its loop early, or disposes the stream,
+ * cancels the call.
+ */
 export type ToolStream = AsyncGenerator<StreamItem, void, undefined>;
 
 /** An unparsed chunk: JSON text and its binary attachments. */

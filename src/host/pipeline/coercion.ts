@@ -137,7 +137,10 @@ export async function repairArguments(
  * thread that can be stopped.
  */
 const MAX_REPAIRED_LENGTH = 64 * 1024;
-/** Maximum length of text that is repaired without the thread. The worst text of this size takes 1 ms, or 20 ms before V8 has compiled the code (measured). */
+/**
+ * Maximum length of text that is repaired without the thread. The worst text of this size takes 1 ms,
+ * or 20 ms before V8 has compiled the code (measured).
+ */
 const MAX_SYNC_LENGTH = 1_024;
 
 /**

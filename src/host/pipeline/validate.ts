@@ -100,7 +100,7 @@ export interface ValidateOptions {
   /** The host's limits for arguments. */
   readonly bounds: JsonTextLimits;
   readonly thread: SchemaThread;
-  /** Whether tools can be switched off for this caller. Errors then do not list the registered tools. */
+  /** Whether the host can switch tools off for a caller. The error for an unknown tool then does not list the registered tools. */
   readonly isGated?: boolean;
   /** The host's options for corrections; those of the tool and the call take precedence. */
   readonly arguments?: ArgumentOptions | undefined;
