@@ -87,8 +87,8 @@ function parse(text: string): unknown {
 /** The output as JSON.stringify would have it, bytes included: an object of indices. */
 function outputOf({ text, bytes }: GuestEnd): unknown {
   if (bytes === undefined) return parse(text);
-  const beside = readAttachments(Buffer.from(bytes.header), Buffer.from(bytes.data), "The output");
-  const parsed = { value: parse(text) as JsonValue, units: 0, beside, what: "The output" };
+  const attachments = readAttachments(Buffer.from(bytes.header), Buffer.from(bytes.data), "The output");
+  const parsed = { value: parse(text) as JsonValue, textLength: 0, attachments, what: "The output" };
   return JSON.parse(JSON.stringify(withBytes(parsed, new AbortController().signal)));
 }
 

@@ -3,7 +3,7 @@ import * as z from "zod";
 
 export const jsonObject = z.record(z.string(), z.unknown());
 
-/** Options of a request that a tool sends to the client of its caller. */
+/** Fields that a tool can add to any request. They are not sent to the client. */
 export const requestKeyFields = {
   key: z
     .string()
@@ -34,14 +34,14 @@ export const PageSchema = z.strictObject({
   elicitationId: z.string().min(1).max(1_024).optional(),
 });
 
-/** A request as an untrusted guest sends it: unknown keys are dropped. */
+/** A request without the guest's key. Unknown keys are dropped. */
 export const ElicitRequestSchema = z.union([z.object(FormSchema.shape), z.object(PageSchema.shape)]);
 
 export const KeyedElicitRequestSchema = z.union(
   [FormSchema.extend(requestKeyFields), PageSchema.extend(requestKeyFields)],
   {
     error:
-      'Expected { message, requestedSchema }, the schema that of an object whose properties are strings, numbers, booleans or lists, or { mode: "url", message, url }',
+      'Expected { message, requestedSchema } or { mode: "url", message, url }; requestedSchema must describe an object of strings, numbers, booleans and lists',
   },
 );
 
@@ -53,7 +53,7 @@ export const ElicitResultSchema = z.object({
   content: jsonObject.nullish(),
 });
 
-/** `content` has the values of the form if it was accepted. */
+/** MCP's ElicitResult. If the form was accepted, `content` contains its values. */
 export type ElicitResult = z.infer<typeof ElicitResultSchema>;
 
 export const ContentSchema = z.looseObject({ type: z.string() });
@@ -90,15 +90,16 @@ export const RootsSchema = z.object({
 export type ListRootsResult = z.infer<typeof RootsSchema>;
 
 export interface ClientRequestOptions {
-  /** Aborts when the call has ended, or when the response timed out. */
+  /** Aborts when the call ends, or when `limits.clientWaitMs` has passed. */
   readonly signal: AbortSignal;
-  /** The tool's own key of the request, equal for repeated requests. It is untrusted and not unique. */
+  /** The tool's own key of the request; a repeated request has the same key. It is untrusted and not unique. */
   readonly key?: string | undefined;
 }
 
 /**
- * Answers requests of a tool on behalf of its caller: a person, a model, or a list of folders. A method that is missing, or that returns
- * undefined, is not supported. Responses are validated. A method that throws, rejects or does not answer within the call's
+ * Answers requests of a tool on behalf of its caller: it asks a person, calls a model, or lists folders. A request whose method is missing or
+ * returns undefined is not supported, and the tool receives CAPABILITY_DENIED. Responses are validated. If a method throws or rejects, the
+ * tool receives TOOL_FAILED; if it does not answer within `limits.clientWaitMs`, the tool receives TOOL_TIMEOUT.
  */
 export interface CallClient {
   elicit?(request: ElicitRequest, options: ClientRequestOptions): Promise<ElicitResult> | undefined;

@@ -1,4 +1,4 @@
-// Validates content parts strictly, because they come from a guest.
+// Validates the content parts of a result. They come from a guest, so unknown keys are rejected.
 import { isUint8Array } from "node:util/types";
 import * as z from "zod";
 import type { ContentPart } from "../../sandbox/contract/content.ts";
@@ -6,9 +6,9 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import type { ToolValue } from "./tool-value.ts";
 
-/** More than any client shows. */
+/** Maximum number of parts. No client shows more. */
 const MAX_PARTS = 1_000;
-const MAX_SHOWN_PROBLEMS = 10;
+const MAX_LISTED_ISSUES = 10;
 
 const bytes = z.custom<Uint8Array>(isUint8Array, "Expected bytes: a Uint8Array");
 const mimeType = z.string().min(1).max(256);
@@ -56,12 +56,12 @@ const ContentSchema = z
   )
   .pipe(z.array(ContentPartSchema));
 
-/** @throws {ToolError} OUTPUT_INVALID, naming what is wrong and where */
+/** @throws {ToolError} OUTPUT_INVALID; `details.problems` lists up to 10 issues */
 export function parseContent(value: ToolValue, what: string): readonly ContentPart[] {
   const parsed = ContentSchema.safeParse(value);
   if (parsed.success) return parsed.data as readonly ContentPart[];
   const problems = parsed.error.issues
-    .slice(0, MAX_SHOWN_PROBLEMS)
+    .slice(0, MAX_LISTED_ISSUES)
     .map(({ path, message }) => ({ pointer: path.map((step) => `/${String(step)}`).join(""), message }));
   throw new ToolError("OUTPUT_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
 }

@@ -9,58 +9,58 @@ import {
 import type { ToolResult } from "./tool-call.ts";
 
 /** Maximum length of quoted third-party text, so that the whole sentence stays below 800 characters. */
-const MAX_REASON_UNITS = 400;
-const MAX_NAME_UNITS = 128;
+const MAX_REASON_LENGTH = 400;
+const MAX_NAME_LENGTH = 128;
 
 /** Advice to the agent for failures that a new attempt can solve. */
 const ADVICE = {
   PARAM_INVALID: "correct the arguments and call it again",
-  TOOL_UNAVAILABLE: "try it again later, or do without it",
+  TOOL_UNAVAILABLE: "try it again later, or continue without it",
   TOOL_TIMEOUT: "ask for less at a time, or try it once more",
-  TOOL_FAILED: "other arguments may help, or trying it once more",
+  TOOL_FAILED: "try other arguments, or try it once more",
   NAME_TAKEN: "choose another name",
-  OUTPUT_INVALID: "other arguments may help",
+  OUTPUT_INVALID: "try other arguments",
   OUTPUT_TOO_LARGE: "ask for less at a time",
   MEMORY_LIMIT: "ask for less at a time",
   CPU_LIMIT: "ask for less at a time",
-  SANDBOX_CRASHED: "it may be tried once more",
-  CAPABILITY_DENIED: "do without what it may not do",
-  QUOTA_EXCEEDED: "do without it for now",
+  SANDBOX_CRASHED: "try it once more",
+  CAPABILITY_DENIED: "continue without the operation that was denied",
+  QUOTA_EXCEEDED: "continue without it for now",
   OVERLOADED: "try it again soon",
-  CANCELLED: "call it again only if it is still wanted",
-  BUNDLE_FAILED: "do without it",
-  APPROVAL_REQUIRED: "wait until somebody has approved it",
-  INTERNAL: "it may be tried once more",
+  CANCELLED: "call it again only if you still need the result",
+  BUNDLE_FAILED: "continue without it",
+  APPROVAL_REQUIRED: "wait until the call is approved",
+  INTERNAL: "try it once more",
 } as const satisfies Record<ErrorCode, string>;
 /** Advice for TOOL_UNAVAILABLE by reason. For other reasons, the advice of the code applies or calling again does not help. */
 const UNAVAILABLE_ADVICE: { readonly [Reason in UnavailableReason]?: string } = {
-  tool_changed: "list the tools again, then call it again if it is still what you want",
+  tool_changed: "list the tools again, and call it again if it still fits",
   shutting_down: "try it again later",
 };
-const IN_VAIN = "calling it again will not help";
+const NOT_RECOVERABLE = "calling it again will not help";
 
-/** Returns the text on one line: line breaks become spaces. */
-function toLine(text: unknown, units: number): string {
+/** Returns the text on one line, truncated to `maxLength`. Line breaks and control characters become spaces. */
+function toLine(text: unknown, maxLength: number): string {
   const line = String(text)
-    .slice(0, 4 * units)
+    .slice(0, 4 * maxLength)
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\s]+/gu, " ")
     .trim()
     .replace(/[.;,:\s]+$/, "");
-  return line.length <= units ? line : `${line.slice(0, units - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "string" && Object.hasOwn(ERROR_CODES, code);
 
-/** Returns the message if the error table allows models to read it, otherwise the message that is safe for everyone. */
+/** Returns the message if the error table allows models to read it, otherwise the code's general message. */
 function reasonOf(error: ToolErrorData, code: ErrorCode, name: string): string {
   const shown = ERROR_CODES[code].userMessage.replace("{tool}", () => name);
   const isForModels = ERROR_CODES[code].audience === "model" && typeof error.message === "string";
-  const message = isForModels ? toLine(error.message, MAX_REASON_UNITS) : "";
-  return message === "" ? toLine(shown, MAX_REASON_UNITS) : message;
+  const message = isForModels ? toLine(error.message, MAX_REASON_LENGTH) : "";
+  return message === "" ? toLine(shown, MAX_REASON_LENGTH) : message;
 }
 
 function adviceOf({ recoverable, details }: ToolErrorData, code: ErrorCode): string {
-  if (recoverable !== true) return IN_VAIN;
+  if (recoverable !== true) return NOT_RECOVERABLE;
   const retryAfterMs = details?.retryAfterMs;
   if (typeof retryAfterMs !== "number" || !(retryAfterMs > 0)) {
     const reason = code === "TOOL_UNAVAILABLE" ? details?.reason : undefined;
@@ -78,10 +78,10 @@ function adviceOf({ recoverable, details }: ToolErrorData, code: ErrorCode): str
  */
 export function createToolFailureMessage(result: ToolResult): string | undefined {
   try {
-    // A value that does not say it succeeded counts as failed.
+    // Any other value of `success` counts as a failure.
     if (result.success === true) return undefined;
     const { error } = result;
-    const name = toLine(result.toolName, MAX_NAME_UNITS) || "(no name)";
+    const name = toLine(result.toolName, MAX_NAME_LENGTH) || "(no name)";
     const code = isErrorCode(error.code) ? error.code : "INTERNAL";
     return `The tool ${JSON.stringify(name)} failed with ${code}: ${reasonOf(error, code, name)}; ${adviceOf(error, code)}.`;
   } catch {

@@ -68,9 +68,9 @@ export interface ToolInvocation extends Omit<ToolCall, "id"> {
   readonly context?: ToolContext | undefined;
 }
 
-/** Resources that a call used. Times are in ms. Of a host function, only bytes in and out are measured. */
+/** Resources that a call used. Times are in ms. For a host function, only `executeMs`, `inputBytes` and `outputBytes` are measured. */
 export interface ToolUsage {
-  /** CPU time of the tool's isolate. If its process died or did not answer: the time that the call was in the process, at most the limit. */
+  /** CPU time of the tool's isolate. If its process died or did not answer: the time since the process took the call, at most the limit. */
   readonly cpuMs: number;
   /** Memory in use at the end of the call, in bytes: V8 heap and array buffers. */
   readonly heapBytes: number;
@@ -122,7 +122,7 @@ interface ToolResultBase {
   readonly coercions?: readonly Coercion[];
 }
 
-/** Result of a call: plain JSON, except for bytes in the output or content. `toJson` converts these to what a model is shown. */
+/** Result of a call: plain JSON, except for bytes in the output or content. `toJson` converts these bytes to base64 for a model. */
 export type ToolResult =
   | (ToolResultBase & {
       readonly success: true;

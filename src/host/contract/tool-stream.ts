@@ -19,10 +19,13 @@ export interface ToolChunk {
 export type StreamedResult = ToolResult & { readonly type: "result" };
 export type StreamItem = ToolChunk | StreamedResult;
 
-/** Chunks as they arrive, then one ToolResult. Never rejects. Leaving the loop early, or disposing the stream, cancels the call. */
+/**
+ * The chunks of a call as they arrive, then one ToolResult. Never rejects. A consumer that ends its loop early, or disposes the stream,
+ * cancels the call.
+ */
 export type ToolStream = AsyncGenerator<StreamItem, void, undefined>;
 
-/** An unparsed chunk: JSON text, and the bytes that belong into it. */
+/** An unparsed chunk: JSON text and its binary attachments. */
 export interface RawChunk {
   readonly text: string | Buffer;
   readonly bytes?: AttachmentReader | undefined;
@@ -38,7 +41,7 @@ export interface ChunkReading {
   readonly cpuAccount?: CpuAccount | undefined;
 }
 
-/** Number and size of consumed chunks after which the tool is notified. */
+/** Number and size of consumed chunks after which the tool is notified that it can send more. */
 const CREDIT = { chunks: STREAM_WINDOW.chunks / 4, bytes: STREAM_WINDOW.units / 4 } as const;
 const CHUNK_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 
@@ -123,7 +126,7 @@ export class ChunkQueue {
 }
 
 /** Redacts values that capabilities have registered as secret so far. */
-async function redacted({ text, bytes, size }: RawChunk, redactor: Redactor): Promise<RawChunk> {
+async function redactChunk({ text, bytes, size }: RawChunk, redactor: Redactor): Promise<RawChunk> {
   const filtered = await redactor.bytes(Buffer.from(text));
   return { text: filtered, bytes: bytes && (async () => redactAttachments(await bytes(), redactor)), size };
 }
@@ -131,21 +134,21 @@ async function redacted({ text, bytes, size }: RawChunk, redactor: Redactor): Pr
 /** @throws {ToolError} OUTPUT_INVALID, OUTPUT_TOO_LARGE; may also reject with one of them or with the signal's reason */
 async function readChunk(chunk: RawChunk, reading: ChunkReading, redactor: Redactor | undefined): Promise<ToolValue> {
   const { bounds, what, signal, cpuAccount } = reading;
-  const { text, bytes } = redactor === undefined || redactor.isIdle ? chunk : await redacted(chunk, redactor);
-  const beside = await bytes?.();
+  const { text, bytes } = redactor === undefined || redactor.isIdle ? chunk : await redactChunk(chunk, redactor);
+  const attachments = await bytes?.();
   const value: JsonValue = isSmallJson(text)
     ? parseSmallJson(text.toString(), bounds, CHUNK_CODES, what)
     : await parseLargeText(text, bounds, CHUNK_CODES, what, signal, cpuAccount);
-  if (beside === undefined) return value;
-  return await withBytes({ value, units: text.length, beside, what }, signal, cpuAccount);
+  if (attachments === undefined) return value;
+  return await withBytes({ value, textLength: text.length, attachments, what }, signal, cpuAccount);
 }
 
-/** Result of a call that was ended because of an invalid chunk, or that had ended before the chunk was read. */
-function failed(result: ToolResult, error: ToolError): ToolResult {
+/** Returns the result of a call that was ended because of an invalid chunk, or that had ended before the chunk was read. */
+function toFailedResult(result: ToolResult, error: ToolError): ToolResult {
   if (!result.success && result.error.code !== "CANCELLED") return result;
   const { callId, toolName, durationMs, usage, logs, calls } = result;
-  const facts = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls }) };
-  return { ...facts, success: false, error: error.toData(toolName) };
+  const metadata = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls }) };
+  return { ...metadata, success: false, error: error.toData(toolName) };
 }
 
 /** Starts the call and resolves with its result. Never rejects. `stop` cancels the call as its caller's signal would. */
@@ -171,7 +174,7 @@ async function* read(start: StartCall, stop: AbortController): ToolStream {
       yield { type: "chunk", value };
     }
     const result = await ending;
-    yield { type: "result", ...(failure === undefined ? result : failed(result, failure)) };
+    yield { type: "result", ...(failure === undefined ? result : toFailedResult(result, failure)) };
   } finally {
     // A consumer that stops early waits until the call has ended.
     stop.abort();

@@ -6,12 +6,12 @@ import { type BytesHeader, MAX_BYTES_VALUES } from "../../sandbox/protocol/guest
 import { BytesHeaderSchema } from "../../sandbox/protocol/messages.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
 import { type CpuAccount, copyTimeSliced, runTimeSliced } from "../util/time-slicing.ts";
-import { checkValueSize, countWritten, SizeCounter, type ValueLimits } from "./value-size.ts";
+import { checkValueSize, countSerialized, SizeCounter, type ValueLimits } from "./value-size.ts";
 
 /** A JSON value that may contain bytes anywhere. */
 export type ToolValue = JsonValue | Uint8Array | readonly ToolValue[] | { readonly [key: string]: ToolValue };
 
-/** The attached bytes of a text. */
+/** The attached bytes of a JSON text. The placeholder of `parts[n]` in the text is `mark` followed by n. */
 export interface BinaryAttachments {
   readonly mark: string;
   readonly parts: readonly Uint8Array[];
@@ -20,11 +20,12 @@ export interface BinaryAttachments {
 /** Reads the attachments when they are needed. @throws {ToolError} OUTPUT_INVALID; may also reject with it */
 export type AttachmentReader = () => BinaryAttachments | Promise<BinaryAttachments>;
 
-/** Longer than any well-formed placeholder. */
+/** Maximum size of the header that lists the lengths of the attachments. A valid header is shorter. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-const forged = (what: string): ToolError =>
-  new ToolError("OUTPUT_INVALID", `${what}: expected each of its values of bytes in its place, got them otherwise`);
+/** Creates the error for attachments that a guest has forged. */
+const mismatchError = (what: string): ToolError =>
+  new ToolError("OUTPUT_INVALID", `${what}: the binary attachments do not match their placeholders in the JSON text`);
 
 function parseHeader(header: Buffer): BytesHeader | undefined {
   if (header.length > MAX_HEADER_BYTES) return undefined;
@@ -42,7 +43,7 @@ function parseHeader(header: Buffer): BytesHeader | undefined {
 export function readAttachments(header: Buffer, data: Buffer, what: string): BinaryAttachments {
   const parsed = parseHeader(header);
   const total = parsed?.lengths.reduce((sum, length) => sum + length, 0);
-  if (parsed === undefined || total !== data.length) throw forged(what);
+  if (parsed === undefined || total !== data.length) throw mismatchError(what);
   let offset = 0;
   const parts = parsed.lengths.map((length) => {
     const part = data.subarray(offset, offset + length);
@@ -65,7 +66,7 @@ export async function redactAttachments(
 }
 
 /** Returns the index that a placeholder names, or undefined for any other text. */
-function indexIn(text: string, { mark, parts }: BinaryAttachments): number | undefined {
+function placeholderIndex(text: string, { mark, parts }: BinaryAttachments): number | undefined {
   if (!text.startsWith(mark)) return undefined;
   const digits = text.slice(mark.length);
   return /^\d{1,4}$/.test(digits) && Number(digits) < parts.length ? Number(digits) : undefined;
@@ -74,17 +75,17 @@ function indexIn(text: string, { mark, parts }: BinaryAttachments): number | und
 type Holder = ToolValue[] | { [key: string]: ToolValue };
 
 /** Replaces each placeholder by its bytes, in the objects of the value. Each attachment is used exactly once. */
-class Placing {
-  readonly #beside: BinaryAttachments;
+class PlaceholderReplacer {
+  readonly #attachments: BinaryAttachments;
   readonly #what: string;
-  readonly #left: Set<number>;
+  readonly #unused: Set<number>;
   readonly #root: ToolValue[];
   readonly #open: Holder[];
 
-  constructor(value: JsonValue, beside: BinaryAttachments, what: string) {
-    this.#beside = beside;
+  constructor(value: JsonValue, attachments: BinaryAttachments, what: string) {
+    this.#attachments = attachments;
     this.#what = what;
-    this.#left = new Set(beside.parts.keys());
+    this.#unused = new Set(attachments.parts.keys());
     this.#root = [value];
     this.#open = [this.#root];
   }
@@ -93,7 +94,7 @@ class Placing {
   step(): boolean {
     const holder = this.#open.pop();
     if (holder === undefined) {
-      if (this.#left.size > 0) throw forged(this.#what);
+      if (this.#unused.size > 0) throw mismatchError(this.#what);
       return true;
     }
     if (Array.isArray(holder))
@@ -105,14 +106,14 @@ class Placing {
   #visit(holder: Holder, key: string): void {
     const child = (holder as { [key: string]: ToolValue })[key];
     if (typeof child === "string") {
-      if (child.startsWith(this.#beside.mark)) (holder as { [key: string]: ToolValue })[key] = this.#take(child);
+      if (child.startsWith(this.#attachments.mark)) (holder as { [key: string]: ToolValue })[key] = this.#take(child);
     } else if (typeof child === "object" && child !== null) this.#open.push(child as Holder);
   }
 
   #take(text: string): Uint8Array {
-    const index = indexIn(text, this.#beside);
-    if (index === undefined || !this.#left.delete(index)) throw forged(this.#what);
-    return this.#beside.parts[index] as Uint8Array;
+    const index = placeholderIndex(text, this.#attachments);
+    if (index === undefined || !this.#unused.delete(index)) throw mismatchError(this.#what);
+    return this.#attachments.parts[index] as Uint8Array;
   }
 
   get value(): ToolValue {
@@ -120,60 +121,62 @@ class Placing {
   }
 }
 
-/** Number of placeholders that are replaced without yielding to the event loop. */
-const AT_ONCE = { units: 128 * 1024, bytes: 1024 * 1024 } as const;
+/** Maximum text length and attachment size for which placeholders are replaced without yielding to the event loop. */
+const MAX_AT_ONCE = { textLength: 128 * 1024, bytes: 1024 * 1024 } as const;
 
 /** A parsed text and its attachments. */
 export interface ParsedText {
   readonly value: JsonValue;
-  readonly units: number;
-  readonly beside: BinaryAttachments;
+  /** Length of the text in UTF-16 code units, or its size in bytes. */
+  readonly textLength: number;
+  readonly attachments: BinaryAttachments;
   /** Names the value in messages. */
   readonly what: string;
 }
 
 /**
- * Returns the value with its bytes in place of the placeholders; synchronously, unless it is large. The bytes are copies, because a view
- * gives access to all of its memory.
+ * Returns the value with its bytes instead of the placeholders; synchronously, unless it is large. The bytes are copies, because a view
+ * gives access to the memory of the whole frame.
  * @throws {ToolError} OUTPUT_INVALID for a placeholder without bytes, or bytes without exactly one placeholder; may also reject
  */
 export function withBytes(
-  { value, units, beside, what }: ParsedText,
+  { value, textLength, attachments, what }: ParsedText,
   signal: AbortSignal,
   cpuAccount?: CpuAccount,
 ): ToolValue | Promise<ToolValue> {
-  const place = (parts: readonly Uint8Array[]): Placing => new Placing(value, { ...beside, parts }, what);
-  if (units <= AT_ONCE.units && sizeOfBytes(beside) <= AT_ONCE.bytes) {
-    const placing = place(beside.parts.map((part) => new Uint8Array(part)));
-    while (!placing.step());
-    return placing.value;
+  const createReplacer = (parts: readonly Uint8Array[]): PlaceholderReplacer =>
+    new PlaceholderReplacer(value, { ...attachments, parts }, what);
+  if (textLength <= MAX_AT_ONCE.textLength && sizeOfBytes(attachments) <= MAX_AT_ONCE.bytes) {
+    const replacer = createReplacer(attachments.parts.map((part) => new Uint8Array(part)));
+    while (!replacer.step());
+    return replacer.value;
   }
-  const inSteps = async (): Promise<ToolValue> => {
+  const replaceTimeSliced = async (): Promise<ToolValue> => {
     const parts: Uint8Array[] = [];
-    for (const part of beside.parts) parts.push(await copyTimeSliced(part, signal));
-    const placing = place(parts);
-    await runTimeSliced(() => placing.step(), signal, cpuAccount);
-    return placing.value;
+    for (const part of attachments.parts) parts.push(await copyTimeSliced(part, signal));
+    const replacer = createReplacer(parts);
+    await runTimeSliced(() => replacer.step(), signal, cpuAccount);
+    return replacer.value;
   };
-  return inSteps();
+  return replaceTimeSliced();
 }
 
 const toBase64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 
-/** Returns the text with base64 in place of the placeholders, as a model or a JSON Schema sees it. */
-export function withBase64(text: string, beside: BinaryAttachments): string {
-  const begin = `"${beside.mark}`;
-  let shown = "";
+/** Returns the text with base64 instead of the placeholders, as a model or a JSON Schema sees it. */
+export function withBase64(text: string, attachments: BinaryAttachments): string {
+  const begin = `"${attachments.mark}`;
+  let replaced = "";
   let from = 0;
   for (let at = text.indexOf(begin); at >= 0; at = text.indexOf(begin, at + 1)) {
     const end = text.indexOf('"', at + 1);
-    const index = indexIn(text.slice(at + 1, end), beside);
+    const index = placeholderIndex(text.slice(at + 1, end), attachments);
     if (index === undefined) continue;
-    shown += `${text.slice(from, at + 1)}${toBase64(beside.parts[index] as Uint8Array)}`;
+    replaced += `${text.slice(from, at + 1)}${toBase64(attachments.parts[index] as Uint8Array)}`;
     from = end;
   }
-  return shown + text.slice(from);
+  return replaced + text.slice(from);
 }
 
 /** Returns the value as models and MCP see it: bytes as base64 (RFC 4648), which JSON Schema calls `contentEncoding: "base64"`. */
@@ -191,50 +194,50 @@ export interface TextWithBytes {
 }
 
 /** Number of values that are searched for bytes before the text is built. Most callers have their bytes near the top. */
-const LOOKED_AT = 64;
+const MAX_SEARCHED_VALUES = 64;
 
-/** Forms of bytes in the output of JSON.stringify: an object of indices, an empty object, or the result of Buffer's `toJSON`. */
-const TELL_TALE = /\{"0":|\{\}|"type":"Buffer"/;
+/** Forms that bytes have in the output of JSON.stringify: an object of indices, an empty object, or the result of Buffer's `toJSON`. */
+const SERIALIZED_BYTES = /\{"0":|\{\}|"type":"Buffer"/;
 
 const isBytes = (value: unknown): value is Uint8Array | ArrayBuffer =>
   isUint8Array(value) || value instanceof ArrayBuffer;
 
-function holdsBytesNearTop(value: unknown): boolean {
+function containsBytesNearTop(value: unknown): boolean {
   const open: unknown[] = [value];
-  for (let index = 0; index < open.length && index < LOOKED_AT; index += 1) {
+  for (let index = 0; index < open.length && index < MAX_SEARCHED_VALUES; index += 1) {
     const each = open[index];
     if (isBytes(each)) return true;
     if (typeof each !== "object" || each === null) continue;
     for (const key of Object.keys(each)) {
-      if (open.length >= LOOKED_AT) break;
+      if (open.length >= MAX_SEARCHED_VALUES) break;
       open.push((each as { readonly [key: string]: unknown })[key]);
     }
   }
   return false;
 }
 
-/** Returns false for a value that cannot be read: JSON.stringify throws for it, or calls a `toJSON` with another result. */
+/** Returns whether bytes were found near the top. False for a value that cannot be read: JSON.stringify then reports the failure. */
 function looksBinary(value: unknown): boolean {
   try {
-    return holdsBytesNearTop(value);
+    return containsBytesNearTop(value);
   } catch {
     return false;
   }
 }
 
 /** Number of placeholder prefixes that are tried, because the caller's own text may contain one. */
-const MARKS = 8;
+const MAX_MARKS = 8;
 
-/** Replaces bytes by placeholders. Slower than JSON.stringify alone, so used only for values that contain bytes. */
-function markBytes(value: unknown, limits: ValueLimits | undefined): TextWithBytes {
-  for (let attempt = 0; attempt < MARKS; attempt += 1) {
+/** Replaces bytes by placeholders. It is slower than JSON.stringify alone, so it is used only for values that may contain bytes. */
+function replaceBytes(value: unknown, limits: ValueLimits | undefined): TextWithBytes {
+  for (let attempt = 0; attempt < MAX_MARKS; attempt += 1) {
     const mark = attempt === 0 ? "glovebox:bytes:" : `glovebox:bytes:${attempt}:`;
     const parts: Uint8Array[] = [];
     const counter = limits && new SizeCounter(limits);
     const text = JSON.stringify(value, function (this: { readonly [key: string]: unknown }, key, each: unknown) {
       const own = typeof each === "object" && each !== null ? this[key] : each;
       if (!isBytes(own)) {
-        if (counter !== undefined) countWritten(counter, this, key, each);
+        if (counter !== undefined) countSerialized(counter, this, key, each);
         return each;
       }
       counter?.add(own.byteLength, 1);
@@ -242,35 +245,35 @@ function markBytes(value: unknown, limits: ValueLimits | undefined): TextWithByt
       return `${mark}${parts.length - 1}`;
     }) as string | undefined;
     if (text === undefined || parts.length === 0) return { text, bytes: undefined };
-    if (parts.length > MAX_BYTES_VALUES) throw new RangeError(`Expected at most ${MAX_BYTES_VALUES} values of bytes`);
+    if (parts.length > MAX_BYTES_VALUES) throw new RangeError(`Expected at most ${MAX_BYTES_VALUES} binary values`);
     if (text.split(`"${mark}`).length - 1 === parts.length) return { text, bytes: { mark, parts } };
   }
-  throw new RangeError("Expected text that can be told from bytes");
+  throw new RangeError("Expected no strings that start like a binary placeholder (glovebox:bytes:)");
 }
 
-/** Smaller values become text whatever their limit is, so that the error can give their size. */
-const ALWAYS_WRITTEN = 256 * 1024;
+/** Smaller values are always serialized, so that the error can state their size. */
+const ALWAYS_SERIALIZED = 256 * 1024;
 
-/** The largest values that the limits of a call allow. */
+/** The largest number of values that the limits of a call allow. */
 const MAX_VALUES = 1_250_000;
 
 const toStops = ({ bytes = Number.POSITIVE_INFINITY, values = MAX_VALUES }: Partial<ValueLimits>): ValueLimits => ({
-  bytes: Math.max(bytes, ALWAYS_WRITTEN),
-  values: Math.max(values, ALWAYS_WRITTEN),
+  bytes: Math.max(bytes, ALWAYS_SERIALIZED),
+  values: Math.max(values, ALWAYS_SERIALIZED),
 });
 
 /**
- * Returns a value of this process as JSON text, with its bytes (Uint8Array, Buffer, ArrayBuffer) as attachments. Values without bytes cost
- * as much as JSON.stringify, and a quick search before it. Throws what JSON.stringify throws.
- * @param limits where to stop. Text that is slightly larger than a small limit is still built, so the caller must measure it.
+ * Returns a value of this process as JSON text, with its bytes (Uint8Array, Buffer, ArrayBuffer) as attachments. For a value without bytes,
+ * it takes as long as JSON.stringify and a short search. Throws what JSON.stringify throws.
+ * @param limits sizes at which it stops. Values of up to 256 KiB are serialized even if a limit is lower, so the caller must check the size.
  * @throws {ValueTooLargeError} if it stopped at a limit
  */
 export function toTextWithBytes(value: unknown, limits?: Partial<ValueLimits>): TextWithBytes {
   const stops = limits && toStops(limits);
   const isExotic = stops !== undefined && checkValueSize(value, stops);
-  if (isExotic || looksBinary(value)) return markBytes(value, stops);
+  if (isExotic || looksBinary(value)) return replaceBytes(value, stops);
   const text = JSON.stringify(value) as string | undefined;
-  return text !== undefined && TELL_TALE.test(text) ? markBytes(value, stops) : { text, bytes: undefined };
+  return text !== undefined && SERIALIZED_BYTES.test(text) ? replaceBytes(value, stops) : { text, bytes: undefined };
 }
 
 /** Returns the text of JSON.stringify, for values without bytes. Throws as {@link toTextWithBytes} does. */
@@ -279,16 +282,17 @@ export function toBoundedJson(value: unknown, limits: ValueLimits): string | und
   if (!checkValueSize(value, stops)) return JSON.stringify(value);
   const counter = new SizeCounter(stops);
   return JSON.stringify(value, function (this: unknown, key, each: unknown) {
-    countWritten(counter, this, key, each);
+    countSerialized(counter, this, key, each);
     return each;
   });
 }
 
-/** Converts to the form of a frame. */
+/** Returns the two parts of a frame that carry the attachments: a header with their lengths, and their bytes. */
 export function toAttachmentParts({ mark, parts }: BinaryAttachments): [header: string, data: Uint8Array] {
   const header: BytesHeader = { mark, lengths: parts.map((part) => part.byteLength) };
   return [JSON.stringify(header), Buffer.concat(parts)];
 }
 
-export const sizeOfBytes = (beside: BinaryAttachments | undefined): number =>
-  beside?.parts.reduce((sum, part) => sum + part.byteLength, 0) ?? 0;
+/** Returns the total size of attachments in bytes. */
+export const sizeOfBytes = (attachments: BinaryAttachments | undefined): number =>
+  attachments?.parts.reduce((sum, part) => sum + part.byteLength, 0) ?? 0;

@@ -1,43 +1,44 @@
-// How large the JSON of a value of this process is at least, found by a walk that stops at the limit: JSON.stringify has no limit, and an
-// object of a million keys held the event loop for 0.6 s before its text was measured. What stops is the reading of values and the
-// writing of text: V8 lists all keys of one object at once, however many these are.
+// Measures the minimum size of a value's JSON by walking the value, and stops at a limit. JSON.stringify has no limit: for an object with a
+// million keys, it blocked the event loop for 0.6 s before the size was known. Reading values and writing text can be stopped; listing
+// the keys of one object cannot, because V8 does that at once.
 import { types } from "node:util";
 
 export interface ValueLimits {
-  /** Bytes of JSON, and of binary attachments beside it. */
+  /** Size of the JSON text and its binary attachments, in bytes. */
   readonly bytes: number;
-  /** Properties and elements that are read. */
+  /** Number of properties and elements. */
   readonly values: number;
 }
 
-/** Thrown where a value passes its limits. `deep` where it nests so deep that it may hold itself. */
+/** The error for a value that exceeds a limit. */
 export class ValueTooLargeError extends RangeError {
   override readonly name = "ValueTooLargeError";
   readonly limit: "bytes" | "values";
+  /** Whether the value is nested so deeply that it may contain itself. */
   readonly isDeep: boolean;
 
   constructor(limit: "bytes" | "values", isDeep: boolean) {
-    super(`The value passes its limit of ${limit}`);
+    super(`The value exceeds its limit of ${limit}`);
     this.limit = limit;
     this.isDeep = isDeep;
   }
 }
 
-/** Asks a thrown value of any kind: `instanceof` alone throws for a revoked proxy. */
+/** Accepts any thrown value. `instanceof` alone would throw for a revoked proxy. */
 export const isValueTooLarge = (thrown: unknown): thrown is ValueTooLargeError =>
   Error.isError(thrown) && thrown instanceof ValueTooLargeError;
 
-/** Deeper than what callers pass, and than what a call takes. */
-const DEEP = 500;
-/** `{"0":0,"1":0`: what JSON makes of a typed array that is not bytes. */
+/** Depth above which a value may contain itself: callers pass less, and calls accept less. */
+const SUSPICIOUS_DEPTH = 500;
+/** Bytes of JSON for each item of a typed array other than Uint8Array, which is serialized as `{"0":0,"1":0}`. */
 const TYPED_ITEM_BYTES = 6;
 
-/** Counts what has been seen of one value. */
+/** Counts the bytes and values of one value. */
 export class SizeCounter {
   readonly #limits: ValueLimits;
   #bytes = 0;
   #values = 0;
-  /** Of the object that is being read. */
+  /** Depth of the object that is being read. */
   depth = 0;
 
   constructor(limits: ValueLimits) {
@@ -48,30 +49,30 @@ export class SizeCounter {
   add(bytes: number, values = 0): void {
     this.#bytes += bytes;
     this.#values += values;
-    if (this.#bytes > this.#limits.bytes) throw new ValueTooLargeError("bytes", this.depth > DEEP);
-    if (this.#values > this.#limits.values) throw new ValueTooLargeError("values", this.depth > DEEP);
+    if (this.#bytes > this.#limits.bytes) throw new ValueTooLargeError("bytes", this.depth > SUSPICIOUS_DEPTH);
+    if (this.#values > this.#limits.values) throw new ValueTooLargeError("values", this.depth > SUSPICIOUS_DEPTH);
   }
 }
 
-/** Whether nothing of it is written: JSON leaves the key out, and has `null` in a list. */
-const isLeftOut = (value: unknown): boolean =>
+/** Returns whether JSON omits the value: it omits its key in an object, and has `null` for it in a list. */
+const isOmitted = (value: unknown): boolean =>
   value === undefined || typeof value === "function" || typeof value === "symbol";
 
-/** Of JSON text, at least. An object may be a boxed number. */
-function leafBytes(value: unknown): number {
+/** Returns the minimum size of the value's own JSON, without its members. It is 1 for an object, because that may be a boxed number. */
+function minLeafBytes(value: unknown): number {
   if (typeof value === "string") return value.length + 2;
   return typeof value === "boolean" || value === null ? 4 : 1;
 }
 
-/** What an object is in JSON, its `toJSON` says: perhaps nothing. */
-const answersItself = (value: unknown): boolean =>
+/** Returns whether an object has a `toJSON` method, which decides how it is serialized and whether it is omitted. */
+const hasToJson = (value: unknown): boolean =>
   typeof value === "object" &&
   value !== null &&
   !types.isUint8Array(value) &&
   typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
 
-/** What needs no look at its properties; undefined for any other object. */
-function wholeBytes(value: object): number | undefined {
+/** Returns the size of an object whose properties need not be read, or undefined for any other object. */
+function opaqueBytes(value: object): number | undefined {
   if (types.isUint8Array(value)) return value.byteLength;
   if (types.isAnyArrayBuffer(value)) return value.byteLength;
   if (types.isTypedArray(value)) return value.length * TYPED_ITEM_BYTES;
@@ -80,11 +81,11 @@ function wholeBytes(value: object): number | undefined {
   return undefined;
 }
 
-class Walk {
+class ValueWalker {
   readonly #counter: SizeCounter;
   readonly #open: object[] = [];
   readonly #depths: number[] = [];
-  /** Whether what was seen may be other than what JSON.stringify will see: a proxy, or a `toJSON`. */
+  /** Whether JSON.stringify may read other values than this walk, because of a proxy or a `toJSON` method. */
   isExotic = false;
 
   constructor(counter: SizeCounter) {
@@ -92,7 +93,7 @@ class Walk {
   }
 
   start(value: unknown): void {
-    if (!isLeftOut(value) && !answersItself(value)) this.#counter.add(leafBytes(value), 1);
+    if (!isOmitted(value) && !hasToJson(value)) this.#counter.add(minLeafBytes(value), 1);
     if (typeof value === "object" && value !== null) this.#push(value, 0);
     for (let holder = this.#open.pop(); holder !== undefined; holder = this.#open.pop()) {
       this.#counter.depth = this.#depths.pop() ?? 0;
@@ -102,14 +103,14 @@ class Walk {
   }
 
   #push(value: object, depth: number): void {
-    const whole = wholeBytes(value);
-    if (whole !== undefined) {
-      this.#counter.add(whole);
+    const opaque = opaqueBytes(value);
+    if (opaque !== undefined) {
+      this.#counter.add(opaque);
       return;
     }
     if (types.isProxy(value)) this.isExotic = true;
-    if (answersItself(value)) {
-      // What it answers is counted when it is written.
+    if (hasToJson(value)) {
+      // Its result is counted when it is serialized.
       this.isExotic = true;
       return;
     }
@@ -120,12 +121,12 @@ class Walk {
   #readItems(items: readonly unknown[]): void {
     const { length } = items;
     const { depth } = this.#counter;
-    // An item and its comma; counted before the first is read.
+    // Each item has at least one byte and a comma. They are counted before the first item is read.
     this.#counter.add(Math.max(0, 2 * length - 1), length);
     for (let index = 0; index < length; index += 1) {
       const item = items[index];
       if (typeof item === "number") continue;
-      this.#counter.add(isLeftOut(item) ? 3 : leafBytes(item) - 1);
+      this.#counter.add(isOmitted(item) ? 3 : minLeafBytes(item) - 1);
       if (typeof item === "object" && item !== null) this.#push(item, depth + 1);
     }
   }
@@ -134,27 +135,27 @@ class Walk {
     const { depth } = this.#counter;
     for (const key of Object.keys(holder)) {
       const value = (holder as { readonly [key: string]: unknown })[key];
-      // A key, its quotes, colon and comma.
-      this.#counter.add(isLeftOut(value) || answersItself(value) ? 0 : key.length + 3 + leafBytes(value), 1);
+      // A member has a key, two quotes, a colon and a comma.
+      this.#counter.add(isOmitted(value) || hasToJson(value) ? 0 : key.length + 3 + minLeafBytes(value), 1);
       if (typeof value === "object" && value !== null) this.#push(value, depth + 1);
     }
   }
 }
 
 /**
- * Reads a value until it is read whole or passes its limits. It never takes JSON for larger than it is.
- * @returns whether JSON.stringify may see something else, and has to be counted too
- * @throws {ValueTooLargeError}, or what a getter or proxy throws
+ * Reads a value completely or up to a limit. The measured size is never larger than the size of the JSON text.
+ * @returns whether JSON.stringify may read other values, so that its output must be counted too
+ * @throws {ValueTooLargeError} if the value exceeds a limit; also throws what a getter or proxy throws
  */
 export function checkValueSize(value: unknown, limits: ValueLimits): boolean {
-  const walk = new Walk(new SizeCounter(limits));
-  walk.start(value);
-  return walk.isExotic;
+  const walker = new ValueWalker(new SizeCounter(limits));
+  walker.start(value);
+  return walker.isExotic;
 }
 
-/** Counts what a replacer of JSON.stringify is shown. */
-export function countWritten(counter: SizeCounter, holder: unknown, key: string, value: unknown): void {
+/** Counts a value that JSON.stringify has passed to its replacer. */
+export function countSerialized(counter: SizeCounter, holder: unknown, key: string, value: unknown): void {
   const isItem = Array.isArray(holder);
-  if (isLeftOut(value)) counter.add(isItem ? 4 : 0, 1);
-  else counter.add(leafBytes(value) + (isItem ? 0 : key.length + 2), 1);
+  if (isOmitted(value)) counter.add(isItem ? 4 : 0, 1);
+  else counter.add(minLeafBytes(value) + (isItem ? 0 : key.length + 2), 1);
 }

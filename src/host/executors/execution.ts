@@ -1,10 +1,10 @@
-// The result type of executors: how an execution ended.
+// Defines the outcome of an execution, which executors return.
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import type { AttachmentReader } from "../contract/tool-value.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 
-/** How an execution ended. `outputText` is JSON text that has not been validated. */
+/** The outcome of an execution: an output or an error. `outputText` is JSON text that has not been validated. */
 export type Execution =
   | {
       readonly usage: ToolUsage;
@@ -15,7 +15,7 @@ export type Execution =
       readonly attachmentBytes?: number | undefined;
       /** Content of the result, as unvalidated JSON text. */
       readonly content?: { readonly text: string | Buffer; readonly bytes?: AttachmentReader | undefined } | undefined;
-      /** The chunks were the output. `outputText` is then empty, and no schema applies. */
+      /** Whether the chunks were the output. `outputText` is then `null`, and no schema applies. */
       readonly isStreamed?: boolean;
       /** CPU account that is charged for parsing a large output on the host. */
       readonly cpuAccount?: CpuAccount;
@@ -23,6 +23,6 @@ export type Execution =
   | {
       readonly usage: ToolUsage;
       readonly error: ToolError;
-      /** The source failed, not its tool: it was unreachable, did not answer in time, or crashed. */
+      /** Whether the source failed, and not its tool: it was unreachable, did not answer in time, or crashed. */
       readonly isSourceFailure?: boolean;
     };

@@ -26,10 +26,11 @@ export interface Executor {
    * an id, the source's health is not tracked.
    */
   readonly sourceId?: string | undefined;
-  /** Form in which it takes the arguments. With `text`, they are not parsed on the host. */
+  /** The form in which the executor takes the arguments. With `text`, the host parses them only if that is necessary. */
   readonly wants: "text" | "value";
+  /** Runs a call. */
   execute(call: PreparedCall, log: CallLog): Promise<Execution>;
-  /** What worker processes have loaded of a sandboxed tool. */
+  /** Profiles and warm isolates of a sandboxed tool in the worker processes. */
   readonly warm?: WarmVersion | undefined;
   /** Releases warm isolates of a tool that was removed or replaced. Running calls continue. */
   retire?(): void;

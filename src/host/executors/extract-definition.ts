@@ -1,5 +1,5 @@
-// Extracts a bundle's definition by running its top level in an unused process, and makes the V8 code cache there. In a
-// used process another guest could have taken control and forged the cache.
+// Extracts a bundle's definition by running its top level in an unused process, and creates the V8 code cache there. In a
+// used process, another guest could have taken control and forged the cache.
 import { type BundleCache, CODE_CACHE_FACTOR, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
 import type { StackMapper } from "../../bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
@@ -12,8 +12,9 @@ import { NO_USAGE } from "../contract/tool-call.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { parseSmallJson } from "../json/parse-json.ts";
 import type { Job, WorkerPool } from "../workers/worker-pool.ts";
+import { memoryError, toGuestFailure } from "./guest-outcome.ts";
 import { PlatformModuleUsage } from "./platform-module-usage.ts";
-import { memoryError, placementOf, toGuestFailure } from "./sandbox.ts";
+import { placementOf } from "./process-placement.ts";
 
 export interface ExtractedDefinition {
   readonly definition: ExtractedToolDefinition;
@@ -21,7 +22,7 @@ export interface ExtractedDefinition {
   readonly modules: PlatformModuleUsage;
 }
 
-/** Largest definition. A quarter of a MiB is more than a model should read. */
+/** Maximum size of a definition. A larger one would be too long for a model to read. */
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
 const DEFINITION_VALUES = 50_000;
@@ -36,17 +37,19 @@ const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.len
 
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
-/** @throws {ToolError} BUNDLE_FAILED */
+/** Parses a definition, which is untrusted. @throws {ToolError} BUNDLE_FAILED */
 export function parseDefinition(text: string): ExtractedToolDefinition {
   const bounds = { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH, values: DEFINITION_VALUES };
   const value = parseSmallJson(text, bounds, CODES, "The tool's definition");
   const parsed = ExtractedToolDefinitionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
-  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${formatIssues(problems)}`, { details: { problems } });
+  const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
+  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${formatIssues(issues)}`, {
+    details: { problems: issues },
+  });
 }
 
-/** Unpacks a cache entry, which has both parts length-prefixed. */
+/** Unpacks a cache entry of two length-prefixed parts. Returns undefined for an invalid entry. */
 function unpackDefinition(packed: Uint8Array): Omit<ExtractedDefinition, "modules"> | undefined {
   const [text, codeCache] = unpack(packed);
   if (text === undefined || codeCache === undefined) return undefined;
@@ -57,14 +60,14 @@ function unpackDefinition(packed: Uint8Array): Omit<ExtractedDefinition, "module
   }
 }
 
-export interface LearnerOptions {
+export interface DefinitionExtractorOptions {
   readonly pool: WorkerPool;
   readonly cache: BundleCache;
   /** Properties of the engine that a code cache depends on. */
   readonly engineKey: string;
 }
 
-/** For which tenant a definition is extracted, and under which limits. */
+/** The tenant that a definition is extracted for, and its limits. */
 export interface ExtractionOptions {
   /** Owner that keeps the process if it has none yet. Without an owner, the process is ended. */
   readonly owner: string | undefined;
@@ -72,16 +75,16 @@ export interface ExtractionOptions {
   readonly account: string;
   readonly weight: number;
   readonly limits: Limits;
-  /** Features of the tool's calls, in each of which its top level runs as well. */
+  /** Engine features of the tool. Its top level runs in each of its calls, so it has the same features here. */
   readonly features: readonly EngineFeature[];
   readonly coarseTime: boolean;
 }
 
 export class DefinitionExtractor {
-  readonly #options: LearnerOptions;
+  readonly #options: DefinitionExtractorOptions;
   readonly #engineKey: string;
 
-  constructor(options: LearnerOptions) {
+  constructor(options: DefinitionExtractorOptions) {
     this.#options = options;
     this.#engineKey = options.engineKey;
   }
@@ -144,7 +147,7 @@ export interface ExtractionRun {
   readonly modules: Pick<PlatformModuleUsage, "add">;
   readonly job: Omit<Job, "claim" | "listener" | "memoryMiB" | "singleUse" | "fresh">;
   readonly toolKey: string;
-  /** The tool's timeout starts when its process has the call, or when the isolate is ready. */
+  /** When the tool's timeout starts: when a process has taken the call, or when the isolate is ready. */
   readonly clockRunsFrom: "placed" | "started";
 }
 

@@ -1,20 +1,11 @@
 // Runs calls of trusted host functions in the host's own process. Time limits apply; memory and CPU limits do not.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { CONTENT_KEY } from "../../sandbox/contract/content.ts";
 import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
-import { LIMITS, type Limits } from "../../sandbox/contract/limits.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/messages.ts";
 import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
-import {
-  type BinaryAttachments,
-  sizeOfBytes,
-  type ToolValue,
-  toTextWithBytes,
-  withBytes,
-} from "../contract/tool-value.ts";
-import { isValueTooLarge } from "../contract/value-size.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
-import { notedJsonText } from "../json/json-text-of.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
@@ -22,6 +13,7 @@ import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
+import { CONTENT, hasContent, isStream, readStream, toOutput } from "./host-function-output.ts";
 
 /** Context that a host function receives in addition to its input. */
 export interface HostFunctionContext extends ToolContext {
@@ -49,128 +41,6 @@ export interface HostFunctionContext extends ToolContext {
  * ToolValue} with JSON Schema.
  */
 export type HostFunction<Input = ToolValue> = (input: Input, context: HostFunctionContext) => unknown;
-
-/** Key set by `content()` of glovebox/tool. */
-const CONTENT: unique symbol = Symbol.for(CONTENT_KEY) as never;
-
-interface Text {
-  readonly text: string;
-  readonly bytes: (() => BinaryAttachments) | undefined;
-  /** Size of text and attachments, in bytes. */
-  readonly size: number;
-}
-
-/** @throws {ToolError} OUTPUT_INVALID if the value is not JSON, OUTPUT_TOO_LARGE if it exceeds a limit */
-function toText(output: unknown, toolName: string, { outputBytes, jsonValues }: Limits): Text {
-  if (output === undefined) return { text: "null", bytes: undefined, size: 4 };
-  const noted = notedJsonText(output);
-  if (noted !== undefined) return { text: noted, bytes: undefined, size: Buffer.byteLength(noted) };
-  try {
-    const { text, bytes } = toTextWithBytes(output, { bytes: outputBytes, values: jsonValues });
-    if (text !== undefined) {
-      const size = Buffer.byteLength(text) + sizeOfBytes(bytes);
-      return { text, bytes: bytes === undefined ? undefined : () => bytes, size };
-    }
-  } catch (cause) {
-    // A value that nests too deeply may contain itself, which is not JSON.
-    if (isValueTooLarge(cause) && !cause.isDeep) throw tooLarge(toolName, outputBytes, cause.limit);
-    throw new ToolError(
-      "OUTPUT_INVALID",
-      `${toolName}: expected a JSON value, got a value that JSON cannot represent`,
-      { cause },
-    );
-  }
-  throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got ${typeof output}`);
-}
-
-const isStream = (value: unknown): value is AsyncIterable<unknown> =>
-  typeof value === "object" && value !== null && Symbol.asyncIterator in value;
-
-/**
- * End of a stream. `output` is its return value if it has one. Otherwise it is the list of yielded values, or undefined
- * if the caller read them as chunks.
- */
-interface StreamEnd {
-  readonly output: unknown;
-  readonly isStreamed: boolean;
-}
-
-/** Reads a stream at the pace of its reader, and stops it when the call ends. */
-async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): Promise<StreamEnd> {
-  const { chunks, signal, limits, definition } = call;
-  const iterator = stream[Symbol.asyncIterator]();
-  const stop = (): void => {
-    // The iterator may still be running. Its result no longer matters.
-    Promise.resolve()
-      .then(() => iterator.return?.())
-      .catch(() => {});
-  };
-  signal.addEventListener("abort", stop, { once: true });
-  const values: unknown[] = [];
-  let left = limits.outputBytes;
-  try {
-    for (;;) {
-      const step = (await iterator.next()) as Partial<IteratorResult<unknown>> | null | undefined;
-      if (signal.aborted) throw signal.reason;
-      // `for await` makes the same check. Without it, any other value would count as an empty chunk, forever.
-      if (typeof step !== "object" || step === null) throw new TypeError("The stream's next() returned no object");
-      if (step.done === true) {
-        const isBare = step.value === undefined;
-        return {
-          output: isBare && chunks === undefined ? values : step.value,
-          isStreamed: isBare && chunks !== undefined,
-        };
-      }
-      const chunk = toText(step.value, definition.name, limits);
-      left -= chunk.size;
-      if (left < 0) throw tooLarge(definition.name, limits.outputBytes);
-      if (chunks === undefined) values.push(await copyOf(chunk, definition.name, signal));
-      else chunks.push([chunk]);
-      await chunks?.room();
-    }
-  } catch (thrown) {
-    stop();
-    throw thrown;
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
-
-/** Copies a chunk, because a generator may yield the same object repeatedly. */
-function copyOf({ text, bytes }: Text, what: string, signal: AbortSignal): ToolValue | Promise<ToolValue> {
-  const value = JSON.parse(text) as JsonValue;
-  return bytes === undefined ? value : withBytes({ value, units: text.length, beside: bytes(), what }, signal);
-}
-
-function tooLarge(name: string, outputBytes: number, limit: "bytes" | "values" = "bytes"): ToolError {
-  const most =
-    limit === "bytes" ? `${outputBytes} bytes of JSON` : "as many JSON values as the limit jsonValues allows";
-  return new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${most}`, {
-    details: limit === "bytes" ? { limitBytes: outputBytes } : {},
-  });
-}
-
-const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknown; readonly output?: unknown } =>
-  typeof returned === "object" && returned !== null && CONTENT in returned;
-
-const attachmentBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
-
-/** Converts a returned value to output text and, if present, content. */
-function toOutput(
-  returned: unknown,
-  name: string,
-  limits: Limits,
-): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
-  const output = hasContent(returned) ? returned.output : returned;
-  const { text, bytes } = toText(output, name, limits);
-  const content = hasContent(returned) ? toText(returned[CONTENT], `The content of ${name}`, limits) : undefined;
-  return {
-    outputText: text,
-    outputBytes: bytes,
-    content,
-    attachmentBytes: attachmentBytesOf(bytes) + attachmentBytesOf(content?.bytes),
-  };
-}
 
 type Failure = Pick<Extract<Execution, { error: unknown }>, "error" | "isSourceFailure">;
 
@@ -221,7 +91,7 @@ async function checkValue(
     const { problems } = outcome;
     const what = code === "PARAM_INVALID" ? `The arguments of ${name}` : `The output of ${name}`;
     throw new ToolError(code, `${what}: ${formatIssues(problems)}`, {
-      details: { problems: problems.map((problem) => ({ ...problem })) },
+      details: { problems: problems.map((issue) => ({ ...issue })) },
     });
   }
   signal.throwIfAborted();
@@ -240,13 +110,14 @@ async function checkOutput(schema: StandardSchemaV1, returned: unknown, call: Pr
   return { [CONTENT]: returned[CONTENT], output };
 }
 
-/** Source of a host function. */
+/** The source of a host function, and its schemas. */
 export interface HostSource extends Pick<Executor, "source" | "sourceId"> {
   readonly schemas?: HostFunctionSchemas | undefined;
-  /** The function forwards calls to a remote source, so what it throws is that source's failure, not a tool's. */
+  /** Whether the function forwards calls to a remote source. An error that it throws is then a failure of that source. */
   readonly isRemote?: boolean;
 }
 
+/** Creates the executor of one host function. */
 export function createHostFunctionExecutor(handler: HostFunction, host: HostSource): Executor {
   const run = async (call: PreparedCall, log: CallLog): Promise<Execution> => {
     const { callId, tenantId, signal } = call;

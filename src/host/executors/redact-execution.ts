@@ -1,4 +1,4 @@
-// Redacts a call's secrets, which capabilities registered, from its output, attachments, content and error.
+// Redacts the secrets that capabilities have registered during a call, in its output, attachments, content and error.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type AttachmentReader, type BinaryAttachments, redactAttachments } from "../contract/tool-value.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";

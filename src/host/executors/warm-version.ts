@@ -20,12 +20,12 @@ interface ProfiledTool {
   readonly python?: unknown;
 }
 
-/** Limits and clock of a tenant's calls. */
+/** Limits and clock resolution of a tenant's calls. */
 export type CallSettings = Pick<WorkerToolProfile, "limits" | "coarseTime">;
 
-/** Most profiles of one tool. Tenants may have different limits and clocks. */
+/** Maximum number of profiles of one tool. Tenants may have different limits and clocks. */
 const MAX_PROFILES = 256;
-/** Isolates made ahead for one tenant in one process: half of those that a process keeps idle. */
+/** Maximum number of isolates made ahead for one tenant in one process: half of those that a process keeps idle. */
 const MAX_AHEAD = 8;
 /** Longest time in ms that an update waits for warm isolates, for example on a busy machine. */
 const WAIT_MS = 5_000;

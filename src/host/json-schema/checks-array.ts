@@ -13,8 +13,8 @@ function onArray(check: (value: Items, run: Run, seen: Seen | undefined) => bool
 }
 
 function buildLength(keyword: "minItems" | "maxItems"): Builder {
-  return (stated) => {
-    const limit = Number(stated);
+  return (setting) => {
+    const limit = Number(setting);
     const isMin = keyword === "minItems";
     const expected = (): string => `an array of at ${isMin ? "least" : "most"} ${count(limit, "item", "items")}`;
     return onArray((value, run) => {
@@ -24,8 +24,8 @@ function buildLength(keyword: "minItems" | "maxItems"): Builder {
   };
 }
 
-const buildUniqueItems: Builder = (stated) => {
-  if (stated !== true) return undefined;
+const buildUniqueItems: Builder = (setting) => {
+  if (setting !== true) return undefined;
   return onArray((value, run) => {
     const duplicate = findDuplicate(value, run);
     if (duplicate === undefined) return true;
@@ -50,7 +50,7 @@ function itemSchemas(schema: SchemaObject): { keyword: string; prefix: Items; re
   return { keyword: "prefixItems", prefix, restKeyword: "items", rest: items };
 }
 
-const buildItems: Builder = (_stated, schema, context) => {
+const buildItems: Builder = (_setting, schema, context) => {
   const { keyword, prefix, restKeyword, rest } = itemSchemas(schema);
   const prefixNodes = prefix.map((item, index) => context.child(item, keyword, index));
   const restNode = rest === undefined ? undefined : context.child(rest, restKeyword);
@@ -90,8 +90,8 @@ function reportExtra(keyword: string, allowed: number, index: number, item: unkn
 }
 
 /** `contains` with its bounds. Items are checked without reporting, since an item that does not match is not an issue by itself. */
-const buildContains: Builder = (stated, schema, context) => {
-  const node = context.child(stated, "contains");
+const buildContains: Builder = (setting, schema, context) => {
+  const node = context.child(setting, "contains");
   const least = Number(ownProperty(schema, "minContains") ?? 1);
   const most = Number(ownProperty(schema, "maxContains") ?? Number.POSITIVE_INFINITY);
   return onArray((value, run, seen) => {
@@ -119,8 +119,8 @@ function countMatches(node: SchemaNode, value: Items, run: Run, seen: Seen | und
 }
 
 /** Checks the items that no other keyword has evaluated. Must be among the last checks of its node. */
-const buildUnevaluated: Builder = (stated, _schema, context) => {
-  const node = context.child(stated, "unevaluatedItems");
+const buildUnevaluated: Builder = (setting, _schema, context) => {
+  const node = context.child(setting, "unevaluatedItems");
   return onArray((value, run, seen) => {
     if (seen === undefined || seen.all) return true;
     let valid = true;

@@ -7,12 +7,12 @@ import { isObject, ownProperty, type Schema } from "./schema-copy.ts";
 
 /** For unions with more branches, the issue only lists them, since finding the intended branch evaluates each of them again. */
 const MAX_EXPLAINED_BRANCHES = 20;
-const MAX_BRANCH_PROBLEMS = 5;
+const MAX_BRANCH_ISSUES = 5;
 const NO_DESCRIPTION = "something the schema rules out";
 
 function buildReference(keyword: "$ref" | "$dynamicRef" | "$recursiveRef"): Builder {
-  return (stated, _schema, context) => {
-    const { node, dynamicName } = context.reference(keyword, String(stated));
+  return (setting, _schema, context) => {
+    const { node, dynamicName } = context.reference(keyword, String(setting));
     if (dynamicName === undefined) return (value, run, seen) => evaluate(node, value, run, seen);
     return (value, run, seen) => {
       run.spend(run.scope.length);
@@ -23,12 +23,12 @@ function buildReference(keyword: "$ref" | "$dynamicRef" | "$recursiveRef"): Buil
   };
 }
 
-function branchesOf(stated: unknown, inPlace: (schema: unknown, index: number) => SchemaNode): readonly SchemaNode[] {
-  return Array.isArray(stated) ? stated.map(inPlace) : [];
+function branchesOf(setting: unknown, inPlace: (schema: unknown, index: number) => SchemaNode): readonly SchemaNode[] {
+  return Array.isArray(setting) ? setting.map(inPlace) : [];
 }
 
-const buildAllOf: Builder = (stated, _schema, context) => {
-  const branches = branchesOf(stated, (schema, index) => context.inPlace(schema, "allOf", index));
+const buildAllOf: Builder = (setting, _schema, context) => {
+  const branches = branchesOf(setting, (schema, index) => context.inPlace(schema, "allOf", index));
   return (value, run, seen) => {
     let valid = true;
     for (const branch of branches) {
@@ -40,8 +40,8 @@ const buildAllOf: Builder = (stated, _schema, context) => {
   };
 };
 
-const buildAnyOf: Builder = (stated, _schema, context) => {
-  const branches = branchesOf(stated, (schema, index) => context.inPlace(schema, "anyOf", index));
+const buildAnyOf: Builder = (setting, _schema, context) => {
+  const branches = branchesOf(setting, (schema, index) => context.inPlace(schema, "anyOf", index));
   return (value, run, seen) => {
     let matched = false;
     for (const branch of branches) {
@@ -53,8 +53,8 @@ const buildAnyOf: Builder = (stated, _schema, context) => {
   };
 };
 
-const buildOneOf: Builder = (stated, _schema, context) => {
-  const branches = branchesOf(stated, (schema, index) => context.inPlace(schema, "oneOf", index));
+const buildOneOf: Builder = (setting, _schema, context) => {
+  const branches = branchesOf(setting, (schema, index) => context.inPlace(schema, "oneOf", index));
   return (value, run, seen) => {
     let matches = 0;
     for (const branch of branches) {
@@ -71,15 +71,15 @@ const buildOneOf: Builder = (stated, _schema, context) => {
   };
 };
 
-const buildNot: Builder = (stated, _schema, context) => {
-  const node = context.inPlace(stated, "not");
+const buildNot: Builder = (setting, _schema, context) => {
+  const node = context.inPlace(setting, "not");
   return (value, run) =>
     !evaluateQuietly(node, value, run, undefined) ||
     run.report("not", () => `anything but ${describeSchema(node.schema)}`, value);
 };
 
-const buildIf: Builder = (stated, schema, context) => {
-  const condition = context.inPlace(stated, "if");
+const buildIf: Builder = (setting, schema, context) => {
+  const condition = context.inPlace(setting, "if");
   const branch = (keyword: string): SchemaNode | undefined => {
     const part = ownProperty(schema, keyword);
     return part === undefined ? undefined : context.inPlace(part, keyword);
@@ -98,28 +98,29 @@ const buildIf: Builder = (stated, schema, context) => {
  */
 function explain(keyword: string, branches: readonly SchemaNode[], value: unknown, run: Run): false {
   if (!run.collecting || run.full) return false;
-  const meant = branches.length > MAX_EXPLAINED_BRANCHES ? [] : findMeant(branches, value, run);
-  const [only] = meant;
-  if (meant.length === 1 && only !== undefined) return run.adopt(only);
+  const intended = branches.length > MAX_EXPLAINED_BRANCHES ? [] : findIntended(branches, value, run);
+  const [only] = intended;
+  if (intended.length === 1 && only !== undefined) return run.adopt(only);
   return run.report(keyword, () => describeBranches(branches), value);
 }
 
-function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaIssue[])[] {
+/** Returns the issues of each branch that may be intended. */
+function findIntended(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaIssue[])[] {
   const depth = run.path.length;
   const found: (readonly SchemaIssue[])[] = [];
   for (const branch of branches) {
-    const problems = run.collectApart(MAX_BRANCH_PROBLEMS, () => evaluate(branch, value, run, undefined));
-    const isOther = problems.some((problem) => tellsApart(problem, depth));
-    if (!isOther && problems.length > 0) found.push(problems);
+    const issues = run.collectApart(MAX_BRANCH_ISSUES, () => evaluate(branch, value, run, undefined));
+    const isOther = issues.some((issue) => showsOtherBranch(issue, depth));
+    if (!isOther && issues.length > 0) found.push(issues);
   }
   return found;
 }
 
 /** Tells whether an issue shows that another branch is intended: a wrong type of the value, or a wrong constant in it or in a member. */
-function tellsApart(problem: SchemaIssue, depth: number): boolean {
-  const below = problem.pointer.split("/").length - 1 - depth;
-  if (problem.keyword === "type" || problem.keyword === "false") return below <= 0;
-  return (problem.keyword === "const" || problem.keyword === "enum") && below <= 1;
+function showsOtherBranch({ pointer, keyword }: SchemaIssue, depth: number): boolean {
+  const below = pointer.split("/").length - 1 - depth;
+  if (keyword === "type" || keyword === "false") return below <= 0;
+  return (keyword === "const" || keyword === "enum") && below <= 1;
 }
 
 /** Returns text such as `one of string, number`, or only the number of branches if one of them has no description. */

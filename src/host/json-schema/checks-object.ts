@@ -14,8 +14,8 @@ const stringsOf = (value: unknown): readonly string[] => (Array.isArray(value) ?
 const entriesOf = (value: unknown): readonly (readonly [string, unknown])[] =>
   isObject(value) ? Object.entries(value) : [];
 
-const buildRequired: Builder = (stated) => {
-  const names = stringsOf(stated);
+const buildRequired: Builder = (setting) => {
+  const names = stringsOf(setting);
   return onObject((value, run) => requireAll("required", names, value, run));
 };
 
@@ -37,8 +37,8 @@ function requireAll(keyword: string, names: readonly string[], value: SchemaObje
 }
 
 function buildSize(keyword: "minProperties" | "maxProperties"): Builder {
-  return (stated) => {
-    const limit = Number(stated);
+  return (setting) => {
+    const limit = Number(setting);
     const isMin = keyword === "minProperties";
     const expected = (): string =>
       `an object with at ${isMin ? "least" : "most"} ${count(limit, "property", "properties")}`;
@@ -50,8 +50,8 @@ function buildSize(keyword: "minProperties" | "maxProperties"): Builder {
   };
 }
 
-const buildPropertyNames: Builder = (stated, _schema, context) => {
-  const node = context.child(stated, "propertyNames");
+const buildPropertyNames: Builder = (setting, _schema, context) => {
+  const node = context.child(setting, "propertyNames");
   return onObject((value, run) => {
     let valid = true;
     for (const key of run.keysOf(value)) {
@@ -85,7 +85,7 @@ function membersOf(
 }
 
 /** `properties`, `patternProperties` and `additionalProperties` together, since the last depends on the others. */
-const buildMembers: Builder = (_stated, schema, context) => {
+const buildMembers: Builder = (_setting, schema, context) => {
   const members = membersOf(schema, (keyword, name, member) => context.child(member, keyword, name));
   const additional = ownProperty(schema, "additionalProperties");
   const rest = additional === undefined ? undefined : context.child(additional, "additionalProperties");
@@ -172,8 +172,8 @@ function reportUnknown(keyword: string, key: string, member: unknown, members: M
 }
 
 /** Checks the members that no other keyword has evaluated. Must be the last check of its node. */
-const buildUnevaluated: Builder = (stated, schema, context) => {
-  const node = context.child(stated, "unevaluatedProperties");
+const buildUnevaluated: Builder = (setting, schema, context) => {
+  const node = context.child(setting, "unevaluatedProperties");
   const members = membersOf(schema, () => node);
   return onObject((value, run, seen) => {
     if (seen === undefined || seen.all) return true;
@@ -193,8 +193,8 @@ const buildUnevaluated: Builder = (stated, schema, context) => {
 
 /** Builds `dependentRequired`, `dependentSchemas`, and draft-07's `dependencies`, which combines both. */
 function buildDependent(keyword: string): Builder {
-  return (stated, _schema, context) => {
-    const rules = entriesOf(stated).map(([name, rule]) => ({
+  return (setting, _schema, context) => {
+    const rules = entriesOf(setting).map(([name, rule]) => ({
       name,
       rule: Array.isArray(rule) ? stringsOf(rule) : context.inPlace(rule, keyword, name),
     }));

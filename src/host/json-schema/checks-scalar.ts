@@ -19,8 +19,8 @@ const TYPE_TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["object", isObject],
 ]);
 
-const buildType: Builder = (stated) => {
-  const types: readonly string[] = Array.isArray(stated) ? stated : [stated];
+const buildType: Builder = (setting) => {
+  const types: readonly string[] = Array.isArray(setting) ? setting : [setting];
   const tests = types.flatMap((type) => TYPE_TESTS.get(type) ?? []);
   const [only] = tests;
   const expected = (): string => types.join(" or ");
@@ -30,11 +30,11 @@ const buildType: Builder = (stated) => {
   return (value, run) => tests.some((test) => test(value)) || run.report("type", expected, value);
 };
 
-const buildConst: Builder = (stated) => (value, run) =>
-  equalJson(value, stated, run) || run.report("const", () => constant(stated), value);
+const buildConst: Builder = (setting) => (value, run) =>
+  equalJson(value, setting, run) || run.report("const", () => constant(setting), value);
 
-const buildEnum: Builder = (stated) => {
-  const values = stated as readonly unknown[];
+const buildEnum: Builder = (setting) => {
+  const values = setting as readonly unknown[];
   const scalars = new Set(values.filter((value) => typeof value !== "object" || value === null));
   const structured = values.filter((value) => typeof value === "object" && value !== null);
   const expected = (): string => (values.length === 1 ? "" : "one of ") + list(values, constant);
@@ -50,18 +50,18 @@ const buildEnum: Builder = (stated) => {
 type Compare = (value: number, bound: number) => boolean;
 
 function bound(keyword: string, relation: string, holds: Compare): Builder {
-  return (stated) => {
+  return (setting) => {
     // Draft-04's boolean form only changes `minimum` and `maximum`.
-    if (typeof stated !== "number") return undefined;
-    const expected = (): string => `a number ${relation} ${stated}`;
-    return (value, run) => typeof value !== "number" || holds(value, stated) || run.report(keyword, expected, value);
+    if (typeof setting !== "number") return undefined;
+    const expected = (): string => `a number ${relation} ${setting}`;
+    return (value, run) => typeof value !== "number" || holds(value, setting) || run.report(keyword, expected, value);
   };
 }
 
 /** Builds `minimum` and `maximum`, which are exclusive in draft-04 if the boolean `exclusiveMinimum` or `exclusiveMaximum` is true. */
 function orExclusive(exclusiveKeyword: string, inclusive: Builder, exclusive: Builder): Builder {
-  return (stated, schema, context) =>
-    (ownProperty(schema, exclusiveKeyword) === true ? exclusive : inclusive)(stated, schema, context);
+  return (setting, schema, context) =>
+    (ownProperty(schema, exclusiveKeyword) === true ? exclusive : inclusive)(setting, schema, context);
 }
 
 const atLeast = bound("minimum", "of at least", (value, least) => value >= least);
@@ -69,8 +69,8 @@ const atMost = bound("maximum", "of at most", (value, most) => value <= most);
 const above = bound("exclusiveMinimum", "above", (value, least) => value > least);
 const below = bound("exclusiveMaximum", "below", (value, most) => value < most);
 
-const buildMultipleOf: Builder = (stated) => {
-  const divisor = Number(stated);
+const buildMultipleOf: Builder = (setting) => {
+  const divisor = Number(setting);
   const expected = (): string => `a multiple of ${divisor}`;
   return (value, run) =>
     typeof value !== "number" || isMultipleOf(value, divisor) || run.report("multipleOf", expected, value);
@@ -108,8 +108,8 @@ function codePoints(text: string): number {
 
 /** Counts code points only if necessary: n code points have n to 2n UTF-16 code units. */
 function buildLength(keyword: "minLength" | "maxLength"): Builder {
-  return (stated) => {
-    const limit = Number(stated);
+  return (setting) => {
+    const limit = Number(setting);
     const isMin = keyword === "minLength";
     const expected = (): string =>
       `a string of at ${isMin ? "least" : "most"} ${count(limit, "character", "characters")}`;
@@ -135,17 +135,17 @@ function stringLength(text: string, length: number | undefined): string {
   return `${amount}: ${quote(text)}`;
 }
 
-const buildPattern: Builder = (stated) => {
-  const pattern = new Pattern(String(stated));
+const buildPattern: Builder = (setting) => {
+  const pattern = new Pattern(String(setting));
   const expected = (): string => `a string matching ${quote(pattern.source)}`;
   return (value, run) =>
     typeof value !== "string" || pattern.test(value, run) || run.report("pattern", expected, value);
 };
 
-const buildFormat: Builder = (stated) => {
-  const format = FORMATS.get(String(stated));
+const buildFormat: Builder = (setting) => {
+  const format = FORMATS.get(String(setting));
   if (format === undefined) return undefined;
-  const expected = (): string => `a string in the format ${String(stated)}`;
+  const expected = (): string => `a string in the format ${String(setting)}`;
   return (value, run) => {
     if (typeof value !== "string") return true;
     if (value.length > format.maxChars) return run.report("format", expected, value);

@@ -8,7 +8,7 @@ import { type Run, StopSignal } from "./run.ts";
 import { isObject, type Schema, type SchemaObject } from "./schema-copy.ts";
 
 export interface CoerceOptions {
-  /** Treatment of members that the schema does not know. "refuse" lists their pointers, so that the caller can reject the value. */
+  /** Treatment of members that the schema does not name. "reject" lists their pointers, so that the caller can reject the value. */
   readonly unknownKeys: "keep" | "prune" | "reject";
   /** Converts values of the wrong type if no information is lost, and removes optional members that are `null`. */
   readonly coerce: boolean;
@@ -26,29 +26,29 @@ export interface CoerceOutcome {
   /** The coerced value; the given value itself if nothing was changed. */
   readonly value: unknown;
   readonly coercions: readonly ValueCoercion[];
-  /** Pointers of unknown members, if `unknownKeys` is "refuse". */
+  /** Pointers of unknown members, if `unknownKeys` is "reject". */
   readonly unknown: readonly string[];
   /** Whether the coercion was stopped because it took too long, or because of too many levels or changes. Then the value is unchanged. */
   readonly stopped: boolean;
 }
 
-/** More changes than a model's mistake explains. */
+/** Maximum number of changes. A model's mistakes need fewer. */
 const MAX_COERCIONS = 1_000;
 const MAX_POINTER_CHARS = 1_024;
-/** Nested conversions, such as JSON text within JSON text. */
+/** Maximum depth of nested conversions, such as JSON text within JSON text. */
 const MAX_CONVERSIONS_DEEP = 2;
 
 /** Marks a member to be removed. */
-const LEFT_OUT = Symbol("left out");
+const REMOVED = Symbol("removed");
 
 class TooManyChanges extends Error {}
 
 /** Coerces a value; never changes the given one. Call it through `CompiledSchema.coerce`. */
 export function coerceValue(value: unknown, options: CoerceOptions, guide: SchemaGuide, run: Run): CoerceOutcome {
-  const coercing = new Coercing(options, guide, run);
+  const coercer = new ValueCoercer(options, guide, run);
   try {
-    const coerced = coercing.visit([guide.root], value);
-    return { value: coerced, coercions: coercing.coercions, unknown: coercing.unknown, stopped: false };
+    const coerced = coercer.visit([guide.root], value);
+    return { value: coerced, coercions: coercer.coercions, unknown: coercer.unknown, stopped: false };
   } catch (error) {
     // V8 throws a RangeError where its stack ends.
     if (!(error instanceof StopSignal || error instanceof TooManyChanges || error instanceof RangeError)) throw error;
@@ -56,7 +56,7 @@ export function coerceValue(value: unknown, options: CoerceOptions, guide: Schem
   }
 }
 
-class Coercing {
+class ValueCoercer {
   readonly coercions: ValueCoercion[] = [];
   readonly unknown: string[] = [];
   readonly #options: CoerceOptions;
@@ -197,14 +197,14 @@ class Coercing {
         if (unknownKeys === "reject") this.#addUnknown(pointer);
         else {
           this.#note({ kind: "pruned", pointer });
-          changes.set(key, LEFT_OUT);
+          changes.set(key, REMOVED);
         }
         continue;
       }
       if (member === null && this.#isLeftOut(schemas, own, key)) {
         const pointer = this.#at(key, () => this.#pointer());
         this.#note({ kind: "coerced", pointer, from: "null", to: "nothing" });
-        changes.set(key, LEFT_OUT);
+        changes.set(key, REMOVED);
         continue;
       }
       const coerced = this.#at(key, () => this.visit(own, member));
@@ -212,7 +212,7 @@ class Coercing {
     }
     if (changes.size === 0) return value;
     // The copy is made last, since copying 300,000 members takes 0.4 s (measured), and most such coercions are stopped before.
-    const left = keys.filter((key) => changes.get(key) !== LEFT_OUT);
+    const left = keys.filter((key) => changes.get(key) !== REMOVED);
     return Object.fromEntries(left.map((key) => [key, changes.has(key) ? changes.get(key) : value[key]]));
   }
 

@@ -3,7 +3,7 @@
 /** Longest number of significant digits that always survive a conversion to a double and back. */
 const SAFE_DIGITS = 15;
 /** Longest string that is parsed as JSON. It is parsed synchronously, and longer strings are not a model's mistake. */
-const MAX_JSON_UNITS = 64 * 1024;
+const MAX_JSON_LENGTH = 64 * 1024;
 
 /** Parses a JSON number; returns undefined for other text, and for numbers that a double cannot represent exactly. */
 function toNumber(text: string): number | undefined {
@@ -19,7 +19,7 @@ function toNumber(text: string): number | undefined {
 
 /** Parses a JSON array or object; returns undefined for other text. */
 function toContainer(text: string): unknown {
-  if (text.length > MAX_JSON_UNITS || !/^\s*[[{]/.test(text)) return undefined;
+  if (text.length > MAX_JSON_LENGTH || !/^\s*[[{]/.test(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {

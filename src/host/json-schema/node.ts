@@ -32,7 +32,7 @@ export interface CompileContext {
 }
 
 /** Creates the check of one keyword from its value, whose form schema-check.ts has checked. */
-export type Builder = (stated: unknown, schema: SchemaObject, context: CompileContext) => Check | undefined;
+export type Builder = (setting: unknown, schema: SchemaObject, context: CompileContext) => Check | undefined;
 
 /** The members of one object or array that a keyword has evaluated (2020-12, section 11). */
 export class Seen {

@@ -8,7 +8,7 @@ export type SchemaIssue = {
   readonly keyword: string;
   readonly expected: string;
   readonly got: string;
-  /** `expected`, `pointer` and `got` as one sentence. */
+  /** `expected` and `got` as one sentence. */
   readonly message: string;
 };
 

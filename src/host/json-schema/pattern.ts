@@ -49,10 +49,10 @@ export function patternFault(source: string, tally: PatternTally): string | unde
   if (TRUSTED_SOURCES.has(source)) return undefined;
   if (source.length > MAX_PATTERN_CHARS) return `a pattern of at most ${MAX_PATTERN_CHARS} characters`;
   tally.unicodeClasses += source.split(/\\[pP]/).length - 1;
-  if (tally.unicodeClasses > MAX_UNICODE_CLASSES) return `at most ${MAX_UNICODE_CLASSES} \\p classes in all`;
+  if (tally.unicodeClasses > MAX_UNICODE_CLASSES) return `at most ${MAX_UNICODE_CLASSES} \\p classes in total`;
   if (toRegExp(source) === undefined) return "an ECMAScript regular expression";
   const cost = estimateCost(source);
-  if (cost.depth > MAX_GROUP_DEPTH) return `a pattern with at most ${MAX_GROUP_DEPTH} groups in one another`;
+  if (cost.depth > MAX_GROUP_DEPTH) return `a pattern with groups nested at most ${MAX_GROUP_DEPTH} deep`;
   if (cost.unrolled > MAX_UNROLLED) return "a pattern with smaller repeat counts";
   return undefined;
 }

@@ -88,7 +88,6 @@ export class Run {
     const pointer = toBoundedPointer(this.path, MAX_POINTER_CHARS);
     const wanted = expected();
     const found = gotText === undefined ? describeValue(got) : gotText();
-    const where = pointer === "" ? "" : ` at ${pointer}`;
     // The same part of a schema may be reached in several ways.
     const isKnown = (other: SchemaIssue): boolean =>
       other.pointer === pointer && other.keyword === keyword && other.expected === wanted && other.got === found;
@@ -98,12 +97,12 @@ export class Run {
       keyword,
       expected: wanted,
       got: found,
-      message: `Expected ${wanted}${where}, got ${found}`,
+      message: `Expected ${wanted}, got ${found}`,
     });
     return false;
   }
 
-  /** Runs `check` with a separate list, and returns the issues that it reports, at most `maxIssues`. */
+  /** Runs `check` and returns the issues that it reports, at most `maxIssues`, without adding them to `problems`. */
   collectApart(maxIssues: number, check: () => unknown): SchemaIssue[] {
     const { full } = this;
     const sink = this.#sink;
@@ -119,10 +118,10 @@ export class Run {
   }
 
   /** Adds issues that {@link collectApart} has returned. */
-  adopt(problems: readonly SchemaIssue[]): false {
-    for (const problem of problems) {
+  adopt(issues: readonly SchemaIssue[]): false {
+    for (const issue of issues) {
       if (this.#sink.length >= this.#maxIssues) this.full = true;
-      else this.#sink.push(problem);
+      else this.#sink.push(issue);
     }
     return false;
   }

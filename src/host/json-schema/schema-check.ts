@@ -68,11 +68,11 @@ function checkMap(
   if (!isObject(value)) return reject(pointer, "an object", describeValue(value));
   const found: Subschema[] = [];
   for (const [name, member] of Object.entries(value)) {
-    const place = `${pointer}/${escapeStep(name)}`;
-    if (shape === "pattern map") checkPattern(name, place, checks);
+    const memberPointer = `${pointer}/${escapeStep(name)}`;
+    if (shape === "pattern map") checkPattern(name, memberPointer, checks);
     const takesStrings = shape === "strings map" || (shape === "schema or strings map" && Array.isArray(member));
-    if (takesStrings) checkPlain("strings", member, place, reject);
-    else found.push(subschema(member, place, reject));
+    if (takesStrings) checkPlain("strings", member, memberPointer, reject);
+    else found.push(subschema(member, memberPointer, reject));
   }
   return found;
 }

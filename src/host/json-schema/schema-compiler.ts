@@ -81,8 +81,8 @@ class SchemaCompiler {
     if (!isObject(schema)) return booleanNode(schema, resource, pointer);
     const known = this.#nodes.get(schema);
     if (known !== undefined) return known;
-    const place = this.#document.placeOf(schema);
-    const node: SchemaNode = { schema, ...place, checks: [], inPlace: [], needsSeen: false, alias: undefined };
+    const location = this.#document.locationOf(schema);
+    const node: SchemaNode = { schema, ...location, checks: [], inPlace: [], needsSeen: false, alias: undefined };
     this.#nodes.set(schema, node);
     this.#waiting.push(node);
     return node;
@@ -95,8 +95,8 @@ class SchemaCompiler {
     const onlyReference = refHidesSiblings(this.#document.dialect) && ownProperty(schema, "$ref") !== undefined;
     const rows = this.#rowsFor(schema, onlyReference);
     for (const { keywords, build } of rows) {
-      const stated = keywords.map((keyword) => ownProperty(schema, keyword)).find((value) => value !== undefined);
-      const check = build(stated, schema, context);
+      const setting = keywords.map((keyword) => ownProperty(schema, keyword)).find((value) => value !== undefined);
+      const check = build(setting, schema, context);
       if (check !== undefined) node.checks.push(check);
     }
     const isSeenBy = (keyword: string): boolean => !onlyReference && ownProperty(schema, keyword) !== undefined;
@@ -179,7 +179,7 @@ function booleanNode(schema: boolean, resource: Resource, pointer: string): Sche
   return node;
 }
 
-/** Rejects schemas that lead back to themselves in place, such as {"$ref": "#"}: their evaluation would never end. */
+/** Rejects schemas that lead back to themselves in location, such as {"$ref": "#"}: their evaluation would never end. */
 function rejectCycles(nodes: Iterable<SchemaNode>, reject: RejectSchema): void {
   const state = new Map<SchemaNode, "open" | "done">();
   for (const start of nodes) {

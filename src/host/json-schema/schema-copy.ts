@@ -88,7 +88,7 @@ class Copier {
       this.#reject(
         "",
         `at most ${SCHEMA_LIMITS.bytes} bytes`,
-        `more, passed at ${pointer.slice(0, 100) || "the root"}`,
+        `more, exceeded at ${pointer.slice(0, 100) || "the root"}`,
       );
     }
   }

@@ -44,7 +44,7 @@ export class SchemaDocument {
     this.#index(root, "", this.rootResource);
   }
 
-  placeOf(schema: SchemaObject): Location {
+  locationOf(schema: SchemaObject): Location {
     return this.#places.get(schema) ?? { resource: this.rootResource, pointer: "" };
   }
 
@@ -54,9 +54,9 @@ export class SchemaDocument {
 
   /** Returns the target of `reference` in `schema`. @throws {ToolError} when it is not in this document */
   resolve(schema: SchemaObject, keyword: string, reference: string): ResolvedRef {
-    const place = this.placeOf(schema);
-    const pointer = `${place.pointer}/${keyword}`;
-    const target = parseReference(reference, place.resource.uri);
+    const location = this.locationOf(schema);
+    const pointer = `${location.pointer}/${keyword}`;
+    const target = parseReference(reference, location.resource.uri);
     const got = quote(reference);
     if (target === undefined) return this.#reject(pointer, "a URI reference", got);
     const resource = this.#resources.get(target.uri);
@@ -67,7 +67,7 @@ export class SchemaDocument {
     if (fragment !== "" && !fragment.startsWith("/")) {
       const anchored = resource.anchors.get(fragment);
       if (anchored === undefined) return this.#reject(pointer, "the name of an $anchor in this schema", got);
-      return { schema: anchored, resource: this.placeOf(anchored).resource, anchor: fragment };
+      return { schema: anchored, resource: this.locationOf(anchored).resource, anchor: fragment };
     }
     const found = this.#follow(resource, fragment);
     if (found === undefined) return this.#reject(pointer, "a reference to an existing schema", got);
@@ -79,7 +79,7 @@ export class SchemaDocument {
     if (steps === undefined) return undefined;
     let value: unknown = resource.root;
     let inside = resource;
-    let pointer = isObject(value) ? this.placeOf(value).pointer : "";
+    let pointer = isObject(value) ? this.locationOf(value).pointer : "";
     for (const step of steps) {
       value = stepInto(value, step);
       pointer += `/${escapeStep(step)}`;
@@ -92,12 +92,12 @@ export class SchemaDocument {
   }
 
   #readDialect(root: SchemaObject): Dialect {
-    const stated = ownProperty(root, "$schema");
-    if (stated === undefined) return "2020-12";
-    if (typeof stated !== "string") return this.#reject("/$schema", "a string", describeValue(stated));
-    const dialect = DIALECTS.get(stated.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
+    const setting = ownProperty(root, "$schema");
+    if (setting === undefined) return "2020-12";
+    if (typeof setting !== "string") return this.#reject("/$schema", "a string", describeValue(setting));
+    const dialect = DIALECTS.get(setting.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
     const known = list([...DIALECTS.values()], (name) => name);
-    return dialect ?? this.#reject("/$schema", `one of ${known}`, quote(stated));
+    return dialect ?? this.#reject("/$schema", `one of ${known}`, quote(setting));
   }
 
   /** Checks the keywords of a schema and of its subschemas, and records the location of each subschema. */
@@ -108,8 +108,8 @@ export class SchemaDocument {
     for (const [keyword, value] of Object.entries(schema)) {
       const shape = KEYWORD_SHAPES.get(keyword);
       if (shape === undefined) continue;
-      const place = `${pointer}/${escapeStep(keyword)}`;
-      for (const part of checkKeyword(shape, value, place, this.#checks)) {
+      const keywordPointer = `${pointer}/${escapeStep(keyword)}`;
+      for (const part of checkKeyword(shape, value, keywordPointer, this.#checks)) {
         this.#index(part.schema, part.pointer, resource);
       }
     }

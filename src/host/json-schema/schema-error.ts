@@ -11,10 +11,10 @@ export type RejectSchema = (pointer: string, expected: string, got: string) => n
 
 export function createReject(code: SchemaErrorCode, subject: string): RejectSchema {
   return (pointer, expected, got) => {
-    const place = pointer.length > MAX_POINTER_CHARS ? `${pointer.slice(0, MAX_POINTER_CHARS)}…` : pointer;
-    const where = place === "" ? "" : ` at ${place}`;
+    const shown = pointer.length > MAX_POINTER_CHARS ? `${pointer.slice(0, MAX_POINTER_CHARS)}…` : pointer;
+    const where = shown === "" ? "" : ` at ${shown}`;
     throw new ToolError(code, `The ${subject} is not a usable JSON Schema${where}: expected ${expected}, got ${got}`, {
-      details: { schemaPointer: place, expected, got },
+      details: { schemaPointer: shown, expected, got },
     });
   };
 }

@@ -75,7 +75,7 @@ const SCALARS: { readonly [type: string]: string } = {
 };
 
 /** The position of a type. It serves to detect types that refer only to each other. */
-interface Place {
+interface TypePosition {
   readonly depth: number;
   readonly indent: string;
   /** Names of enclosing declarations that would refer to this type directly, without an object or array in between. */
@@ -106,40 +106,40 @@ export class SchemaTypes {
     return `${toComment(description, "")}export type ${name} = ${type};`;
   }
 
-  #type(schema: unknown, place: Place): string {
+  #type(schema: unknown, position: TypePosition): string {
     this.#nodes += 1;
     if (schema === false) return "never";
-    if (!isNode(schema) || place.depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "unknown";
-    if (typeof schema.$ref === "string") return this.#reference(schema.$ref, place);
+    if (!isNode(schema) || position.depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "unknown";
+    if (typeof schema.$ref === "string") return this.#reference(schema.$ref, position);
     if ("const" in schema) return literal(schema.const);
     if (Array.isArray(schema.enum)) return union(schema.enum.slice(0, MAX_LITERALS).map(literal));
     const parts: string[] = [];
     for (const keyword of ["anyOf", "oneOf"]) {
       const branches = schema[keyword];
-      if (Array.isArray(branches)) parts.push(union(branches.map((branch) => this.#type(branch, deeper(place)))));
+      if (Array.isArray(branches)) parts.push(union(branches.map((branch) => this.#type(branch, deeper(position)))));
     }
-    if (Array.isArray(schema.allOf)) parts.push(...schema.allOf.map((branch) => this.#type(branch, deeper(place))));
-    const own = this.#ownType(schema, place);
+    if (Array.isArray(schema.allOf)) parts.push(...schema.allOf.map((branch) => this.#type(branch, deeper(position))));
+    const own = this.#ownType(schema, position);
     if (own !== "unknown") parts.push(own);
     return intersection(parts.filter((part) => part !== "unknown"));
   }
 
-  #ownType(schema: Node, place: Place): string {
+  #ownType(schema: Node, position: TypePosition): string {
     const { type } = schema;
-    if (Array.isArray(type)) return union(type.map((one) => this.#typed(schema, one, place)));
-    if (type !== undefined) return this.#typed(schema, type, place);
-    if (isNode(schema.properties)) return this.#object(schema, place);
-    return "items" in schema || "prefixItems" in schema ? this.#array(schema, place) : "unknown";
+    if (Array.isArray(type)) return union(type.map((one) => this.#typed(schema, one, position)));
+    if (type !== undefined) return this.#typed(schema, type, position);
+    if (isNode(schema.properties)) return this.#object(schema, position);
+    return "items" in schema || "prefixItems" in schema ? this.#array(schema, position) : "unknown";
   }
 
-  #typed(schema: Node, type: unknown, place: Place): string {
-    if (type === "object") return this.#object(schema, place);
-    if (type === "array") return this.#array(schema, place);
+  #typed(schema: Node, type: unknown, position: TypePosition): string {
+    if (type === "object") return this.#object(schema, position);
+    if (type === "array") return this.#array(schema, position);
     return typeof type === "string" && Object.hasOwn(SCALARS, type) ? (SCALARS[type] ?? "unknown") : "unknown";
   }
 
-  #array({ items, prefixItems }: Node, place: Place): string {
-    const inside = { ...deeper(place), direct: [] };
+  #array({ items, prefixItems }: Node, position: TypePosition): string {
+    const inside = { ...deeper(position), direct: [] };
     const rest = items === false ? undefined : this.#type(items, inside);
     if (!Array.isArray(prefixItems)) return rest === undefined ? "[]" : `readonly (${rest})[]`;
     // An array may be shorter than `prefixItems`.
@@ -147,9 +147,9 @@ export class SchemaTypes {
     return `readonly [${[...first, ...(rest === undefined ? [] : [`...(${rest})[]`])].join(", ")}]`;
   }
 
-  #object({ properties, required, additionalProperties }: Node, place: Place): string {
-    const indent = `${place.indent}  `;
-    const inside = { depth: place.depth + 1, indent, direct: [] };
+  #object({ properties, required, additionalProperties }: Node, position: TypePosition): string {
+    const indent = `${position.indent}  `;
+    const inside = { depth: position.depth + 1, indent, direct: [] };
     const names = isNode(properties) ? Object.keys(properties) : [];
     const mandatory = new Set<unknown>(Array.isArray(required) ? required : []);
     const lines = names.map((name) => {
@@ -164,10 +164,10 @@ export class SchemaTypes {
     } else if (names.length === 0) {
       lines.push(`${indent}readonly [key: string]: ${additionalProperties === false ? "never" : "unknown"};`);
     }
-    return `{\n${lines.join("\n")}\n${place.indent}}`;
+    return `{\n${lines.join("\n")}\n${position.indent}}`;
   }
 
-  #reference(pointer: string, { direct }: Place): string {
+  #reference(pointer: string, { direct }: TypePosition): string {
     const known = this.#references.get(pointer);
     if (known !== undefined) return direct.includes(known) ? "unknown" : known;
     const target = this.#resolve(pointer);
@@ -192,7 +192,7 @@ export class SchemaTypes {
   }
 }
 
-const deeper = (place: Place): Place => ({ ...place, depth: place.depth + 1 });
+const deeper = (position: TypePosition): TypePosition => ({ ...position, depth: position.depth + 1 });
 
 function decode(part: string): string {
   try {

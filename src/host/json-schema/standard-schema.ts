@@ -23,7 +23,7 @@ export interface StandardBounds {
   readonly signal?: AbortSignal | undefined;
 }
 
-const MAX_PROBLEMS = 50;
+const MAX_ISSUES = 50;
 const MAX_STEPS = 100;
 const MAX_STEP_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 500;
@@ -64,16 +64,16 @@ function toOutcome(outcome: Awaited<ReturnType<typeof runCallback>>): StandardOu
 }
 
 function readResult(result: unknown): StandardOutcome {
-  const junk = { failed: "the schema library returned neither { value } nor { issues }" };
-  if ((typeof result !== "object" && typeof result !== "function") || result === null) return junk;
+  const invalid = { failed: "the schema library returned neither { value } nor { issues }" };
+  if ((typeof result !== "object" && typeof result !== "function") || result === null) return invalid;
   const { issues } = result as { readonly issues?: unknown };
-  if (issues === undefined) return "value" in result && !isThenable(result.value) ? { value: result.value } : junk;
+  if (issues === undefined) return "value" in result && !isThenable(result.value) ? { value: result.value } : invalid;
   // Issues of any form say that the value is invalid.
-  const problems = Array.isArray(issues) ? issues.slice(0, MAX_PROBLEMS).map(toProblem) : [];
+  const problems = Array.isArray(issues) ? issues.slice(0, MAX_ISSUES).map(toIssue) : [];
   return { problems: problems.length > 0 ? problems : [{ pointer: "", message: INVALID_VALUE }] };
 }
 
-function toProblem(issue: unknown): StandardIssue {
+function toIssue(issue: unknown): StandardIssue {
   const { message, path } = (issue ?? {}) as { readonly message?: unknown; readonly path?: unknown };
   const steps = Array.isArray(path) ? path.slice(0, MAX_STEPS) : [];
   const keys = steps.map((step: unknown) =>

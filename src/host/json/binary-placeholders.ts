@@ -1,10 +1,11 @@
-// Converts bytes in values that cross as JSON only, such as those of `ctx.tools`: base64 in a list, and a placeholder text for each.
+// Replaces the bytes in a value by placeholder strings, and lists the bytes as base64, for values that are transferred as JSON only, such as
+// those of `ctx.tools`.
 import { randomBytes } from "node:crypto";
 import { isUint8Array } from "node:util/types";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 
-/** `mark` followed by a number is the placeholder of an element of `parts`, which are base64. */
+/** The bytes of a value. The placeholder of `parts[n]`, which is base64, is `mark` followed by n. */
 export interface MarkedBytes {
   readonly mark: string;
   readonly parts: readonly string[];
@@ -19,14 +20,14 @@ function replace(value: ToolValue, replaceLeaf: (leaf: string | Uint8Array) => T
   return Object.fromEntries(entries.map(([key, item]) => [key, replace(item, replaceLeaf)]));
 }
 
-const holdsBytes = (value: ToolValue): boolean => {
+const containsBytes = (value: ToolValue): boolean => {
   if (typeof value !== "object" || value === null) return false;
-  return isUint8Array(value) || Object.values(value).some(holdsBytes);
+  return isUint8Array(value) || Object.values(value).some(containsBytes);
 };
 
-/** Without `bytes` if there are none. */
+/** Returns the value with placeholders, and its bytes. `bytes` is absent if the value contains none. */
 export function markBytes(value: ToolValue): { readonly value: JsonValue; readonly bytes?: MarkedBytes } {
-  if (!holdsBytes(value)) return { value: value as JsonValue };
+  if (!containsBytes(value)) return { value: value as JsonValue };
   const mark = `bytes ${randomBytes(12).toString("hex")} `;
   const parts: string[] = [];
   const marked = replace(value, (leaf) => {
@@ -36,7 +37,7 @@ export function markBytes(value: ToolValue): { readonly value: JsonValue; readon
   return { value: marked as JsonValue, bytes: { mark, parts } };
 }
 
-/** A text that only looks like a placeholder is kept. */
+/** Returns the value with bytes instead of placeholders. A string that only looks like a placeholder is kept. */
 export function unmarkBytes(value: JsonValue, { mark, parts }: MarkedBytes): ToolValue {
   return replace(value, (leaf) => {
     if (typeof leaf !== "string" || !leaf.startsWith(mark)) return leaf;

@@ -1,17 +1,20 @@
-// Formats several issues as one line of an error message. `details.problems` has all of them.
+// Formats the issues of an invalid value as one line of an error message. `details.problems` lists all of them.
 
 /** Number of issues in a message: a model or a person fixes these first. */
-const SHOWN = 3;
+const MAX_SHOWN = 3;
 
-/** @param truncated whether there are more issues than in the list */
+/**
+ * Returns text such as `/a: Expected number, got string "1"; /b: …; and 2 more`.
+ * @param truncated whether there are more issues than in the list
+ */
 export function formatIssues(
-  problems: readonly { readonly pointer: string; readonly message: string }[],
+  issues: readonly { readonly pointer: string; readonly message: string }[],
   truncated = false,
 ): string {
-  const shown = problems
-    .slice(0, SHOWN)
+  const shown = issues
+    .slice(0, MAX_SHOWN)
     .map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
-  const left = problems.length - shown.length;
+  const left = issues.length - shown.length;
   if (left === 0 && !truncated) return shown.join("; ");
   return `${shown.join("; ")}; and ${truncated ? "more" : `${left} more`}`;
 }

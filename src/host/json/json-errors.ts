@@ -2,8 +2,8 @@
 import { type ErrorCode, ToolError } from "../../sandbox/contract/errors.ts";
 
 /**
- * Weight of one array or object: it takes four times the memory of a number. 1,000,000 of them blocked the host for 50 ms at a time,
- * when V8 copied the live objects (measured).
+ * Weight of one array or object, which takes four times the memory of a number. With 1,000,000 of them, V8 blocked the host for 50 ms at a
+ * time when it copied the live objects (measured).
  */
 export const CONTAINER_VALUES = 4;
 
@@ -26,8 +26,8 @@ export interface JsonTextCodes {
 function jsonPositionOf(cause: unknown): string {
   if (!Error.isError(cause) || !(cause instanceof SyntaxError)) return "";
   const position = / at position (\d{1,9})/.exec(cause.message)?.[1];
-  if (position !== undefined) return `, at character ${Number(position) + 1}`;
-  return cause.message === "Unexpected end of JSON input" ? ": it ends too soon" : "";
+  if (position !== undefined) return ` at character ${Number(position) + 1}`;
+  return cause.message === "Unexpected end of JSON input" ? ": unexpected end of input" : "";
 }
 
 /** Creates the errors for one text. `what` names the value, such as "The output". */
@@ -53,7 +53,7 @@ export class JsonErrorFactory {
 
   values(): ToolError {
     const limitValues = this.#limits.values;
-    const message = `${this.#what}: expected at most ${limitValues} JSON values, keys included and ${CONTAINER_VALUES} for each array and object`;
+    const message = `${this.#what}: expected at most ${limitValues} JSON values (each key counts as 1, each array and object as ${CONTAINER_VALUES})`;
     return new ToolError(this.#codes.tooLarge, message, { details: { limitValues } });
   }
 
@@ -69,22 +69,22 @@ export class JsonErrorFactory {
   }
 
   token(limitBytes: number): ToolError {
-    const message = `${this.#what}: expected no key, number or gap of over ${limitBytes} bytes`;
+    const message = `${this.#what}: expected keys, numbers and white space of at most ${limitBytes} bytes each`;
     return new ToolError(this.#codes.invalid, message, { details: { limitBytes } });
   }
 
   syntax(cause?: unknown): ToolError {
-    return new ToolError(this.#codes.invalid, `${this.#what}: expected JSON, got text that is not`, { cause });
+    return new ToolError(this.#codes.invalid, `${this.#what}: invalid JSON`, { cause });
   }
 
-  /** For text that was parsed as a whole: the position of a part says nothing about its position in the text. */
+  /** For text that was parsed as a whole. A position in one piece is not a position in the text, so {@link syntax} has none. */
   syntaxOfWhole(cause: unknown): ToolError {
-    const message = `${this.#what}: expected JSON, got text that is not${jsonPositionOf(cause)}`;
+    const message = `${this.#what}: invalid JSON${jsonPositionOf(cause)}`;
     return new ToolError(this.#codes.invalid, message, { cause });
   }
 
   infinity(): ToolError {
-    return new ToolError(this.#codes.invalid, `${this.#what}: expected numbers that a double can hold`);
+    return new ToolError(this.#codes.invalid, `${this.#what}: expected numbers within the range of a double`);
   }
 
   protoKey(pointer: string | undefined): ToolError {

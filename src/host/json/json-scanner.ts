@@ -56,5 +56,5 @@ export function stringTextAt(bytes: Buffer, start: number): string {
 /** Returns whether a byte continues a multi-byte character. */
 export const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Returns whether a string that starts with this byte can be `__proto__`, with or without escapes. */
+/** Returns whether a string that starts with this byte may be `__proto__`, with or without escapes. */
 export const startsSpecially = (byte: number | undefined): boolean => byte === UNDERSCORE || byte === BACKSLASH;

@@ -1,4 +1,4 @@
-// Remembers the JSON text of values. Serializing a large value blocks the event loop for 100 ms and more; a stage that has done it in time
+// Stores the JSON text of values. Serializing a large value blocks the event loop for 100 ms and more, so a stage that has done it in time
 // slices stores the text here for the next stage.
 
 const texts = new WeakMap<object, string>();

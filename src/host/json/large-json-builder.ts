@@ -25,25 +25,25 @@ function setMember(target: JsonObject, key: string, value: JsonValue): void {
 }
 
 export class JsonBuilder {
-  readonly #refusals: JsonErrorFactory;
+  readonly #errors: JsonErrorFactory;
   readonly #maxMembers: number;
   readonly #root: JsonValue[] = [];
   readonly #frames: Frame[] = [];
   /** The innermost open container; at first a list around the whole text, with one item. */
   #top: Frame = { items: this.#root };
 
-  constructor(refusals: JsonErrorFactory, maxMembers: number = MAX_MEMBERS) {
-    this.#refusals = refusals;
+  constructor(errors: JsonErrorFactory, maxMembers: number = MAX_MEMBERS) {
+    this.#errors = errors;
     this.#maxMembers = Math.min(maxMembers, MAX_MEMBERS);
   }
 
   /**
    * Adds children to the innermost container.
-   * @param needsOne whether a comma must stand before or after them
+   * @param needsOne whether there must be at least one, because a comma precedes or follows them
    */
   add(text: string, needsOne: boolean): void {
     const added = "items" in this.#top ? this.#addItems(text) : this.#addMembers(text);
-    if (needsOne && added === 0) throw this.#refusals.syntax();
+    if (needsOne && added === 0) throw this.#errors.syntax();
   }
 
   /** Adds the children in `text`, and then one more value at its end. `key` is the JSON text of that value's key. */
@@ -59,7 +59,7 @@ export class JsonBuilder {
     }
   }
 
-  /** The same for a container, whose children are added next. */
+  /** Adds the children in `text`, and then opens a container at its end. Its children are added next. */
   enter(text: string, key: string, isArray: boolean): void {
     const frame: Frame = isArray ? { items: [] } : { members: {}, size: 0 };
     this.addWith(text, key, "items" in frame ? frame.items : frame.members);
@@ -67,16 +67,17 @@ export class JsonBuilder {
     this.#top = frame;
   }
 
+  /** Closes the innermost container. @throws {ToolError} if it is of the other kind, or none is open */
   leave(isArray: boolean): void {
     const outer = this.#frames.pop();
-    if (outer === undefined || "items" in this.#top !== isArray) throw this.#refusals.syntax();
+    if (outer === undefined || "items" in this.#top !== isArray) throw this.#errors.syntax();
     this.#top = outer;
   }
 
-  /** Returns the whole value. @throws {ToolError} if there is none, or a container is still open */
+  /** Returns the whole value. @throws {ToolError} if there is not exactly one, or a container is still open */
   finish(): JsonValue {
     const [value] = this.#root;
-    if (value === undefined || this.#root.length > 1 || this.#frames.length > 0) throw this.#refusals.syntax();
+    if (value === undefined || this.#root.length > 1 || this.#frames.length > 0) throw this.#errors.syntax();
     return value;
   }
 
@@ -91,7 +92,7 @@ export class JsonBuilder {
     const keys = Object.keys(added);
     if ("members" in this.#top) {
       this.#top.size += keys.length;
-      if (this.#top.size > this.#maxMembers) throw this.#refusals.members(this.#maxMembers);
+      if (this.#top.size > this.#maxMembers) throw this.#errors.members(this.#maxMembers);
       for (const key of keys) setMember(this.#top.members, key, added[key] as JsonValue);
     }
     return keys.length;
@@ -102,9 +103,9 @@ export class JsonBuilder {
     try {
       value = JSON.parse(text) as JsonValue;
     } catch (cause) {
-      throw this.#refusals.syntax(cause);
+      throw this.#errors.syntax(cause);
     }
-    if (containsNonFinite(value, text)) throw this.#refusals.infinity();
+    if (containsNonFinite(value, text)) throw this.#errors.infinity();
     return value;
   }
 }

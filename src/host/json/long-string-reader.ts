@@ -5,15 +5,15 @@ import { isContinuation } from "./json-scanner.ts";
 
 export class LongString {
   readonly #bytes: Buffer;
-  readonly #refusals: JsonErrorFactory;
+  readonly #errors: JsonErrorFactory;
   #readAt: number;
   #text = "";
 
   /** @param readAt position of the first character */
-  constructor(bytes: Buffer, readAt: number, refusals: JsonErrorFactory) {
+  constructor(bytes: Buffer, readAt: number, errors: JsonErrorFactory) {
     this.#bytes = bytes;
     this.#readAt = readAt;
-    this.#refusals = refusals;
+    this.#errors = errors;
   }
 
   get text(): string {
@@ -26,7 +26,7 @@ export class LongString {
     try {
       this.#text += JSON.parse(`"${this.#bytes.toString("utf8", this.#readAt, end)}"`);
     } catch (cause) {
-      throw this.#refusals.syntax(cause);
+      throw this.#errors.syntax(cause);
     }
     this.#readAt = end;
   }

@@ -5,7 +5,7 @@ import { type CpuAccount, encodeTimeSliced } from "../util/time-slicing.ts";
 import { CONTAINER_VALUES, JsonErrorFactory, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
 import { containsNonFinite } from "./non-finite.ts";
 import { checkLargeJson, parseLargeJson } from "./parse-large-json.ts";
-import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
+import { isProtoKey, MAX_PROTO_LENGTH, PROTO } from "./proto-key.ts";
 
 /** The worst text of this size takes 5 ms (measured). */
 const SMALL_JSON_BYTES = 128 * 1024;
@@ -82,7 +82,7 @@ function hasProtoKey(text: string): boolean {
   while (start >= 0) {
     const end = endOfString(text, start);
     const length = end - start - 1;
-    if (length >= PROTO.length && length <= MAX_PROTO_UNITS && isProtoKey(text.slice(start + 1, end))) {
+    if (length >= PROTO.length && length <= MAX_PROTO_LENGTH && isProtoKey(text.slice(start + 1, end))) {
       let next = end + 1;
       while (text.charCodeAt(next) <= SPACE) next += 1;
       if (text.charCodeAt(next) === COLON) return true;
@@ -112,7 +112,7 @@ function findProtoKey(root: JsonValue): string | undefined {
   return visit(root, "");
 }
 
-/** @throws {ToolError} `codes.tooLarge` past `limits.bytes` */
+/** @throws {ToolError} `codes.tooLarge` for more than `limits.bytes` */
 export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
   if (bytes > limits.bytes) throw new JsonErrorFactory(limits, codes, what).bytes(bytes);
 }
@@ -124,7 +124,7 @@ function checkSmallBounds(text: string, limits: JsonTextLimits, codes: JsonTextC
   if (depthOf(text, limits.depth) > limits.depth) throw new JsonErrorFactory(limits, codes, what).depth();
 }
 
-/** Checks text that is known to be JSON. */
+/** Checks valid JSON text. */
 function checkSmallContent(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
   // An array or object takes at least two code units: most texts need no count.
   if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
@@ -135,17 +135,17 @@ function checkSmallContent(text: string, limits: JsonTextLimits, codes: JsonText
   }
 }
 
-/** Checks what {@link parseSmallJson} checks of text that this process has made with JSON.stringify, and makes no value of it. */
+/** Checks text from this process's own JSON.stringify as {@link parseSmallJson} does, without parsing it. */
 export function checkSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
   checkSmallBounds(text, limits, codes, what);
   checkSmallContent(text, limits, codes, what);
 }
 
 /**
- * Parses JSON text at once: only for what is known to be small, since 8 MiB can take 0.8 s.
+ * Parses JSON text at once. Only for small text, because 8 MiB can take 0.8 s.
  * @param what names the value in messages, e.g. "The output"
- * @throws {ToolError} `codes.tooLarge`, or `codes.invalid` for bad JSON, nesting past `limits.depth`,
- *   a number that is none, or a `__proto__` key
+ * @throws {ToolError} `codes.tooLarge`, or `codes.invalid` for invalid JSON, nesting deeper than `limits.depth`, a number beyond the
+ *   range of a double, or a `__proto__` key
  */
 export function parseSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): JsonValue {
   checkSmallBounds(text, limits, codes, what);
@@ -161,14 +161,14 @@ export function parseSmallJson(text: string, limits: JsonTextLimits, codes: Json
 }
 
 /**
- * Whether a text is to be parsed at once, which spares its caller a turn of the event loop. So is text with half of a surrogate
- * pair, which has no UTF-8: it was made in this process, since it has crossed no wire.
+ * Returns whether text is parsed at once, which saves a turn of the event loop. This includes text of any size with a lone surrogate,
+ * because UTF-8 cannot encode it. Such text comes from this process, not from a wire.
  */
 export function isSmallJson(text: string | Buffer): boolean {
   return text.length <= SMALL_JSON_BYTES || (typeof text === "string" && !text.isWellFormed());
 }
 
-/** The same as {@link parseSmallJson} over several turns of the event loop; rejects with the signal's reason once it aborts. */
+/** Parses text as {@link parseSmallJson} does, but in time slices. Also rejects with the signal's reason when the signal aborts. */
 export async function parseLargeText(
   text: string | Buffer,
   limits: JsonTextLimits,
@@ -181,13 +181,13 @@ export async function parseLargeText(
   const bytes = typeof text === "string" ? await encodeTimeSliced(text, signal) : text;
   return await parseLargeJson(bytes, {
     limits,
-    refusals: new JsonErrorFactory(limits, codes, what),
+    errors: new JsonErrorFactory(limits, codes, what),
     signal,
     cpuAccount,
   });
 }
 
-/** The same as {@link checkSmallJson} over several turns of the event loop. */
+/** Checks text as {@link checkSmallJson} does, but in time slices. Also rejects with the signal's reason when the signal aborts. */
 export async function checkLargeText(
   bytes: Buffer,
   limits: JsonTextLimits,
@@ -196,5 +196,5 @@ export async function checkLargeText(
   signal: AbortSignal,
 ): Promise<void> {
   checkJsonBytes(bytes.length, limits, codes, what);
-  await checkLargeJson(bytes, { limits, refusals: new JsonErrorFactory(limits, codes, what), signal });
+  await checkLargeJson(bytes, { limits, errors: new JsonErrorFactory(limits, codes, what), signal });
 }

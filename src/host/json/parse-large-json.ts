@@ -1,7 +1,6 @@
-// Large JSON text, parsed in slices so that the event loop runs on: one forward scan finds where to cut, and the native parser
-// reads each cut. The scan knows strings and brackets only; that the text is JSON is for the native parser to say.
+// Parses large JSON text in time slices, so that the event loop stays responsive. One forward scan finds where to cut the text, and the
+// native parser parses each piece. The scan recognizes only strings and brackets; the native parser checks that the text is valid JSON.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { toBoundedPointer } from "../json-schema/json-pointer.ts";
 import { type CpuAccount, runTimeSliced } from "../util/time-slicing.ts";
 import { CONTAINER_VALUES, type JsonErrorFactory, type JsonTextLimits } from "./json-errors.ts";
 import {
@@ -24,98 +23,102 @@ import {
 } from "./json-scanner.ts";
 import { JsonBuilder } from "./large-json-builder.ts";
 import { LongString } from "./long-string-reader.ts";
-import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
+import { isProtoKey, MAX_PROTO_LENGTH, PROTO } from "./proto-key.ts";
+import { pointerToProtoKey } from "./proto-pointer.ts";
 
-/** Text for the native parser at one time: 0.5 to 2 ms of its work [m]. */
+/** Size of the text that the native parser receives at a time. It takes 0.5 to 2 ms (measured). */
 const BATCH_BYTES = 32 * 1024;
-/** A string value that is longer is read in pieces. */
+/** Longer string values are read in pieces. */
 const LONG_STRING_BYTES = 8 * BATCH_BYTES;
-/** No key, number or gap can be cut; 64 MiB of digits took 90 ms [m]. None that means something is near this. */
+/**
+ * Maximum size of a key, a number or white space between tokens, because these cannot be cut: 64 MiB of digits took 90 ms (measured).
+ * Legitimate ones are much shorter.
+ */
 const MAX_TOKEN_BYTES = 1024 * 1024;
-const MAX_POINTER_CHARS = 1_024;
 
-/** Whether the string from `start` to `quote` is to be looked at more closely. */
+/** Returns whether the string from `start` to `quote` may be `__proto__`. */
 function mayBeProto(bytes: Buffer, start: number, quote: number): boolean {
   const length = quote - start - 1;
-  return length >= PROTO.length && length <= MAX_PROTO_UNITS && startsSpecially(bytes[start + 1]);
+  return length >= PROTO.length && length <= MAX_PROTO_LENGTH && startsSpecially(bytes[start + 1]);
 }
 
 export interface LargeJsonOptions {
   readonly limits: Pick<JsonTextLimits, "depth" | "values" | "members">;
-  readonly refusals: JsonErrorFactory;
+  readonly errors: JsonErrorFactory;
   readonly signal?: AbortSignal | undefined;
   readonly cpuAccount?: CpuAccount | undefined;
-  /** Both for tests. */
+  /** For tests. */
   readonly batchBytes?: number;
+  /** For tests. */
   readonly longStringBytes?: number;
 }
 
 /**
- * What JSON.parse makes of the text in UTF-8, made over several turns of the event loop.
- * @throws {ToolError} as `options.refusals` has them; or the reason of `options.signal`
+ * Parses UTF-8 text in time slices. The value is the same as that of JSON.parse.
+ * @throws {ToolError} an error from `options.errors`, or the reason of `options.signal`; as a rejection
  */
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
-  const builder = new JsonBuilder(options.refusals, options.limits.members);
+  const builder = new JsonBuilder(options.errors, options.limits.members);
   const parser = new LargeJsonParser(bytes, options, builder);
   await runTimeSliced(() => parser.step(), options.signal, options.cpuAccount);
   parser.finish();
   return builder.finish();
 }
 
-/**
- * Checks bounds and keys of text that is known to be JSON, in the same turns and with the same refusals, and makes no value of it.
- */
+/** Checks the limits and keys of valid JSON text in time slices, without building its value. Rejects as {@link parseLargeJson} does. */
 export async function checkLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<void> {
   const scan = new LargeJsonParser(bytes, options, undefined);
   await runTimeSliced(() => scan.step(), options.signal, options.cpuAccount);
 }
 
-/** Levels are counted from the outermost container, which is 1; level 0 is the list of one that the builder keeps around the text. */
+/** Level 1 is the outermost container. Level 0 is the list with one item that the builder has around the whole text. */
 class LargeJsonParser {
   readonly #bytes: Buffer;
   readonly #limits: LargeJsonOptions["limits"];
-  readonly #refusals: JsonErrorFactory;
-  /** Undefined when no value is wanted: then all levels stay text. */
+  readonly #errors: JsonErrorFactory;
+  /** Undefined if no value is built. All levels stay text then. */
   readonly #builder: JsonBuilder | undefined;
   readonly #batchBytes: number;
   readonly #longStringBytes: number;
   #at = 0;
   #values = 0;
   #depth = 0;
-  /** Of each open container: where its bracket is, and where its key began; -1 where it has none. */
+  /** Positions of the opening brackets of the open containers, by level. -1 if there is no bracket. */
   readonly #opens: number[] = [-1];
+  /** Positions of the keys of the open containers, by level. -1 if there is no key. */
   readonly #keys: number[] = [-1];
-  /** Levels that the builder has entered; deeper ones are still text. */
+  /** Number of levels that the builder has entered. Deeper levels are still text. */
   #entered = 0;
-  /** Where the text begins that the builder has not had yet; it belongs to the innermost container entered. */
+  /** Start of the pending text, which the builder has not received. It belongs to the innermost container that the builder has entered. */
   #batchAt = 0;
-  /** Whether a comma stands before that text. */
+  /** Whether a comma precedes the pending text. */
   #afterComma = false;
-  /** Whether that text may only go on with a comma or a bracket, since a child that was built apart has just ended. */
+  /** Whether only a comma or a closing bracket may follow, because a child that was added separately has just ended. */
   #afterChild = false;
-  /** Where the string began in which the scan is; -1 outside. */
+  /** Start of the string that the scan is inside of; -1 if it is outside of strings. */
   #stringAt = -1;
-  /** The last string that ended, and the last one that says `__proto__`. */
+  /** Start of the last complete string. */
   #lastString = -1;
+  /** Start of the last complete string that is `__proto__`. */
   #lastProto = -1;
-  /** The string value in which the scan is, once it has become long. */
+  /** Reader of the string value that the scan is inside of, once it has become long. */
   #long: LongString | undefined;
 
   constructor(bytes: Buffer, options: LargeJsonOptions, builder: JsonBuilder | undefined) {
-    const { limits, refusals, batchBytes = BATCH_BYTES, longStringBytes = LONG_STRING_BYTES } = options;
+    const { limits, errors, batchBytes = BATCH_BYTES, longStringBytes = LONG_STRING_BYTES } = options;
     this.#bytes = bytes;
     this.#limits = limits;
-    this.#refusals = refusals;
+    this.#errors = errors;
     this.#batchBytes = batchBytes;
     this.#longStringBytes = longStringBytes;
     this.#builder = builder;
   }
 
-  /** Goes on by about one batch; true at the end of the text. */
+  /** Scans about one batch. Returns true at the end of the text. */
   step(): boolean {
     const end = Math.min(this.#at + this.#batchBytes, this.#bytes.length);
     this.#scan(end);
-    if (this.#values > this.#limits.values) throw this.#refusals.values();
+    if (this.#values > this.#limits.values) throw this.#errors.values();
     const isDone = this.#at >= this.#bytes.length;
     if (this.#builder === undefined) return isDone;
     if (this.#stringAt >= 0) this.#readLongString(this.#builder);
@@ -124,13 +127,13 @@ class LargeJsonParser {
   }
 
   finish(): void {
-    if (this.#depth > 0 || this.#stringAt >= 0) throw this.#refusals.syntax();
+    if (this.#depth > 0 || this.#stringAt >= 0) throw this.#errors.syntax();
     if (!this.#afterChild) this.#builder?.add(this.#textTo(this.#bytes.length), true);
   }
 
   /**
-   * The one loop that sees every byte, so it keeps in variables what it changes at most tokens, and writes it back where another
-   * method goes on: four times as fast as a method for each token [m].
+   * Scans every byte up to `end`. This is the hottest loop: the state that most tokens change is kept in local variables and written back
+   * before another method needs it. That is four times as fast as a method for each token (measured).
    */
   #scan(end: number): void {
     const bytes = this.#bytes;
@@ -146,7 +149,7 @@ class LargeJsonParser {
           break;
         case STRING: {
           values += 1;
-          if (this.#afterChild) throw this.#refusals.syntax();
+          if (this.#afterChild) throw this.#errors.syntax();
           const quote = skipString(bytes, at + 1, end);
           if (quote >= end || bytes[quote] !== QUOTE) {
             this.#stringAt = at;
@@ -160,27 +163,27 @@ class LargeJsonParser {
         }
         case TOKEN:
           values += 1;
-          if (this.#afterChild) throw this.#refusals.syntax();
+          if (this.#afterChild) throw this.#errors.syntax();
           at = skipToken(bytes, at + 1, end);
           break;
         case OPEN:
           values += CONTAINER_VALUES;
-          if (this.#afterChild) throw this.#refusals.syntax();
-          // In a list it has no key; the last string, which may be large, is not to be read for each of a thousand levels.
+          if (this.#afterChild) throw this.#errors.syntax();
+          // In a list, a container has no key. Otherwise the last string, which may be large, would be read for each of a thousand levels.
           this.#keys[depth + 1] = bytes[this.#opens[depth] as number] === OPEN_BRACE ? lastString : -1;
           depth += 1;
-          if (depth > this.#limits.depth) throw this.#refusals.depth();
+          if (depth > this.#limits.depth) throw this.#errors.depth();
           this.#opens[depth] = at;
           at += 1;
           break;
         case CLOSE:
-          if (depth === 0) throw this.#refusals.syntax();
+          if (depth === 0) throw this.#errors.syntax();
           if (builder !== undefined && depth === this.#entered) this.#leave(builder, at);
           depth -= 1;
           at += 1;
           break;
         case COMMA:
-          if (depth === 0) throw this.#refusals.syntax();
+          if (depth === 0) throw this.#errors.syntax();
           if (builder !== undefined && (this.#afterChild || at - this.#batchAt >= this.#batchBytes)) {
             this.#depth = depth;
             this.#cut(builder, at);
@@ -188,8 +191,8 @@ class LargeJsonParser {
           at += 1;
           break;
         case COLON:
-          if (this.#afterChild) throw this.#refusals.syntax();
-          if (this.#lastProto >= 0 && this.#lastProto === lastString) throw this.#refuseProto(depth);
+          if (this.#afterChild) throw this.#errors.syntax();
+          if (this.#lastProto >= 0 && this.#lastProto === lastString) throw this.#protoKeyError(depth);
           at += 1;
       }
     }
@@ -199,7 +202,7 @@ class LargeJsonParser {
     this.#lastString = lastString;
   }
 
-  /** Scans to the end of the string or number in which the last scan has stopped; gives where the scan stands then. */
+  /** Scans to the end of the string or number that the last scan stopped in. Returns the position after it. */
   #continue(end: number): number {
     const bytes = this.#bytes;
     const at = this.#at;
@@ -222,7 +225,7 @@ class LargeJsonParser {
     if (isProtoKey(this.#bytes.toString("latin1", start + 1, quote))) this.#lastProto = start;
   }
 
-  /** The innermost container that the builder has entered ends. */
+  /** Ends the innermost container that the builder has entered. */
   #leave(builder: JsonBuilder, at: number): void {
     if (!this.#afterChild) builder.add(this.#textTo(at), this.#afterComma);
     builder.leave(this.#bytes[at] === CLOSE_BRACKET);
@@ -235,7 +238,7 @@ class LargeJsonParser {
     this.#afterChild = true;
   }
 
-  /** At a comma after which the builder goes on: after a child of its own, or when there is a batch for it. */
+  /** Cuts the text at a comma: after a child that was added separately, or if the pending text is a full batch. */
   #cut(builder: JsonBuilder, at: number): void {
     if (this.#afterChild) this.#afterChild = false;
     else {
@@ -246,7 +249,7 @@ class LargeJsonParser {
     this.#afterComma = true;
   }
 
-  /** Hands to the builder what stands before each open container that is still text, and has it enter that one. */
+  /** Makes the builder enter each open container that is still text, after adding the text before it. */
   #enterAll(builder: JsonBuilder): void {
     while (this.#entered < this.#depth) {
       this.#entered += 1;
@@ -258,13 +261,13 @@ class LargeJsonParser {
     }
   }
 
-  /** Reads a piece of the string in which the scan is, when that is a value and long. */
+  /** Reads a piece of the string that the scan is inside of, if it is a value and long. */
   #readLongString(builder: JsonBuilder): void {
     const start = this.#stringAt;
     if (this.#long === undefined) {
       if (this.#at - start < this.#longStringBytes || !this.#isValue(start)) return;
       this.#enterAll(builder);
-      this.#long = new LongString(this.#bytes, start + 1, this.#refusals);
+      this.#long = new LongString(this.#bytes, start + 1, this.#errors);
     }
     this.#long.read(this.#at);
   }
@@ -280,7 +283,7 @@ class LargeJsonParser {
     return this.#depth === 0 || this.#bytes[this.#opens[this.#depth] ?? 0] === OPEN_BRACKET;
   }
 
-  /** Whether the string that begins at `start` is no key. */
+  /** Returns whether the string that starts at `start` is a value and not a key. */
   #isValue(start: number): boolean {
     if (this.#isInList()) return true;
     let before = start - 1;
@@ -288,52 +291,31 @@ class LargeJsonParser {
     return KINDS[this.#bytes[before] ?? 0] === COLON;
   }
 
+  /** Limits the pending text, which grows until it can be cut. */
   #checkPending(builder: JsonBuilder): void {
-    const most = MAX_TOKEN_BYTES + this.#batchBytes;
-    if (this.#at - this.#batchAt <= most) return;
+    const maxBytes = MAX_TOKEN_BYTES + this.#batchBytes;
+    if (this.#at - this.#batchAt <= maxBytes) return;
     this.#enterAll(builder);
-    if (this.#at - this.#batchAt > most) throw this.#refusals.token(MAX_TOKEN_BYTES);
+    if (this.#at - this.#batchAt > maxBytes) throw this.#errors.token(MAX_TOKEN_BYTES);
   }
 
   #textTo(end: number): string {
     return this.#bytes.toString("utf8", this.#batchAt, end);
   }
 
-  /** The JSON text of the key that begins at `start`; nothing in a list, where there is none. */
+  /** Returns the JSON text of the key that starts at `start`, or an empty text in a list. */
   #keyText(start: number): string {
     return start < 0 ? "" : stringTextAt(this.#bytes, start);
   }
 
-  #refuseProto(depth: number): Error {
-    const path: (string | number)[] = [];
-    for (let level = 1; level < depth; level += 1) {
-      const isArray = this.#bytes[this.#opens[level] ?? 0] === OPEN_BRACKET;
-      path.push(isArray ? this.#commasOf(level) : this.#readKey(this.#keys[level + 1] ?? -1));
-    }
-    return this.#refusals.protoKey(toBoundedPointer([...path, PROTO], MAX_POINTER_CHARS));
-  }
-
-  /** Of the list that is open at this level, those before the container that is open in it. */
-  #commasOf(level: number): number {
-    const bytes = this.#bytes;
-    const end = this.#opens[level + 1] ?? 0;
-    let commas = 0;
-    let depth = 0;
-    for (let at = (this.#opens[level] ?? 0) + 1; at < end; at += 1) {
-      const kind = KINDS[bytes[at] ?? 0];
-      if (kind === STRING) at = skipString(bytes, at + 1, end);
-      else if (kind === OPEN) depth += 1;
-      else if (kind === CLOSE) depth -= 1;
-      else if (kind === COMMA && depth === 0) commas += 1;
-    }
-    return commas;
-  }
-
-  #readKey(start: number): string {
+  #protoKeyError(depth: number): Error {
+    const containers = { opens: this.#opens, keys: this.#keys, depth };
+    let pointer: string;
     try {
-      return String(JSON.parse(this.#keyText(start)));
+      pointer = pointerToProtoKey(this.#bytes, containers);
     } catch (cause) {
-      throw this.#refusals.syntax(cause);
+      return this.#errors.syntax(cause);
     }
+    return this.#errors.protoKey(pointer);
   }
 }

@@ -1,9 +1,9 @@
-// The one key that no value may have: a careless merge downstream would follow it to Object.prototype.
+// Detects the key `__proto__`, which is rejected in every value: a careless merge in later code would follow it to Object.prototype.
 export const PROTO = "__proto__";
-/** Every unit as an escape: the longest way to write the key. */
-export const MAX_PROTO_UNITS = PROTO.length * "\\u005f".length;
+/** Length of the longest form of the key, in which every character is an escape. */
+export const MAX_PROTO_LENGTH = PROTO.length * "\\u005f".length;
 
-/** Whether the text between two quotes is the key, plain or with escapes. */
+/** Returns whether the text between two quotes is the key, with or without escapes. */
 export function isProtoKey(raw: string): boolean {
   if (raw === PROTO) return true;
   if (!raw.includes("\\")) return false;

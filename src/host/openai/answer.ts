@@ -11,6 +11,7 @@ import { ResponsesAnswer } from "./responses-answer.ts";
 import { checkOpenAITools, type OpenAIApi, type OpenAITools } from "./tools.ts";
 import { isRecord } from "./wire.ts";
 
+/** Options for reading an answer. */
 export interface ReadOptions {
   /**
    * Returns an id for a call that has none: 1 to 256 characters, different each time. If the function throws or returns anything else, the
@@ -27,6 +28,7 @@ const StreamOptionsSchema = strictObject({
   createId,
 });
 
+/** A whole answer of a model. */
 export interface Answer {
   readonly message: AssistantMessage;
   /** The calls of the message. Each needs an answer, even one with a `problem`. */
@@ -67,7 +69,7 @@ export function readAnswer(response: unknown, tools?: OpenAITools, options: Read
 /**
  * Reads a stream of either API. A call is yielded as soon as it is complete; the last event is `finish`. If the stream ends early,
  * incomplete calls have a `problem`.
- * @throws the stream's errors, or {ModelResponseError} if the answer failed
+ * @throws {ModelResponseError} if the answer failed; also throws the stream's own errors
  * @throws {ToolError} PARAM_INVALID, synchronously, for invalid options or a stream that is not async iterable
  */
 export function readAnswerStream(

@@ -77,7 +77,7 @@ export class ChatAnswer {
   readonly #details: unknown[] = [];
   #finish: string | undefined;
   #usage: ModelUsage | undefined;
-  #refused = false;
+  #hasRefusal = false;
   #chars = 0;
 
   constructor(reader: CallReader) {
@@ -107,7 +107,7 @@ export class ChatAnswer {
     const delta = isRecord(choice.delta) ? choice.delta : record(choice.message);
     yield* this.#addText(delta.content);
     if (text(delta.refusal)) {
-      this.#refused = true;
+      this.#hasRefusal = true;
       yield* this.#addText(delta.refusal);
     }
     this.#addReasoning(delta);
@@ -238,7 +238,7 @@ export class ChatAnswer {
   #reason({ content }: AssistantMessage): FinishReason {
     // Some servers report "stop" after calls.
     if (content.some(({ type }) => type === "tool-call")) return "tool-calls";
-    if (this.#refused) return "content-filter";
+    if (this.#hasRefusal) return "content-filter";
     return REASONS[this.#finish ?? ""] ?? "other";
   }
 

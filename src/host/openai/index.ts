@@ -1,4 +1,4 @@
-// The whole public surface of "glovebox/openai".
+// Entry point of "glovebox/openai": tools, messages and answers of OpenAI's two APIs, and models that use them.
 /// <reference types="node" preserve="true" />
 export type { Model, ModelEvent, ModelRequest, ModelToolCall } from "../agent/model.ts";
 export { type Answer, type ReadOptions, readAnswer, readAnswerStream } from "./answer.ts";

@@ -22,10 +22,13 @@ import {
 
 type ToolOptions<Api extends OpenAIApi> = Omit<ToOpenAIToolsOptions<Api>, "api">;
 
+/** Options of {@link openaiChat}, and of {@link openaiResponses} in part. */
 export interface OpenAIModelOptions<Api extends OpenAIApi = OpenAIApi> {
+  /** The provider's name of the model. */
   readonly model: string;
   /** Whether to request a stream instead of a whole answer. @default true */
   readonly stream?: boolean | undefined;
+  /** How the tools of a request are converted. */
   readonly tools?: ToolOptions<Api> | undefined;
   /** Limits of the tool results and user content that are sent. */
   readonly output?: OutputLimits | undefined;
@@ -36,6 +39,7 @@ export interface OpenAIModelOptions<Api extends OpenAIApi = OpenAIApi> {
   readonly body?: { readonly [field: string]: unknown } | undefined;
 }
 
+/** Options of {@link openaiResponses}. */
 export interface OpenAIResponsesOptions extends OpenAIModelOptions<"responses"> {
   /**
    * Whether reasoning is requested in encrypted form, and replayed. Models without reasoning reject such a request.

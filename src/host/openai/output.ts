@@ -7,6 +7,7 @@ import { createToolFailureMessage } from "../contract/failure-message.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 
+/** Limits of the content that is sent for one tool result or user message. */
 export interface OutputLimits {
   /** Characters of text in one output, 0 to 10,485,760 (the API's limit). @default 262,144 */
   readonly textChars?: number | undefined;
@@ -63,7 +64,7 @@ const sanitize = (text: string): string => text.slice(0, 200).replaceAll(/[\p{Cc
 
 /** Collects the parts of one output within its limits. */
 class OutputBuilder {
-  readonly #made: OutputPart[] = [];
+  readonly #parts: OutputPart[] = [];
   #chars: number;
   #bytes: number;
 
@@ -74,7 +75,7 @@ class OutputBuilder {
 
   text(text: string): void {
     if (this.#chars <= 0) return;
-    this.#made.push({ type: "text", text: cutText(text, this.#chars) });
+    this.#parts.push({ type: "text", text: cutText(text, this.#chars) });
     this.#chars -= text.length;
   }
 
@@ -85,7 +86,7 @@ class OutputBuilder {
     else {
       this.#bytes -= data.byteLength;
       const url = toDataUrl(data, mimeType);
-      this.#made.push(isImage ? { type: "image", url } : { type: "file", data: url, filename });
+      this.#parts.push(isImage ? { type: "image", url } : { type: "file", data: url, filename });
     }
   }
 
@@ -94,7 +95,7 @@ class OutputBuilder {
   }
 
   get parts(): readonly OutputPart[] {
-    return this.#made;
+    return this.#parts;
   }
 }
 

@@ -1,14 +1,8 @@
 // Reads an answer of the Responses API, whole or as events: text, calls, and items to be replayed. Events may be missing, repeated, out of
 // order or forged. A call is complete when its item is complete, or when the answer ends without a sign that it was cut off.
-import type {
-  AssistantMessage,
-  AssistantPart,
-  FinishReason,
-  ModelEvent,
-  ModelToolCall,
-  ModelUsage,
-} from "../agent/model.ts";
+import type { AssistantMessage, FinishReason, ModelEvent, ModelToolCall, ModelUsage } from "../agent/model.ts";
 import { ARGUMENTS_TOO_LONG, argumentsTextOf, type CallReader, CUT_OFF, isObjectText } from "./calls.ts";
+import { type ItemKind, ItemSlot, isCall, kindOf } from "./response-item.ts";
 import {
   ANSWER_LIMITS,
   index,
@@ -24,51 +18,6 @@ import {
 /** The provider of items that are replayed to the Responses API. */
 export const RESPONSES_PROVIDER = "openai-responses";
 
-type ItemKind = "function" | "custom" | "message" | "other";
-
-const kindOf = (type: string | undefined): ItemKind | undefined => {
-  if (type === undefined) return undefined;
-  if (type === "function_call") return "function";
-  if (type === "custom_tool_call") return "custom";
-  return type === "message" ? "message" : "other";
-};
-
-interface Piece {
-  readonly number: number | undefined;
-  readonly delta: string;
-}
-
-/** An output item, as far as it has been received. */
-class ItemSlot {
-  kind: ItemKind | undefined;
-  readonly ids = new Set<string>();
-  outputIndex: number | undefined;
-  callId: string | undefined;
-  name: string | undefined;
-  namespace: string | undefined;
-  pieces: Piece[] = [];
-  pieceChars = 0;
-  /** The complete text, from a `.done` event or from the item itself. */
-  whole: string | undefined;
-  /** Whether the item was reported as incomplete. */
-  isIncomplete = false;
-  isDone = false;
-  isTooLong = false;
-  item: Json | undefined;
-  /** The parts of the message that the item became; set once. */
-  parts: AssistantPart[] | undefined;
-  /** Text of the item that has been yielded. */
-  shown = "";
-
-  /** The item's text. If the complete text was never sent, the pieces are joined, sorted by their numbers if all have one. */
-  get written(): string {
-    if (this.whole !== undefined && (this.whole !== "" || this.pieces.length === 0)) return this.whole;
-    const numbered = this.pieces.every(({ number }) => number !== undefined);
-    const sorted = numbered ? this.pieces.toSorted((a, b) => (a.number ?? 0) - (b.number ?? 0)) : this.pieces;
-    return sorted.map(({ delta }) => delta).join("");
-  }
-}
-
 const DELTAS: ReadonlyMap<string, ItemKind> = new Map([
   ["response.function_call_arguments.delta", "function"],
   ["response.custom_tool_call_input.delta", "custom"],
@@ -79,14 +28,6 @@ const WHOLES: ReadonlyMap<string, readonly [ItemKind, field: string]> = new Map(
   ["response.function_call_arguments.done", ["function", "arguments"]],
   ["response.custom_tool_call_input.done", ["custom", "input"]],
 ]);
-
-/** Returns whether an item repeats a known call. Some servers reuse an id, so items at different indexes must match completely. */
-function isCall(slot: ItemSlot, item: Json, outputIndex: number | undefined): boolean {
-  if (slot.callId !== item.call_id) return false;
-  const mayBeThere = outputIndex === undefined || slot.outputIndex === undefined || slot.outputIndex === outputIndex;
-  const given = argumentsTextOf(slot.kind === "custom" ? item.input : item.arguments);
-  return mayBeThere || (slot.name === item.name && slot.written === given);
-}
 
 export class ResponsesAnswer {
   readonly #reader: CallReader;
@@ -100,7 +41,7 @@ export class ResponsesAnswer {
   #chars = 0;
   #end: { readonly status: string; readonly reason: string | undefined } | undefined;
   #usage: ModelUsage | undefined;
-  #refused = false;
+  #hasRefusal = false;
 
   constructor(reader: CallReader) {
     this.#reader = reader;
@@ -144,10 +85,10 @@ export class ResponsesAnswer {
     if (number === undefined) return false;
     this.#firstNumber ??= number;
     if (number !== this.#firstNumber) this.#isNumbered = true;
-    const said = `${String(event.type)}\n${text(event.delta) ?? ""}`;
-    if (this.#isNumbered && this.#seen.get(number) === said) return true;
-    this.#spend(said.length);
-    this.#seen.set(number, said);
+    const content = `${String(event.type)}\n${text(event.delta) ?? ""}`;
+    if (this.#isNumbered && this.#seen.get(number) === content) return true;
+    this.#spend(content.length);
+    this.#seen.set(number, content);
     return false;
   }
 
@@ -187,7 +128,7 @@ export class ResponsesAnswer {
     const delta = text(event.delta);
     if (slot === undefined || delta === undefined || slot.isDone) return;
     slot.kind ??= DELTAS.get(type);
-    if (type === "response.refusal.delta") this.#refused = true;
+    if (type === "response.refusal.delta") this.#hasRefusal = true;
     slot.pieceChars += delta.length;
     const isMessage = DELTAS.get(type) === "message";
     if (!isMessage && slot.pieceChars > ANSWER_LIMITS.argumentChars) {
@@ -304,15 +245,15 @@ export class ResponsesAnswer {
   #textOf(slot: ItemSlot): string {
     const parts = list(slot.item?.content).map(record);
     const refusals = parts.filter(({ type }) => type === "refusal");
-    if (refusals.length > 0) this.#refused = true;
-    const said = parts.map((part) => text(part.text) ?? text(part.refusal) ?? "").join("");
-    return said === "" ? slot.written : said;
+    if (refusals.length > 0) this.#hasRefusal = true;
+    const joined = parts.map((part) => text(part.text) ?? text(part.refusal) ?? "").join("");
+    return joined === "" ? slot.written : joined;
   }
 
   /** Returns the message, in the order of the output indexes if all are known and different; otherwise in order of arrival. */
   #message(): AssistantMessage {
-    const places = this.#slots.map(({ outputIndex }) => outputIndex);
-    const isOrdered = !places.includes(undefined) && new Set(places).size === places.length;
+    const indexes = this.#slots.map(({ outputIndex }) => outputIndex);
+    const isOrdered = !indexes.includes(undefined) && new Set(indexes).size === indexes.length;
     const slots = isOrdered ? this.#slots.toSorted((a, b) => (a.outputIndex ?? 0) - (b.outputIndex ?? 0)) : this.#slots;
     return { role: "assistant", content: slots.flatMap(({ parts }) => parts ?? []) };
   }
@@ -326,7 +267,7 @@ export class ResponsesAnswer {
           ? "length"
           : "other";
     }
-    if (this.#refused) return "content-filter";
+    if (this.#hasRefusal) return "content-filter";
     return this.#end?.status === "completed" ? "stop" : "other";
   }
 

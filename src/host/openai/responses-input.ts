@@ -49,11 +49,11 @@ export function toCallOutput(
 }
 
 function toCallItem(call: ModelToolCall, names: ToolNames): ResponsesInputItem {
-  const place = names.wireNameOf(call.toolName);
+  const wireName = names.wireNameOf(call.toolName);
   if (call.kind === "custom") {
-    return { type: "custom_tool_call", call_id: call.id, ...place, input: call.argumentsText };
+    return { type: "custom_tool_call", call_id: call.id, ...wireName, input: call.argumentsText };
   }
-  return { type: "function_call", call_id: call.id, ...place, arguments: replayedArguments(call) };
+  return { type: "function_call", call_id: call.id, ...wireName, arguments: replayedArguments(call) };
 }
 
 /** Returns whether a provider item needs no further answer, or has one. A provider rejects a request with an unanswered item. */

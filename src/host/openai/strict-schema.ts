@@ -7,6 +7,7 @@ import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object
 import { toPointer } from "../json-schema/json-pointer.ts";
 import { isObject } from "../json-schema/schema-copy.ts";
 
+/** Limits of the API for the schemas of one request. */
 export const STRICT_LIMITS = {
   properties: 5_000,
   /** Arrays count too, although the documentation mentions only objects. */
@@ -18,6 +19,7 @@ export const STRICT_LIMITS = {
   largeEnum: { values: 250, chars: 15_000 },
 } as const;
 
+/** The converted schema, or the reason why strict mode does not support it. */
 export type StrictSchema =
   | {
       readonly strict: true;

@@ -42,7 +42,7 @@ const keyOf = (name: string, namespace?: string): string => `${namespace ?? ""}\
 
 /** The names of a list of tools. A tool named `namespace.name` for one of `namespaces` is placed in that namespace. */
 export class ToolNames {
-  readonly #places = new Map<string, WireName>();
+  readonly #wireNames = new Map<string, WireName>();
   readonly #toolNames = new Map<string, string>();
   readonly #namespaces: readonly string[];
 
@@ -56,14 +56,16 @@ export class ToolNames {
     for (const toolName of all) {
       const { namespace, name: own } = this.#split(toolName);
       const name = toWireName(own, (alias) => isTaken(alias, namespace));
-      this.#places.set(toolName, namespace === undefined ? { name } : { namespace, name });
+      this.#wireNames.set(toolName, namespace === undefined ? { name } : { namespace, name });
       this.#toolNames.set(keyOf(name, namespace), toolName);
     }
   }
 
   /** Returns the wire name of a tool. Also supports unknown tools, which old messages may contain. */
   wireNameOf(toolName: string): WireName {
-    return this.#places.get(toolName) ?? { name: toWireName(toolName, (alias) => this.#toolNames.has(keyOf(alias))) };
+    return (
+      this.#wireNames.get(toolName) ?? { name: toWireName(toolName, (alias) => this.#toolNames.has(keyOf(alias))) }
+    );
   }
 
   /** Returns the tool that a model's name refers to; an unknown name is returned unchanged. */
@@ -73,9 +75,9 @@ export class ToolNames {
       const qualified = namespace === undefined ? name : `${namespace}.${name}`;
       const known =
         this.#toolNames.get(keyOf(name, namespace)) ??
-        (this.#places.has(qualified) ? qualified : undefined) ??
+        (this.#wireNames.has(qualified) ? qualified : undefined) ??
         this.#toolNames.get(keyOf(name)) ??
-        (this.#places.has(name) ? name : undefined) ??
+        (this.#wireNames.has(name) ? name : undefined) ??
         this.#onlyOneNamed(name);
       if (known !== undefined) return known;
     }
@@ -83,7 +85,7 @@ export class ToolNames {
   }
 
   has(toolName: string): boolean {
-    return this.#places.has(toolName);
+    return this.#wireNames.has(toolName);
   }
 
   /** Returns the tool of a name without its namespace, if it is unique. */

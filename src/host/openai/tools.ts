@@ -10,6 +10,7 @@ import { checkDefinitions } from "../routing/definitions.ts";
 import { toStrictSchema } from "./strict-schema.ts";
 import { ToolNames } from "./tool-names.ts";
 
+/** OpenAI's two APIs: Responses and Chat Completions. */
 export type OpenAIApi = "responses" | "chat";
 
 /** A function tool of the Responses API. */
@@ -46,6 +47,7 @@ export type ChatTool =
     }
   | { type: "custom"; custom: { name: string; description: string } };
 
+/** Options of {@link toOpenAITools}. */
 export interface ToOpenAIToolsOptions<Api extends OpenAIApi = OpenAIApi> {
   readonly api: Api;
   /** `"auto"`: strict if the schema allows it. `false`: for servers without strict mode. @default "auto" */
@@ -89,12 +91,16 @@ export interface ToolReading {
   readonly withoutNulls: ((value: unknown) => unknown) | undefined;
 }
 
+/** The tools of a request, and the data needed to read the calls in its answer. */
 export interface OpenAITools<Api extends OpenAIApi = OpenAIApi> {
   readonly api: Api;
   /** The `tools` of the request. */
   readonly tools: Api extends "chat" ? ChatTool[] : ResponsesTool[];
+  /** One note for each tool, in the order of the definitions. */
   readonly notes: readonly OpenAIToolNote[];
+  /** Maps tool names to names on the wire, and back. */
   readonly names: ToolNames;
+  /** Returns how a call of this tool is read; undefined for an unknown tool. */
   readingOf(toolName: string): ToolReading | undefined;
 }
 

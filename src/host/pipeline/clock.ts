@@ -6,8 +6,9 @@ export interface Clock extends Disposable {
   /** Aborts with the ToolError of the result. */
   readonly signal: AbortSignal;
   /**
-   * Pauses while at least one holder holds it: for a call at a breakpoint, or one that waits for the client of its caller.
-   * @param holder identifies the holder. Default: the inspector
+   * Pauses or resumes the clock: a call is paused at a breakpoint, and while it waits for the client of its caller. The clock runs when no
+   * holder pauses it.
+   * @param holder identifies who pauses it. Default: the inspector
    */
   hold(isHeld: boolean, holder?: object): void;
   /** Remaining time of the call in ms. */
@@ -27,7 +28,7 @@ export interface ClockOptions {
   readonly tracked?: TrackedCall | undefined;
 }
 
-/** Clocks of all calls in a router. They end with the router; one shared signal would search a list of listeners at each call. */
+/** The clocks of all calls of a router, which end with the router. With one shared signal, each call would search a list of listeners. */
 export class Clocks {
   readonly #running = new Set<CallClock>();
   #isClosed = false;
@@ -38,7 +39,7 @@ export class Clocks {
     return this.#isClosed;
   }
 
-  /** Dispose it when the call has its result. */
+  /** Starts the clock of a call. Dispose it when the call has its result. */
   start(options: ClockOptions): Clock {
     const clock = new CallClock(options, this.#running);
     if (this.#isClosed) clock.close();
@@ -98,7 +99,7 @@ class CallClock implements Clock {
       if (caller.aborted) this.#onCancel();
       caller.addEventListener("abort", this.#onCancel, { once: true });
     }
-    // Comes last, so that a signal that cannot be listened to leaves nothing behind.
+    // The timer starts last, so that nothing is left behind if adding the listener throws.
     this.#endsAt = admittedAt + timeoutMs;
     this.#timer = setTimeout(expire, Math.max(0, this.#endsAt - performance.now()), this);
     running.add(this);
@@ -114,7 +115,7 @@ class CallClock implements Clock {
 
   close(): void {
     this.#cancel("was cancelled because Glovebox was closed");
-    // Code that still hangs in the call no longer keeps the host's process alive.
+    // Code that hangs in the call must not keep the host's process alive.
     clearTimeout(this.#timer);
   }
 
@@ -148,10 +149,10 @@ class CallClock implements Clock {
     if (!this.#running.has(this)) return;
     if (isHeld) this.#holders.add(holder);
     else this.#holders.delete(holder);
-    const mustStand = this.#holders.size > 0;
-    if (mustStand === (this.#leftMs !== undefined)) return;
+    const mustPause = this.#holders.size > 0;
+    if (mustPause === (this.#leftMs !== undefined)) return;
     const { leftMs } = this;
-    if (mustStand) {
+    if (mustPause) {
       this.#leftMs = leftMs;
       clearTimeout(this.#timer);
       return;

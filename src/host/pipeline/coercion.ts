@@ -1,5 +1,5 @@
-// Corrects arguments that a model wrote, as far as the host allows: text that is almost JSON, unknown keys, and values of the wrong type.
-// The result lists each correction. Validation follows.
+// Corrects the arguments that a model wrote, as the host's options allow: it repairs text that is almost JSON, handles unknown keys, and
+// converts values of the wrong type. The result lists each correction. The corrected arguments are validated afterwards.
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -12,7 +12,6 @@ import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import { parsePointer } from "../json-schema/json-pointer.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { ValueText } from "./read-value.ts";
-import { repairText } from "./repair.ts";
 
 /** How invalid arguments are corrected. Default: not at all. */
 export interface ArgumentOptions {
@@ -68,8 +67,8 @@ export function resolveArgumentOptions(
 export interface ArgumentsText {
   readonly text: string;
   readonly bytes: BinaryAttachments | undefined;
-  /** Whether the text has not been parsed yet. */
-  readonly isForeign: boolean;
+  /** Whether the text is the caller's own and has not been parsed yet. */
+  readonly isUntrusted: boolean;
 }
 
 export interface CoercedText extends ArgumentsText {
@@ -87,11 +86,11 @@ export interface CoerceContext extends Pick<ValueText, "bounds" | "codes" | "wha
 
 /**
  * Corrects arguments within the size limits of any arguments and the time limit of one validation.
- * @throws {ToolError} PARAM_INVALID for rejected unknown keys, for arguments that take too long, and for text that is not JSON
+ * @throws {ToolError} PARAM_INVALID for rejected unknown keys, for arguments that take too long, and for invalid JSON
  */
 export async function coerceArguments(given: ArgumentsText, context: CoerceContext): Promise<CoercedText> {
   const { options } = context;
-  const repaired = options.repair && given.isForeign ? await repairArguments(given.text, context) : undefined;
+  const repaired = options.repair && given.isUntrusted ? await repairArguments(given.text, context) : undefined;
   const text = repaired?.text ?? given.text;
   const before: readonly Coercion[] = repaired === undefined ? [] : [repaired.coercion];
   if (options.unknownKeys === "keep" && !options.coerce) return { ...given, text, coercions: before };
@@ -100,7 +99,7 @@ export async function coerceArguments(given: ArgumentsText, context: CoerceConte
   if (coercions.length === 0) return { ...given, text, coercions: before };
   // The limits are checked again, because coercion to lists can make the value larger.
   const coerced = JSON.stringify(value);
-  return { text: coerced, bytes: undefined, isForeign: false, coercions: [...before, ...coercions] };
+  return { text: coerced, bytes: undefined, isUntrusted: false, coercions: [...before, ...coercions] };
 }
 
 type ReadContext = Pick<CoerceContext, "bounds" | "codes" | "what" | "signal">;
@@ -110,26 +109,62 @@ async function parse(text: string, { bounds, codes, what, signal }: ReadContext)
   return await parseLargeText(text, bounds, codes, what, signal);
 }
 
-/** Returns undefined for text that is JSON. @throws {ToolError} PARAM_INVALID, as a rejection, for text that cannot be repaired */
+/**
+ * Repairs text that is not valid JSON. Returns undefined for valid JSON.
+ * @throws {ToolError} PARAM_INVALID, as a rejection, for text that cannot be repaired
+ */
 export async function repairArguments(
   text: string,
   context: ReadContext & Pick<CoerceContext, "thread">,
 ): Promise<{ readonly text: string; readonly coercion: Coercion } | undefined> {
-  let refusal: unknown;
+  let failure: unknown;
   try {
     await parse(text, context);
     return undefined;
   } catch (thrown) {
-    refusal = thrown;
+    failure = thrown;
   }
-  // Text that is too large or too deep is not a slip of the model.
-  const isSyntax = Error.isError(refusal) && Error.isError(refusal.cause) && refusal.cause instanceof SyntaxError;
+  // Only syntax errors are repaired, not text that is too large or nested too deeply.
+  const isSyntax = Error.isError(failure) && Error.isError(failure.cause) && failure.cause instanceof SyntaxError;
   const repaired = isSyntax ? await repairText(text, context.thread, context.signal) : undefined;
-  if (repaired === undefined) throw refusal;
+  if (repaired === undefined) throw failure;
   return { text: repaired, coercion: { kind: "repaired", pointer: "", ...differenceOf(text, repaired) } };
 }
 
-const MAX_SHOWN_UNITS = 200;
+/**
+ * Maximum length of text that is repaired. For some texts, jsonrepair's time grows with the square of their length: 16 KiB of `["{{{` take
+ * 0.1 s, and 64 KiB take 7 s (measured). For others, it needs a deep stack. So only short text is repaired at once, and longer text in a
+ * thread that can be stopped.
+ */
+const MAX_REPAIRED_LENGTH = 64 * 1024;
+/**
+ * Maximum length of text that is repaired without the thread. The worst text of this size takes 1 ms,
+ * or 20 ms before V8 has compiled the code (measured).
+ */
+const MAX_SYNC_LENGTH = 1_024;
+
+/**
+ * Keeps a backslash that starts no escape, such as in a pattern's `\d`: jsonrepair would drop it. Escapes of other languages and of
+ * Markdown (`\'`, `\_`) are left to jsonrepair.
+ */
+const keepBackslashes = (text: string): string =>
+  text.replaceAll(/\\([\s\S])/g, (pair, next: string) => (/[ac-eg-mo-qsv-zA-Z0-9.]/.test(next) ? `\\${pair}` : pair));
+
+/** Returns the repaired text, or undefined if it cannot be repaired in time. Rejects with the signal's reason. */
+async function repairText(given: string, thread: SchemaThread, signal: AbortSignal): Promise<string | undefined> {
+  if (given.length > MAX_REPAIRED_LENGTH) return undefined;
+  const text = keepBackslashes(given);
+  if (text.length > MAX_SYNC_LENGTH) return await thread.repair(text, signal);
+  // Loaded only when the option is used.
+  const { jsonrepair } = await import("jsonrepair");
+  try {
+    return jsonrepair(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const MAX_SHOWN_LENGTH = 200;
 
 /** Returns the part that differs between two texts, without their common start and end. */
 function differenceOf(before: string, after: string): { readonly was: string; readonly became: string } {
@@ -141,7 +176,7 @@ function differenceOf(before: string, after: string): { readonly was: string; re
   const show = (text: string): string =>
     text
       .slice(start, text.length - end)
-      .slice(0, MAX_SHOWN_UNITS)
+      .slice(0, MAX_SHOWN_LENGTH)
       .toWellFormed();
   return { was: show(before), became: show(after) };
 }
@@ -155,50 +190,53 @@ function coerceValue(
   if (stopped && unknownKeys !== "keep") {
     throw new ToolError(
       "PARAM_INVALID",
-      `${what}: expected fewer unknown keys, or arguments that are easier to look through`,
+      `${what}: looking for unknown keys took too long; send fewer or smaller values`,
     );
   }
   if (unknown.length === 0) return coerced;
-  const problems = unknown.map((pointer) => ({ pointer, message: "This key is not known" }));
-  throw new ToolError("PARAM_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
+  const issues = unknown.map((pointer) => ({ pointer, message: "Unknown key" }));
+  throw new ToolError("PARAM_INVALID", `${what}: ${formatIssues(issues)}`, { details: { problems: issues } });
 }
 
-/** Looks at keys only, because bytes are not JSON. Does not change the caller's own value. */
+/** Handles only unknown keys, because bytes are not JSON. Does not change the caller's own value. */
 async function coerceWithBytes(
   given: ArgumentsText,
   bytes: BinaryAttachments,
   context: CoerceContext,
 ): Promise<CoercedText> {
   const { unknownKeys } = context.options;
-  const keysOf = async ({ text }: TextWithBytes, beside: BinaryAttachments): Promise<readonly ValueCoercion[]> => {
-    const shown = await parse(withBase64(text ?? "null", beside), {
+  const findKeys = async (
+    { text }: TextWithBytes,
+    attachments: BinaryAttachments,
+  ): Promise<readonly ValueCoercion[]> => {
+    const value = await parse(withBase64(text ?? "null", attachments), {
       ...context,
       bounds: { ...context.bounds, bytes: Number.POSITIVE_INFINITY },
     });
-    return coerceValue(shown, context, { unknownKeys, coerce: false }).coercions;
+    return coerceValue(value, context, { unknownKeys, coerce: false }).coercions;
   };
-  const coercions = await keysOf(given, bytes);
+  const coercions = await findKeys(given, bytes);
   if (coercions.length === 0) return { ...given, coercions };
-  const pruned = coercions.reduce((value, { pointer }) => without(value, parsePointer(pointer) ?? []), context.value);
-  const made = toTextWithBytes(pruned);
-  const left = made.bytes ?? { mark: bytes.mark, parts: [] };
-  if (made.text === undefined || (await keysOf(made, left)).length > 0) {
+  const pruned = coercions.reduce((value, { pointer }) => removeKey(value, parsePointer(pointer) ?? []), context.value);
+  const serialized = toTextWithBytes(pruned);
+  const remaining = serialized.bytes ?? { mark: bytes.mark, parts: [] };
+  if (serialized.text === undefined || (await findKeys(serialized, remaining)).length > 0) {
     throw new ToolError(
       "PARAM_INVALID",
-      `${context.what}: expected plain objects, from which unknown keys can be taken`,
+      `${context.what}: expected plain objects, because unknown keys cannot be removed from other values`,
     );
   }
-  return { text: made.text, bytes: made.bytes, isForeign: false, coercions };
+  return { text: serialized.text, bytes: serialized.bytes, isUntrusted: false, coercions };
 }
 
-/** Copies the objects along the path. */
-function without(value: unknown, [step, ...rest]: readonly string[]): unknown {
+/** Returns the value without one key. Copies only the objects along the path. */
+function removeKey(value: unknown, [step, ...rest]: readonly string[]): unknown {
   if (step === undefined || typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((item, index) => (String(index) === step ? without(item, rest) : item));
+  if (Array.isArray(value)) return value.map((item, index) => (String(index) === step ? removeKey(item, rest) : item));
   const entries = Object.entries(value);
   return Object.fromEntries(
     rest.length === 0
       ? entries.filter(([key]) => key !== step)
-      : entries.map(([key, member]) => [key, key === step ? without(member, rest) : member]),
+      : entries.map(([key, member]) => [key, key === step ? removeKey(member, rest) : member]),
   );
 }

@@ -1,4 +1,4 @@
-// Stage 3: passes the call to its tool's executor and returns a result whatever the executor does.
+// Stage 3: passes the call to its tool's executor. It always returns an outcome, even if the executor throws or does not answer.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
@@ -16,7 +16,7 @@ function failure(thrown: unknown): Execution {
   return { usage: NO_USAGE, error, isSourceFailure: true };
 }
 
-/** Always resolves. Does not start a call whose signal has already aborted. */
+/** Runs a call and returns its outcome. Never rejects. Does not start a call whose signal has already aborted. */
 export async function executeCall(executor: Executor, call: PreparedCall, log: CallLog): Promise<Execution> {
   if (call.signal.aborted) return failure(call.signal.reason);
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-// Stage 4: turns the outcome of an execution into a ToolResult. Until here, the output is untrusted text.
+// Stage 4: converts the outcome of an execution to a ToolResult. The output is untrusted text until this stage parses and validates it.
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { type ErrorDetails, toToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -28,11 +28,11 @@ export interface ResultFacts {
 
 type Successful = Extract<ToolResult, { success: true }>;
 
-function base(facts: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
-  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, coercions } = facts;
+function toBase(metadata: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
+  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, coercions } = metadata;
   const durationMs = performance.now() - started;
-  const made = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
-  return coercions === undefined ? made : { ...made, coercions };
+  const base = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
+  return coercions === undefined ? base : { ...base, coercions };
 }
 
 /** Keeps only the JSON parts of error details, because a host function may put any value into them. */
@@ -45,10 +45,15 @@ function toPlainDetails(details: ErrorDetails | undefined): ErrorDetails | undef
   }
 }
 
-export function toFailure(facts: ResultFacts, thrown: unknown): ToolResult {
-  const { details, ...error } = toToolError(thrown).toData(facts.toolName);
+/** Converts a thrown value to a failed result. Never throws. */
+export function toFailure(metadata: ResultFacts, thrown: unknown): ToolResult {
+  const { details, ...error } = toToolError(thrown).toData(metadata.toolName);
   const plain = toPlainDetails(details);
-  return { ...base(facts), success: false, error: { ...error, ...(plain === undefined ? {} : { details: plain }) } };
+  return {
+    ...toBase(metadata),
+    success: false,
+    error: { ...error, ...(plain === undefined ? {} : { details: plain }) },
+  };
 }
 
 /** Dependencies and limits of the normalization. */
@@ -62,16 +67,16 @@ export interface NormalizeOptions {
   readonly streamedBytes?: number;
 }
 
-/** Synchronous unless the output is large. Never throws, never rejects. */
+/** Returns the result of an execution; synchronously, unless the output is large. Never throws and never rejects. */
 export function normalize(
-  facts: ResultFacts,
+  metadata: ResultFacts,
   execution: Execution,
   options: NormalizeOptions,
 ): ToolResult | Promise<ToolResult> {
-  if ("error" in execution) return toFailure(facts, execution.error);
+  if ("error" in execution) return toFailure(metadata, execution.error);
   const { tool, limits, thread, signal, streamedBytes = 0 } = options;
   const { outputText: text, outputBytes, content, cpuAccount, isStreamed } = execution;
-  const toSuccess = (output: ToolValue): ToolResult => ({ ...base(facts), success: true, output });
+  const toSuccess = (output: ToolValue): ToolResult => ({ ...toBase(metadata), success: true, output });
   try {
     const what = `The output of ${tool.definition.name}`;
     const bounds = { bytes: limits.outputBytes - streamedBytes, depth: limits.jsonDepth, values: limits.jsonValues };
@@ -80,14 +85,14 @@ export function normalize(
     const read = { text, bounds, codes: OUTPUT_CODES, what, schema, cpuAccount };
     if (outputBytes !== undefined || content !== undefined) {
       return readRich(read, execution, options).then(
-        (rich) => ({ ...base(facts), success: true, ...rich }),
-        (thrown: unknown) => toFailure(facts, thrown),
+        (rich) => ({ ...toBase(metadata), success: true, ...rich }),
+        (thrown: unknown) => toFailure(metadata, thrown),
       );
     }
     if (isSmallJson(text)) return toSuccess(readSmallValue(read));
-    return readLargeValue(read, thread, signal).then(toSuccess, (thrown: unknown) => toFailure(facts, thrown));
+    return readLargeValue(read, thread, signal).then(toSuccess, (thrown: unknown) => toFailure(metadata, thrown));
   } catch (thrown) {
-    return toFailure(facts, thrown);
+    return toFailure(metadata, thrown);
   }
 }
 
@@ -98,14 +103,18 @@ async function readRich(
   { tool, thread, signal }: NormalizeOptions,
 ): Promise<{ readonly output: ToolValue; readonly content?: readonly ContentPart[] }> {
   const what = `The content of ${tool.definition.name}`;
-  const beside = await outputBytes?.();
-  const contentBeside = await content?.bytes?.();
-  const size = lengthOf(read.text) + sizeOfBytes(beside) + lengthOf(content?.text ?? "") + sizeOfBytes(contentBeside);
+  const attachments = await outputBytes?.();
+  const contentAttachments = await content?.bytes?.();
+  const size =
+    lengthOf(read.text) + sizeOfBytes(attachments) + lengthOf(content?.text ?? "") + sizeOfBytes(contentAttachments);
   checkJsonBytes(size, read.bounds, OUTPUT_CODES, read.what);
-  const output = await readValueWithBytes(read, beside, thread, signal);
+  const output = await readValueWithBytes(read, attachments, thread, signal);
   if (content === undefined) return { output };
   const contentRead = { ...read, text: content.text, what, schema: undefined };
-  return { output, content: parseContent(await readValueWithBytes(contentRead, contentBeside, thread, signal), what) };
+  return {
+    output,
+    content: parseContent(await readValueWithBytes(contentRead, contentAttachments, thread, signal), what),
+  };
 }
 
 const lengthOf = (text: string | Buffer): number => (typeof text === "string" ? Buffer.byteLength(text) : text.length);

@@ -20,6 +20,7 @@ export interface Preparation extends Disposable {
 
 /** Dependencies that the router passes for every call. */
 export interface PrepareOptions {
+  /** The host's configured limits. */
   readonly limits: PartialLimits;
   /** Policy of the calling tenant. */
   readonly tenant: TenantPolicy;
@@ -41,11 +42,11 @@ export interface PrepareOptions {
 export function startCall(
   tool: RegisteredTool,
   context: ToolContext,
-  { limits: stated, tenant, clocks, tracked, admittedAt = performance.now() }: PrepareOptions,
+  { limits: hostLimits, tenant, clocks, tracked, admittedAt = performance.now() }: PrepareOptions,
   timeoutMs: number | undefined,
 ): { readonly limits: Limits; readonly clock: Clock; readonly deadlineAt: number } {
   const limits = resolveLimits(
-    [stated, tenant.configuredLimits, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
+    [hostLimits, tenant.configuredLimits, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
     tool.authorLimits,
     tool.defaultLimits,
   );
@@ -56,6 +57,7 @@ export function startCall(
   return { limits, clock, deadlineAt: admittedAt + ownMs };
 }
 
+/** Prepares a validated call for its executor. @param timeoutMs limit of the invocation, in addition to that of the context */
 export function prepareCall(
   validated: ValidatedCall,
   options: PrepareOptions,

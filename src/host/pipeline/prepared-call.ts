@@ -1,4 +1,4 @@
-// Defines a call between the stages of the pipeline: the result of the first two stages, and the observer of the call.
+// Defines the types of a prepared call, which the first two stages create and the executors run, and of its observer.
 
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -25,7 +25,7 @@ export interface RunningCallObserver {
    * @throws {ToolError} the rejection of a hook, or the reason why the call has ended meanwhile
    */
   callCapabilityHooks(capability: string, input: unknown): Promise<{ readonly input: unknown }>;
-  /** Runs one capability call: hooks may modify its input before it is validated, and its output before that is. */
+  /** Runs one capability call. Hooks may modify its input and its output, each before it is validated. */
   capability(
     capability: string,
     input: unknown,
@@ -34,9 +34,10 @@ export interface RunningCallObserver {
   ): Promise<string>;
 }
 
-/** The span of a call, as far as a host function uses it. */
+/** The parts of a call's span that a host function uses. */
 export interface RunningSpan {
   readonly traceContext: TraceContext;
+  /** Runs a function with the span as the active one. */
   within<Value>(run: () => Value): Value;
 }
 

@@ -1,5 +1,5 @@
-// Reads the context of a call once and strictly. An unknown key is an error, because a misspelled `timeoutMs` would run the call without its
-// limit.
+// Reads and validates the context of a call. Each field is read once. An unknown key is an error, because a misspelled `timeoutMs` would run
+// the call without its limit.
 
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
@@ -23,15 +23,15 @@ const isAbortSignal = (value: unknown): value is AbortSignal =>
 
 /** Checks only the type. For an invalid header, telemetry starts a new trace. */
 function checkHeader(value: unknown, where: string): void {
-  if (value !== undefined && typeof value !== "string") throw invalid(where, "a header's text", describe(value));
+  if (value !== undefined && typeof value !== "string") throw invalid(where, "a string", describe(value));
 }
 
 const isFunction = (value: unknown): boolean => value === undefined || typeof value === "function";
 
 function checkSessionId(sessionId: unknown): void {
   if (sessionId === undefined) return;
-  const isFit = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_UNITS;
-  if (!isFit) {
+  const isValid = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_UNITS;
+  if (!isValid) {
     throw invalid("context.sessionId", `text of 1 to ${MAX_SESSION_ID_UNITS} characters`, describe(sessionId));
   }
 }
@@ -74,7 +74,7 @@ const BATCH_FIELDS: readonly string[] = [...CONTEXT_FIELDS, "maxConcurrency"];
 /**
  * Reads the context's fields, each once. The context must be a plain object: a promise or a Map has no fields of its own, and its call
  * would run without its limits.
- * @param isBatch allows `maxConcurrency`, which {@link readExplicitContext} leaves to its caller
+ * @param isBatch allows `maxConcurrency`, which the caller reads itself
  * @throws {ToolError} PARAM_INVALID for an unknown key or a wrong value, naming its path
  */
 export function readExplicitContext(context: unknown, isBatch = false): ToolContext {
@@ -107,7 +107,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
   const { traceparent, tracestate, client, sessionId, toolDigest } = context;
   const deterministic = copyDeterministic(context.deterministic);
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
-  const coercing = parseArgumentOptions(context.arguments, "context.arguments");
+  const argumentOptions = parseArgumentOptions(context.arguments, "context.arguments");
   checkClient(client);
   // Checked inside the try block, because a proxy can throw.
   if (signal !== undefined && !isAbortSignal(signal)) {
@@ -124,7 +124,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
     logSourceLocations,
     deterministic,
     ...trace,
-    ...(coercing === undefined ? {} : { arguments: coercing }),
+    ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
     ...(client === undefined ? {} : { client }),
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(toolDigest === undefined ? {} : { toolDigest }),
@@ -140,10 +140,10 @@ export type NamedContext = ToolContext & { readonly tenantId: string };
  * @throws {ToolError} PARAM_INVALID as {@link readExplicitContext}; also for a missing or unexpected tenant
  */
 export function readContext(context: unknown, tenancy: Tenancy | undefined): NamedContext {
-  const stated = readExplicitContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
+  const explicit = readExplicitContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
   // The copy of the caller's object is reused: a second copy would cost more than the rest of this function.
-  if (tenancy !== undefined) stated.tenantId = tenancy.tenantOf(stated.tenantId, "context.tenantId");
-  return stated as NamedContext;
+  if (tenancy !== undefined) explicit.tenantId = tenancy.tenantOf(explicit.tenantId, "context.tenantId");
+  return explicit as NamedContext;
 }
 
 type DeterministicOption = ToolContext["deterministic"];
@@ -177,6 +177,6 @@ function checkDeterministic(option: DeterministicOption): void {
 export function checkTimeout(timeoutMs: unknown, where: string): asserts timeoutMs is number | undefined {
   if (timeoutMs === undefined) return;
   const { min, max } = LIMITS.timeoutMs;
-  const fits = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= min && timeoutMs <= max;
-  if (!fits) throw invalid(where, `a number of milliseconds from ${min} to ${max}`, describe(timeoutMs));
+  const isValid = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= min && timeoutMs <= max;
+  if (!isValid) throw invalid(where, `a number of milliseconds from ${min} to ${max}`, describe(timeoutMs));
 }

@@ -1,17 +1,17 @@
-// Reads fields of an object from a caller for the first stage of a call. It uses no schema library, because every call pays for it.
+// Reads the fields of a caller's objects for the first stage of a call. It uses no schema library, because it runs on every call.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { unknownOptionError } from "../config/option-errors.ts";
 
-const MAX_ID_UNITS = 1_024;
-const MAX_SHOWN_UNITS = 100;
+const MAX_ID_LENGTH = 1_024;
+const MAX_SHOWN_LENGTH = 100;
 
 /** Describes a value for a message, briefly and without reading properties that could throw. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return value.length > MAX_SHOWN_UNITS ? `text of ${value.length} characters` : JSON.stringify(value);
+      return value.length > MAX_SHOWN_LENGTH ? `text of ${value.length} characters` : JSON.stringify(value);
     case "number":
       return String(value);
     case "undefined":
@@ -23,6 +23,7 @@ export function describe(value: unknown): string {
   }
 }
 
+/** Creates the error for an invalid argument of the caller. @param where its path, such as `context.tenantId` */
 export function invalid(where: string, expected: string, got: string): ToolError {
   return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${got}`, {
     details: { problems: [{ pointer: where, expected, got }] },
@@ -31,8 +32,8 @@ export function invalid(where: string, expected: string, got: string): ToolError
 
 /** @throws {ToolError} PARAM_INVALID for anything but a text of 1 to 1,024 characters */
 export function readText(value: unknown, where: string): string {
-  if (typeof value !== "string" || value.length === 0 || value.length > MAX_ID_UNITS) {
-    throw invalid(where, `text of 1 to ${MAX_ID_UNITS} characters`, describe(value));
+  if (typeof value !== "string" || value.length === 0 || value.length > MAX_ID_LENGTH) {
+    throw invalid(where, `text of 1 to ${MAX_ID_LENGTH} characters`, describe(value));
   }
   return value;
 }

@@ -1,5 +1,5 @@
-// Parses JSON text and validates it against a schema, for the first and the last stage. Small values are processed at once; large ones in
-// time slices, with a thread for the schema, so that no value blocks the event loop.
+// Parses JSON text and validates it against a schema, for the validate and normalize stages. Small values are processed at once. Large ones
+// are parsed in time slices and validated in a thread, so that no value blocks the event loop.
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type BinaryAttachments, sizeOfBytes, type ToolValue, withBase64, withBytes } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
@@ -10,7 +10,7 @@ import type { ValidationOutcome } from "../json-schema/outcome.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import { type CpuAccount, encodeTimeSliced } from "../util/time-slicing.ts";
 
-/** A well-formed value of this size takes 3 ms; one made of small objects takes 15 ms (measured). */
+/** Larger values are validated in a thread. A typical value of this size takes 3 ms, one of many small objects 15 ms (measured). */
 const DIRECT_BYTES = 256 * 1024;
 
 export interface ValueText {
@@ -20,18 +20,18 @@ export interface ValueText {
   /** Names the value in messages, e.g. "The output". */
   readonly what: string;
   readonly schema: CompiledSchema | undefined;
-  /** Tenant of a large value. */
+  /** CPU account of the tenant, which is charged for a large value. */
   readonly cpuAccount?: CpuAccount | undefined;
 }
 
-/** For text that is {@link isSmallJson}. @throws {ToolError} with one of `codes` */
+/** Returns the value of text that {@link isSmallJson}. @throws {ToolError} with one of `codes` */
 export function readSmallValue({ text, bounds, codes, what, schema }: ValueText): JsonValue {
   const value = parseSmallJson(text.toString(), bounds, codes, what);
   if (schema !== undefined) checkOutcome(schema.validate(value), codes.invalid, what);
   return value;
 }
 
-/** For any text. Rejects as {@link readSmallValue} throws, or with the signal's reason. */
+/** Returns the value of any text. Rejects with the errors of {@link readSmallValue}, or with the signal's reason. */
 export async function readLargeValue(
   { text, bounds, codes, what, schema, cpuAccount }: ValueText,
   thread: SchemaThread,
@@ -48,29 +48,33 @@ export async function readLargeValue(
 }
 
 /**
- * Returns the value of any text with its bytes. Schemas see the JSON that a model would be shown, in which bytes are base64. Rejects as
- * {@link readLargeValue}.
+ * Returns the value of any text with its bytes. A schema is applied to the JSON that a model is shown, in which bytes are base64. Rejects as
+ * {@link readLargeValue} does.
  */
 export async function readValueWithBytes(
   read: ValueText,
-  beside: BinaryAttachments | undefined,
+  attachments: BinaryAttachments | undefined,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<ToolValue> {
-  const plain = beside === undefined ? read : { ...read, schema: undefined };
+  const plain = attachments === undefined ? read : { ...read, schema: undefined };
   const value = isSmallJson(read.text) ? readSmallValue(plain) : await readLargeValue(plain, thread, signal);
-  if (beside === undefined) return value;
+  if (attachments === undefined) return value;
   const { text, what, cpuAccount, schema, bounds } = read;
   if (schema !== undefined) {
-    const shown = withBase64(text.toString(), beside);
-    const inBase64 = { ...read, text: shown, bounds: { ...bounds, bytes: bounds.bytes + 2 * sizeOfBytes(beside) } };
-    if (isSmallJson(shown)) readSmallValue(inBase64);
+    const base64Text = withBase64(text.toString(), attachments);
+    const inBase64 = {
+      ...read,
+      text: base64Text,
+      bounds: { ...bounds, bytes: bounds.bytes + 2 * sizeOfBytes(attachments) },
+    };
+    if (isSmallJson(base64Text)) readSmallValue(inBase64);
     else await readLargeValue(inBase64, thread, signal);
   }
-  return await withBytes({ value, units: text.length, beside, what }, signal, cpuAccount);
+  return await withBytes({ value, textLength: text.length, attachments, what }, signal, cpuAccount);
 }
 
-/** Arguments as they are passed on. */
+/** Validated arguments, as they are passed to the next stage. */
 export interface CheckedInput {
   /** JSON text, as bytes if large. */
   readonly inputText: string | Buffer;
@@ -80,47 +84,50 @@ export interface CheckedInput {
   readonly input: ToolValue | undefined;
 }
 
-/** Arguments that are known to be JSON, or unparsed text of the caller. */
+/** Arguments as JSON text: serialized by this process, or the caller's own text. */
 export interface InputText extends ValueText {
   readonly text: string;
-  /** Whether the text has not been parsed yet. */
-  readonly isForeign?: boolean;
+  /** Whether the text is the caller's own and has not been parsed yet. */
+  readonly isUntrusted?: boolean;
   /** Whether the parsed value is needed, or the text is enough. */
   readonly wants: "text" | "value";
 }
 
-/** Returns whether only the size limits must be checked. An object's text starts with a brace. */
-const fitsUnread = ({ schema, text, wants, isForeign }: InputText): boolean =>
-  !isForeign && wants === "text" && (schema === undefined || (schema.acceptsObjects && text.startsWith("{")));
+/** Returns whether the text is valid without being parsed, so that only its limits must be checked. An object's text starts with a brace. */
+const isValidUnparsed = ({ schema, text, wants, isUntrusted }: InputText): boolean =>
+  !isUntrusted && wants === "text" && (schema === undefined || (schema.acceptsObjects && text.startsWith("{")));
 
-/** As {@link readSmallValue}, without a value if none is needed. */
+/** Checks text that {@link isSmallJson}. Parses it only if that is necessary. @throws {ToolError} with one of `codes` */
 export function checkSmallInput(read: InputText): CheckedInput {
   const { text, bounds, codes, what } = read;
-  if (!fitsUnread(read)) return { inputText: text, input: readSmallValue(read) };
+  if (!isValidUnparsed(read)) return { inputText: text, input: readSmallValue(read) };
   checkSmallJson(text, bounds, codes, what);
   return { inputText: text, input: undefined };
 }
 
-/** As {@link readLargeValue}, without a value if none is needed: the validation thread parses its own copy. */
+/**
+ * Checks large text. The host parses it only if the value is needed; the schema thread parses its own copy. Rejects as
+ * {@link readLargeValue} does.
+ */
 export async function checkLargeInput(
   read: InputText,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<CheckedInput> {
-  const { text, bounds, codes, what, schema, wants, isForeign } = read;
-  const isUnread = fitsUnread(read);
+  const { text, bounds, codes, what, schema, wants, isUntrusted } = read;
+  const isUnparsed = isValidUnparsed(read);
   const inputText = await encodeTimeSliced(text, signal);
-  if (!isUnread && (wants === "value" || isForeign || inputText.length <= DIRECT_BYTES)) {
+  if (!isUnparsed && (wants === "value" || isUntrusted || inputText.length <= DIRECT_BYTES)) {
     return { inputText, input: await readLargeValue({ ...read, text: inputText }, thread, signal) };
   }
   await checkLargeText(inputText, bounds, codes, what, signal);
-  if (!isUnread && schema !== undefined) {
+  if (!isUnparsed && schema !== undefined) {
     checkOutcome(await thread.validate(schema, inputText, signal), codes.invalid, what);
   }
   return { inputText, input: undefined };
 }
 
-/** Reads arguments that contain bytes. */
+/** Checks arguments that contain bytes. Rejects as {@link readLargeValue} does. */
 export async function checkInputWithBytes(
   read: InputText,
   inputBytes: BinaryAttachments,
@@ -131,7 +138,7 @@ export async function checkInputWithBytes(
   return { inputText: read.text, inputBytes, input: read.wants === "value" ? input : undefined };
 }
 
-/** Converts the result of a schema to an error, for inputs and outputs alike. */
+/** @throws {ToolError} for an invalid outcome of a schema */
 function checkOutcome(outcome: ValidationOutcome, code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string): void {
   if (outcome.valid) return;
   if (outcome.stopped) throw new ToolError(code, `${what}: ${outcome.message}`);

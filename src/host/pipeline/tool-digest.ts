@@ -21,7 +21,7 @@ function cached<Key extends object>(digests: WeakMap<Key, string>, key: Key, val
   return digest;
 }
 
-/** Ignores the `metadata` of a listed tool. */
+/** Returns the digest of a definition without the `metadata` of a listed tool. */
 const digestOfDefinition = (definition: ToolDefinition & { readonly metadata?: unknown }): string =>
   cached(definitionDigests, definition, () => {
     const { metadata: _metadata, ...own } = definition;
@@ -33,8 +33,8 @@ export const isSameDefinition = (a: ToolDefinition, b: ToolDefinition): boolean 
   a === b || digestOfDefinition(a) === digestOfDefinition(b);
 
 /**
- * Returns the SHA-256 of what identifies a tool, in hexadecimal: its definition, its source and, for a sandboxed tool, its code and the
- * capabilities that it is granted. The same in every process that registers the same tool.
+ * Returns the SHA-256 of a tool's definition, its source and, for a sandboxed tool, its code and granted capabilities, in hexadecimal. It is
+ * the same in every process that registers the same tool.
  */
 export function digestOfTool(tool: RegisteredTool): string {
   const { definition, executor, contentDigest } = tool;
@@ -45,7 +45,7 @@ export function digestOfTool(tool: RegisteredTool): string {
 /** The code of a sandboxed tool and its grants. */
 interface SandboxedContent {
   readonly bundle: { readonly sha256: string };
-  /** All tools in Python share one bundle: the lane has the hash of the tool's own source. */
+  /** All tools in Python share one bundle. The key of the tool contains the hash of its own source. */
   readonly python?: { readonly toolKey: string } | undefined;
   readonly granted: ReadonlyMap<string, unknown>;
   readonly features: readonly string[];
@@ -53,7 +53,7 @@ interface SandboxedContent {
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** Returns the SHA-256 of a sandboxed tool's code in hexadecimal: of its bundle, or of its source in Python; undefined where it has neither. */
+/** Returns the SHA-256 of a tool's bundle, or of its source in Python, in hexadecimal. Undefined if the tool has neither. */
 export function contentHashOf({ bundle, python }: Pick<SandboxedContent, "bundle" | "python">): string | undefined {
   const hash = python?.toolKey ?? bundle.sha256;
   return SHA256.test(hash) ? hash : undefined;

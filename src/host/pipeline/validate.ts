@@ -1,17 +1,9 @@
-// Stage 1: checks the call, its tool and its arguments. None of the caller's own objects passes this stage.
-import { types } from "node:util";
+// Stage 1: validates a call, finds its tool and validates its arguments. Later stages receive copies, never the caller's own objects.
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
-import {
-  type BinaryAttachments,
-  sizeOfBytes,
-  type TextWithBytes,
-  type ToolValue,
-  toTextWithBytes,
-} from "../contract/tool-value.ts";
-import { isValueTooLarge } from "../contract/value-size.ts";
-import { JsonErrorFactory, type JsonTextLimits } from "../json/json-errors.ts";
+import { type BinaryAttachments, sizeOfBytes, type ToolValue } from "../contract/tool-value.ts";
+import type { JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
@@ -26,10 +18,8 @@ import {
   type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
+import { INPUT_CODES, serializeArguments } from "./serialize-arguments.ts";
 import { checkToolDigest, toDecided } from "./tool-digest.ts";
-
-const MAX_SHOWN_UNITS = 100;
-const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** Envelope of a call, read once from the caller's object. */
 export interface CallEnvelope {
@@ -38,7 +28,7 @@ export interface CallEnvelope {
   readonly arguments: unknown;
   /** Untrusted JSON text instead of a value. */
   readonly argumentsText?: string | undefined;
-  /** Corrections made earlier. */
+  /** Corrections that were made before hooks saw the arguments. */
   readonly coercions?: readonly Coercion[] | undefined;
 }
 
@@ -61,14 +51,14 @@ export function readEnvelope(toolCall: unknown): CallEnvelope {
   const expected = "an object { id, toolName, arguments }";
   if (!isPlainObject(toolCall)) throw invalid("toolCall", expected, describe(toolCall));
   const { id, toolName, args, text } = readFields("toolCall", () => {
-    // Otherwise, a call with `args` instead of `arguments` would run on `{}`.
+    // A call with `args` instead of `arguments` would otherwise run with `{}`.
     checkKeys(toolCall, "toolCall", ENVELOPE_FIELDS);
     const { id, toolName, arguments: args, argumentsText: text } = toolCall;
     return { id, toolName, args, text };
   });
   const argumentsText = text === undefined ? undefined : readArgumentsText(text);
   if (argumentsText !== undefined && args !== undefined) {
-    throw invalid("toolCall", "one of arguments and argumentsText", "both");
+    throw invalid("toolCall", "either arguments or argumentsText", "both");
   }
   const callId = readText(id, "toolCall.id");
   return { callId, toolName: readText(toolName, "toolCall.toolName"), arguments: args, argumentsText };
@@ -77,79 +67,11 @@ export function readEnvelope(toolCall: unknown): CallEnvelope {
 function readArgumentsText(text: unknown): string {
   if (typeof text !== "string") throw invalid("toolCall.argumentsText", "JSON text", describe(text));
   // UTF-8 cannot encode unpaired surrogates: the tool would receive other text than was checked.
-  if (!text.isWellFormed()) throw invalid("toolCall.argumentsText", "JSON text", "text with half of a surrogate pair");
+  if (!text.isWellFormed()) throw invalid("toolCall.argumentsText", "JSON text", "text with an unpaired surrogate");
   return text;
 }
 
-/** Number of values that are searched for the reason why JSON.stringify failed. */
-const MAX_VISITS = 10_000;
-
-/** Returns the first BigInt or cycle and its path, or undefined if none was found or the value cannot be read. */
-function findUnserializable(root: unknown): string | undefined {
-  const path = new Set<object>();
-  let visits = 0;
-  const visit = (value: unknown, pointer: string): string | undefined => {
-    visits += 1;
-    const where = pointer === "" ? "at the top" : `at ${pointer}`;
-    if (typeof value === "bigint") return `a BigInt ${where}`;
-    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
-    if (path.has(value)) return `a cycle ${where}`;
-    path.add(value);
-    for (const key of Object.keys(value)) {
-      const token = key.slice(0, MAX_SHOWN_UNITS).replaceAll("~", "~0").replaceAll("/", "~1");
-      const found = visit((value as { readonly [key: string]: unknown })[key], `${pointer}/${token}`);
-      if (found !== undefined || visits > MAX_VISITS) return found;
-    }
-    path.delete(value);
-    return undefined;
-  };
-  try {
-    return visit(root, "");
-  } catch {
-    return undefined;
-  }
-}
-
-const BLANK = /^[ \t\r\n]{0,100}$/;
-
-function serializeArguments(
-  envelope: Pick<CallEnvelope, "arguments" | "argumentsText">,
-  bounds: JsonTextLimits,
-  what: string,
-): {
-  readonly text: string;
-  readonly bytes: TextWithBytes["bytes"];
-} {
-  const { arguments: args, argumentsText } = envelope;
-  // Models write nothing if there are no arguments.
-  if (argumentsText !== undefined) return { text: BLANK.test(argumentsText) ? "{}" : argumentsText, bytes: undefined };
-  if (args === undefined) return { text: "{}", bytes: undefined };
-  // Their JSON is {}: the tool would run on arguments that were never awaited, or that are missing.
-  if (types.isPromise(args) || types.isMap(args) || types.isSet(args)) {
-    throw invalid("toolCall.arguments", "a JSON value", describeKind(args));
-  }
-  let made: TextWithBytes;
-  try {
-    made = toTextWithBytes(args, bounds);
-  } catch (cause) {
-    if (isValueTooLarge(cause)) {
-      // A value that contains itself has no end.
-      const unserializable = cause.isDeep ? findUnserializable(args) : undefined;
-      if (unserializable !== undefined) throw invalid("toolCall.arguments", "a JSON value", unserializable);
-      const refusals = new JsonErrorFactory(bounds, INPUT_CODES, what);
-      throw cause.limit === "bytes" ? refusals.bytes(undefined) : refusals.values();
-    }
-    // V8 throws a RangeError when its stack or its longest string is exceeded.
-    const isRange = Error.isError(cause) && cause instanceof RangeError;
-    const unread = isRange ? "a value too large or nested too deep" : "a value that cannot be read";
-    throw invalid("toolCall.arguments", "a JSON value", findUnserializable(args) ?? unread);
-  }
-  const { text, bytes } = made;
-  if (text === undefined) throw invalid("toolCall.arguments", "a JSON value", describe(args));
-  return { text, bytes };
-}
-
-/** Also for a tool that is switched off, so that a caller without access cannot tell whether it exists. */
+/** Creates the error for a tool that the caller cannot call. It is the same for a tool that is switched off, so it does not disclose that the tool exists. */
 export function noSuchTool(toolName: string): ToolError {
   const shown = toolName.slice(0, 128);
   const message = `There is no tool named ${JSON.stringify(shown)} that can be called`;
@@ -158,13 +80,13 @@ export function noSuchTool(toolName: string): ToolError {
 
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
   const known = registry.list(tenantId).map((tool) => tool.definition.name);
-  const hint = known.length === 0 ? "no tools are registered" : `known are: ${known.slice(0, 20).join(", ")}`;
+  const hint = known.length === 0 ? "no tools are registered" : `known tools: ${known.slice(0, 20).join(", ")}`;
   return unavailable("not_found", `There is no tool named ${JSON.stringify(toolName.slice(0, 128))}; ${hint}`, {
     details: { toolName: toolName.slice(0, 128), known: known.slice(0, 20) },
   });
 }
 
-/** A tool's own limits can only lower the host's. */
+/** Returns the limits of a tool's arguments. A tool's own limits can only lower the host's. */
 function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: RegisteredTool): JsonTextLimits {
   return {
     bytes: Math.min(host.bytes, hostLimits?.inputBytes ?? host.bytes, authorLimits?.inputBytes ?? host.bytes),
@@ -178,11 +100,11 @@ export interface ValidateOptions {
   /** The host's limits for arguments. */
   readonly bounds: JsonTextLimits;
   readonly thread: SchemaThread;
-  /** Returns whether the caller may know of a tool. */
+  /** Whether the host can switch tools off for a caller. The error for an unknown tool then does not list the registered tools. */
   readonly isGated?: boolean;
   /** The host's options for corrections; those of the tool and the call take precedence. */
   readonly arguments?: ArgumentOptions | undefined;
-  /** The tool that hooks decided about, or undefined if there was none; absent where no hook was called. */
+  /** The tool that hooks decided about, which may be undefined. Absent if no hook was called. */
   readonly decided?: { readonly tool: RegisteredTool | undefined };
   /** Returns whether an update has replaced a tool. */
   readonly isUpdated?: (tool: RegisteredTool) => boolean;
@@ -206,11 +128,11 @@ export function validateCall(
   const { decided, isUpdated = never } = options;
   const tool = decided === undefined ? found : toDecided(decided.tool, found, envelope.toolName, isUpdated);
   if (tool === undefined) {
-    // Some of the registered tools may be switched off.
+    // The registered tools may include some that are switched off.
     if (options.isGated === true) throw noSuchTool(envelope.toolName);
     throw unknownTool(envelope.toolName, context.tenantId, registry);
   }
-  // Checked here and not earlier: this is the tool that runs, whatever the registry contained before.
+  // This is the tool that runs. The registry may have contained another one when the caller chose it.
   checkToolDigest(tool, context.toolDigest);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
@@ -219,17 +141,17 @@ export function validateCall(
   const { callId } = envelope;
   const { tenantId } = context;
   const before = envelope.coercions ?? [];
-  const changed = before.length === 0 ? {} : { coercions: before };
-  const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...changed, ...input });
+  const earlier = before.length === 0 ? {} : { coercions: before };
+  const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...earlier, ...input });
   const { wants } = tool.executor;
-  const isForeign = envelope.argumentsText !== undefined;
-  const given = { text: inputText, bytes, isForeign };
-  const coercing = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
-  const read = { text: inputText, isForeign, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
-  if (coercing !== undefined) {
+  const isUntrusted = envelope.argumentsText !== undefined;
+  const given = { text: inputText, bytes, isUntrusted };
+  const handling = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
+  const read = { text: inputText, isUntrusted, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
+  if (handling !== undefined) {
     const { thread } = options;
     return inTime(tool, options, async (signal) => {
-      const coerce = { ...read, options: coercing, thread, signal, value: envelope.arguments };
+      const coerce = { ...read, options: handling, thread, signal, value: envelope.arguments };
       const { coercions: more, ...coerced } = await coerceArguments(given, coerce);
       const coercions = [...before, ...more];
       const input = await checkInput({ ...read, ...coerced }, coerced.bytes, thread, signal);
@@ -243,7 +165,7 @@ export function validateCall(
   return inTime(tool, options, (signal) => checkLargeInput(read, options.thread, signal)).then(toCall);
 }
 
-/** Accepts any value. */
+/** Checks arguments of any size, with or without bytes. */
 async function checkInput(
   read: InputText,
   bytes: BinaryAttachments | undefined,
@@ -255,9 +177,9 @@ async function checkInput(
 }
 
 /**
- * Returns the call with its arguments repaired, pruned and coerced as the host, the tool and the call state: a hook decides about the
- * arguments that the tool gets. Arguments with bytes in them are changed after the hook only.
- * Rejects with PARAM_INVALID for arguments that cannot be read.
+ * Returns the call with its arguments repaired, pruned and coerced, so that hooks decide about the arguments that the tool receives.
+ * Arguments with bytes are corrected only after the hooks.
+ * @throws {ToolError} PARAM_INVALID, as a rejection, for arguments that cannot be read
  */
 export async function coerceCall(
   envelope: CallEnvelope,
@@ -273,10 +195,10 @@ export async function coerceCall(
   if (bytes !== undefined) return envelope;
   checkJsonBytes(text.length, bounds, INPUT_CODES, what);
   const { thread } = options;
-  const isForeign = envelope.argumentsText !== undefined;
+  const isUntrusted = envelope.argumentsText !== undefined;
   const coerced = await inTime(tool, options, (signal) => {
     const read = { bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, thread, signal };
-    return coerceArguments({ text, bytes, isForeign }, { ...read, options: handling, value: envelope.arguments });
+    return coerceArguments({ text, bytes, isUntrusted }, { ...read, options: handling, value: envelope.arguments });
   });
   if (coerced.coercions.length === 0) return envelope;
   const { callId, toolName } = envelope;
@@ -300,7 +222,7 @@ export async function copyArguments(
   return await inTime(tool, options, (signal) => readValueWithBytes(read, bytes, options.thread, signal));
 }
 
-/** Runs within the time limit of the call. */
+/** Runs a check within the time limit of the call. */
 async function inTime<Read>(
   tool: RegisteredTool,
   { startClock }: ValidateOptions,

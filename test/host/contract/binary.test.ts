@@ -1,4 +1,4 @@
-// Bytes and content parts from a tool's hands to its caller's, and back, through real processes.
+// Tests bytes and content parts between a caller and a tool, in both directions, through real processes.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ToolValue, toJson } from "../../../src/host/contract/tool-value.ts";
@@ -32,19 +32,23 @@ describe("bytes in an output", () => {
     ["at the top", "new Uint8Array([1, 2])", bytes(1, 2)],
     ["deep inside", "({ a: [{ b: new Uint8Array([1]) }, new Uint8Array([2])] })", { a: [{ b: bytes(1) }, bytes(2)] }],
     ["an ArrayBuffer", "new Uint8Array([3]).buffer", bytes(3)],
-    ["a view into more", "new Uint8Array([1, 2, 3]).subarray(1, 2)", bytes(2)],
-    ["none of them", "[new Uint8Array(), new ArrayBuffer(0)]", [bytes(), bytes()]],
-    ["a class of one's own", "new (class Mine extends Uint8Array {})([5])", bytes(5)],
-    ["beside text that looks like a mark", `["glovebox:bytes:0", new Uint8Array([1])]`, ["glovebox:bytes:0", bytes(1)]],
+    ["a view of a larger buffer", "new Uint8Array([1, 2, 3]).subarray(1, 2)", bytes(2)],
+    ["empty bytes", "[new Uint8Array(), new ArrayBuffer(0)]", [bytes(), bytes()]],
+    ["a subclass of Uint8Array", "new (class Mine extends Uint8Array {})([5])", bytes(5)],
+    [
+      "next to text that looks like a placeholder",
+      `["glovebox:bytes:0", new Uint8Array([1])]`,
+      ["glovebox:bytes:0", bytes(1)],
+    ],
     ["a Buffer of node:buffer", "Buffer.from('hi')", bytes(104, 105)],
-    ["where the prototype is frozen", "(Object.freeze(Uint8Array.prototype), [new Uint8Array([1])])", [bytes(1)]],
-    ["where toJSON is the tool's own", "(Uint8Array.prototype.toJSON = () => 5, [new Uint8Array([1])])", [bytes(1)]],
-    ["not of other numbers", "new Uint16Array([1, 2])", { 0: 1, 1: 2 }],
+    ["with a frozen prototype", "(Object.freeze(Uint8Array.prototype), [new Uint8Array([1])])", [bytes(1)]],
+    ["with a toJSON method of the tool", "(Uint8Array.prototype.toJSON = () => 5, [new Uint8Array([1])])", [bytes(1)]],
+    ["other typed arrays, which are objects", "new Uint16Array([1, 2])", { 0: 1, 1: 2 }],
   ] as const)("%s", async ([, value, expected]) => {
     expect(await outputOf(`export default () => ${value};`)).toStrictEqual(expected);
   });
 
-  test("leave JSON.stringify in the tool as it was", async () => {
+  test("do not change JSON.stringify in the tool", async () => {
     const source = `export default () => {
       const before = JSON.stringify([new Uint8Array([1]), new ArrayBuffer(1)]);
       return [before, typeof Uint8Array.prototype.toJSON, Object.keys(new Uint8Array(1))];
@@ -52,28 +56,28 @@ describe("bytes in an output", () => {
     expect(await outputOf(source)).toEqual(['[{"0":1},{}]', "undefined", ["0"]]);
   });
 
-  test("count in outputBytes, byte for byte", async () => {
+  test("count towards outputBytes with their exact size", async () => {
     const source = "export default ({ n }) => ({ data: new Uint8Array(n) });";
     const limits = { limits: { outputBytes: 1_000 } };
     expect(codeOf(await run(source, limits, { n: 900 }))).toBe("ok");
     expect(codeOf(await run(source, limits, { n: 1_001 }))).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("may be many, but not too many", async () => {
+  test("are limited to 1,000 in one output", async () => {
     const source = "export default ({ n }) => Array.from({ length: n }, (_, i) => new Uint8Array([i]));";
     expect(await outputOf(source, {}, { n: 1_000 })).toHaveLength(1_000);
     expect(errorOf(await run(source, {}, { n: 1_001 })).code).toBe("OUTPUT_INVALID");
   });
 
-  test("megabytes of them arrive as they are", async () => {
+  test("of several megabytes arrive unchanged", async () => {
     const source = "export default () => ({ data: new Uint8Array(5e6).map((_, i) => i % 251), end: true });";
     const { data } = (await outputOf(source)) as { readonly data: Uint8Array };
     expect(Buffer.from(data).equals(Buffer.from(new Uint8Array(5e6).map((_, i) => i % 251)))).toBe(true);
   });
 
   test.for([
-    ["base64 in its schema", { type: "string", contentEncoding: "base64" }, "ok"],
-    ["something else in its schema", { type: "number" }, "OUTPUT_INVALID"],
+    ["match a schema with base64", { type: "string", contentEncoding: "base64" }, "ok"],
+    ["do not match a schema with another type", { type: "number" }, "OUTPUT_INVALID"],
   ] as const)("%s", async ([, schema, code]) => {
     const outputSchema = { type: "object", properties: { data: schema } };
     const source = "export default ({ n }) => ({ data: new Uint8Array(n) });";
@@ -81,14 +85,14 @@ describe("bytes in an output", () => {
     expect(codeOf(await run(source, { outputSchema }, { n: 400_000 }))).toBe(code);
   });
 
-  test("are no part of a definition", async () => {
+  test("are rejected in a definition", async () => {
     const source = "export const annotations = { title: new Uint8Array(1) }; export default () => 1;";
     await expect(box.addTool({ name: "binary-definition", source })).rejects.toMatchObject({ code: "BUNDLE_FAILED" });
   });
 });
 
 describe("bytes in arguments", () => {
-  test("any value comes back from a tool as it was", async () => {
+  test("of any value return from a tool unchanged", async () => {
     const leaf = fc.oneof(fc.string(), fc.integer(), fc.constant("glovebox:bytes:0"), fc.uint8Array({ maxLength: 9 }));
     const value = fc.dictionary(
       fc.string().filter((key) => key !== "__proto__"),
@@ -107,7 +111,7 @@ describe("bytes in arguments", () => {
     );
   });
 
-  test("are bytes in the tool, also for its schema library", async () => {
+  test("are bytes in the tool and for its schema library", async () => {
     const source = `import { z } from "zod";
       export const inputSchema = z.object({ data: z.instanceof(Uint8Array) });
       export default ({ data }) => data.reverse();`;
@@ -115,7 +119,7 @@ describe("bytes in arguments", () => {
     expect(codeOf(await run(source, {}, { data: "text" }))).toBe("PARAM_INVALID");
   });
 
-  test("are base64 for a JSON Schema, and count in inputBytes", async () => {
+  test("are base64 for a JSON Schema, and count towards inputBytes", async () => {
     const definition = {
       inputSchema: { type: "object", properties: { data: { type: "string", contentEncoding: "base64" } } },
       limits: { inputBytes: 1_000 },
@@ -125,7 +129,7 @@ describe("bytes in arguments", () => {
     expect(codeOf(await run(source, definition, { data: new Uint8Array(1_000) }))).toBe("PARAM_INVALID");
   });
 
-  test("reach a host function, and come back from one", async () => {
+  test("reach a host function, and return from it", async () => {
     box.router.register("host-echo", {}, (input) => [input, Buffer.from("hi")]);
     const result = await box.execute({ id: "c", toolName: "host-echo", arguments: { data: bytes(9) } });
     expect(result.success && result.output).toStrictEqual([{ data: bytes(9) }, bytes(104, 105)]);
@@ -135,7 +139,7 @@ describe("bytes in arguments", () => {
 const CONTENT = `import { audio, content, image, resource, resourceLink, text } from "glovebox/tool";`;
 
 describe("content", () => {
-  test("of every kind arrives, bytes as bytes, and is MCP's as JSON", async () => {
+  test("of each kind arrives with its bytes, and toJson() converts it to MCP's form", async () => {
     const source = `${CONTENT}
       export default () => content([
         text("hi", { audience: ["user"], priority: 0.5 }),
@@ -159,7 +163,7 @@ describe("content", () => {
     ]);
   });
 
-  test("without an output has null for one; a plain output has no content", async () => {
+  test("without an output has the output null; a plain output has no content", async () => {
     expect(await run(`${CONTENT} export default () => content([text("a")]);`)).toMatchObject({
       output: null,
       content: [{ type: "text", text: "a" }],
@@ -167,14 +171,14 @@ describe("content", () => {
     expect(await run("export default () => 1;")).not.toHaveProperty("content");
   });
 
-  test("beside an output that is checked by its schema", async () => {
+  test("does not affect the validation of the output", async () => {
     const outputSchema = { type: "object", required: ["n"] };
     const source = (output: string) => `${CONTENT} export default () => content([text("a")], ${output});`;
     expect(codeOf(await run(source("{ n: 1 }"), { outputSchema }))).toBe("ok");
     expect(codeOf(await run(source("{}"), { outputSchema }))).toBe("OUTPUT_INVALID");
   });
 
-  test("is what a stream may return, too", async () => {
+  test("can be the return value of a stream", async () => {
     const source = `${CONTENT} export default async function* () { yield 1; return content([text("a")], "end"); }`;
     const { name } = await box.addTool({ name: "binary-stream", source });
     const items = [];
@@ -186,19 +190,19 @@ describe("content", () => {
   });
 
   test.for([
-    ["no list", "{}", "OUTPUT_INVALID"],
-    ["a part of no kind", `[{ type: "video" }]`, "OUTPUT_INVALID"],
-    ["a part with more than belongs to it", `[{ type: "text", text: "a", more: 1 }]`, "OUTPUT_INVALID"],
-    ["a part that has no text", `[{ type: "text" }]`, "OUTPUT_INVALID"],
-    ["an image that is text", `[{ type: "image", data: "aGk=", mimeType: "image/png" }]`, "OUTPUT_INVALID"],
-    ["what is not JSON", "[() => {}, Symbol.iterator, 1n]", "OUTPUT_INVALID"],
+    ["an object instead of a list", "{}", "OUTPUT_INVALID"],
+    ["a part of an unknown type", `[{ type: "video" }]`, "OUTPUT_INVALID"],
+    ["a part with an unknown key", `[{ type: "text", text: "a", more: 1 }]`, "OUTPUT_INVALID"],
+    ["a text part without text", `[{ type: "text" }]`, "OUTPUT_INVALID"],
+    ["an image as text", `[{ type: "image", data: "aGk=", mimeType: "image/png" }]`, "OUTPUT_INVALID"],
+    ["values that are not JSON", "[() => {}, Symbol.iterator, 1n]", "OUTPUT_INVALID"],
     ["too many parts", `Array.from({ length: 1001 }, () => text(""))`, "OUTPUT_INVALID"],
-    ["too much of it", `[text("x".repeat(9e6))]`, "OUTPUT_TOO_LARGE"],
-  ] as const)("with %s is refused", async ([, parts, code]) => {
+    ["too many bytes", `[text("x".repeat(9e6))]`, "OUTPUT_TOO_LARGE"],
+  ] as const)("with %s is rejected", async ([, parts, code]) => {
     expect(codeOf(await run(`${CONTENT} export default () => content(${parts}, 1);`))).toBe(code);
   });
 
-  test("of a host function is checked the same way", async () => {
+  test("of a host function is validated in the same way", async () => {
     const symbol = Symbol.for("glovebox.content");
     const partsOf = (input: unknown): unknown => (input as { readonly parts: unknown }).parts;
     box.router.register("host-content", {}, (input) => ({ [symbol]: partsOf(input), output: 1 }));

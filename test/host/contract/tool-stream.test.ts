@@ -1,4 +1,4 @@
-// box.stream(): chunks as they come, then the one result; back-pressure, limits, and what happens when either side goes away.
+// Tests box.stream(): chunks as they arrive, then one result; back-pressure, limits, and a reader or a process that ends early.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { StreamedResult, StreamItem, ToolStream } from "../../../src/host/contract/tool-stream.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 let added = 0;
-/** Names of tools by their source: the same one is added once. */
+/** Names of tools by their source. Each source is added once. */
 const names = new Map<string, Promise<string>>();
 function addTool(source: string, definition?: object): Promise<string> {
   const known = definition === undefined ? names.get(source) : undefined;
@@ -32,7 +32,7 @@ interface Collected {
   readonly result: StreamedResult;
 }
 
-/** Every item of a stream, which ends in a result and only there. */
+/** Returns all chunks of a stream, and its result, which must be the last item. */
 async function collect(stream: AsyncIterable<StreamItem>): Promise<Collected> {
   const items: StreamItem[] = [];
   for await (const item of stream) items.push(item);
@@ -48,7 +48,7 @@ const stream = (toolName: string, args: unknown = {}, context: object = {}): Too
 const COUNT = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { i }; return { n }; }";
 
 describe("box.stream()", () => {
-  test("gives the chunks in their order, then the result", async () => {
+  test("yields the chunks in order, then the result", async () => {
     const { values, result } = await collect(stream(await addTool(COUNT), { n: 3 }));
     expect(values).toEqual([{ i: 0 }, { i: 1 }, { i: 2 }]);
     expect(result).toMatchObject({ type: "result", callId: "c", success: true, output: { n: 3 } });
@@ -59,13 +59,13 @@ describe("box.stream()", () => {
     ["a generator that returns nothing", "export default async function* () { yield 1; yield 'a'; }", [1, "a"], null],
     ["an empty generator", "export default async function* () {}", [], null],
     [
-      "an async iterable of its own",
+      "a custom async iterable",
       "export default () => ({ [Symbol.asyncIterator]() { let n = 0; return { next: () => (n += 1) < 3 ? { value: n } : { done: true, value: 'end' } }; } })",
       [1, 2],
       "end",
     ],
     [
-      "an async function that gives a generator",
+      "an async function that returns a generator",
       "export default async () => (async function* () { yield null; })()",
       [null],
       null,
@@ -77,13 +77,13 @@ describe("box.stream()", () => {
     expect(outputOf(result)).toEqual(output);
   });
 
-  test("hands on a chunk before the tool makes the next one", async () => {
+  test("delivers a chunk before the tool yields the next one", async () => {
     const name = await addTool("export default async function* (_, ctx) { yield 1; await new Promise(() => {}); }");
     await using items = stream(name);
     expect(await items.next()).toEqual({ done: false, value: { type: "chunk", value: 1 } });
   });
 
-  test("keeps logs, progress and chunks of one call in their order", async () => {
+  test("delivers logs, progress and chunks of one call in order", async () => {
     const source = `export default async function* (_, ctx) {
       for (let i = 1; i <= 3; i += 1) { ctx.progress({ progress: i }); console.log(String(i)); yield i; }
     }`;
@@ -97,21 +97,21 @@ describe("box.stream()", () => {
     expect(result.logs).toHaveLength(3);
   });
 
-  test("serves two readers at once, each its own call", async () => {
+  test("serves two readers at once, each with its own call", async () => {
     const name = await addTool(COUNT);
     const [a, b] = await Promise.all([collect(stream(name, { n: 300 })), collect(stream(name, { n: 200 }))]);
     expect(a.values).toEqual(Array.from({ length: 300 }, (_, i) => ({ i })));
     expect(b.values).toHaveLength(200);
   });
 
-  test("answers items that are asked for at one time in their order", async () => {
+  test("returns items in order if several are requested at once", async () => {
     const items = stream(await addTool(COUNT), { n: 2 });
-    const asked = await Promise.all([items.next(), items.next(), items.next(), items.next()]);
-    expect(asked.map(({ value }) => value?.type)).toEqual(["chunk", "chunk", "result", undefined]);
-    expect(asked[3].done).toBe(true);
+    const received = await Promise.all([items.next(), items.next(), items.next(), items.next()]);
+    expect(received.map(({ value }) => value?.type)).toEqual(["chunk", "chunk", "result", undefined]);
+    expect(received[3].done).toBe(true);
   });
 
-  test("passes 2,000 small chunks and a few huge ones", async () => {
+  test("delivers 2,000 small chunks and several large ones", async () => {
     const many = await collect(stream(await addTool(COUNT), { n: 2_000 }, { timeoutMs: 60_000 }));
     expect(many.values).toHaveLength(2_000);
     expect(many.values[1_999]).toEqual({ i: 1_999 });
@@ -121,7 +121,7 @@ describe("box.stream()", () => {
     expect(outputOf(result)).toBe(null);
   });
 
-  test("begins the call with the first item that is asked for", async () => {
+  test("starts the call when the first item is requested", async () => {
     const name = await addTool("let calls = 0; export default async function* () { yield (calls += 1); }");
     const unread = stream(name);
     await unread.return();
@@ -130,7 +130,7 @@ describe("box.stream()", () => {
 });
 
 describe("back-pressure", () => {
-  const TOLD = `export default async function* ({ size }, ctx) {
+  const ENDLESS = `export default async function* ({ size }, ctx) {
     for (let made = 1; ; made += 1) { ctx.progress({ progress: made }); yield "x".repeat(size); }
   }`;
 
@@ -138,30 +138,30 @@ describe("back-pressure", () => {
     [1, STREAM_WINDOW.chunks],
     [100_000, 3],
     [1_000_000, 1],
-  ] as const)("a tool of chunks of %d bytes is not asked for more than %d ahead", async ([size, ahead]) => {
+  ] as const)("a tool with chunks of %d bytes yields at most %d ahead of the reader", async ([size, ahead]) => {
     let made = 0;
     const context = { onProgress: ({ progress }: { progress: number }) => (made = progress) };
-    await using items = stream(await addTool(TOLD), { size }, context);
+    await using items = stream(await addTool(ENDLESS), { size }, context);
     await items.next();
-    await settled(() => made);
-    // The one that was taken, and those on their way.
+    await untilStable(() => made);
+    // The chunk that was read, and those in transit.
     expect(made).toBeGreaterThanOrEqual(Math.min(2, ahead));
     expect(made).toBeLessThanOrEqual(1 + ahead);
     const before = made;
     await items.next();
-    await settled(() => made);
+    await untilStable(() => made);
     expect(made).toBeLessThanOrEqual(before + 1);
   });
 
-  /** Once it has stood still for a while. */
-  async function settled(read: () => number): Promise<void> {
+  /** Waits until a number has not changed for 150 ms. */
+  async function untilStable(read: () => number): Promise<void> {
     for (let last = -1; last !== read(); ) {
       last = read();
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
   }
 
-  test("a reader that waits gets all there is", async () => {
+  test("a slow reader receives all chunks", async () => {
     const items = stream(await addTool(COUNT), { n: 500 });
     await items.next();
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -170,11 +170,11 @@ describe("back-pressure", () => {
   });
 });
 
-describe("what ends a stream early", () => {
+describe("a stream that ends early", () => {
   const ENDLESS =
     "export default async function* (_, ctx) { for (let i = 0; ; i += 1) { ctx.progress({ progress: i }); yield i; } }";
 
-  test("break cancels the call, and nothing of it runs any more", async () => {
+  test("break cancels the call and stops the tool", async () => {
     let made = 0;
     const onProgress = ({ progress }: { progress: number }) => (made = progress);
     for await (const item of stream(await addTool(ENDLESS), {}, { onProgress })) {
@@ -185,7 +185,7 @@ describe("what ends a stream early", () => {
     expect(made).toBe(before);
   });
 
-  test("return() ends an item that is being waited for", async () => {
+  test("return() ends a pending next()", async () => {
     const items = stream(await addTool("export default async function* () { await new Promise(() => {}); }"));
     const waiting = items.next();
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -217,24 +217,24 @@ describe("what ends a stream early", () => {
     ],
     ["a loop", "export default async function* () { yield 0; await 1; for (;;); }", { timeoutMs: 500 }, "TOOL_TIMEOUT"],
     [
-      "memory",
+      "memory exhaustion",
       "export default async function* () { yield 0; await 1; for (const all = []; ; ) all.push(new Array(1e5).fill(1)); }",
       {},
       "MEMORY_LIMIT",
     ],
     [
-      "an iterator that says nothing",
+      "an iterator whose next() returns no object",
       "export default () => ({ [Symbol.asyncIterator]: () => ({ n: 0, next() { return this.n++ ? 5 : { value: 0 }; } }) })",
       {},
       "TOOL_FAILED",
     ],
-  ] as const)("%s: what came before is given, then the failure", async ([, source, context, code]) => {
+  ] as const)("%s: yields the earlier chunks, then the failure", async ([, source, context, code]) => {
     const { values, result } = await collect(stream(await addTool(source), {}, context));
     expect(values[0]).toBe(0);
     expect(codeOf(result)).toBe(code);
   });
 
-  test("too much in all: OUTPUT_TOO_LARGE, though each chunk is small", async () => {
+  test("too many bytes in total: OUTPUT_TOO_LARGE, even if each chunk is small", async () => {
     const source = "export default async function* () { for (;;) yield 'x'.repeat(1000); }";
     const name = await addTool(source, { limits: { outputBytes: 10_000 } });
     const { values, result } = await collect(stream(name));
@@ -243,21 +243,21 @@ describe("what ends a stream early", () => {
     expect(codeOf(await box.execute({ id: "c", toolName: name }))).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("too many of them: OUTPUT_TOO_LARGE", async () => {
+  test("too many values in total: OUTPUT_TOO_LARGE", async () => {
     const name = await addTool(COUNT, { limits: { jsonValues: 100 } });
     const { values, result } = await collect(stream(name, { n: 1_000 }));
     expect(values.length).toBeLessThanOrEqual(100);
     expect(codeOf(result)).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("the chunks and the output count together", async () => {
+  test("the sizes of chunks and output are added", async () => {
     const source = "export default async function* () { yield 'x'.repeat(600); return 'y'.repeat(600); }";
     const { values, result } = await collect(stream(await addTool(source, { limits: { outputBytes: 1_000 } })));
     expect(values).toHaveLength(1);
     expect(codeOf(result)).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("its process dies: SANDBOX_CRASHED after what had come, and it is not run again", async () => {
+  test("its process dies: SANDBOX_CRASHED after the earlier chunks, and the call is not repeated", async () => {
     await using own = await makeBox();
     await own.addTool({ name: "endless", source: ENDLESS, overrides: { annotations: { idempotentHint: true } } });
     const items = own.stream({ id: "c", toolName: "endless" }, { timeoutMs: 60_000 });
@@ -287,10 +287,10 @@ describe("what ends a stream early", () => {
   });
 
   test.for([
-    ["no call", undefined, undefined, "PARAM_INVALID"],
-    ["no such tool", { id: "c", toolName: "none" }, undefined, "TOOL_UNAVAILABLE"],
-    ["a bad context", { id: "c", toolName: "none" }, { signal: 5 }, "PARAM_INVALID"],
-  ] as const)("%s: the one item is the failure, and nothing rejects", async ([, call, context, code]) => {
+    ["a missing call", undefined, undefined, "PARAM_INVALID"],
+    ["an unknown tool", { id: "c", toolName: "none" }, undefined, "TOOL_UNAVAILABLE"],
+    ["an invalid context", { id: "c", toolName: "none" }, { signal: 5 }, "PARAM_INVALID"],
+  ] as const)("%s: the only item is the failure, and nothing rejects", async ([, call, context, code]) => {
     const { values, result } = await collect(box.stream(call as never, context as never));
     expect(values).toEqual([]);
     expect(codeOf(result)).toBe(code);
@@ -299,19 +299,19 @@ describe("what ends a stream early", () => {
 
 describe("box.execute() of a tool that streams", () => {
   test.for([
-    ["gives its return value", "export default async function* () { yield 1; return 'end'; }", "end"],
+    ["returns its return value", "export default async function* () { yield 1; return 'end'; }", "end"],
     [
-      "gives the list of its chunks where it returns nothing",
+      "returns the list of its chunks if it returns nothing",
       "export default async function* () { yield 1; yield [2]; }",
       [1, [2]],
     ],
     [
-      "gives what each chunk was when it was yielded",
+      "returns each chunk as it was when it was yielded",
       "export default async function* () { const all = []; for (const n of [1, 2]) { all.push(n); yield all; } }",
       [[1], [1, 2]],
     ],
     [
-      "reads on without a reader",
+      "runs to its end without a reader",
       "export default async function* () { for (let i = 0; i < 1000; i += 1) yield i; return 'all'; }",
       "all",
     ],
@@ -319,29 +319,29 @@ describe("box.execute() of a tool that streams", () => {
     expect(outputOf(await box.execute({ id: "c", toolName: await addTool(source) }))).toEqual(output);
   });
 
-  test("checks outputSchema against the output, of whichever kind it is", async () => {
+  test("validates the return value or the list of chunks against outputSchema", async () => {
     const list = { outputSchema: { type: "array", items: { type: "number" } } };
     const good = await addTool("export default async function* () { yield 1; }", list);
     expect(outputOf(await box.execute({ id: "c", toolName: good }))).toEqual([1]);
-    // The chunks were the output, and have been read.
+    // The chunks were the output, and have been delivered already.
     expect(outputOf((await collect(stream(good))).result)).toBe(null);
     const bad = await addTool("export default async function* () { yield 1; return 'text'; }", list);
     expect(codeOf(await box.execute({ id: "c", toolName: bad }))).toBe("OUTPUT_INVALID");
     expect(codeOf((await collect(stream(bad))).result)).toBe("OUTPUT_INVALID");
   });
 
-  test("runs what the generator puts away when it is ended before its end", async () => {
-    const source = `export default async function* () { try { yield 1; yield () => {}; } finally { console.log("put away"); } }`;
+  test("runs the generator's finally block if it ends early", async () => {
+    const source = `export default async function* () { try { yield 1; yield () => {}; } finally { console.log("cleaned up"); } }`;
     const result = await box.execute({ id: "c", toolName: await addTool(source) });
     expect(codeOf(result)).toBe("OUTPUT_INVALID");
-    expect(result.logs.map(({ message }) => message)).toEqual(["put away"]);
+    expect(result.logs.map(({ message }) => message)).toEqual(["cleaned up"]);
   });
 });
 
-test("what a capability has concealed is in no chunk, bytes or content", async () => {
+test("values that a capability has registered as secret are redacted in chunks, bytes and content", async () => {
   const secret = "the-secret-word";
-  const learn = defineCapability({
-    name: "learn",
+  const reveal = defineCapability({
+    name: "reveal",
     inputSchema: {},
     outputSchema: {},
     handler: (_input, { redact }) => {
@@ -349,17 +349,17 @@ test("what a capability has concealed is in no chunk, bytes or content", async (
       return null;
     },
   });
-  await using own = await makeBox({ capabilities: [learn] });
+  await using own = await makeBox({ capabilities: [reveal] });
   const source = `import { content, text } from "glovebox/tool";
     export default async function* (_, ctx) {
-      await ctx.learn({});
+      await ctx.reveal({});
       const word = ["the", "secret", "word"].join("-");
       yield { word };
       yield Uint8Array.from(word, (each) => each.charCodeAt(0));
       return content([text(word)], [word, Uint8Array.from(word, (each) => each.charCodeAt(0))]);
     }`;
-  await own.addTool({ name: "tells", source }, { grant: ["learn"] });
-  const { values, result } = await collect(own.stream({ id: "c", toolName: "tells" }, { timeoutMs: 60_000 }));
+  await own.addTool({ name: "leaks", source }, { grant: ["reveal"] });
+  const { values, result } = await collect(own.stream({ id: "c", toolName: "leaks" }, { timeoutMs: 60_000 }));
   expect(result.success).toBe(true);
   const asText = (bytes: unknown): string => Buffer.from(bytes as Uint8Array).toString();
   expect(values[0]).toEqual({ word: "[redacted:WORD]" });
@@ -373,14 +373,14 @@ test("what a capability has concealed is in no chunk, bytes or content", async (
 });
 
 describe("host functions that stream", () => {
-  test.for([5, undefined, null, "chunk"])("fail when next() returns %j, which is no object", async (step) => {
-    const name = `junk${String(step)}`;
+  test.for([5, undefined, null, "chunk"])("fail if next() returns %j instead of an object", async (step) => {
+    const name = `invalid${String(step)}`;
     box.router.register(name, {}, () => ({ [Symbol.asyncIterator]: () => ({ next: () => step }) }));
     const { values, result } = await collect(stream(name));
     expect([values, codeOf(result)]).toEqual([[], "TOOL_FAILED"]);
   });
 
-  test("are read as tools are, and stopped with their call", async () => {
+  test("are read like tools, and stopped when their call ends", async () => {
     let made = 0;
     let isOver = false;
     box.router.register("host-numbers", {}, async function* () {
@@ -401,7 +401,7 @@ describe("host functions that stream", () => {
     await expect.poll(() => isOver).toBe(true);
   });
 
-  test("give what they return or, if that is nothing, their chunks", async () => {
+  test("return their return value, or else their chunks", async () => {
     box.router.register("host-returns", {}, async function* () {
       yield 1;
       return "end";
@@ -418,7 +418,7 @@ describe("host functions that stream", () => {
     expect(outputOf(await box.execute({ id: "c", toolName: "host-bare" }))).toEqual([1, new Uint8Array([2])]);
   });
 
-  test("that fail, or say too much, fail after what came before", async () => {
+  test("that fail or exceed a limit end after the earlier chunks", async () => {
     box.router.register("host-fails", {}, async function* () {
       yield 1;
       throw new ToolError("QUOTA_EXCEEDED", "No more today");
@@ -426,15 +426,15 @@ describe("host functions that stream", () => {
     const failed = await collect(stream("host-fails"));
     expect(failed.values).toEqual([1]);
     expect(errorOf(failed.result).code).toBe("QUOTA_EXCEEDED");
-    box.router.register("host-much", { limits: { outputBytes: 100 } }, async function* () {
+    box.router.register("host-large", { limits: { outputBytes: 100 } }, async function* () {
       for (;;) yield "x".repeat(40);
     });
-    const much = await collect(stream("host-much"));
-    expect(much.values).toHaveLength(2);
-    expect(codeOf(much.result)).toBe("OUTPUT_TOO_LARGE");
+    const large = await collect(stream("host-large"));
+    expect(large.values).toHaveLength(2);
+    expect(codeOf(large.result)).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("that are stuck are left at the deadline", async () => {
+  test("that hang end at the deadline", async () => {
     box.router.register("host-stuck", {}, async function* () {
       yield 1;
       await new Promise(() => {});

@@ -1,4 +1,4 @@
-// Bytes in JSON values: as text with marks and back, for any value; and as JSON for a model.
+// Tests that values with bytes are converted to text with placeholders and back, and to JSON for a model.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -16,7 +16,7 @@ import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 const { signal } = new AbortController();
 const bytes = (...values: number[]): Uint8Array => new Uint8Array(values);
 
-/** Text that may be taken for a mark, or for bytes in JSON. */
+/** Text that resembles a placeholder, or bytes in JSON. */
 const tricky = fc.oneof(
   fc.string(),
   fc.constantFrom("glovebox:bytes:0", "glovebox:bytes:", "glovebox:bytes:1:0", '"glovebox:bytes:0', "{}", "Buffer"),
@@ -34,21 +34,21 @@ const anyValue = fc.letrec<{ value: ToolValue }>((tie) => ({
   ),
 })).value;
 
-/** As it would come from the other side of a wire. */
+/** Returns the value as the receiver of a wire reads it. */
 async function overTheWire(value: ToolValue): Promise<ToolValue> {
-  const { text, bytes: beside } = toTextWithBytes(value);
+  const { text, bytes: attachments } = toTextWithBytes(value);
   if (text === undefined) throw new Error("Expected text");
-  if (beside === undefined) return JSON.parse(text) as JsonValue;
-  const [header, data] = toAttachmentParts(beside);
+  if (attachments === undefined) return JSON.parse(text) as JsonValue;
+  const [header, data] = toAttachmentParts(attachments);
   const read = readAttachments(Buffer.from(header), Buffer.from(data), "It");
   return await withBytes(
-    { value: JSON.parse(text) as JsonValue, units: text.length, beside: read, what: "It" },
+    { value: JSON.parse(text) as JsonValue, textLength: text.length, attachments: read, what: "It" },
     signal,
   );
 }
 
 describe("toTextWithBytes(), readAttachments() and withBytes()", () => {
-  test("give any value back", async () => {
+  test("restore any value", async () => {
     await fc.assert(
       fc.asyncProperty(anyValue, async (value) => {
         expect(await overTheWire(value)).toStrictEqual(value);
@@ -61,10 +61,10 @@ describe("toTextWithBytes(), readAttachments() and withBytes()", () => {
     ["a Uint8Array", bytes(1, 2), bytes(1, 2)],
     ["a Buffer", Buffer.from([1, 2]), bytes(1, 2)],
     ["an ArrayBuffer", bytes(1, 2).buffer, bytes(1, 2)],
-    ["a view into more", bytes(0, 1, 2, 3).subarray(1, 3), bytes(1, 2)],
-    ["no bytes at all", bytes(), bytes()],
-  ] as const)("%s", async ([, value, come]) => {
-    expect(await overTheWire({ value } as unknown as ToolValue)).toStrictEqual({ value: come });
+    ["a view of a larger buffer", bytes(0, 1, 2, 3).subarray(1, 3), bytes(1, 2)],
+    ["empty bytes", bytes(), bytes()],
+  ] as const)("restore %s", async ([, value, restored]) => {
+    expect(await overTheWire({ value } as unknown as ToolValue)).toStrictEqual({ value: restored });
   });
 
   test("find bytes behind many other values", async () => {
@@ -72,36 +72,37 @@ describe("toTextWithBytes(), readAttachments() and withBytes()", () => {
     expect(await overTheWire(value as ToolValue)).toStrictEqual([...value.slice(0, 100), { deep: [[bytes(7)]] }]);
   });
 
-  test("ask an object only what JSON.stringify asks it", () => {
-    const guarded = Object.defineProperty({ toJSON: () => "said" }, "secret", {
+  test("read only the properties that JSON.stringify reads", () => {
+    const guarded = Object.defineProperty({ toJSON: () => "result" }, "secret", {
       enumerable: true,
       get: () => {
-        throw new Error("asked");
+        throw new Error("read");
       },
     });
-    expect(toTextWithBytes([guarded])).toEqual({ text: '["said"]', bytes: undefined });
+    expect(toTextWithBytes([guarded])).toEqual({ text: '["result"]', bytes: undefined });
   });
 
-  test("hand out memory with nothing else in it", async () => {
+  test("return bytes in memory of their own", async () => {
     const view = (await overTheWire([bytes(1, 2), bytes(3)])) as [Uint8Array, Uint8Array];
     expect(view.map(({ buffer }) => buffer.byteLength)).toEqual([2, 1]);
   });
 
-  test("take much in turns, and stop with the signal", async () => {
+  test("process large values in time slices, and stop when the signal aborts", async () => {
     const value = { data: new Uint8Array(3_000_000).fill(7), rows: Array.from({ length: 50_000 }, (_, n) => [n]) };
     expect(await overTheWire(value)).toStrictEqual(value);
-    const { text = "", bytes: beside } = toTextWithBytes(value);
-    const parsed = { value: JSON.parse(text) as JsonValue, units: text.length, what: "It" };
-    if (beside === undefined) throw new Error("Expected bytes");
-    await expect(withBytes({ ...parsed, beside }, AbortSignal.abort(new Error("over")))).rejects.toThrow("over");
+    const { text = "", bytes: attachments } = toTextWithBytes(value);
+    const parsed = { value: JSON.parse(text) as JsonValue, textLength: text.length, what: "It" };
+    if (attachments === undefined) throw new Error("Expected bytes");
+    await expect(withBytes({ ...parsed, attachments }, AbortSignal.abort(new Error("over")))).rejects.toThrow("over");
   });
 
-  test("refuse what never came from them", () => {
+  test("reject any other text, header and data with OUTPUT_INVALID", () => {
     fc.assert(
       fc.property(fc.json(), fc.string(), fc.uint8Array(), (text, header, data) => {
         try {
-          const beside = readAttachments(Buffer.from(header), Buffer.from(data), "It");
-          void withBytes({ value: JSON.parse(text) as JsonValue, units: text.length, beside, what: "It" }, signal);
+          const attachments = readAttachments(Buffer.from(header), Buffer.from(data), "It");
+          const value = JSON.parse(text) as JsonValue;
+          void withBytes({ value, textLength: text.length, attachments, what: "It" }, signal);
         } catch (thrown) {
           expect(thrown).toMatchObject({ code: "OUTPUT_INVALID" });
         }
@@ -111,11 +112,11 @@ describe("toTextWithBytes(), readAttachments() and withBytes()", () => {
 });
 
 describe("toJson()", () => {
-  test("has base64 in the place of bytes, as text with marks has for a schema", () => {
+  test("has base64 instead of bytes, as withBase64() has", () => {
     fc.assert(
       fc.property(anyValue, (value) => {
-        const { text, bytes: beside } = toTextWithBytes(value);
-        const shown = beside === undefined ? text : withBase64(text ?? "", beside);
+        const { text, bytes: attachments } = toTextWithBytes(value);
+        const shown = attachments === undefined ? text : withBase64(text ?? "", attachments);
         expect(JSON.parse(shown ?? "")).toEqual(JSON.parse(JSON.stringify(toJson(value))));
       }),
     );
@@ -123,7 +124,7 @@ describe("toJson()", () => {
   });
 });
 
-test("sizeOfBytes() counts what is beside a text", () => {
+test("sizeOfBytes() returns the size of all attachments", () => {
   expect(sizeOfBytes(toTextWithBytes([bytes(1, 2), bytes(3)]).bytes)).toBe(3);
   expect(sizeOfBytes(undefined)).toBe(0);
 });

@@ -1,5 +1,5 @@
-// The size of a value is measured while it is read, and reading stops at the limit: whatever a caller, a hook, a host function or a
-// capability hands over. Reads are counted, since how long they take is the machine's business.
+// Tests that values of callers, hooks, host functions and capabilities are measured while they are read, and that reading stops at the
+// limit. The tests count reads, because their duration depends on the machine.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { toTextWithBytes } from "../../../src/host/contract/tool-value.ts";
@@ -10,7 +10,7 @@ import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 const KiB = 1024;
 const LIMIT = 256 * KiB;
 
-/** An object of so many keys, each a getter of a long text; `reads` counts what is asked of it. */
+/** Returns an object with `keys` keys of long texts. `reads()` returns how many of them were read. */
 function counted(
   keys: number,
   value: unknown = "x".repeat(1_000),
@@ -54,7 +54,7 @@ const tooLarge = (value: unknown, limits = { bytes: LIMIT, values: 1_000_000 }):
 };
 
 describe("toTextWithBytes()", () => {
-  test("reads no more properties than fit", () => {
+  test("stops reading properties at the limit", () => {
     const { value, reads } = counted(50_000);
     expect(tooLarge(value)).toBeInstanceOf(ValueTooLargeError);
     expect(reads()).toBeLessThan(LIMIT / 1_000 + 10);
@@ -67,7 +67,7 @@ describe("toTextWithBytes()", () => {
     expect(tooLarge(new Array(4_000_000_000))).toBeInstanceOf(ValueTooLargeError);
   });
 
-  test("stops within a list of lists, and of objects", () => {
+  test("stops within a list of lists or objects", () => {
     for (const item of [() => ["x".repeat(100)], () => ({ a: "x".repeat(100) })]) {
       const { value, reads } = countedArray(50_000, item);
       expect(tooLarge(value)).toBeInstanceOf(ValueTooLargeError);
@@ -75,13 +75,13 @@ describe("toTextWithBytes()", () => {
     }
   });
 
-  test("counts what toJSON answers, as it is written", () => {
+  test("counts the result of toJSON while it is serialized", () => {
     const { value, reads } = counted(50_000);
     expect(tooLarge({ toJSON: () => value })).toBeInstanceOf(ValueTooLargeError);
     expect(reads()).toBeLessThan(LIMIT / 1_000 + 10);
   });
 
-  test("counts a proxy that is larger at the second look", () => {
+  test("counts a proxy that has more keys at the second read", () => {
     let looks = 0;
     let reads = 0;
     const value = new Proxy(
@@ -100,13 +100,13 @@ describe("toTextWithBytes()", () => {
     expect(reads).toBeLessThan(LIMIT / 1_000 + 10);
   });
 
-  test("stops where the same object stands in many places", () => {
+  test("stops at an object that is repeated in many places", () => {
     let value: unknown = "ab";
     for (let level = 0; level < 60; level += 1) value = [value, value];
     expect(tooLarge(value)).toBeInstanceOf(ValueTooLargeError);
   });
 
-  test("stops at the number of values, though nothing of them is written", () => {
+  test("stops at the limit of values even if they are omitted from the JSON", () => {
     const { value, reads } = counted(200_000, () => 1);
     const read = (): unknown => checkValueSize(value, { bytes: LIMIT, values: 100_000 });
     expect(read).toThrow(expect.objectContaining({ limit: "values" }));
@@ -123,7 +123,7 @@ describe("toTextWithBytes()", () => {
     ["an ArrayBuffer", () => [new ArrayBuffer(LIMIT + 1)]],
     ["floats", () => ({ a: new Float64Array(LIMIT) })],
     ["bytes in many parts", () => Array.from({ length: 100 }, () => new Uint8Array(LIMIT / 50))],
-    ["a deep nest", () => Array.from({ length: LIMIT }).reduce<unknown>((inner) => [inner], 1)],
+    ["deep nesting", () => Array.from({ length: LIMIT }).reduce<unknown>((inner) => [inner], 1)],
     [
       "a cycle",
       () => {
@@ -136,7 +136,7 @@ describe("toTextWithBytes()", () => {
     expect(tooLarge(value())).toBeInstanceOf(RangeError);
   });
 
-  test("never takes JSON for larger than it is", () => {
+  test("never overestimates the size of the JSON", () => {
     const values: unknown[] = [
       null,
       true,
@@ -180,7 +180,7 @@ describe("toTextWithBytes()", () => {
   });
 });
 
-describe("stops at its limit", () => {
+describe("a large value", () => {
   let box: Glovebox;
   const large = counted(50_000, "x".repeat(1_000));
   const list = countedArray(10_000_000, () => ({ a: 1 }));
@@ -201,7 +201,7 @@ describe("stops at its limit", () => {
     await box.addTool({ name: "sandboxed", source: "export default (input) => Object.keys(input).length" });
     await box.addTool(
       {
-        name: "asks",
+        name: "calls",
         source:
           "export default async (i, { fill }) => { try { return await fill(); } catch (error) { return error.code; } }",
       },
@@ -217,46 +217,52 @@ describe("stops at its limit", () => {
     ["a list of 10,000,000 items", () => list],
   ] as const;
 
-  test.for(cases)("in arguments, for a tool, a host function, a batch and an invocation: %s", async ([, make]) => {
-    const { value, reads } = make();
-    for (const toolName of ["sandboxed", "own"]) {
+  test.for(cases)(
+    "is not read beyond the limit in arguments of a tool, a host function, a batch or an invocation: %s",
+    async ([, make]) => {
+      const { value, reads } = make();
+      for (const toolName of ["sandboxed", "own"]) {
+        const before = reads();
+        const error = errorOf(await box.execute({ id: "c", toolName, arguments: { value } as never }));
+        expect(error).toMatchObject({
+          code: "PARAM_INVALID",
+          message: expect.stringContaining(`at most ${LIMIT} bytes of JSON, got more`),
+        });
+        expect(error.details).toMatchObject({ limitBytes: LIMIT });
+        expect(reads() - before).toBeLessThan(LIMIT / 100);
+      }
       const before = reads();
-      const error = errorOf(await box.execute({ id: "c", toolName, arguments: { value } as never }));
-      expect(error).toMatchObject({
-        code: "PARAM_INVALID",
-        message: expect.stringContaining(`at most ${LIMIT} bytes of JSON, got more`),
-      });
-      expect(error.details).toMatchObject({ limitBytes: LIMIT });
-      expect(reads() - before).toBeLessThan(LIMIT / 100);
-    }
-    const before = reads();
-    const invocation = { toolName: "sandboxed", inputs: { value }, tenantId: "default" };
-    for (const result of [
-      await box.invoker.execute(invocation as never),
-      ...(await box.invoker.executeBatch([invocation] as never)),
-    ]) {
-      expect(codeOf(result)).toBe("PARAM_INVALID");
-    }
-    expect(reads() - before).toBeLessThan(LIMIT / 50);
-  });
+      const invocation = { toolName: "sandboxed", inputs: { value }, tenantId: "default" };
+      for (const result of [
+        await box.invoker.execute(invocation as never),
+        ...(await box.invoker.executeBatch([invocation] as never)),
+      ]) {
+        expect(codeOf(result)).toBe("PARAM_INVALID");
+      }
+      expect(reads() - before).toBeLessThan(LIMIT / 50);
+    },
+  );
 
-  test.for(cases)("in what a host function returns, a capability answers and a hook puts in: %s", async ([, make]) => {
-    const { value, reads } = make();
-    given = () => value;
-    for (const [toolName, code] of [
-      ["own", "OUTPUT_TOO_LARGE"],
-      ["asks", "OUTPUT_TOO_LARGE"],
-      ["modified", "PARAM_INVALID"],
-      ["swapped", "OUTPUT_TOO_LARGE"],
-    ] as const) {
-      const before = reads();
-      const result = await box.execute({ id: "c", toolName });
-      expect(result.success ? outputOf(result) : codeOf(result)).toBe(code);
-      expect(reads() - before).toBeLessThan(LIMIT / 100);
-    }
-  });
+  test.for(cases)(
+    "is not read beyond the limit in the result of a host function, a capability or a hook: %s",
+    async ([, make]) => {
+      const { value, reads } = make();
+      given = () => value;
+      for (const [toolName, code] of [
+        ["own", "OUTPUT_TOO_LARGE"],
+        ["calls", "OUTPUT_TOO_LARGE"],
+        ["modified", "PARAM_INVALID"],
+        ["swapped", "OUTPUT_TOO_LARGE"],
+      ] as const) {
+        const before = reads();
+        const result = await box.execute({ id: "c", toolName });
+        expect(result.success ? outputOf(result) : codeOf(result)).toBe(code);
+        expect(reads() - before).toBeLessThan(LIMIT / 100);
+      }
+    },
+  );
 
-  test("in the input of a session's run", async () => {
+  test("is not read beyond the limit in the input of a session's run", async () => {
     await using session = await box.openSession();
     const before = large.reads();
     const result = await session.run("1", { input: { value: large.value } as never });
@@ -264,7 +270,7 @@ describe("stops at its limit", () => {
     expect(large.reads() - before).toBeLessThan(LIMIT / 100);
   });
 
-  test("and names a cycle, a BigInt and a small excess as before", async () => {
+  test("is reported with its size if that is known, and with a cycle or BigInt in it", async () => {
     const cycle: { [key: string]: unknown } = {};
     cycle.self = cycle;
     const run = async (value: unknown): Promise<string> =>
@@ -277,7 +283,7 @@ describe("stops at its limit", () => {
     expect(error.message).toContain("expected at most 100 bytes of JSON, got 211");
   });
 
-  test("and lets through what fits", async () => {
+  test("is accepted within the limit", async () => {
     const value = Array.from({ length: 10_000 }, (_, index) => index);
     expect(outputOf(await box.execute({ id: "c", toolName: "sandboxed", arguments: { value } }))).toBe(1);
   });

@@ -81,7 +81,7 @@ describe("an engine feature", () => {
   });
 
   test("is part of the key of a cached definition", async () => {
-    const learned: string[] = [];
+    const descriptions: string[] = [];
     for (const [index, grant] of [
       [],
       ["webAssembly"],
@@ -89,9 +89,9 @@ describe("an engine feature", () => {
       ["webAssembly", "atomics"],
       [],
     ].entries()) {
-      learned.push((await box.addTool({ name: `cached-${index}`, source: SOURCE }, { grant })).description);
+      descriptions.push((await box.addTool({ name: `cached-${index}`, source: SOURCE }, { grant })).description);
     }
-    expect(learned).toEqual(["", "webAssembly", "webAssembly,atomics", "webAssembly,atomics", ""]);
+    expect(descriptions).toEqual(["", "webAssembly", "webAssembly,atomics", "webAssembly,atomics", ""]);
   });
 
   test.for(ENGINE_FEATURE_NAMES)("%s cannot be the name of a capability", (name) => {

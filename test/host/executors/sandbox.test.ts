@@ -147,10 +147,10 @@ describe("sandbox executor: logs and progress", () => {
     }`;
     await box.addTool({ name: "reporter", source });
     const events: unknown[] = [];
-    const heardAt: number[] = [];
-    const record = (what: unknown): void => {
-      events.push(what);
-      heardAt.push(performance.now());
+    const receivedAt: number[] = [];
+    const record = (event: unknown): void => {
+      events.push(event);
+      receivedAt.push(performance.now());
     };
     const call = { id: "c1", toolName: "reporter" };
     const result = await box.execute(call, { onLog: record, onProgress: record });
@@ -160,7 +160,7 @@ describe("sandbox executor: logs and progress", () => {
       { level: "info", time: expect.any(Number), message: "half way", data: { rows: 5 } },
       "over",
     ]);
-    const [progressAt = 0, logAt = 0, overAt = 0] = heardAt;
+    const [progressAt = 0, logAt = 0, overAt = 0] = receivedAt;
     expect([overAt - progressAt > 250, overAt - logAt > 250]).toEqual([true, true]);
     expect(outputOf(result)).toBe("done");
   });

@@ -1,4 +1,4 @@
-// Values brought closer to their schemas: what is changed, and what never is.
+// Tests the coercion of values to their schemas: which values are changed, and which never are.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { CoerceOptions } from "../../../src/host/json-schema/coerce.ts";
@@ -23,12 +23,22 @@ const point = { type: "object", properties: { x: { type: "number" }, y: { type: 
 
 describe("CompiledSchema.coerce() prunes", () => {
   test.for<[string, unknown, unknown, unknown[]]>([
-    ["what an object does not name", point, { x: 1, z: 2 }, [{ x: 1 }, "-/z"]],
-    ["nothing of an object that names nothing", { type: "object" }, { a: 1 }, [{ a: 1 }]],
-    ["nothing where others are allowed", { ...point, additionalProperties: true }, { x: 1, z: 2 }, [{ x: 1, z: 2 }]],
+    ["unnamed members of an object", point, { x: 1, z: 2 }, [{ x: 1 }, "-/z"]],
+    ["nothing if the schema names no members", { type: "object" }, { a: 1 }, [{ a: 1 }]],
+    [
+      "nothing if additional members are allowed",
+      { ...point, additionalProperties: true },
+      { x: 1, z: 2 },
+      [{ x: 1, z: 2 }],
+    ],
     ["nothing of a map", { type: "object", additionalProperties: { type: "number" } }, { a: 1 }, [{ a: 1 }]],
-    ["all of an object without members", { type: "object", properties: {} }, { a: 1 }, [{}, "-/a"]],
-    ["all where others are forbidden", { type: "object", additionalProperties: false }, { a: 1 }, [{}, "-/a"]],
+    ["all members if properties is empty", { type: "object", properties: {} }, { a: 1 }, [{}, "-/a"]],
+    [
+      "all members if additional ones are forbidden",
+      { type: "object", additionalProperties: false },
+      { a: 1 },
+      [{}, "-/a"],
+    ],
     [
       "in items, and in values of a map",
       { type: "object", properties: { list: { type: "array", items: point }, map: { additionalProperties: point } } },
@@ -54,19 +64,19 @@ describe("CompiledSchema.coerce() prunes", () => {
       [{ x: 1, name: "n" }, "-/a"],
     ],
     [
-      "by the branch that holds",
+      "by the branch that matches",
       { oneOf: [{ properties: { kind: { const: "a" }, a: {} } }, { properties: { kind: { const: "b" }, b: {} } }] },
       { kind: "b", a: 1, b: 2 },
       [{ kind: "b", b: 2 }, "-/a"],
     ],
     [
-      "by all branches that hold, of an anyOf",
+      "by all matching branches of an anyOf",
       { properties: { id: {} }, anyOf: [{ properties: { a: {} } }, { properties: { b: {} } }] },
       { id: 1, a: 1, b: 2, c: 3 },
       [{ id: 1, a: 1, b: 2 }, "-/c"],
     ],
     [
-      "by the branch that would hold without them",
+      "by the branch that matches without the unnamed members",
       {
         anyOf: ["a", "b"].map((kind) => ({
           ...{ type: "object", properties: { kind: { const: kind }, [kind]: {} } },
@@ -77,12 +87,12 @@ describe("CompiledSchema.coerce() prunes", () => {
       [{ kind: "b", b: 1 }, "-/c"],
     ],
     [
-      "but what a pattern or a condition names",
+      "no members that a pattern or a condition names",
       {
         properties: { a: {} },
         patternProperties: { "^x-": {} },
         if: { required: ["a"] },
-        // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
+        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
         then: { properties: { b: {} } },
         else: { properties: { c: {} } },
       },
@@ -115,14 +125,14 @@ describe("CompiledSchema.coerce() coerces", () => {
     ["a number for text", { type: "string" }, 3.5, "3.5"],
     ["a boolean for text", { type: "string" }, false, "false"],
     ["null as text", { type: "null" }, "null", null],
-    ["what an enum without a type has", { enum: [1, 2] }, "2", 2],
+    ["a value of an enum without a type", { enum: [1, 2] }, "2", 2],
     ["a constant", { const: "7" }, 7, "7"],
     ["JSON of an object", { type: "object", properties: { n: { type: "number" } } }, '{"n":"1"}', { n: 1 }],
     ["JSON of a list", { type: "array", items: { type: "number" } }, "[1,2]", [1, 2]],
     ["one value for a list", { type: "array", items: { type: "number" } }, "7", [7]],
     ["one object for a list of them", { type: "array", items: point }, { x: 1 }, [{ x: 1 }]],
-    ["the branch of a union that it can be", { anyOf: [{ type: "boolean" }, { type: "number" }] }, "3", 3],
-    ["a null for what may be missing", { type: "string" }, null, undefined],
+    ["a value to the matching branch of a union", { anyOf: [{ type: "boolean" }, { type: "number" }] }, "3", 3],
+    ["a null for an optional member", { type: "string" }, null, undefined],
   ])("%s", ([, schema, value, expected]) => {
     const compiled = compileSchema(of(schema));
     const outcome = compiled.coerce({ v: value }, COERCE);
@@ -132,22 +142,22 @@ describe("CompiledSchema.coerce() coerces", () => {
   });
 
   test.for<[string, unknown, unknown]>([
-    ["a number that a double does not hold", { type: "number" }, "0.12345678901234567"],
-    ["an integer past the safe ones", { type: "integer" }, "9007199254740993"],
+    ["a number that a double cannot represent", { type: "number" }, "0.12345678901234567"],
+    ["an integer beyond the safe integers", { type: "integer" }, "9007199254740993"],
     ["a fraction for an integer", { type: "integer" }, "3.5"],
     ["a number for an integer", { type: "integer" }, 3.5],
     ["text that only begins with a number", { type: "number" }, "3 apples"],
     ["hexadecimal", { type: "number" }, "0x10"],
-    ["nothing for a number", { type: "number" }, ""],
+    ["empty text for a number", { type: "number" }, ""],
     ["1 for true", { type: "boolean" }, 1],
     ["yes for true", { type: "boolean" }, "yes"],
-    ["what would break another rule", { type: "number", maximum: 2 }, "3"],
+    ["a value that would violate another keyword", { type: "number", maximum: 2 }, "3"],
     ["a number that may have lost digits, for text", { type: "string" }, 12345678901234567000],
-    ["a number past the safe integers, for text", { type: "string" }, 1e21],
+    ["a number beyond the safe integers, for text", { type: "string" }, 1e21],
     ["a fraction of too many digits, for text", { type: "string" }, 0.12345678901234566],
     ["an object for text", { type: "string" }, { a: 1 }],
     ["a list for one value", { type: "number" }, [3]],
-    ["a null where null is meant", { type: ["string", "null"] }, null],
+    ["a null that the schema allows", { type: ["string", "null"] }, null],
     ["text where text is allowed", { type: ["string", "number"] }, "3"],
     ["JSON in text where text is allowed", { type: "string" }, "[1]"],
   ])("not %s", ([, schema, value]) => {

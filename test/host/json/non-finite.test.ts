@@ -1,4 +1,4 @@
-// Numbers that JSON can write and no double can hold.
+// Tests that numbers beyond the range of a double are found in JSON text.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { containsNonFinite } from "../../../src/host/json/non-finite.ts";
@@ -7,7 +7,7 @@ const check = (text: string): boolean => containsNonFinite(JSON.parse(text), tex
 
 describe("containsNonFinite()", () => {
   test.for(["1e309", "-1E400", '{"a":[0,{"b":1e+999}]}', "9".repeat(400), `[${"1".repeat(310)}.5]`])(
-    "finds one in %s",
+    "returns true for %s",
     (text) => {
       expect(check(text)).toBe(true);
     },
@@ -22,11 +22,11 @@ describe("containsNonFinite()", () => {
     "123456789",
     "null",
     "9".repeat(300),
-  ])("finds none in %s", (text) => {
+  ])("returns false for %s", (text) => {
     expect(check(text)).toBe(false);
   });
 
-  test("tells numbers of any length and exponent from each other, wherever they stand", () => {
+  test("agrees with Number() on numbers of any length and exponent, at any position", () => {
     const number = fc
       .tuple(fc.integer({ min: 1, max: 9 }), fc.nat(330), fc.nat(330), fc.constantFrom("", ".5"))
       .map(([digit, digits, exponent, fraction]) => `${`${digit}`.repeat(digits + 1)}${fraction}e${exponent}`);

@@ -1,4 +1,4 @@
-// The sliced parser is JSON.parse, however small its slices: the same value of what is JSON, a refusal of what is not.
+// Tests that the time-sliced parser agrees with JSON.parse for slices of any size: it returns the same values and rejects the same texts.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { JsonErrorFactory } from "../../../src/host/json/json-errors.ts";
@@ -8,19 +8,19 @@ import { failureOf } from "../../support/host-zone.ts";
 
 const LIMITS = { bytes: 1_000_000, depth: 1_000, values: 100_000 };
 const CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
-const REFUSALS = new JsonErrorFactory(LIMITS, CODES, "The output");
+const ERRORS = new JsonErrorFactory(LIMITS, CODES, "The output");
 type Slices = Pick<LargeJsonOptions, "batchBytes" | "longStringBytes">;
 
 function parse(text: string | Buffer, slices: Slices = {}, limits: Partial<typeof LIMITS> = {}): Promise<unknown> {
   const all = { ...LIMITS, ...limits };
   return parseLargeJson(Buffer.from(text), {
     limits: all,
-    refusals: new JsonErrorFactory(all, CODES, "The output"),
+    errors: new JsonErrorFactory(all, CODES, "The output"),
     ...slices,
   });
 }
 
-/** Of one byte at a time, and such that several children share a batch. */
+/** Slices from one byte to sizes at which several children share a batch. */
 const slicesArbitrary = fc.record({
   batchBytes: fc.integer({ min: 1, max: 40 }),
   longStringBytes: fc.integer({ min: 1, max: 30 }),
@@ -47,7 +47,7 @@ const keyArbitrary = fc
   )
   .filter((key) => key !== "__proto__");
 
-/** JSON values as JSON text, with what JSON.stringify does not write: repeated keys, white space, escapes, odd numbers. */
+/** JSON text, including forms that JSON.stringify does not produce: repeated keys, white space, escapes, unusual numbers. */
 const spaces = fc.constantFrom("", "", "", " ", "\n\t", "\r  ");
 const stringText = fc.oneof(
   fc.string({ unit: "binary", maxLength: 30 }).map((text) => JSON.stringify(text)),
@@ -83,7 +83,7 @@ const { jsonText } = fc.letrec<{ jsonText: string }>((tie) => {
   };
 });
 
-/** Values with the order of their keys, and -0 apart from 0. */
+/** Returns a text of a value that shows the order of its keys, and distinguishes -0 from 0. */
 function spell(value: unknown): string {
   if (Object.is(value, -0)) return "-0";
   if (Array.isArray(value)) return `[${value.map(spell).join()}]`;
@@ -105,14 +105,14 @@ async function expectSame(text: string, slices: Slices): Promise<void> {
     return;
   }
   const parsed = await parse(text, slices).catch((thrown: unknown) => thrown);
-  // A number past every double is refused, also where another member of the same name comes after it.
-  const isRefused = parsed instanceof ToolError && parsed.message.includes("a double can hold");
-  if (isRefused && /[eE]\+?\d{3}|\d{309}/.test(text)) return;
+  // A number beyond the range of a double is rejected, even if a later member with the same key replaces it.
+  const isRejected = parsed instanceof ToolError && parsed.message.includes("the range of a double");
+  if (isRejected && /[eE]\+?\d{3}|\d{309}/.test(text)) return;
   expect(spell(parsed)).toBe(spell(expected));
 }
 
 describe("parseLargeJson()", () => {
-  test("gives what JSON.parse gives of any JSON", async () => {
+  test("returns the same value as JSON.parse for any JSON", async () => {
     await fc.assert(
       fc.asyncProperty(fc.tuple(spaces, jsonText, spaces), slicesArbitrary, (parts, slices) =>
         expectSame(parts.join(""), slices),
@@ -121,7 +121,7 @@ describe("parseLargeJson()", () => {
     );
   });
 
-  test("takes and refuses what JSON.parse does of JSON that is a little wrong", async () => {
+  test("agrees with JSON.parse on JSON with small errors", async () => {
     const fragment = fc.constantFrom(
       ...[
         "[",
@@ -157,17 +157,17 @@ describe("parseLargeJson()", () => {
     });
     const edited = fc.tuple(jsonText, fc.array(edit, { minLength: 1, maxLength: 3 })).map(([text, edits]) =>
       edits.reduce((before, { at, drop, insert }) => {
-        const place = at % (before.length + 1);
-        return before.slice(0, place) + insert + before.slice(place + drop);
+        const position = at % (before.length + 1);
+        return before.slice(0, position) + insert + before.slice(position + drop);
       }, text),
     );
     const wellFormed = edited.filter((text) => text.isWellFormed() && !text.includes("__proto__"));
     await fc.assert(fc.asyncProperty(wellFormed, slicesArbitrary, expectSame), { numRuns: 3_000 });
   });
 
-  test("gives what JSON.parse gives of any text of brackets and marks", async () => {
-    const mark = fc.constantFrom("[", "]", "{", "}", ",", ":", '"a"', "1", " ");
-    const text = fc.array(mark, { maxLength: 14 }).map((marks) => marks.join(""));
+  test("agrees with JSON.parse on any sequence of brackets and separators", async () => {
+    const token = fc.constantFrom("[", "]", "{", "}", ",", ":", '"a"', "1", " ");
+    const text = fc.array(token, { maxLength: 14 }).map((tokens) => tokens.join(""));
     await fc.assert(fc.asyncProperty(text, slicesArbitrary, expectSame), { numRuns: 3_000 });
   });
 
@@ -248,23 +248,23 @@ describe("parseLargeJson()", () => {
       '["aaaaaaaaaa""b"]',
       '{"aaaaaaaaaa":"bbbbbbbbbb" "c"}',
     ],
-  ])("refuses %j, whatever its slices", async (text) => {
+  ])("rejects %j with slices of any size", async (text) => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError);
     for (let batchBytes = 1; batchBytes <= text.length + 1; batchBytes += 1) {
       for (const longStringBytes of [1, 4, 1_000]) {
         const failure = await failureOf(parse(text, { batchBytes, longStringBytes }));
-        expect(failure.message).toBe("The output: expected JSON, got text that is not");
+        expect(failure.message).toBe("The output: invalid JSON");
       }
     }
   });
 
-  test("keeps every limit exactly", async () => {
+  test("enforces each limit exactly", async () => {
     const text = '{"a":[1,"b",{"c":null}],"d":[[]]}';
     for (const batchBytes of [1, 5, 1_000]) {
       await expect(parse(text, { batchBytes }, { depth: 3, values: 26 })).resolves.toEqual(JSON.parse(text));
       expect((await failureOf(parse(text, { batchBytes }, { values: 25 }))).toData("t")).toMatchObject({
         code: "OUTPUT_TOO_LARGE",
-        message: "The output: expected at most 25 JSON values, keys included and 4 for each array and object",
+        message: "The output: expected at most 25 JSON values (each key counts as 1, each array and object as 4)",
         details: { limitValues: 25 },
       });
       expect((await failureOf(parse(text, { batchBytes }, { depth: 2 }))).toData("t")).toMatchObject({
@@ -279,7 +279,7 @@ describe("parseLargeJson()", () => {
     ['{"__proto__":1}', "/__proto__"],
     ['[1,{"a/b":[[],{"\\u005f_proto\\u005f\\u005F" :{}}]}]', "/1/a~1b/1/__proto__"],
     ['{"x":{"y":1},"z":["__proto__",{"__proto__":[]}]}', "/z/1/__proto__"],
-  ])("refuses the key in %s, and says where", async ([text, pointer]) => {
+  ])("rejects the __proto__ key in %s, and names its path", async ([text, pointer]) => {
     for (let batchBytes = 1; batchBytes < 60; batchBytes += 3) {
       const failure = await failureOf(parse(text, { batchBytes }));
       expect(failure.message).toBe(`The output: the key "__proto__" is not allowed, at ${pointer}`);
@@ -287,13 +287,13 @@ describe("parseLargeJson()", () => {
     }
   });
 
-  test("takes what only looks like the key", async () => {
+  test("accepts __proto__ as a value, and keys that only contain it", async () => {
     const text = '{"a":"__proto__","b":["__proto__","\\u005f_proto__"],"\\"__proto__\\"":{"___proto__":1}}';
     for (let batchBytes = 1; batchBytes < 80; batchBytes += 3)
       expect(await parse(text, { batchBytes })).toEqual(JSON.parse(text));
   });
 
-  test("makes members of a polluted or a frozen Object.prototype as JSON.parse does", async () => {
+  test("creates members as JSON.parse does if Object.prototype is polluted or frozen", async () => {
     const text = '{"set":[1,2,3],"fixed":{"set":1,"fixed":[2,3]},"toString":[4,5]}';
     const traps = {
       set: { set: () => expect.fail("a setter was called"), configurable: true },
@@ -312,9 +312,9 @@ describe("parseLargeJson()", () => {
     expect(members).toHaveLength(3);
   });
 
-  test("rejects with the reason of its signal, between two slices", async () => {
+  test("rejects with the signal's reason between two slices", async () => {
     const reason = new ToolError("TOOL_TIMEOUT", "late");
-    const options = { limits: LIMITS, refusals: REFUSALS };
+    const options = { limits: LIMITS, errors: ERRORS };
     const text = Buffer.from(`[${"1,".repeat(4_000_000)}1]`);
     await expect(parseLargeJson(text, { ...options, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     const controller = new AbortController();
@@ -324,20 +324,20 @@ describe("parseLargeJson()", () => {
   });
 
   test.for<[string, string, string]>([
-    ["a key", `{"${"k".repeat(2_000_000)}":1}`, "no key, number or gap of over 1048576 bytes"],
-    ["a number", `[${"1".repeat(2_000_000)}]`, "no key, number or gap of over 1048576 bytes"],
-    ["a gap", `[1${" ".repeat(2_000_000)},2]`, "no key, number or gap of over 1048576 bytes"],
+    ["a key", `{"${"k".repeat(2_000_000)}":1}`, "keys, numbers and white space of at most 1048576 bytes each"],
+    ["a number", `[${"1".repeat(2_000_000)}]`, "keys, numbers and white space of at most 1048576 bytes each"],
+    ["white space", `[1${" ".repeat(2_000_000)},2]`, "keys, numbers and white space of at most 1048576 bytes each"],
     [
       "an object",
       `{${Array.from({ length: 170_001 }, (_, i) => `"${i}":0`).join()}}`,
       "at most 170000 keys in one object",
     ],
-  ])("refuses %s too large to be read without a stall", async ([, text, message]) => {
+  ])("rejects %s that is too large to be read without blocking the event loop", async ([, text, message]) => {
     const failure = await failureOf(parse(text, {}, { values: 1e6 }));
     expect(failure.message).toBe(`The output: expected ${message}`);
   });
 
-  test("takes 1,000 levels, each with a long key, and strings of any length", async () => {
+  test("accepts 1,000 levels, each with a long key, and strings of any length", async () => {
     const levels = Array.from({ length: 999 }, (_, level) => `{"${"k".repeat(3_000)}${level}":`);
     const deep = `${levels.join("")}["${"é\\n".repeat(300_000)}"]${"}".repeat(999)}`;
     expect(JSON.stringify(await parse(deep))).toBe(JSON.stringify(JSON.parse(deep)));

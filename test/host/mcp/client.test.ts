@@ -242,7 +242,7 @@ describe("a call of an upstream tool", () => {
 
   test("of an unknown tool lists the known names", async () => {
     const error = errorOf(await call("stdio-new__no-such-tool"));
-    expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", message: expect.stringMatching(/known are: /) });
+    expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", message: expect.stringMatching(/known tools: /) });
   });
 
   test("of a missing program fails without naming the searched folders", async () => {

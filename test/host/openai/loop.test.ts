@@ -96,7 +96,7 @@ describe.for([
       ["c2", "15"],
       [
         "c3",
-        expect.stringMatching(/^The tool "math\.add" failed with PARAM_INVALID: .*expected JSON.*call it again\.$/),
+        expect.stringMatching(/^The tool "math\.add" failed with PARAM_INVALID: .*invalid JSON.*call it again\.$/),
       ],
     ]);
     expect(wireNameOf(last)).toMatch(/^math_add_[0-9a-f]{8}$/);

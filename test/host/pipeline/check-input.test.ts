@@ -1,4 +1,4 @@
-// Arguments for an executor that takes text: nothing is made of them that nobody wants, and nothing gets through that would not otherwise.
+// Tests arguments for an executor that takes text: they are parsed only if necessary, and the same ones are rejected as for a value.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
@@ -29,7 +29,7 @@ const read = (text: string, schema: keyof typeof SCHEMAS, wants: "text" | "value
   wants,
 });
 
-/** Both ways: the text that goes on, or why nothing does. */
+/** Checks arguments as text and as a value, and expects the same outcome. Returns the text variant, or undefined for a rejection. */
 async function compare(check: Check): Promise<CheckedInput | undefined> {
   const outcome = async (wants: "text" | "value"): Promise<CheckedInput | ToolError> => {
     try {
@@ -63,8 +63,8 @@ const hostile = fc.constantFrom<unknown>(
 );
 const args = fc.oneof(fc.jsonValue(), fc.record({ a: fc.jsonValue() }), hostile);
 
-describe("arguments that are wanted as text", () => {
-  test("pass, and are refused, as those that are wanted as a value", async () => {
+describe("arguments for an executor that takes text", () => {
+  test("are accepted and rejected like those for an executor that takes a value", async () => {
     await fc.assert(
       fc.asyncProperty(args, schemaName, async (value, schema) => {
         await compare((wants) => checkSmallInput(read(JSON.stringify(value), schema, wants)));
@@ -72,7 +72,7 @@ describe("arguments that are wanted as text", () => {
     );
   });
 
-  test("the same when they are large", async () => {
+  test("are accepted and rejected in the same way if they are large", async () => {
     const filler = Array.from({ length: 30 }, (_, index) => `${index}`.repeat(5_000));
     await fc.assert(
       fc.asyncProperty(args, schemaName, async (value, schema) => {
@@ -90,7 +90,7 @@ describe("arguments that are wanted as text", () => {
     ["any object", [], undefined],
     ["a required key", { a: 1 }, true],
     ["members", { a: 1 }, true],
-  ] as const)("against %s, %j, have a value: %s", async (schema, value, hasValue) => {
+  ] as const)("are parsed if necessary: schema %s, arguments %j, parsed: %s", async (schema, value, hasValue) => {
     const checked = await compare((wants) => checkSmallInput(read(JSON.stringify(value), schema, wants)));
     expect(checked && checked.input !== undefined).toBe(hasValue);
   });

@@ -1,4 +1,4 @@
-// Arguments coerced on their way through the router: only where the host has asked for it, and never in silence.
+// Tests the correction of arguments in the router: it must be enabled, and the result lists each change.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
@@ -40,26 +40,26 @@ const ALL: ArgumentOptions = { repair: true, unknownKeys: "prune", coerce: true 
 const run = (call: Partial<ToolCall>, options?: ArgumentOptions, toolName = "order"): Promise<ToolResult> =>
   router.execute({ id: "c1", toolName, ...call }, options === undefined ? undefined : { arguments: options });
 
-/** The output and what was changed, or the failure's code and message. */
-const told = (result: ToolResult): unknown[] =>
+/** Returns the output and the corrections, or the code and message of the failure. */
+const summaryOf = (result: ToolResult): unknown[] =>
   result.success ? [result.output, result.coercions] : [result.error.code, result.error.message];
 
 describe("Arguments", () => {
   test.for<[string, Partial<ToolCall>, RegExp]>([
-    ["text that is not quite JSON", { argumentsText: "{sku: 'A1', quantity: 2}" }, /expected JSON/],
-    ["text of a number", { arguments: { sku: "A1", quantity: "2" } }, /\/quantity/],
-    ["a null for what is optional", { arguments: { sku: "A1", quantity: 2, note: null } }, /\/note/],
-  ])("that are %s are refused unless the host has asked for more", async ([, call, message]) => {
+    ["text that is almost JSON", { argumentsText: "{sku: 'A1', quantity: 2}" }, /invalid JSON/],
+    ["a number as text", { arguments: { sku: "A1", quantity: "2" } }, /\/quantity/],
+    ["null for an optional value", { arguments: { sku: "A1", quantity: 2, note: null } }, /\/note/],
+  ])("with %s are rejected by default", async ([, call, message]) => {
     for (const options of [undefined, {}, { repair: false, unknownKeys: "keep", coerce: false } as const]) {
-      expect(told(await run(call, options))).toEqual(["PARAM_INVALID", expect.stringMatching(message)]);
+      expect(summaryOf(await run(call, options))).toEqual(["PARAM_INVALID", expect.stringMatching(message)]);
     }
   });
 
-  test("that are valid pass as they are, whatever was asked for, and nothing is told", async () => {
+  test("that are valid pass unchanged with all corrections enabled", async () => {
     const value = { sku: "A1", quantity: 2, tags: ["a"], note: "12" };
     for (const call of [{ arguments: value }, { argumentsText: JSON.stringify(value) }]) {
       const result = await run(call, ALL);
-      expect(told(result)).toEqual([value, undefined]);
+      expect(summaryOf(result)).toEqual([value, undefined]);
       expect("coercions" in result).toBe(false);
     }
   });
@@ -82,16 +82,16 @@ describe("Arguments", () => {
       "",
     ],
     [
-      "backslashes that stand for themselves",
+      "unescaped backslashes",
       String.raw`{"sku":"\d+\.\w","quantity":2}`,
       { sku: String.raw`\d+\.\w`, quantity: 2 },
       "d+\\.",
       "\\d+\\\\.\\",
     ],
-    ["Python's words", '{"sku":"A1","quantity":2,"note":None}', { sku: "A1", quantity: 2, note: null }, "None", "null"],
-  ])("with %s are repaired, and what was changed is told", async ([, argumentsText, expected, was, became]) => {
+    ["Python's None", '{"sku":"A1","quantity":2,"note":None}', { sku: "A1", quantity: 2, note: null }, "None", "null"],
+  ])("with %s are repaired, and the result lists the change", async ([, argumentsText, expected, was, became]) => {
     const result = await run({ argumentsText }, { repair: true }, "open");
-    expect(told(result)[0]).toEqual(expected);
+    expect(summaryOf(result)[0]).toEqual(expected);
     const [coercion, ...rest] = result.coercions ?? [];
     expect(rest).toEqual([]);
     expect(coercion).toMatchObject({ kind: "repaired", pointer: "" });
@@ -100,10 +100,10 @@ describe("Arguments", () => {
     }
   });
 
-  test("are repaired, coerced and pruned, in that order, and checked then", async () => {
+  test("are repaired, coerced and pruned, in that order, and then validated", async () => {
     const argumentsText = "{sku: 7, quantity: '2', tags: 'new', note: null, urgent: true}";
     const result = await run({ argumentsText }, ALL);
-    expect(told(result)[0]).toEqual({ sku: "7", quantity: 2, tags: ["new"] });
+    expect(summaryOf(result)[0]).toEqual({ sku: "7", quantity: 2, tags: ["new"] });
     expect(result.coercions?.slice(1)).toEqual([
       { kind: "coerced", pointer: "/sku", from: "number", to: "string" },
       { kind: "coerced", pointer: "/quantity", from: "string", to: "number" },
@@ -111,35 +111,32 @@ describe("Arguments", () => {
       { kind: "coerced", pointer: "/note", from: "null", to: "nothing" },
       { kind: "pruned", pointer: "/urgent" },
     ]);
-    const refused = await run({ argumentsText: "{sku: 7, quantity: '0'}" }, ALL);
-    expect(told(refused)).toEqual(["PARAM_INVALID", expect.stringMatching(/\/quantity/)]);
-    expect("coercions" in refused).toBe(false);
+    const rejected = await run({ argumentsText: "{sku: 7, quantity: '0'}" }, ALL);
+    expect(summaryOf(rejected)).toEqual(["PARAM_INVALID", expect.stringMatching(/\/quantity/)]);
+    expect("coercions" in rejected).toBe(false);
   });
 
-  test("with unknown keys are refused by mode, and each is named", async () => {
+  test("with unknown keys are rejected in mode reject, which names each key", async () => {
     const result = await run({ arguments: { sku: "A1", quantity: 1, a: 1, b: 2 } }, { unknownKeys: "reject" });
-    expect(told(result)).toEqual([
-      "PARAM_INVALID",
-      "The arguments of order: /a: This key is not known; /b: This key is not known",
-    ]);
+    expect(summaryOf(result)).toEqual(["PARAM_INVALID", "The arguments of order: /a: Unknown key; /b: Unknown key"]);
     expect(result.success || result.error.details?.problems).toHaveLength(2);
   });
 
-  test("are handled as the call says, else as its tool, else as the host", async () => {
+  test("use the options of the call, then of the tool, then of the host", async () => {
     const args = { sku: "A1", quantity: 1, a: 1 };
-    expect(told(await run({ arguments: args }, undefined, "lenient"))).toEqual([
+    expect(summaryOf(await run({ arguments: args }, undefined, "lenient"))).toEqual([
       { sku: "A1", quantity: 1 },
       [{ kind: "pruned", pointer: "/a" }],
     ]);
-    expect(told(await run({ arguments: args }, { unknownKeys: "keep" }, "lenient"))).toEqual([args, undefined]);
+    expect(summaryOf(await run({ arguments: args }, { unknownKeys: "keep" }, "lenient"))).toEqual([args, undefined]);
     const call = { id: "c1", arguments: args };
-    expect(told(await strictRouter.execute({ ...call, toolName: "order" }))[0]).toBe("PARAM_INVALID");
-    expect(told(await strictRouter.execute({ ...call, toolName: "kept" }))).toEqual([args, undefined]);
+    expect(summaryOf(await strictRouter.execute({ ...call, toolName: "order" }))[0]).toBe("PARAM_INVALID");
+    expect(summaryOf(await strictRouter.execute({ ...call, toolName: "kept" }))).toEqual([args, undefined]);
     const pruned = await strictRouter.execute({ ...call, toolName: "order" }, { arguments: { unknownKeys: "prune" } });
-    expect(told(pruned)[0]).toEqual({ sku: "A1", quantity: 1 });
+    expect(summaryOf(pruned)[0]).toEqual({ sku: "A1", quantity: 1 });
   });
 
-  test("with bytes lose unknown keys too, and the caller's own value is as it was", async () => {
+  test("with bytes are pruned without changing the caller's own value", async () => {
     router.register(
       "bytes",
       {
@@ -151,7 +148,7 @@ describe("Arguments", () => {
       (input) => input as never,
     );
     const args = { extra: new Uint8Array([9]), data: new Uint8Array([1, 2]), list: [{ x: new Uint8Array([3]), y: 1 }] };
-    expect(told(await run({ arguments: args }, { unknownKeys: "prune" }, "bytes"))).toEqual([
+    expect(summaryOf(await run({ arguments: args }, { unknownKeys: "prune" }, "bytes"))).toEqual([
       { data: new Uint8Array([1, 2]), list: [{ x: new Uint8Array([3]) }] },
       [
         { kind: "pruned", pointer: "/extra" },
@@ -159,10 +156,10 @@ describe("Arguments", () => {
       ],
     ]);
     expect(Object.keys(args)).toEqual(["extra", "data", "list"]);
-    expect(told(await run({ arguments: args }, { unknownKeys: "reject" }, "bytes"))[0]).toBe("PARAM_INVALID");
+    expect(summaryOf(await run({ arguments: args }, { unknownKeys: "reject" }, "bytes"))[0]).toBe("PARAM_INVALID");
   });
 
-  test("that are large are coerced too", async () => {
+  test("that are large are coerced", async () => {
     const tags = Array.from({ length: 8_000 }, (_, index) => `a somewhat longer tag, ${index}`);
     const result = await run({ arguments: { sku: "A1", quantity: "3", tags } }, ALL);
     expect(result).toMatchObject({ success: true, coercions: [{ kind: "coerced", pointer: "/quantity" }] });
@@ -182,15 +179,15 @@ describe("Arguments", () => {
       toolName: "order",
       argumentsText: "{sku: 'A1', quantity: '2', x: 1}",
     });
-    expect(told(result)[0]).toEqual({ sku: "A1", quantity: 2 });
+    expect(summaryOf(result)[0]).toEqual({ sku: "A1", quantity: 2 });
     expect(result.coercions?.map(({ kind }) => kind)).toEqual(["repaired", "coerced", "pruned"]);
     expect(seen).toEqual([{ sku: "A1", quantity: 2 }]);
     await hooked[Symbol.asyncDispose]();
   });
 
-  test("options that are none are refused, with their path", async () => {
+  test("with invalid options are rejected, naming the path", async () => {
     const result = await run({ arguments: {} }, { repair: "yes" } as never);
-    expect(told(result)).toEqual(["PARAM_INVALID", expect.stringMatching(/context\.arguments\.repair/)]);
+    expect(summaryOf(result)).toEqual(["PARAM_INVALID", expect.stringMatching(/context\.arguments\.repair/)]);
     const make = () => new ToolRouter({ arguments: { unknownKeys: "drop" } as never });
     expect(make).toThrow(/arguments\.unknownKeys/);
     expect(() => router.register("x", {}, shout as never, { arguments: { all: true } as never })).toThrow(
@@ -198,7 +195,7 @@ describe("Arguments", () => {
     );
   });
 
-  test("are valid for the tool or refused, whatever is written, and nothing else is thrown", async () => {
+  test("of any text are either valid for the tool or rejected with PARAM_INVALID", async () => {
     const piece = fc.constantFrom(
       "{",
       "}",
@@ -232,31 +229,31 @@ describe("Arguments", () => {
   });
 });
 
-describe("Text that is hostile to repair", () => {
+describe("Hostile text to repair", () => {
   test.for<[string, string]>([
-    ["is larger than any slip", `{a:${" ".repeat(70_000)}`],
-    ["nests deeper than the stack", "[".repeat(60_000)],
-    ["repairs to more than the tool may have", `{a:'${"x".repeat(1_000)}'`],
-  ])("%s is refused as it is", async ([name, argumentsText]) => {
-    const small = new ToolRouter({ limits: { inputBytes: name.startsWith("repairs") ? 500 : 8_000_000 } });
+    ["larger than the limit of a repair", `{a:${" ".repeat(70_000)}`],
+    ["nested deeper than the stack", "[".repeat(60_000)],
+    ["repaired to more than the tool's limit", `{a:'${"x".repeat(1_000)}'`],
+  ])("%s is rejected unchanged", async ([name, argumentsText]) => {
+    const small = new ToolRouter({ limits: { inputBytes: name.startsWith("repaired") ? 500 : 8_000_000 } });
     small.register("open", {}, () => null);
     const result = await small.execute({ id: "c", toolName: "open", argumentsText }, { arguments: { repair: true } });
-    expect(told(result)[0]).toBe("PARAM_INVALID");
+    expect(summaryOf(result)[0]).toBe("PARAM_INVALID");
     await small[Symbol.asyncDispose]();
   });
 
-  test("takes a thread's time and not the host's, and no more than that", async () => {
+  test("uses the time of a thread, which is limited, and not of the host", async () => {
     const hostile = `["${"{".repeat(60_000)}`;
     const before = performance.eventLoopUtilization();
     const text = await thread.repair(hostile, AbortSignal.timeout(20_000));
     const { active } = performance.eventLoopUtilization(before);
     expect(text === undefined || text.length > 60_000).toBe(true);
     expect(active).toBeLessThan(200);
-    // The thread is there again.
+    // A new thread has started.
     expect(await thread.repair("{a: 1}", AbortSignal.timeout(20_000))).toBe('{"a": 1}');
   });
 
-  test("ends with the call's own time", async () => {
+  test("stops when the call's signal aborts", async () => {
     const stop = new AbortController();
     const repairing = thread.repair(`["${"{".repeat(60_000)}`, stop.signal);
     stop.abort(new Error("enough"));

@@ -1,4 +1,4 @@
-// Whatever JSON a tool answers with, or is called with, the host's event loop runs on.
+// Tests that no JSON of an output or of arguments blocks the host's event loop.
 import { afterAll, describe, expect, test } from "vitest";
 import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
@@ -12,7 +12,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { controlHoldMs, type Hold, holdOf } from "../../support/loop-hold.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 
-/** What is kept is below 50 ms. On a busy machine a turn takes more, and so does the control: the larger of the two bounds holds. */
+/** The target is 50 ms. On a busy machine a turn takes longer, and so does the control, so the larger of the two bounds applies. */
 const BOUND_MS = 100;
 const ATTEMPTS = 3;
 const MiB = 1024 * 1024;
@@ -26,7 +26,7 @@ const LARGEST: Limits = {
 const thread = new SchemaThread();
 afterAll(() => thread[Symbol.asyncDispose]());
 
-/** A text that takes a fresh parse, of about so many bytes. */
+/** Returns a text of about `bytes` bytes. */
 const fill = (head: string, unit: string, tail: string, bytes: number): string =>
   `${head}${unit.repeat(Math.floor((bytes - head.length - tail.length) / unit.length))}${tail}`;
 const members = (count: number, keyOf: (index: number) => string | number): string =>
@@ -42,11 +42,11 @@ function normalized(
   { outputSchema, limits = DEFAULT_LIMITS, signal = new AbortController().signal }: Output = {},
 ): Promise<Hold<ToolResult>> {
   const tool = makeTool(outputSchema === undefined ? {} : { outputSchema });
-  const facts = { callId: "c", toolName: "probe", started: performance.now() };
-  return holdOf(() => normalize(facts, { usage: NO_USAGE, outputText: text }, { tool, limits, thread, signal }));
+  const metadata = { callId: "c", toolName: "probe", started: performance.now() };
+  return holdOf(() => normalize(metadata, { usage: NO_USAGE, outputText: text }, { tool, limits, thread, signal }));
 }
 
-/** Runs it until it holds the loop for less than the bound, or for less than half of what the control does in the next moment. */
+/** Expects a run, out of three, that blocks the loop for less than the bound, or for less than half of the time of the control after it. */
 async function expectNoHold<Value>(run: () => Promise<Hold<Value>>): Promise<Value> {
   for (let attempt = 1; ; attempt += 1) {
     const { value, heldMs } = await run();
@@ -55,31 +55,31 @@ async function expectNoHold<Value>(run: () => Promise<Hold<Value>>): Promise<Val
   }
 }
 
-test("a hold is seen when there is one", async () => {
+test("the control blocks the event loop measurably", async () => {
   expect(await controlHoldMs()).toBeGreaterThan(BOUND_MS);
 });
 
-describe("normalize() does not hold the loop for", () => {
+describe("normalize() does not block the event loop for", () => {
   test.for<[string, () => string, string]>([
     ["600,000 distinct keys", () => members(600_000, (i) => `key${i}`), "OUTPUT_TOO_LARGE"],
-    ["as many keys as an object may have", () => members(170_000, (i) => `key${i}`), "ok"],
+    ["the maximum number of keys in an object", () => members(170_000, (i) => `key${i}`), "ok"],
     ["sparse-looking indexes", () => members(170_000, (i) => 4_294_967_294 - 7 * i), "ok"],
     ["one sparse-looking index", () => `{"4294967294":1,"pad":"${"x".repeat(200_000)}"}`, "ok"],
-    ["[],[], without end", () => fill("[", "[],", "0]", 8 * MiB), "OUTPUT_TOO_LARGE"],
-    ["as many [] as there may be", () => fill("[", "[],", "0]", 937_000), "ok"],
-    ["{} as many", () => fill("[", "{},", "0]", 937_000), "ok"],
+    ["many [] beyond the limit", () => fill("[", "[],", "0]", 8 * MiB), "OUTPUT_TOO_LARGE"],
+    ["the maximum number of []", () => fill("[", "[],", "0]", 937_000), "ok"],
+    ["the maximum number of {}", () => fill("[", "{},", "0]", 937_000), "ok"],
     ["small objects", () => `[${fill("", '{"a":1,"b":[2]},', "", 1.4 * MiB)}0]`, "ok"],
     ["depth 1,000", () => fill("[".repeat(1_000), "1,", `1${"]".repeat(1_000)}`, 8 * MiB), "OUTPUT_INVALID"],
-    ["a in a in a", () => fill("", '{"a":', "", 8 * MiB), "OUTPUT_INVALID"],
+    ["deeply nested members", () => fill("", '{"a":', "", 8 * MiB), "OUTPUT_INVALID"],
     ["long numbers", () => fill("[", `0.${"1".repeat(100_000)},`, "1]", 8 * MiB), "ok"],
     ["one number", () => fill("[", "1", "]", 8 * MiB), "OUTPUT_INVALID"],
     ["fractions", () => fill("[", "1.5,", '"x"]', 3_900_000), "ok"],
     ["escaped quotes", () => fill('"', '\\"', '"', 8 * MiB), "ok"],
     ["lone surrogates", () => fill('["', "\\ud800", '"]', 8 * MiB), "ok"],
     ["lone surrogates, each a string", () => fill("[", '"\\ud800",', "0]", 8 * MiB), "ok"],
-    ["keys that are no keys", () => fill("[", '"__proto__",', "0]", 8 * MiB), "ok"],
+    ["__proto__ as a value", () => fill("[", '"__proto__",', "0]", 8 * MiB), "ok"],
     ["a __proto__ key at the end", () => fill("[", "[],", '{"__proto__":1}]', 900_000), "OUTPUT_INVALID"],
-    ["what ends too early", () => fill("[", '"some text",', "", 8 * MiB), "OUTPUT_INVALID"],
+    ["truncated JSON", () => fill("[", '"some text",', "", 8 * MiB), "OUTPUT_INVALID"],
     ["white space", () => fill("[", " ", "]", 8 * MiB), "OUTPUT_INVALID"],
   ])("%s", async ([, make, code]) => {
     const text = Buffer.from(make());
@@ -90,7 +90,7 @@ describe("normalize() does not hold the loop for", () => {
     ["2 million keys", () => members(2_000_000, (i) => i), "OUTPUT_TOO_LARGE"],
     ["records", () => `[${fill("", '{"id":1,"name":"a name of some length"},', "", 15 * MiB)}0]`, "ok"],
     ["text in UTF-8", () => fill('{"a":"', "é", '"}', 32 * MiB), "ok"],
-  ])("the most that a host may allow of %s", async ([, make, code]) => {
+  ])("the largest output that a host can allow: %s", async ([, make, code]) => {
     const text = Buffer.from(make());
     expect(codeOf(await expectNoHold(() => normalized(text, { limits: LARGEST })))).toBe(code);
   });
@@ -98,64 +98,64 @@ describe("normalize() does not hold the loop for", () => {
   const record = '{"id":1,"name":"a name of some length and then some more"}';
   const records = (): string => fill("[", `${record},`, '{"id":1,"name":"b"}]', 8 * MiB);
   test.for<[string, JsonSchema, () => string, string]>([
-    ["fits", { type: "array", items: { type: "object", required: ["id"] } }, records, "ok"],
+    ["matches", { type: "array", items: { type: "object", required: ["id"] } }, records, "ok"],
     [
-      "does not",
+      "does not match",
       { type: "array", items: { properties: { name: { const: "a name of some length and then some more" } } } },
       records,
       "OUTPUT_INVALID",
     ],
     [
-      "is to have unique items",
+      "requires unique items of",
       { uniqueItems: true },
       () => `[${Array.from({ length: 400_000 }, (_, i) => `{"a":${i}}`)}]`,
       "any",
     ],
     [
-      "meets a slow pattern",
+      "applies a slow pattern to",
       { items: { pattern: "^(a+)+$" } },
       () => fill("[", `"${"a".repeat(50)}!",`, "1]", 8 * MiB),
       "OUTPUT_INVALID",
     ],
     [
-      "meets many branches",
+      "applies many branches to",
       { items: { allOf: Array(2_000).fill({ maxProperties: 5 }) } } as JsonSchema,
       records,
       "OUTPUT_INVALID",
     ],
     [
-      "has its keys counted",
+      "counts the keys of",
       { maxProperties: 5 },
       () => members(170_000, (i) => 4_294_967_294 - 7 * i),
       "OUTPUT_INVALID",
     ],
-    ["is one long string", { minLength: 5_000_000, pattern: "x$" }, () => fill('"', "é", 'x"', 4 * MiB), "any"],
-  ])("8 MiB whose schema it %s", async ([, outputSchema, make, code]) => {
+    ["tests one long string of", { minLength: 5_000_000, pattern: "x$" }, () => fill('"', "é", 'x"', 4 * MiB), "any"],
+  ])("a schema that %s 8 MiB", async ([, outputSchema, make, code]) => {
     const text = Buffer.from(make());
     const value = await expectNoHold(() => normalized(text, { outputSchema }));
     if (code !== "any") expect(codeOf(value)).toBe(code);
   });
 
-  test("many large outputs at one time", async () => {
+  test("many large outputs at once", async () => {
     const text = Buffer.from(fill("[", '{"a":[1,2]},', "0]", MiB));
     const many = () => Promise.all(Array.from({ length: 10 }, () => normalized(text)));
     const results = await expectNoHold(() => holdOf(many));
     expect(results.map(({ value }) => codeOf(value))).toEqual(Array(10).fill("ok"));
   });
 
-  test("an output that its call has no time left for", async () => {
+  test("an output whose call has no time left", async () => {
     const reason = new ToolError("TOOL_TIMEOUT", "late");
     const { value } = await normalized(Buffer.from(records()), { signal: AbortSignal.abort(reason) });
     expect(codeOf(value)).toBe("TOOL_TIMEOUT");
   });
 });
 
-describe("validateCall() does not hold the loop for", () => {
+describe("validateCall() does not block the event loop for", () => {
   const registry = new MemoryToolRegistry();
   registry.add(makeTool({ inputSchema: { type: "object", additionalProperties: { items: { type: "string" } } } }));
   const bounds = { bytes: 8 * MiB, depth: 128, values: 1_000_000 };
 
-  test("8 MiB of arguments, and ends with its call's clock", async () => {
+  test("8 MiB of arguments, and stops with the call's clock", async () => {
     const args = { list: Array(600_000).fill("some text") };
     let disposed = 0;
     const controller = new AbortController();

@@ -1,4 +1,4 @@
-// Stage 3 alone: an answer comes, whatever the executor does.
+// Tests stage 3 alone: it returns an outcome even if the executor throws or does not answer.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import type { Execution } from "../../../src/host/executors/execution.ts";
@@ -44,12 +44,12 @@ describe("executeCall()", () => {
     vi.useRealTimers();
   });
 
-  test("gives back what the executor answers", async () => {
+  test("returns the outcome of the executor", async () => {
     const execution: Execution = { usage: NO_USAGE, outputText: "1" };
     expect(await run(async () => execution)).toBe(execution);
   });
 
-  test("does not begin a call whose signal has aborted already", async () => {
+  test("does not start a call whose signal has already aborted", async () => {
     const execute = vi.fn();
     const reason = new ToolError("CANCELLED", "before");
     expect(await run(execute, AbortSignal.abort(reason))).toMatchObject({ error: reason });
@@ -66,17 +66,17 @@ describe("executeCall()", () => {
     ],
     ["rejects with nothing", () => Promise.reject()],
     ["rejects with a revoked proxy", () => Promise.reject(revoked())],
-  ])("answers INTERNAL when the executor %s, the cause kept aside", async ([, execute]) => {
+  ])("returns INTERNAL without the cause if the executor %s", async ([, execute]) => {
     const execution = await run(execute);
     expect(execution).toMatchObject({ error: { code: "INTERNAL", message: "The executor failed" } });
   });
 
-  test("keeps the code of a ToolError that the executor rejects with", async () => {
+  test("keeps the code of a ToolError from the executor", async () => {
     const error = new ToolError("OVERLOADED", "full");
     expect(await run(() => Promise.reject(error))).toMatchObject({ error });
   });
 
-  test("gives an executor that was told to stop one second to say how it ended", async () => {
+  test("waits one second for the outcome of an aborted executor", async () => {
     const controller = new AbortController();
     const execution: Execution = { usage: { ...NO_USAGE, cpuMs: 5 }, error: new ToolError("TOOL_TIMEOUT", "its own") };
     const late = run(() => new Promise((resolve) => setTimeout(() => resolve(execution), 900)), controller.signal);
@@ -85,7 +85,7 @@ describe("executeCall()", () => {
     expect(await late).toBe(execution);
   });
 
-  test("answers with the signal's reason when the executor never does", async () => {
+  test("returns the signal's reason if the executor does not answer", async () => {
     const controller = new AbortController();
     const never = run(() => new Promise(() => {}), controller.signal);
     controller.abort(new ToolError("TOOL_TIMEOUT", "the clock's"));
@@ -93,7 +93,7 @@ describe("executeCall()", () => {
     expect(await never).toMatchObject({ error: { code: "TOOL_TIMEOUT", message: "the clock's" } });
   });
 
-  test("is not disturbed by an executor that rejects after all was over", async () => {
+  test("ignores an executor that rejects after the outcome", async () => {
     const controller = new AbortController();
     const { promise, reject } = Promise.withResolvers<Execution>();
     const answer = run(() => promise, controller.signal);

@@ -1,4 +1,4 @@
-// Stage 4 alone: output text, hostile until it has passed, becomes a ToolResult.
+// Tests stage 4 alone: it converts untrusted output text to a ToolResult.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
@@ -11,12 +11,12 @@ import { codeOf, errorOf, expectPublishable, outputOf } from "../../support/host
 import { makeTool } from "../../support/registered-tool.ts";
 
 const LIMITS = { ...DEFAULT_LIMITS, outputBytes: 1_000, jsonDepth: 4, jsonValues: 30 };
-const facts = () => ({ callId: "c1", toolName: "probe", started: performance.now() });
+const metadata = () => ({ callId: "c1", toolName: "probe", started: performance.now() });
 const thread = new SchemaThread();
 afterAll(() => thread[Symbol.asyncDispose]());
 const { signal } = new AbortController();
 
-/** A small output is looked at without a turn of the event loop. */
+/** Returns the result of a small output, which is normalized synchronously. */
 function normalizeNow(
   known: ResultFacts,
   outputText: string | Buffer,
@@ -29,7 +29,7 @@ function normalizeNow(
 }
 const normalizeText = (outputText: string | Buffer, outputSchema?: { readonly [keyword: string]: string }) => {
   const tool = makeTool(outputSchema === undefined ? {} : { outputSchema });
-  return normalizeNow(facts(), outputText, tool, LIMITS);
+  return normalizeNow(metadata(), outputText, tool, LIMITS);
 };
 
 describe("normalize()", () => {
@@ -41,45 +41,50 @@ describe("normalize()", () => {
     ['{"a":[{"b":[]}]}', { a: [{ b: [] }] }],
     ['"\\ud800"', "\ud800"],
     ['{"constructor":1,"toString":2}', { constructor: 1, toString: 2 }],
-  ])("makes a success of %s, as text or bytes", ([text, output]) => {
+  ])("returns success for %s, as text or bytes", ([text, output]) => {
     expect(outputOf(normalizeText(text))).toEqual(output);
     expect(outputOf(normalizeText(Buffer.from(text)))).toEqual(output);
   });
 
-  test("states who was called, how long it took and what it cost", () => {
+  test("returns the tool, the duration and the usage", () => {
     const logs = [{ level: "info", time: 1, message: "hi" }] as const;
     const usage = { ...NO_USAGE, cpuMs: 3 };
-    const result = normalizeNow({ ...facts(), usage, logs }, "1", makeTool(), LIMITS);
+    const result = normalizeNow({ ...metadata(), usage, logs }, "1", makeTool(), LIMITS);
     expect(result).toMatchObject({ success: true, callId: "c1", toolName: "probe", usage, logs });
     expect(result.durationMs).toBeGreaterThanOrEqual(0);
     expectPublishable(result);
   });
 
   test.for<[string, string | Buffer, string, string]>([
-    ["nothing", "", "OUTPUT_INVALID", "The output of probe: expected JSON, got text that is not"],
-    ["what is not JSON", "{a:1}", "OUTPUT_INVALID", "The output of probe: expected JSON, got text that is not"],
-    ["two values", "1 2", "OUTPUT_INVALID", "The output of probe: expected JSON, got text that is not"],
-    ["NaN", "NaN", "OUTPUT_INVALID", "The output of probe: expected JSON, got text that is not"],
+    ["empty text", "", "OUTPUT_INVALID", "The output of probe: invalid JSON: unexpected end of input"],
+    ["invalid JSON", "{a:1}", "OUTPUT_INVALID", "The output of probe: invalid JSON"],
+    ["two values", "1 2", "OUTPUT_INVALID", "The output of probe: invalid JSON"],
+    ["NaN", "NaN", "OUTPUT_INVALID", "The output of probe: invalid JSON"],
     ["too many bytes", `"${"x".repeat(1_000)}"`, "OUTPUT_TOO_LARGE", "at most 1000 bytes of JSON, got 1002"],
     ["too many bytes in UTF-8", `"${"ü".repeat(500)}"`, "OUTPUT_TOO_LARGE", "at most 1000 bytes of JSON, got 1002"],
-    ["too many bytes as bytes", Buffer.alloc(1_001, 32), "OUTPUT_TOO_LARGE", "at most 1000 bytes of JSON, got 1001"],
-    ["five levels of four", "[[[[[]]]]]", "OUTPUT_INVALID", "nested at most 4 deep"],
+    ["too many bytes in a Buffer", Buffer.alloc(1_001, 32), "OUTPUT_TOO_LARGE", "at most 1000 bytes of JSON, got 1001"],
+    ["five levels with a limit of four", "[[[[[]]]]]", "OUTPUT_INVALID", "nested at most 4 deep"],
     [
-      "31 values of 30",
+      "31 values with a limit of 30",
       `[${Array(27).fill(1)}]`,
       "OUTPUT_TOO_LARGE",
-      "expected at most 30 JSON values, keys included and 4 for each array and object",
+      "expected at most 30 JSON values (each key counts as 1, each array and object as 4)",
     ],
-    ["31 with keys", `[{"a":1},${Array(27).fill('"x"')}]`, "OUTPUT_TOO_LARGE", "at most 30 JSON values"],
+    ["31 values including keys", `[{"a":1},${Array(27).fill('"x"')}]`, "OUTPUT_TOO_LARGE", "at most 30 JSON values"],
     ["a __proto__ key", '{"a":{"__proto__":{}}}', "OUTPUT_INVALID", '"__proto__" is not allowed, at /a/__proto__'],
-    ["an escaped one", '{"\\u005f_proto\\u005F_":{}}', "OUTPUT_INVALID", '"__proto__" is not allowed, at /__proto__'],
     [
-      "one with a space after it",
+      "an escaped __proto__ key",
+      '{"\\u005f_proto\\u005F_":{}}',
+      "OUTPUT_INVALID",
+      '"__proto__" is not allowed, at /__proto__',
+    ],
+    [
+      "a __proto__ key before a space",
       '[{"__proto__" :1}]',
       "OUTPUT_INVALID",
       '"__proto__" is not allowed, at /0/__proto__',
     ],
-  ])("makes a failure of %s", ([, text, code, message]) => {
+  ])("returns a failure for %s", ([, text, code, message]) => {
     const error = errorOf(normalizeText(text));
     expect(error.code).toBe(code);
     expect(error.message).toContain(message);
@@ -91,11 +96,11 @@ describe("normalize()", () => {
     '{"\\"__proto__\\"":1}',
     '{"x__proto__":1,"a":"\\\\","b":"__proto__"}',
     '{"a":"\\\\\\"__proto__\\":"}',
-  ])("takes %s: the word is no key there", (text) => {
+  ])("accepts %s, where __proto__ is not a key", (text) => {
     expect(outputOf(normalizeText(text))).toEqual(JSON.parse(text));
   });
 
-  test("agrees with the value itself on whether there is a __proto__ key", () => {
+  test("finds a __proto__ key in the text exactly if the value has one", () => {
     const word = fc.constantFrom("__proto__", '"__proto__":', "\\__proto__", "__proto_", "\u005f_proto__:", "a");
     const { tree } = fc.letrec((tie) => ({
       tree: fc.oneof(
@@ -112,13 +117,13 @@ describe("normalize()", () => {
     fc.assert(
       fc.property(tree, fc.boolean(), (value, spaced) => {
         const text = JSON.stringify(value, null, spaced ? 1 : 0);
-        const result = normalizeNow(facts(), text, makeTool(), DEFAULT_LIMITS);
+        const result = normalizeNow(metadata(), text, makeTool(), DEFAULT_LIMITS);
         expect(result.success).toBe(!hasKey(JSON.parse(text)));
       }),
     );
   });
 
-  test("counts the values of any output, keys included", () => {
+  test("counts the values and keys of any output", () => {
     const count = (value: unknown): number => {
       if (typeof value !== "object" || value === null) return 1;
       const keys = Array.isArray(value) ? 0 : Object.keys(value).length;
@@ -129,21 +134,21 @@ describe("normalize()", () => {
         const text = JSON.stringify(value, null, spaced ? 1 : 0);
         const jsonValues = count(JSON.parse(text));
         const codeAt = (limit: number): string =>
-          codeOf(normalizeNow(facts(), text, makeTool(), { ...DEFAULT_LIMITS, jsonValues: limit }));
+          codeOf(normalizeNow(metadata(), text, makeTool(), { ...DEFAULT_LIMITS, jsonValues: limit }));
         expect(text.includes("__proto__") || codeAt(jsonValues) === "ok").toBe(true);
         expect(codeAt(jsonValues - 1)).toBe("OUTPUT_TOO_LARGE");
       }),
     );
   });
 
-  test("checks the output against the tool's output schema, and says where it does not fit", () => {
+  test("validates the output against the tool's output schema, and names the path of the issue", () => {
     const error = errorOf(normalizeText('"text"', { type: "number" }));
     expect(error.code).toBe("OUTPUT_INVALID");
     expect(error.message).toMatch(/^The output of probe: at the top: .*number/);
     expect(error.details?.problems).toMatchObject([{ pointer: "", keyword: "type" }]);
   });
 
-  test("makes of any text whatsoever one result that is plain JSON, and changes no prototype", async () => {
+  test("converts any text to one plain JSON result without changing a prototype", async () => {
     const before = Reflect.ownKeys(Object.prototype).concat(Reflect.ownKeys(Array.prototype));
     const word = fc.constantFrom(
       ...[
@@ -156,13 +161,13 @@ describe("normalize()", () => {
       ],
       ...["[", "]", "{", "}", ",", ":", '"', "\\", " ", "null", "\u0000", "\ud800", "é", "\u2028"],
     );
-    const soup = fc.array(word, { maxLength: 20 }).map((words) => words.join(""));
-    const large = fc.tuple(fc.oneof(soup, fc.json()), fc.boolean(), fc.integer({ min: 60_000, max: 70_000 }));
+    const fragments = fc.array(word, { maxLength: 20 }).map((words) => words.join(""));
+    const large = fc.tuple(fc.oneof(fragments, fc.json()), fc.boolean(), fc.integer({ min: 60_000, max: 70_000 }));
     const text = fc.oneof(
-      soup,
+      fragments,
       fc.string({ unit: "binary" }),
       fc.json(),
-      // Past the size up to which a text is parsed at once.
+      // Larger than a text that is parsed at once.
       large.map(([inner, list, repeats]) =>
         list ? `[${inner},${"7,".repeat(repeats)}${inner}]` : `{"a":"${"x".repeat(140_000)}","b":${inner}}`,
       ),
@@ -170,7 +175,7 @@ describe("normalize()", () => {
     await fc.assert(
       fc.asyncProperty(text, fc.boolean(), async (outputText, asBytes) => {
         const execution = { usage: NO_USAGE, outputText: asBytes ? Buffer.from(outputText) : outputText };
-        const result = await normalize(facts(), execution, {
+        const result = await normalize(metadata(), execution, {
           tool: makeTool(),
           limits: DEFAULT_LIMITS,
           thread,
@@ -185,7 +190,7 @@ describe("normalize()", () => {
     expect(Reflect.ownKeys(Object.prototype).concat(Reflect.ownKeys(Array.prototype))).toEqual(before);
   });
 
-  test("makes of any bytes at all one result that is plain JSON", () => {
+  test("converts any bytes to one plain JSON result", () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -201,8 +206,8 @@ describe("normalize()", () => {
 });
 
 describe("toFailure()", () => {
-  test("makes INTERNAL of what is no ToolError, and keeps its words from the caller", () => {
-    const error = errorOf(toFailure(facts(), new Error("ENOENT: /root/.ssh/id_rsa")));
+  test("converts other errors to INTERNAL without disclosing their messages", () => {
+    const error = errorOf(toFailure(metadata(), new Error("ENOENT: /root/.ssh/id_rsa")));
     expect(error).toEqual({
       code: "INTERNAL",
       message: "Glovebox failed while it handled the call",
@@ -219,15 +224,15 @@ describe("toFailure()", () => {
     ["a BigInt", { n: 1n }, undefined],
     ["a field that is undefined", { a: 1, b: undefined }, { a: 1 }],
     ["a date", { at: new Date(0) }, { at: "1970-01-01T00:00:00.000Z" }],
-  ])("keeps only what is JSON of details with %s", ([, details, kept]) => {
-    const failure = toFailure(facts(), new ToolError("TOOL_FAILED", "x", { details: details as ErrorDetails }));
+  ])("keeps only the JSON parts of details with %s", ([, details, kept]) => {
+    const failure = toFailure(metadata(), new ToolError("TOOL_FAILED", "x", { details: details as ErrorDetails }));
     expect(errorOf(failure).details).toEqual(kept);
     expectPublishable(failure);
   });
 
-  test("carries a guest's stack as `stack`, and the tool's name in the user's message, `$&` and all", () => {
+  test("returns a guest's stack as `stack`, and names the tool in the user's message, even if its name contains `$&`", () => {
     const error = new ToolError("TOOL_FAILED", "boom", { guestStack: "Error: boom\n    at tool.ts:1:1" });
-    const failure = errorOf(toFailure({ ...facts(), toolName: "$&-tool" }, error));
+    const failure = errorOf(toFailure({ ...metadata(), toolName: "$&-tool" }, error));
     expect(failure).toMatchObject({ stack: "Error: boom\n    at tool.ts:1:1", userMessage: "$&-tool failed" });
   });
 });

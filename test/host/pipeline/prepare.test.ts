@@ -1,4 +1,4 @@
-// Stage 2 alone: which limits hold, and a clock that leaves nothing behind.
+// Tests stage 2 alone: the effective limits, and a clock that leaves no timer or listener behind.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { resolveLimits } from "../../../src/host/config/resolve-limits.ts";
@@ -24,46 +24,46 @@ function validated(context: ToolContext = {}, parts: ToolParts = {}): ValidatedC
 }
 
 describe("resolveLimits()", () => {
-  test("gives the defaults where nobody states anything", () => {
+  test("returns the defaults if no limit is configured", () => {
     expect(resolveLimits([], undefined)).toEqual(DEFAULT_LIMITS);
     expect(resolveLimits([undefined, {}], {})).toEqual(DEFAULT_LIMITS);
   });
 
   test.for<[string, (PartialLimits | undefined)[], PartialLimits | undefined, number]>([
-    ["a host may pass the default", [{ timeoutMs: 60_000 }], undefined, 60_000],
+    ["a host can exceed the default", [{ timeoutMs: 60_000 }], undefined, 60_000],
     [
-      "the lowest of several wins",
+      "the lowest of several limits applies",
       [{ timeoutMs: 60_000 }, { timeoutMs: 9_000 }, { timeoutMs: 10_000 }],
       undefined,
       9_000,
     ],
-    ["an author may lower", [{ timeoutMs: 60_000 }], { timeoutMs: 50 }, 50],
-    ["an author may lower the default", [], { timeoutMs: 50 }, 50],
-    ["an author cannot raise what the host stated", [{ timeoutMs: 100 }], { timeoutMs: 60_000 }, 100],
+    ["an author can lower the host's limit", [{ timeoutMs: 60_000 }], { timeoutMs: 50 }, 50],
+    ["an author can lower the default", [], { timeoutMs: 50 }, 50],
+    ["an author cannot raise the host's limit", [{ timeoutMs: 100 }], { timeoutMs: 60_000 }, 100],
     ["an author cannot raise the default", [], { timeoutMs: 60_000 }, 5_000],
-    ["a part of a millisecond counts as one", [{ timeoutMs: 1.2 }], undefined, 2],
-    ["nothing passes the hard ceiling", [{ timeoutMs: 1e12 }], undefined, 300_000],
-    ["not even without end", [{ timeoutMs: Number.POSITIVE_INFINITY }], undefined, 300_000],
-    ["nothing falls below the hard floor", [{ timeoutMs: -5 }], undefined, 1],
-    ["what is no number counts as not stated", [{ timeoutMs: Number.NaN }], undefined, 5_000],
-  ])("%s", ([, stated, author, timeoutMs]) => {
-    expect(resolveLimits(stated, author).timeoutMs).toBe(timeoutMs);
+    ["fractions are rounded up", [{ timeoutMs: 1.2 }], undefined, 2],
+    ["no limit exceeds the hard maximum", [{ timeoutMs: 1e12 }], undefined, 300_000],
+    ["Infinity does not exceed the hard maximum", [{ timeoutMs: Number.POSITIVE_INFINITY }], undefined, 300_000],
+    ["no limit is below the hard minimum", [{ timeoutMs: -5 }], undefined, 1],
+    ["NaN counts as not configured", [{ timeoutMs: Number.NaN }], undefined, 5_000],
+  ])("%s", ([, configured, author, timeoutMs]) => {
+    expect(resolveLimits(configured, author).timeoutMs).toBe(timeoutMs);
   });
 
   const someLimits = fc.record(
     Object.fromEntries(Object.keys(LIMITS).map((name) => [name, fc.double({ noDefaultInfinity: false })])),
     { requiredKeys: [] },
   ) as fc.Arbitrary<PartialLimits>;
-  test("stays within the hard bounds, and never above anyone's number, whatever is stated", () => {
+  test("stays within the hard bounds and below each configured limit", () => {
     fc.assert(
-      fc.property(fc.array(someLimits, { maxLength: 4 }), (stated) => {
-        const limits = resolveLimits(stated, undefined);
+      fc.property(fc.array(someLimits, { maxLength: 4 }), (configured) => {
+        const limits = resolveLimits(configured, undefined);
         for (const name of Object.keys(LIMITS) as LimitName[]) {
           const { min, max } = LIMITS[name];
           expect(limits[name]).toBeGreaterThanOrEqual(min);
           expect(limits[name]).toBeLessThanOrEqual(max);
           expect(Number.isInteger(limits[name])).toBe(true);
-          for (const some of stated)
+          for (const some of configured)
             expect(limits[name]).toBeLessThanOrEqual(Math.max(min, Math.ceil(some[name] || max)));
         }
       }),
@@ -80,14 +80,14 @@ describe("prepareCall()", () => {
   });
   const open = { limits: {}, tenant, clocks: new Clocks() };
 
-  test("hands on the call, its limits, and a signal that has not aborted", () => {
+  test("returns the call, its limits, and a signal that has not aborted", () => {
     using preparation = prepareCall(validated(), { ...open, limits: { memoryMiB: 64 } }, undefined);
     const { call } = preparation;
     expect(call).toMatchObject({ callId: "c1", tenantId: "acme", inputText: "{}", input: {} });
     expect([call.limits.memoryMiB, call.limits.timeoutMs, call.signal.aborted]).toEqual([64, 5_000, false]);
   });
 
-  test("counts the time from the call's admission, as large arguments take a part of it", () => {
+  test("counts the time from the admission of the call", () => {
     const admittedAt = performance.now();
     vi.advanceTimersByTime(60);
     using preparation = prepareCall(validated(), { ...open, admittedAt }, 100);
@@ -100,10 +100,10 @@ describe("prepareCall()", () => {
   test.for<[string, number | undefined, ToolContext, ToolParts, PartialLimits, number]>([
     ["the call's argument", 100, { timeoutMs: 200 }, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 100],
     ["the context", 500, { timeoutMs: 200 }, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 200],
-    ["the host for this tool", 500, {}, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 300],
-    ["the host for all tools", 500, {}, {}, { timeoutMs: 400 }, 400],
+    ["the host's limits for this tool", 500, {}, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 300],
+    ["the host's limits for all tools", 500, {}, {}, { timeoutMs: 400 }, 400],
     ["the author", 500, {}, { authorLimits: { timeoutMs: 50 } }, { timeoutMs: 400 }, 50],
-  ])("ends the call at the lowest timeout: that of %s", ([, timeoutMs, context, parts, limits, lowest]) => {
+  ])("ends the call at the lowest timeout, from %s", ([, timeoutMs, context, parts, limits, lowest]) => {
     using preparation = prepareCall(validated(context, parts), { ...open, limits }, timeoutMs);
     const { signal } = preparation.call;
     vi.advanceTimersByTime(lowest - 1);
@@ -116,10 +116,10 @@ describe("prepareCall()", () => {
     });
   });
 
-  test("aborts with CANCELLED when the caller does, and keeps that reason past the deadline", () => {
+  test("aborts with CANCELLED when the caller aborts, and keeps that reason after the deadline", () => {
     const caller = new AbortController();
     using preparation = prepareCall(validated({ signal: caller.signal }), open, 100);
-    caller.abort(new Error("the caller's own words"));
+    caller.abort(new Error("the caller's own reason"));
     vi.advanceTimersByTime(1_000);
     expect(preparation.call.signal.reason).toMatchObject({
       code: "CANCELLED",
@@ -127,7 +127,7 @@ describe("prepareCall()", () => {
     });
   });
 
-  test("is aborted from the start when the caller's signal is", () => {
+  test("is aborted from the start if the caller's signal is aborted", () => {
     using preparation = prepareCall(validated({ signal: AbortSignal.abort() }), open, 100);
     expect(preparation.call.signal.reason).toMatchObject({ code: "CANCELLED" });
   });
@@ -158,7 +158,7 @@ describe("prepareCall()", () => {
     expect(preparation.call.signal.aborted).toBe(false);
   });
 
-  test("starts no timer when the caller's signal cannot be listened to", () => {
+  test("starts no timer if adding a listener to the caller's signal throws", () => {
     const signal = new AbortController().signal;
     signal.addEventListener = () => {
       throw new Error("no");

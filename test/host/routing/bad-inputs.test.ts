@@ -94,7 +94,7 @@ describe("Glovebox.execute() with a bad call", () => {
       "an unknown tool",
       call({}, "strct"),
       "TOOL_UNAVAILABLE",
-      /^There is no tool named "strct"; known are: odd, shaped, strict, zodded$/,
+      /^There is no tool named "strct"; known tools: odd, shaped, strict, zodded$/,
     ],
     [
       "arguments that are JSON text",

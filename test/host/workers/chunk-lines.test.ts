@@ -37,7 +37,7 @@ describe("toRawChunks()", () => {
     expect(chunk?.size).toBe(7);
     expect((await chunk?.bytes?.())?.parts.map(String)).toEqual(["104,105"].map(() => "hi"));
     const [forged] = toRawChunks(toParts('"m:0"', "nonsense", "hi"));
-    expect(() => forged?.bytes?.()).toThrow("expected each of its values of bytes in its place");
+    expect(() => forged?.bytes?.()).toThrow("the binary attachments do not match their placeholders");
   });
 
   test.for([

@@ -22,12 +22,12 @@ const UNBOUNDED = {
   depth: Number.POSITIVE_INFINITY,
   values: Number.POSITIVE_INFINITY,
 };
-const refusals = new JsonErrorFactory(UNBOUNDED, { invalid: "INTERNAL", tooLarge: "INTERNAL" }, "A value");
+const errors = new JsonErrorFactory(UNBOUNDED, { invalid: "INTERNAL", tooLarge: "INTERNAL" }, "A value");
 
 async function check({ schema, text, budgetMs }: SchemaCheck): Promise<void> {
   const compiled = schemaOf(schema);
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
-  const value = await parseLargeJson(bytes, { limits: UNBOUNDED, refusals });
+  const value = await parseLargeJson(bytes, { limits: UNBOUNDED, errors });
   parentPort?.postMessage(compiled.validate(value, { budgetMs }));
 }
 
