@@ -60,7 +60,13 @@ describe("an output of the command line", () => {
     );
     const problem = { file: HOSTILE, line: 1, column: 2, lineText: HOSTILE, message: HOSTILE };
     const stack = `Error: ${HOSTILE}\n    at ${HOSTILE} (${HOSTILE}:1:2)`;
-    const base = { code: "TOOL_FAILED", message: HOSTILE, userMessage: HOSTILE, recoverable: false, docs: HOSTILE } as const;
+    const base = {
+      code: "TOOL_FAILED",
+      message: HOSTILE,
+      userMessage: HOSTILE,
+      recoverable: false,
+      docs: HOSTILE,
+    } as const;
     printError({ ...base, details: { problems: [problem] }, stack }, output);
     const place = { file: HOSTILE, line: 1, column: 2 };
     printError({ ...base, details: place }, output, () => `> 1 | ${HOSTILE}\n    | ^`);

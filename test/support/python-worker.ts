@@ -163,7 +163,14 @@ export class PythonWorker implements AsyncDisposable {
   }
 
   run(code: string, order: PythonCall = {}): Promise<PythonResult> {
-    const { features = ["webAssembly"], isolateLifetime = "call", limits, granted = [], descriptors, deterministic } = order;
+    const {
+      features = ["webAssembly"],
+      isolateLifetime = "call",
+      limits,
+      granted = [],
+      descriptors,
+      deterministic,
+    } = order;
     const { fileName = "tool.py", mode = "exec", memoryMiB = 128, files, input, describe } = order;
     this.#lastSeq += 1;
     const seq = this.#lastSeq;

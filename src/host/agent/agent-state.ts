@@ -6,7 +6,7 @@ import * as z from "zod";
 import { ERROR_CODES, type ErrorCode, type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
-import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
+import { type PlaceholderBytes, replaceBytes, restoreBytes } from "../json/binary-placeholders.ts";
 import { toCanonicalJson } from "../json/canonical-json.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import { callsOf, findProblems } from "./conversation.ts";
@@ -42,7 +42,7 @@ export interface AgentState {
   readonly pending: readonly PendingApproval[];
   readonly messages: JsonValue;
   /** Binary data of the messages, as base64. */
-  readonly bytes?: MarkedBytes;
+  readonly bytes?: PlaceholderBytes;
   /** HMAC-SHA-256 of all other fields, in hexadecimal. Absent with `signingKey: "unsigned"`. */
   readonly seal?: string;
 }
@@ -163,7 +163,7 @@ export interface PendingCall {
 
 /** Converts a paused run. @param key signs the state, unless it is `"unsigned"` */
 export function toAgentState(run: PausedRun, key: string | Uint8Array): AgentState {
-  const { value, bytes } = markBytes(run.messages as unknown as ToolValue);
+  const { value, bytes } = replaceBytes(run.messages as unknown as ToolValue);
   const state: Omit<AgentState, "seal"> = {
     kind: STATE_KIND,
     version: STATE_VERSION,
@@ -257,7 +257,7 @@ export async function parseAgentState(
   if (!whole.success) throw invalid(firstIssue(whole.error, ""));
   const { messages: stored, bytes, id: stateId, tenantId, stepCount, usage, pending } = whole.data;
   checkSeal(parsed as unknown as AgentState, key);
-  const value = bytes === undefined ? stored : unmarkBytes(stored as JsonValue, bytes);
+  const value = bytes === undefined ? stored : restoreBytes(stored as JsonValue, bytes);
   const messages = z.array(MessageSchema).safeParse(value);
   if (!messages.success) throw invalid(firstIssue(messages.error, "messages"));
   const conversation = messages.data as unknown as readonly Message[];

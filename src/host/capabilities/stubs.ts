@@ -4,7 +4,7 @@ import { types } from "node:util";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
-import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
+import { type PlaceholderBytes, replaceBytes, restoreBytes } from "../json/binary-placeholders.ts";
 import { type Capability, type CapabilityContext, type CapabilityOptions, defineCapability } from "./capability.ts";
 
 /** A request of the tool, as a stub of `fetch` receives it. */
@@ -91,9 +91,9 @@ function kvHandler(answer: AnswerRequest): Handler {
 
 function toolsHandler(answer: AnswerRequest): Handler {
   return async (given, context) => {
-    const { name, input, bytes } = given as unknown as { name: string; input: JsonValue; bytes?: MarkedBytes };
-    const value = bytes === undefined ? input : unmarkBytes(input, bytes);
-    return markBytes(((await answer({ name, input: value }, context)) ?? null) as ToolValue);
+    const { name, input, bytes } = given as unknown as { name: string; input: JsonValue; bytes?: PlaceholderBytes };
+    const value = bytes === undefined ? input : restoreBytes(input, bytes);
+    return replaceBytes(((await answer({ name, input: value }, context)) ?? null) as ToolValue);
   };
 }
 

@@ -6,7 +6,7 @@ import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
 import type { ToolCall, ToolResult } from "../contract/tool-call.ts";
-import { markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
+import { replaceBytes, restoreBytes } from "../json/binary-placeholders.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { NamedContext } from "../pipeline/read-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
@@ -102,12 +102,12 @@ export function createToolsCapability(router: NestedRouter): Capability {
     handler: async ({ name, input, bytes }, context) => {
       const call = callOf(context);
       checkName(name, context);
-      const args = bytes === undefined ? input : unmarkBytes(input as JsonValue, bytes);
+      const args = bytes === undefined ? input : restoreBytes(input as JsonValue, bytes);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
       const nested = contextOf(call, toolCall.id, context);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
-      if (result.success) return markBytes(result.output);
+      if (result.success) return replaceBytes(result.output);
       if (result.error.code === "TOOL_TIMEOUT") await endWithTimeout(call, context.signal);
       const { code, message, recoverable, details } = result.error;
       const trace = details?.trace ?? [...call.chain.trace, name];

@@ -10,7 +10,7 @@ import {
   withBytes,
 } from "../contract/tool-value.ts";
 import { isValueTooLarge } from "../contract/value-size.ts";
-import { notedJsonText } from "../json/json-text-of.ts";
+import { storedJsonText } from "../json/json-text-of.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { Execution } from "./execution.ts";
 
@@ -28,7 +28,7 @@ interface SerializedValue {
 /** @throws {ToolError} OUTPUT_INVALID if the value is not JSON, OUTPUT_TOO_LARGE if it exceeds a limit */
 function toText(output: unknown, toolName: string, { outputBytes, jsonValues }: Limits): SerializedValue {
   if (output === undefined) return { text: "null", bytes: undefined, size: 4 };
-  const stored = notedJsonText(output);
+  const stored = storedJsonText(output);
   if (stored !== undefined) return { text: stored, bytes: undefined, size: Buffer.byteLength(stored) };
   try {
     const { text, bytes } = toTextWithBytes(output, { bytes: outputBytes, values: jsonValues });

@@ -17,7 +17,7 @@ export type ProcessPlacement = Pick<Job, "owner" | "exclusive" | "dataBytes" | "
  * @param keeper key of the tool or session that keeps its isolate between calls, and so has its own processes, each with
  *   room for two interpreters. Empty if the isolate is used for one call
  */
-export function pythonPlaceOf(owner: string, { memoryMiB }: Limits, keeper = ""): ProcessPlacement {
+export function pythonPlacementOf(owner: string, { memoryMiB }: Limits, keeper = ""): ProcessPlacement {
   const classMiB = pythonClassOf(memoryMiB);
   const dataBytes = pythonDataBytes(classMiB);
   return { owner: `${owner} python ${classMiB} ${keeper}`, kind: "python", exclusive: true, dataBytes };

@@ -18,7 +18,7 @@ import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/wor
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
 import { memoryError, toCallFailure, toGuestOutput, tryParse } from "./guest-outcome.ts";
-import { type ProcessPlacement, placementOf, pythonPlaceOf } from "./process-placement.ts";
+import { type ProcessPlacement, placementOf, pythonPlacementOf } from "./process-placement.ts";
 import { redactExecution } from "./redact-execution.ts";
 import type { SandboxSession, SandboxTool } from "./sandbox-tool.ts";
 import { WarmVersion } from "./warm-version.ts";
@@ -202,7 +202,7 @@ class SandboxRun {
     const owner = ownerOf(tenantId);
     if (python === undefined) return placementOf(owner, this.#sent.sha256, features, limits);
     const keeper = session === undefined ? python.toolKey : `session ${session.placement.id}`;
-    return pythonPlaceOf(owner, limits, isolateLifetime === "call" ? "" : keeper);
+    return pythonPlacementOf(owner, limits, isolateLifetime === "call" ? "" : keeper);
   }
 
   /**

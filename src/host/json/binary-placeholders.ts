@@ -6,7 +6,7 @@ import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 
 /** The bytes of a value. The placeholder of `parts[n]`, which is base64, is `mark` followed by n. */
-export interface MarkedBytes {
+export interface PlaceholderBytes {
   readonly mark: string;
   readonly parts: readonly string[];
 }
@@ -26,7 +26,7 @@ const containsBytes = (value: ToolValue): boolean => {
 };
 
 /** Returns the value with placeholders, and its bytes. `bytes` is absent if the value contains none. */
-export function markBytes(value: ToolValue): { readonly value: JsonValue; readonly bytes?: MarkedBytes } {
+export function replaceBytes(value: ToolValue): { readonly value: JsonValue; readonly bytes?: PlaceholderBytes } {
   if (!containsBytes(value)) return { value: value as JsonValue };
   const mark = `bytes ${randomBytes(12).toString("hex")} `;
   const parts: string[] = [];
@@ -38,7 +38,7 @@ export function markBytes(value: ToolValue): { readonly value: JsonValue; readon
 }
 
 /** Returns the value with bytes instead of placeholders. A string that only looks like a placeholder is kept. */
-export function unmarkBytes(value: JsonValue, { mark, parts }: MarkedBytes): ToolValue {
+export function restoreBytes(value: JsonValue, { mark, parts }: PlaceholderBytes): ToolValue {
   return replace(value, (leaf) => {
     if (typeof leaf !== "string" || !leaf.startsWith(mark)) return leaf;
     const part = parts[Number(leaf.slice(mark.length))];

@@ -4,10 +4,10 @@
 const texts = new WeakMap<object, string>();
 
 /** Stores the text of a value, which must not change afterwards. */
-export function noteJsonText(value: object, text: string): void {
+export function storeJsonText(value: object, text: string): void {
   texts.set(value, text);
 }
 
 /** Returns the stored text of a value, or undefined. */
-export const notedJsonText = (value: unknown): string | undefined =>
+export const storedJsonText = (value: unknown): string | undefined =>
   typeof value === "object" && value !== null ? texts.get(value) : undefined;

@@ -16,7 +16,7 @@ import { readLargeValue, readSmallValue, readValueWithBytes, type ValueText } fr
 const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 
 /** Metadata of a call that is known when its result is created. */
-export interface ResultFacts {
+export interface ResultMetadata {
   readonly callId: string;
   readonly toolName: string;
   readonly started: number;
@@ -28,7 +28,7 @@ export interface ResultFacts {
 
 type Successful = Extract<ToolResult, { success: true }>;
 
-function toBase(metadata: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
+function toBase(metadata: ResultMetadata): Omit<Successful, "success" | "output" | "content"> {
   const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, coercions } = metadata;
   const durationMs = performance.now() - started;
   const base = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
@@ -46,7 +46,7 @@ function toPlainDetails(details: ErrorDetails | undefined): ErrorDetails | undef
 }
 
 /** Converts a thrown value to a failed result. Never throws. */
-export function toFailure(metadata: ResultFacts, thrown: unknown): ToolResult {
+export function toFailure(metadata: ResultMetadata, thrown: unknown): ToolResult {
   const { details, ...error } = toToolError(thrown).toData(metadata.toolName);
   const plain = toPlainDetails(details);
   return {
@@ -69,7 +69,7 @@ export interface NormalizeOptions {
 
 /** Returns the result of an execution; synchronously, unless the output is large. Never throws and never rejects. */
 export function normalize(
-  metadata: ResultFacts,
+  metadata: ResultMetadata,
   execution: Execution,
   options: NormalizeOptions,
 ): ToolResult | Promise<ToolResult> {

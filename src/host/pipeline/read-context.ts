@@ -12,7 +12,7 @@ import { parseArgumentOptions } from "./coercion.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 
 /** Maximum length of a session id. */
-export const MAX_SESSION_ID_UNITS = 256;
+export const MAX_SESSION_ID_LENGTH = 256;
 /** The end of the year 9999. */
 const MAX_DATE_MS = 253_402_300_799_999;
 const CLIENT_METHODS = ["elicit", "sample", "listRoots"] as const satisfies readonly (keyof CallClient)[];
@@ -30,9 +30,9 @@ const isFunction = (value: unknown): boolean => value === undefined || typeof va
 
 function checkSessionId(sessionId: unknown): void {
   if (sessionId === undefined) return;
-  const isValid = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_UNITS;
+  const isValid = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_LENGTH;
   if (!isValid) {
-    throw invalid("context.sessionId", `text of 1 to ${MAX_SESSION_ID_UNITS} characters`, describe(sessionId));
+    throw invalid("context.sessionId", `text of 1 to ${MAX_SESSION_ID_LENGTH} characters`, describe(sessionId));
   }
 }
 

@@ -4,7 +4,7 @@ import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { ExtractedToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type ExtractionOptions, extractDefinition, parseDefinition } from "../executors/extract-definition.ts";
-import { pythonPlaceOf } from "../executors/process-placement.ts";
+import { pythonPlacementOf } from "../executors/process-placement.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { WorkerToolProfile } from "../workers/worker-process.ts";
 import { toDescribeRun } from "./python-run.ts";
@@ -100,7 +100,7 @@ export class PythonDefinitionExtractor {
         ...{ entry, options, stackMapper: tool.stackMapper },
         modules: tool.modules,
         job: {
-          ...pythonPlaceOf(owner ?? `extract:${sha256}`, limits),
+          ...pythonPlacementOf(owner ?? `extract:${sha256}`, limits),
           order: { type: "call", tool: profileOf(tool, options), callId: "describe", tenantId: account },
           bundle: { ...tool.bundle, codeCache: tool.codeCache, modules: tool.modules },
           input: toDescribeRun(source, limits),

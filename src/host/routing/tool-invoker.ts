@@ -7,7 +7,7 @@ import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
-import { type ResultFacts, toFailure } from "../pipeline/normalize.ts";
+import { type ResultMetadata, toFailure } from "../pipeline/normalize.ts";
 import { readExplicitContext } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
 import { type Tenancy, tenancyOf } from "../tenants/tenancy.ts";
@@ -209,7 +209,7 @@ function trackingOf(
   return isOwn ? { router, calls: router.calls } : undefined;
 }
 /** As the router's own failures, in a later turn of the event loop. */
-const failLater = (facts: ResultFacts, error: ToolError): Promise<ToolResult> =>
+const failLater = (facts: ResultMetadata, error: ToolError): Promise<ToolResult> =>
   deferFailure(
     () => toFailure(facts, error),
     () => true,

@@ -23,7 +23,7 @@ import type { HostLog } from "../observability/operator-log.ts";
 import { Clocks } from "../pipeline/clock.ts";
 import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/coercion.ts";
 import { executeCall } from "../pipeline/execute.ts";
-import { normalize, type ResultFacts, toFailure } from "../pipeline/normalize.ts";
+import { normalize, type ResultMetadata, toFailure } from "../pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "../pipeline/prepare.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { checkTimeout, type NamedContext, readContext } from "../pipeline/read-context.ts";
@@ -541,7 +541,7 @@ export class ToolRouter implements AsyncDisposable {
     { flight, parent, stream, accepted }: RouterRunOptions,
   ): Promise<ToolResult> {
     const started = performance.now();
-    let facts: ResultFacts = { ...readNames(toolCall), started };
+    let facts: ResultMetadata = { ...readNames(toolCall), started };
     let observer: CallObserver | undefined;
     let tracked = accepted;
     try {
@@ -663,7 +663,7 @@ export class ToolRouter implements AsyncDisposable {
   /** From here on the call is in {@link listCalls}. */
   #accept(
     accepted: TrackedCall | undefined,
-    { callId, toolName, started }: ResultFacts,
+    { callId, toolName, started }: ResultMetadata,
     { tenantId, sessionId }: ToolContext & { readonly tenantId: string },
     parent: CallChain | undefined,
   ): TrackedCall {

@@ -5,7 +5,7 @@ import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { LANGUAGES } from "../config/options.ts";
-import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
+import { MAX_SESSION_ID_LENGTH } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import type { SessionBounds } from "./session-state.ts";
@@ -18,7 +18,7 @@ const bound = (max: number, fallback: number) => z.int().min(1).max(max).default
 const SessionOptionsSchema = strictObject({
   tenantId: TenantIdSchema.optional(),
   language: z.enum(LANGUAGES).default("javascript"),
-  id: z.string().min(1).max(MAX_SESSION_ID_UNITS).optional(),
+  id: z.string().min(1).max(MAX_SESSION_ID_LENGTH).optional(),
   limits: PartialLimitsSchema.optional(),
   grant: z.array(z.string()).default([]),
   idleMs: bound(DAY_MS, 600_000),

@@ -85,7 +85,7 @@ describe("a listing", () => {
       ],
     }));
     expect(names).toEqual(["good"]);
-    expect(status.leftOut.map(({ toolName }) => toolName)).toEqual(
+    expect(status.omittedTools.map(({ toolName }) => toolName)).toEqual(
       expect.arrayContaining(["", "no-schema", "bad-schema", "remote", "task", "good"]),
     );
   });
@@ -158,7 +158,7 @@ describe("a tool name", () => {
     box.router.register("t1", {}, () => "ours");
     const { status } = await listed(() => ({ tools: [tool("t1"), tool("t2")] }));
     expect(status.tools).toBe(1);
-    expect(status.leftOut).toEqual([{ toolName: "t1", problem: expect.stringMatching(/taken by a global tool/) }]);
+    expect(status.omittedTools).toEqual([{ toolName: "t1", problem: expect.stringMatching(/taken by a global tool/) }]);
     expect(outputOf(await box.execute({ id: "1", toolName: "t1" }))).toBe("ours");
     expect(codeOf(await box.execute({ id: "1", toolName: "t2" }))).toBe("TOOL_UNAVAILABLE");
   });

@@ -99,8 +99,8 @@ describe("the tools that a server lists", () => {
         "twice",
       ].map((name) => `schemas__${name}`),
     );
-    const { leftOut } = statusOf("schemas");
-    const reasons = Object.fromEntries(leftOut.map(({ toolName, problem }) => [toolName, problem]));
+    const { omittedTools } = statusOf("schemas");
+    const reasons = Object.fromEntries(omittedTools.map(({ toolName, problem }) => [toolName, problem]));
     expect(Object.keys(reasons).sort()).toEqual(["", "deep", "long", "pattern", "ref", "twice"]);
     expect(reasons.ref).toMatch(/reference within this schema.*evil\.example/);
     expect(reasons.twice).toBe("The name is listed twice");

@@ -87,7 +87,9 @@ describe("the official servers", () => {
   test("list their tools, except for those that can only be called as a task", async () => {
     const tools = await box.listTools();
     expect(
-      box.mcp.servers().map(({ server, tools: count, leftOut, listIssue }) => [server, count, leftOut, listIssue]),
+      box.mcp
+        .servers()
+        .map(({ server, tools: count, omittedTools, listIssue }) => [server, count, omittedTools, listIssue]),
     ).toEqual([
       [
         "everything",

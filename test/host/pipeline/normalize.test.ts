@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
-import { normalize, type ResultFacts, toFailure } from "../../../src/host/pipeline/normalize.ts";
+import { normalize, type ResultMetadata, toFailure } from "../../../src/host/pipeline/normalize.ts";
 import type { RegisteredTool } from "../../../src/host/routing/registry.ts";
 import { type ErrorDetails, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../src/sandbox/contract/limits.ts";
@@ -18,7 +18,7 @@ const { signal } = new AbortController();
 
 /** Returns the result of a small output, which is normalized synchronously. */
 function normalizeNow(
-  known: ResultFacts,
+  known: ResultMetadata,
   outputText: string | Buffer,
   tool: RegisteredTool,
   limits: Limits,

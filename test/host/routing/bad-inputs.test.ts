@@ -518,7 +518,11 @@ describe("Glovebox.addTool() with a bad tool", () => {
 describe("createGlovebox() with bad options", () => {
   test.for<[string, unknown, RegExp]>([
     ["text", "fast", /^options: /],
-    ["an unknown key", { isolateLife: "call" }, /^options\.isolateLife: Unknown option. Did you mean "isolateLifetime"\?$/],
+    [
+      "an unknown key",
+      { isolateLife: "call" },
+      /^options\.isolateLife: Unknown option. Did you mean "isolateLifetime"\?$/,
+    ],
     ["a placement that there is not", { placement: "anywhere" }, /^options\.placement: .*tenant.*shared/],
     ["a limit out of range", { limits: { timeoutMs: 400_000 } }, /^options\.limits\.timeoutMs: .*300000/],
     ["no worker", { workers: { max: 0 } }, /^options\.workers\.max: .*1/],

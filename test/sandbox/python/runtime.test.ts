@@ -198,7 +198,7 @@ describe("a run's capabilities", () => {
   test("can be awaited, or called synchronously in ordinary functions", async () => {
     const code =
       "import asyncio\ndef wait():\n  return run_sync(lookUp(sku='B'))\n[await kv.get('a'), await lookUp({'sku': 'A'}), wait(), *await asyncio.gather(lookUp(sku='C'))]";
-    const descriptors = { kv: { chunk: "kv" } } as const;
+    const descriptors = { kv: { platformModule: "kv" } } as const;
     const price = { price: 9.5 };
     const order = { granted: ["kv", "lookUp"], descriptors, answer };
     expect(await valueIn(code, order)).toEqual([{ n: 1 }, price, price, price]);

@@ -4,7 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { ContentPart } from "../../../sandbox/contract/content.ts";
 import { CONTENT_KEY } from "../../../sandbox/contract/content.ts";
 import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
-import { noteJsonText } from "../../json/json-text-of.ts";
+import { storeJsonText } from "../../json/json-text-of.ts";
 import { parseLargeText, parseSmallJson } from "../../json/parse-json.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { countKeys, isSameJson } from "./reading/same-json.ts";
@@ -131,7 +131,7 @@ async function repeats(part: Text, value: JsonValue, valueKeys: number, signal: 
 /** Serializes a large value in slices, for the next stage of the call, which needs its JSON text. */
 async function noteText(value: JsonValue, signal: AbortSignal): Promise<void> {
   if (typeof value !== "object" || value === null || sizeOf(value, SMALL_VALUE_SIZE) <= SMALL_VALUE_SIZE) return;
-  noteJsonText(value, await writeJson(value, signal));
+  storeJsonText(value, await writeJson(value, signal));
 }
 
 async function withoutRepeats(

@@ -41,7 +41,7 @@ export interface McpServerStatus extends LinkStatus {
   /** Number of registered tools. */
   readonly tools: number;
   /** Tools that were not registered, at most 100. */
-  readonly leftOut: readonly McpToolIssue[];
+  readonly omittedTools: readonly McpToolIssue[];
   /** The reason why the list of tools is incomplete; absent if it is complete. */
   readonly listIssue?: string | undefined;
 }
@@ -74,7 +74,7 @@ interface TenantLink {
   readonly link: UpstreamLink;
   /** Keyed by alias and tenant. */
   readonly tools: Map<string, RegisteredUpstreamTool>;
-  leftOut: readonly McpToolIssue[];
+  omittedTools: readonly McpToolIssue[];
   listIssue: string | undefined;
 }
 
@@ -125,13 +125,13 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   get status(): readonly McpServerStatus[] {
     const links = [...this.#links];
     if (links.length === 0) links.push([SHARED, this.#createLink(SHARED)]);
-    return links.map(([tenantId, { link, tools, leftOut, listIssue }]) => ({
+    return links.map(([tenantId, { link, tools, omittedTools, listIssue }]) => ({
       server: this.name,
       transport: "url" in this.#config ? "http" : "stdio",
       ...(tenantId === SHARED ? {} : { tenantId }),
       ...link.status,
       tools: tools.size,
-      leftOut,
+      omittedTools,
       ...(listIssue === undefined ? {} : { listIssue }),
     }));
   }
@@ -167,7 +167,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
         onListed: (listing) => this.#applyListing(created, key, listing),
       }),
       tools: new Map(),
-      leftOut: [],
+      omittedTools: [],
       listIssue: undefined,
     };
     return created;
@@ -175,9 +175,10 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
 
   /** Replaces the tools of the previous listing by those of a new one. */
   async #applyListing(target: TenantLink, key: string, listing: Listing): Promise<void> {
-    const leftOut: McpToolIssue[] = [];
+    const omittedTools: McpToolIssue[] = [];
     const omit = (toolName: string, problem: string): void => {
-      if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toVisible(toolName.slice(0, 128)), problem });
+      if (omittedTools.length < MAX_LEFT_OUT)
+        omittedTools.push({ toolName: toVisible(toolName.slice(0, 128)), problem });
     };
     if (listing.unnamed > 0) omit("", `The name is missing (${listing.unnamed} times)`);
     for (const name of listing.tooLarge) omit(name, `Expected at most ${MAX_TOOL_SIZE} characters and values`);
@@ -197,7 +198,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     const named = new Set(names.values());
     for (const name of tools.keys()) if (!named.has(name)) omit(name, "Its alias collides with that of another tool");
     await this.#register(target, key, tools, names, omit);
-    target.leftOut = leftOut;
+    target.omittedTools = omittedTools;
     target.listIssue = listing.problem;
   }
 

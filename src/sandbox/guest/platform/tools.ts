@@ -4,20 +4,20 @@ import type { ToolCalls } from "../tool.ts";
 import { fromBase64, toBase64 } from "./base64.ts";
 
 type Ask = (input: object) => Promise<unknown>;
-interface MarkedBytes {
+interface PlaceholderBytes {
   readonly mark: string;
   readonly parts: readonly string[];
 }
 interface Marked {
   readonly value: unknown;
-  readonly bytes?: MarkedBytes;
+  readonly bytes?: PlaceholderBytes;
 }
 
 /** Properties that `await`, JSON.stringify and others read of any object. Tools with these names need `call`. */
 const NOT_NAMES: readonly string[] = ["then", "toJSON", "constructor", "toString", "valueOf"];
 
 /** Returns the value as JSON, with placeholders for bytes. A value without bytes is returned unchanged. */
-function markBytes(value: unknown): Marked {
+function replaceBytes(value: unknown): Marked {
   const mark = `bytes ${Math.random().toString(36).slice(2)} `;
   const parts: string[] = [];
   const text = JSON.stringify(value, function replace(this: Record<string, unknown>, key: string, item: unknown) {
@@ -29,7 +29,7 @@ function markBytes(value: unknown): Marked {
   return parts.length === 0 ? { value } : { value: JSON.parse(text), bytes: { mark, parts } };
 }
 
-function unmarkBytes(value: unknown, { mark, parts }: MarkedBytes): unknown {
+function restoreBytes(value: unknown, { mark, parts }: PlaceholderBytes): unknown {
   if (typeof value === "string") {
     const part = value.startsWith(mark) ? parts[Number(value.slice(mark.length))] : undefined;
     return part === undefined ? value : fromBase64(part);
@@ -37,7 +37,7 @@ function unmarkBytes(value: unknown, { mark, parts }: MarkedBytes): unknown {
   if (typeof value !== "object" || value === null) return value;
   for (const key of Object.keys(value)) {
     const holder = value as Record<string, unknown>;
-    const replaced = unmarkBytes(holder[key], { mark, parts });
+    const replaced = restoreBytes(holder[key], { mark, parts });
     if (replaced !== holder[key]) Object.defineProperty(holder, key, { value: replaced });
   }
   return value;
@@ -45,9 +45,9 @@ function unmarkBytes(value: unknown, { mark, parts }: MarkedBytes): unknown {
 
 export function createMember(ask: Ask): ToolCalls {
   const call = async (name: string, input: unknown = {}): Promise<unknown> => {
-    const { value, bytes } = markBytes(input);
+    const { value, bytes } = replaceBytes(input);
     const response = (await ask({ name: String(name), input: value, bytes })) as Marked;
-    return response.bytes === undefined ? response.value : unmarkBytes(response.value, response.bytes);
+    return response.bytes === undefined ? response.value : restoreBytes(response.value, response.bytes);
   };
   const known = Object.freeze(Object.assign(Object.create(null) as object, { call }));
   return new Proxy(known, {
