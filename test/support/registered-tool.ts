@@ -3,8 +3,8 @@
 import { NO_USAGE } from "../../src/host/contract/tool-call.ts";
 import type { Execution } from "../../src/host/executors/execution.ts";
 import type { Executor } from "../../src/host/executors/executor.ts";
+import { toRegisteredTool } from "../../src/host/routing/registered-tool.ts";
 import type { RegisteredTool } from "../../src/host/routing/registry.ts";
-import { toRegisteredTool } from "../../src/host/routing/tool-router.ts";
 import type { ToolDefinition } from "../../src/sandbox/contract/definition.ts";
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 

@@ -66,6 +66,7 @@ import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "../python/python-too
 import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
+import { toRegisteredTool } from "../routing/registered-tool.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import {
   checkString,
@@ -76,7 +77,7 @@ import {
   type TenantScope,
 } from "../routing/tenant-scope.ts";
 import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
-import { ToolRouter, toRegisteredTool } from "../routing/tool-router.ts";
+import { ToolRouter } from "../routing/tool-router.ts";
 import { type ToolUpdate, ToolUpdates } from "../routing/tool-updates.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";

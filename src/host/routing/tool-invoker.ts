@@ -15,7 +15,8 @@ import { type ConcurrencySlot, TenantConcurrencyLimiter } from "../tenants/tenan
 import { deferFailure } from "../util/defer-failure.ts";
 import { PendingByKey } from "../util/pending-by-key.ts";
 import type { OpenCalls, TrackedCall } from "./open-calls.ts";
-import { readNames, ToolRouter } from "./tool-router.ts";
+import { readNames } from "./read-call.ts";
+import { ToolRouter } from "./tool-router.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
 

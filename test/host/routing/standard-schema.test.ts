@@ -1,7 +1,8 @@
 // Schemas of a library for host functions: validated and transformed for each call, and closed where the library fails.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { ToolRouter, toRegisteredTool } from "../../../src/host/routing/tool-router.ts";
+import { toRegisteredTool } from "../../../src/host/routing/registered-tool.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, outputOf } from "../../support/host-zone.ts";

@@ -1,0 +1,40 @@
+// Creates the registry's record of a tool, with its compiled schemas.
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import type { Executor } from "../executors/executor.ts";
+import { compileSchema } from "../json-schema/compile-schema.ts";
+import { parseArgumentOptions } from "../pipeline/coercion.ts";
+import type { RegisterOptions } from "./registration.ts";
+import type { RegisteredTool } from "./registry.ts";
+
+interface RegistryEntry extends Omit<RegisterOptions, "scope"> {
+  readonly defaultLimits?: PartialLimits | undefined;
+  readonly hostLimits?: PartialLimits | undefined;
+  readonly authorLimits?: PartialLimits | undefined;
+  readonly contentDigest?: string | undefined;
+  readonly contentHash?: string | undefined;
+  readonly granted?: readonly string[] | undefined;
+}
+
+/**
+ * Returns the registry's record of a tool. Compiles its schemas, once for all calls.
+ * @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used
+ */
+export function toRegisteredTool(definition: ToolDefinition, executor: Executor, entry: RegistryEntry): RegisteredTool {
+  const { inputSchema, outputSchema } = definition;
+  return {
+    definition,
+    tenantId: entry.tenantId,
+    executor,
+    inputSchema: compileSchema(inputSchema, { subject: "inputSchema" }),
+    outputSchema: outputSchema === undefined ? undefined : compileSchema(outputSchema, { subject: "outputSchema" }),
+    defaultLimits: entry.defaultLimits,
+    hostLimits: entry.hostLimits,
+    authorLimits: entry.authorLimits,
+    arguments: parseArgumentOptions(entry.arguments, "options.arguments"),
+    contentDigest: entry.contentDigest,
+    contentHash: entry.contentHash,
+    granted: entry.granted,
+    addedAt: Date.now(),
+  };
+}
