@@ -77,15 +77,15 @@ async function whilePaused(
 ): Promise<CallbackOutcome> {
   const meter = context.perCall(openMeter);
   const since = performance.now();
-  const holder = {};
-  chain.hold(true, holder);
-  const limit = setTimeout(() => chain.hold(false, holder), Math.max(0, MAX_PAUSED_MS - meter.pausedMs)).unref();
+  const waiter = {};
+  chain.setWaiting(true, waiter);
+  const limit = setTimeout(() => chain.setWaiting(false, waiter), Math.max(0, MAX_PAUSED_MS - meter.pausedMs)).unref();
   try {
     return await answering;
   } finally {
     clearTimeout(limit);
     meter.pausedMs += performance.now() - since;
-    chain.hold(false, holder);
+    chain.setWaiting(false, waiter);
   }
 }
 

@@ -132,9 +132,9 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
         ...(span === undefined ? {} : { traceContext: span.traceContext }),
         ...{ callId, tenantId, signal },
         holdClock: () => {
-          const holder = { [Symbol.dispose]: () => call.chain.hold(false, holder) };
-          call.chain.hold(true, holder);
-          return holder;
+          const waiter = { [Symbol.dispose]: () => call.chain.setWaiting(false, waiter) };
+          call.chain.setWaiting(true, waiter);
+          return waiter;
         },
         log: (message, data, level = "info") => log.add(level, Date.now(), message, { data }),
       };

@@ -155,7 +155,7 @@ class SandboxRun {
     const { python, session } = this.#tool;
     const { sha256 } = this.#sent;
     const redactor = (): Redactor | undefined => this.#redactor;
-    chain.onHold = (isHeld) => this.#ticket?.rest(isHeld);
+    chain.onPause = (isPaused) => this.#ticket?.rest(isPaused);
     chain.onWait = (isWaiting) => this.#ticket?.watchIdle(isWaiting);
     chain.openCalls = () => this.#broker?.pending ?? 0;
     chain.setIdle(false);
@@ -238,13 +238,13 @@ class SandboxRun {
       onCapability: (name, text, answer) => {
         const { chain } = this.#call;
         const answered = this.#getBroker().answer(name, text);
-        chain.weigh();
+        chain.updatePause();
         // If the answer cannot be sent, the tool would wait for it forever: end the call.
         answered
           .then((envelope) => {
             // The guest works from now on, until its process reports that it is idle.
             chain.setIdle(false);
-            chain.weigh();
+            chain.updatePause();
             answer(envelope);
           })
           .catch(() => this.#ticket?.cancel());

@@ -1,5 +1,5 @@
-// How a call came about: the calls that it is nested in, and those nested in it. A call that would make the chain too long, the family
-// too large, or a circle, is refused here before it begins.
+// The position of a call in a tree of nested calls. Denies a nested call that would exceed the limits of depth or number, or would repeat a
+// tool in a cycle, before it begins.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { NestedCall } from "../contract/tool-call.ts";
@@ -7,20 +7,23 @@ import type { CallLog } from "../observability/call-log.ts";
 import type { Clock } from "../pipeline/clock.ts";
 import type { TrackedCall } from "./open-calls.ts";
 
-/** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
+/** The concurrency slot of a running call. While the call waits for a nested call, the nested call can use it. */
 export interface NestedCallSlot {
   isTaken: boolean;
 }
 
 type ChainLimits = Pick<Limits, "nestedDepth" | "nestedCalls" | "nestedRepeats">;
 
-/** A nested call's id is its caller's and a number; what is cut off only makes it shorter than any id may be. */
-const MAX_CALLER_ID_UNITS = 900;
+/** The id of a nested call is the id of its caller and a number. The caller's id is truncated so that the result is a valid id. */
+const MAX_CALLER_ID_LENGTH = 900;
 
-const refused = (code: "CAPABILITY_DENIED" | "QUOTA_EXCEEDED", message: string, chain: readonly string[]): ToolError =>
-  new ToolError(code, `${message}: ${chain.join(" → ")}`, { details: { trace: chain } });
+const createChainError = (
+  code: "CAPABILITY_DENIED" | "QUOTA_EXCEEDED",
+  message: string,
+  chain: readonly string[],
+): ToolError => new ToolError(code, `${message}: ${chain.join(" → ")}`, { details: { trace: chain } });
 
-/** One call in its chain. Every call has one, so it is made of what is there. */
+/** One call in its chain. Created for every call, so it allocates the rest only when needed. */
 export class CallChain {
   readonly callId: string;
   readonly toolName: string;
@@ -29,25 +32,25 @@ export class CallChain {
   #nestedCallSlot: NestedCallSlot | undefined;
   #calls: NestedCall[] | undefined;
   #begun = 0;
-  /** Once it runs; what calls nested in it log is told there. */
+  /** Log of the running call. Receives the log entries of nested calls too. */
   log: CallLog | undefined;
-  /** The call as the operator sees it. */
+  /** The call in the operator's list. */
   tracked: TrackedCall | undefined;
-  /** Once it has begun. */
+  /** Clock of the call, once it has started. */
   clock: Pick<Clock, "hold"> | undefined;
-  /** Whoever runs it hears that it waits for its caller, and so computes nothing. */
-  onHold: ((isHeld: boolean) => void) | undefined;
-  /** Whoever runs it hears that something in it waits for its caller, whatever else it does: from then on it says `setIdle`. */
+  /** Receives whether the call is paused: it waits for its caller and computes nothing. */
+  onPause: ((isPaused: boolean) => void) | undefined;
+  /** Receives whether a request to the caller is pending. While one is, the executor reports through `setIdle` whether the guest is idle. */
   onWait: ((isWaiting: boolean) => void) | undefined;
-  /** How many capability calls of it are open; undefined where it can make none. */
+  /** Returns the number of pending capability calls. Undefined if the call cannot make any. */
   openCalls: (() => number) | undefined;
-  /** What waits for the caller: open questions, and calls nested in this one whose clocks stand still. */
+  /** What the call waits for: requests to the caller, and nested calls that are paused. */
   readonly #waits = new Set<object>();
-  /** Undefined for one that has no guest which could be busy meanwhile. */
+  /** Whether the guest is idle. Undefined for a call without a guest. */
   #isIdle: boolean | undefined;
-  #isHeld = false;
-  /** Of all that are nested in an outermost call, however deep; counted there. */
-  #family = 0;
+  #isPaused = false;
+  /** Number of calls nested in this call at any depth; counted only in the outermost call. */
+  #descendantCount = 0;
 
   constructor(callId: string, toolName: string, limits: ChainLimits, parent: CallChain | undefined) {
     this.callId = callId;
@@ -61,12 +64,12 @@ export class CallChain {
     return this.#nestedCallSlot;
   }
 
-  /** Those nested directly in it that have ended; undefined where there are none. */
+  /** Directly nested calls that have ended; undefined if there are none. */
   get calls(): readonly NestedCall[] | undefined {
     return this.#calls;
   }
 
-  /** How many calls it has begun. */
+  /** Number of directly nested calls that have begun. */
   get begun(): number {
     return this.#begun;
   }
@@ -81,61 +84,69 @@ export class CallChain {
   }
 
   /**
-   * Counts a call that is to be nested in this one, and names it.
-   * @throws {ToolError} CAPABILITY_DENIED for a circle; QUOTA_EXCEEDED when the chain is too long or its calls are too many
+   * Counts a new nested call and returns its id.
+   * @throws {ToolError} CAPABILITY_DENIED for a cycle; QUOTA_EXCEEDED if the chain would be too long or has too many calls
    */
   begin(toolName: string): string {
     const trace = this.trace;
     const chain = [...trace, toolName];
     const repeats = trace.filter((name) => name === toolName).length;
     if (repeats > this.#lowest("nestedRepeats")) {
-      throw refused("CAPABILITY_DENIED", "Tools that call each other in a circle", chain);
+      throw createChainError("CAPABILITY_DENIED", "The tools call each other in a cycle", chain);
     }
-    // Each call states how deep it may go from where it is.
+    // Each call limits the depth below itself.
     let depth = 1;
     for (let link: CallChain | undefined = this; link !== undefined; link = link.parent, depth += 1) {
       if (depth <= link.#limits.nestedDepth) continue;
-      throw refused("QUOTA_EXCEEDED", `Tools may call each other ${link.#limits.nestedDepth} deep`, chain);
+      throw createChainError(
+        "QUOTA_EXCEEDED",
+        `Calls can be nested ${link.#limits.nestedDepth} deep at most (limits.nestedDepth)`,
+        chain,
+      );
     }
     const { root } = this;
     const allowed = Math.min(root.#limits.nestedCalls, this.#lowest("nestedCalls"));
-    if (root.#family >= allowed) {
-      throw refused("QUOTA_EXCEEDED", `One call may cause ${allowed} calls of other tools`, chain);
+    if (root.#descendantCount >= allowed) {
+      throw createChainError(
+        "QUOTA_EXCEEDED",
+        `A call can cause ${allowed} nested calls at most (limits.nestedCalls)`,
+        chain,
+      );
     }
-    root.#family += 1;
+    root.#descendantCount += 1;
     this.#begun += 1;
-    return `${this.callId.slice(0, MAX_CALLER_ID_UNITS)}.${this.#begun}`;
+    return `${this.callId.slice(0, MAX_CALLER_ID_LENGTH)}.${this.#begun}`;
   }
 
   /**
-   * Something in it waits for its caller, or does so no more. Its clock stands still while it does nothing else, and so do those of the
-   * calls that wait for it.
+   * Records that something in the call started or stopped waiting for the caller. The clock is paused while the call does nothing else, and
+   * so are the clocks of the calls that wait for this one.
    */
-  hold(isWaiting: boolean, holder: object): void {
+  setWaiting(isWaiting: boolean, waiter: object): void {
     const before = this.#waits.size;
-    if (isWaiting) this.#waits.add(holder);
-    else this.#waits.delete(holder);
+    if (isWaiting) this.#waits.add(waiter);
+    else this.#waits.delete(waiter);
     if (before === 0 && this.#waits.size > 0) this.onWait?.(true);
     if (before > 0 && this.#waits.size === 0) this.onWait?.(false);
-    this.weigh();
+    this.updatePause();
   }
 
-  /** Whether its guest neither runs nor has timers, as its process says; a guest that gets an answer is busy until the process says so again. */
+  /** Records whether the guest is idle: it neither runs nor has timers. After an answer the guest counts as busy until its process reports again. */
   setIdle(isIdle: boolean): void {
     if (isIdle === this.#isIdle) return;
     this.#isIdle = isIdle;
-    this.weigh();
+    this.updatePause();
   }
 
-  /** Decides anew whether its clock stands still: all that it is at has to wait for the caller. */
-  weigh(): void {
+  /** Pauses or resumes the clock: the call is paused while everything it does waits for the caller. */
+  updatePause(): void {
     const { size } = this.#waits;
-    const isHeld = size > 0 && this.#isIdle !== false && (this.openCalls?.() ?? 0) <= size;
-    if (isHeld === this.#isHeld) return;
-    this.#isHeld = isHeld;
-    this.clock?.hold(isHeld, this);
-    this.onHold?.(isHeld);
-    this.parent?.hold(isHeld, this);
+    const isPaused = size > 0 && this.#isIdle !== false && (this.openCalls?.() ?? 0) <= size;
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    this.clock?.hold(isPaused, this);
+    this.onPause?.(isPaused);
+    this.parent?.setWaiting(isPaused, this);
   }
 
   ended(call: NestedCall): void {

@@ -1,4 +1,4 @@
-// A registry of the host's own, behind a check of everything that it returns: it decides which tool runs for which tenant, so an answer that
+// Wraps a registry of the host and checks everything that it returns. The registry decides which tool runs for which tenant, so a value that
 // cannot be a tool of that tenant fails the call.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -9,10 +9,10 @@ import { MemoryToolRegistry, type RegisteredTool, type RegistryListener, type To
 const METHODS = ["add", "remove", "get", "list"] as const;
 type Method = (typeof METHODS)[number] | "onChange" | "replace";
 
-/** A registry that switches a tool in one step, by a method of its own or with {@link ToolRegistry.remove} and `add`. */
+/** A registry that replaces a tool in one step, by its own method or with {@link ToolRegistry.remove} and `add`. */
 export type CheckedToolRegistry = ToolRegistry & Required<Pick<ToolRegistry, "replace">>;
 
-/** Tells whether a value has the methods of a registry. Never throws. */
+/** Returns whether a value has the methods of a registry. Never throws. */
 export function isToolRegistry(value: unknown): value is ToolRegistry {
   if (typeof value !== "object" || value === null) return false;
   try {
@@ -22,7 +22,7 @@ export function isToolRegistry(value: unknown): value is ToolRegistry {
   }
 }
 
-/** Returns the registry behind its checks. The one in memory needs none. */
+/** Returns the registry with checks. The registry in memory needs none. */
 export function toCheckedRegistry(registry: ToolRegistry): CheckedToolRegistry {
   const isOwn = Object.getPrototypeOf(registry) === MemoryToolRegistry.prototype;
   if (isOwn) return registry as MemoryToolRegistry;
@@ -64,7 +64,7 @@ class CheckedRegistry implements CheckedToolRegistry {
     return this.#ask("replace", () => registry.replace?.(tool)) === true;
   }
 
-  /** In one turn of the event loop. A registry that rejects the new tool keeps the one that it had. */
+  /** Replaces a tool in one turn of the event loop. A registry that rejects the new tool keeps the old one. */
   #removeAndAdd(tool: RegisteredTool): boolean {
     const { definition, tenantId } = tool;
     const before = this.get(definition.name, tenantId);
@@ -94,7 +94,7 @@ class CheckedRegistry implements CheckedToolRegistry {
     return () => notifySafely(typeof stop === "function" ? (stop as () => unknown) : undefined);
   }
 
-  /** A ToolError that a registry throws (a taken name) is its answer. */
+  /** Calls a method of the registry. A ToolError that it throws, such as NAME_TAKEN, is passed on. */
   #ask(method: Method, run: () => unknown): unknown {
     let answer: unknown;
     let isPromise: boolean;

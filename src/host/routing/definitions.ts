@@ -16,7 +16,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolDefinition>]: true } = {
   prewarm: true,
   origin: true,
 };
-/** `metadata`: of a tool that `listTools()` has listed. */
+/** Keys of a definition. `metadata` is present in definitions that `listTools()` returned. */
 const KNOWN: readonly string[] = [...Object.keys(FIELDS), "metadata"];
 
 /** Definitions are registered once and passed with every request of a model. */

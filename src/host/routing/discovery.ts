@@ -1,5 +1,5 @@
-// Discovers the tools of sources when a tenant lists or calls them. The functions of a source belong to the host: a source whose function
-// throws, returns a wrong value or hangs is left out of the listing, and delays no call beyond its timeout.
+// Queries tool providers for their tools when a tenant lists or calls tools. If a function of a provider throws, returns an invalid value or
+// hangs, its tools are omitted from the listing, and no call is delayed beyond its timeout.
 import { ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
@@ -8,7 +8,7 @@ import { ignoreOutcome, isThenable, notifySafely, runCallback } from "../util/ho
 import type { SourceHealthRegistry } from "./health/source-health.ts";
 import type { SourceDiscovery } from "./tool-source.ts";
 
-/** A source with discovery. */
+/** A tool provider with discovery. */
 export interface DiscoveredSource {
   readonly source: SourceKind;
   readonly sourceId: string;
@@ -39,23 +39,23 @@ export class Discoveries {
     this.#byId.delete(sourceId);
   }
 
-  /** Sources that a tenant may have tools of; all of them without a tenant. */
+  /** Returns the providers that a tenant can have tools of, or all providers without a tenant. */
   listFor(tenantId: string | undefined): readonly DiscoveredSource[] {
     const all = [...this.#byId.values()];
-    return tenantId === undefined ? all : all.filter((source) => this.#says(source, "isFor", tenantId));
+    return tenantId === undefined ? all : all.filter((source) => this.#test(source, "isFor", tenantId));
   }
 
-  /** Sources that a tool of this name may come from. */
+  /** Returns the providers that may have a tool of this name. */
   listWith(toolName: string, tenantId: string): readonly DiscoveredSource[] {
-    return this.listFor(tenantId).filter((source) => this.#says(source, "mayHave", toolName));
+    return this.listFor(tenantId).filter((source) => this.#test(source, "mayHave", toolName));
   }
 
   /**
-   * Asks a source for its tools, unless its circuit is open.
+   * Queries a provider for its tools, unless its circuit is open.
    * @throws {ToolError} TOOL_UNAVAILABLE, or the signal's reason, as a rejection
    */
   async discover(source: DiscoveredSource, tenantId: string, signal: AbortSignal): Promise<void> {
-    if (this.#says(source, "isKnown", tenantId)) return;
+    if (this.#test(source, "isKnown", tenantId)) return;
     const admission = this.#health.admit(source, tenantId);
     const begun = performance.now();
     const run = (): unknown => source.discovery.discover(tenantId, signal);
@@ -71,8 +71,8 @@ export class Discoveries {
     throw error;
   }
 
-  /** Only `true` is a yes. */
-  #says({ discovery, sourceId }: DiscoveredSource, question: Question, about: string): boolean {
+  /** Calls a synchronous function of a provider. Anything but `true` counts as false. */
+  #test({ discovery, sourceId }: DiscoveredSource, question: Question, about: string): boolean {
     try {
       const answer: unknown = discovery[question](about);
       if (typeof answer === "boolean") return answer;
@@ -85,12 +85,12 @@ export class Discoveries {
   }
 
   #report(sourceId: string, question: Question, cause: unknown): void {
-    const message = `discovery.${question}() of the source ${sourceId} failed, and counts as false`;
+    const message = `discovery.${question}() of the tool provider ${sourceId} failed and counts as false`;
     notifySafely(this.#onError, new ToolError("INTERNAL", message, { cause }));
   }
 }
 
 function toSourceError(thrown: unknown, sourceId: string): ToolError {
   if (Error.isError(thrown) && thrown instanceof ToolError) return withReason(thrown, "upstream_unavailable");
-  return unavailable("upstream_unavailable", `${sourceId} could not be asked`, { cause: thrown });
+  return unavailable("upstream_unavailable", `The tool provider ${sourceId} could not be queried`, { cause: thrown });
 }

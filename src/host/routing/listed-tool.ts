@@ -8,32 +8,32 @@ import type { RegisteredTool } from "./registry.ts";
 
 /** Metadata of a listed tool. */
 export interface ToolMetadata {
-  /** SHA-256 of the whole tool in hexadecimal, as `router.digestOf` returns it: `context.toolDigest` of a call. */
+  /** SHA-256 of the whole tool in hexadecimal, as `router.digestOf` returns it, for `context.toolDigest` of a call. */
   readonly digest: string;
-  /** SHA-256 of a sandboxed tool's code alone: of its bundle, or of its source in Python; absent for other tools. */
+  /** SHA-256 of a sandboxed tool's code alone: of its bundle, or of its source in Python. Absent for other tools. */
   readonly contentHash?: string;
-  /** When the owner's tool of this name was added, in ms since 1970; absent if a registry of the host's own does not keep it. */
+  /** When the owner's tool of this name was added, in ms since 1970; absent if the host's own registry does not store it. */
   readonly addedAt?: number;
-  /** When `updateTool` last switched to another version, in ms since 1970; absent if it never has. */
+  /** When `updateTool` last replaced the tool, in ms since 1970; absent if it never did. */
   readonly updatedAt?: number;
   /**
    * Capabilities and engine features that the host granted by name, sorted. Every sandboxed tool has `log`, which is not listed. Absent for
    * tools that do not run in the sandbox.
    */
   readonly granted?: readonly string[];
-  /** In effect for calls of the tenant that the list is for; a call can only lower them. */
+  /** Limits in effect for calls of the tenant. A call can only lower them. */
   readonly limits: Limits;
-  /** Whether the tool is the tenant's own, or one of all tenants. */
+  /** `tenant` for the tenant's own tool, `global` for a tool of all tenants. */
   readonly scope: "tenant" | "global";
   /** The owner; absent for a tool of all tenants. */
   readonly tenantId?: string;
-  /** What runs it: `sandbox` (JavaScript), `python`, `host` or `mcp`. */
+  /** Kind of source: `sandbox` (JavaScript), `python`, `host` or `mcp`. */
   readonly source: SourceKind;
-  /** Which source, as in `health()`. */
+  /** Id of the source, as in `health()`. */
   readonly sourceId?: string;
 }
 
-/** A definition with `metadata`, which no model is shown and no digest covers. */
+/** A definition with `metadata`. Models do not see the metadata, and digests do not cover it. */
 export interface ListedTool extends ToolDefinition {
   readonly metadata: ToolMetadata;
 }

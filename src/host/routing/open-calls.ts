@@ -1,11 +1,11 @@
-// The calls that a router has accepted and not answered yet, for the operator: what there is, how far each call is, and its end. A call pays
-// for it with one entry in a set; everything else is worked out when a list is requested.
+// Tracks the calls that a router has accepted and that have no result yet, so that an operator can list and cancel them. A call costs one
+// entry in a set; everything else is computed when a list is requested.
 import { randomBytes } from "node:crypto";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 
 /**
- * How far a call is: `queued` waits for a slot of its batch, for its turn in a session, or for a worker process; `starting` is in flags,
- * validation and hooks; `running` is in its tool; `ending` has its outcome, which is being validated or shown to hooks.
+ * State of a call. `queued`: waits for a slot of its batch, for an earlier call of its session, or for a worker process. `starting`: flags,
+ * validation and hooks. `running`: in its tool. `ending`: the outcome is being validated or passed to hooks.
  */
 export type CallState = "queued" | "starting" | "running" | "ending";
 
@@ -22,14 +22,14 @@ export interface CallInfo {
   readonly startedAt: number;
   /** Time since then in ms. */
   readonly ageMs: number;
-  /** End of its time in ms since 1970, if nothing holds its clock; absent before its time runs. */
+  /** Deadline in ms since 1970, unless its clock is paused. Absent before its timeout starts. */
   readonly deadlineAt?: number;
-  /** `id` of the call that it is nested in. */
+  /** `id` of the call that made this one. */
   readonly parentId?: string;
   readonly sessionId?: string;
 }
 
-/** A call when it is accepted. */
+/** What is known of a call when it is accepted. */
 export interface AcceptedCall {
   readonly callId: string;
   readonly toolName: string;
@@ -43,7 +43,7 @@ export interface AcceptedCall {
 
 /** One accepted call. */
 export class TrackedCall {
-  readonly #facts: AcceptedCall;
+  readonly #accepted: AcceptedCall;
   readonly #calls: OpenCalls;
   readonly #number: number;
   #controller: AbortController | undefined;
@@ -51,24 +51,24 @@ export class TrackedCall {
   toolName: string;
   state: CallState;
 
-  constructor(calls: OpenCalls, number: number, facts: AcceptedCall) {
+  constructor(calls: OpenCalls, number: number, accepted: AcceptedCall) {
     this.#calls = calls;
     this.#number = number;
-    this.#facts = facts;
-    this.toolName = facts.toolName;
-    this.state = facts.state;
+    this.#accepted = accepted;
+    this.toolName = accepted.toolName;
+    this.state = accepted.state;
   }
 
   get id(): string {
     return `${this.#calls.prefix}-${this.#number}`;
   }
 
-  /** The error that the host has ended it with. */
+  /** The error that the host cancelled the call with. */
   get cancelled(): ToolError | undefined {
     return this.#cancelled;
   }
 
-  /** Aborts when the host ends the call. Made when it is first read: a call that never waits outside of its clock needs none. */
+  /** Aborts when the host cancels the call. Created when it is first read, because most calls do not need it. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -77,12 +77,12 @@ export class TrackedCall {
     return this.#controller.signal;
   }
 
-  /** Returns a signal that aborts with the caller's own or when the host ends the call. */
+  /** Returns a signal that aborts with the caller's signal, or when the host cancels the call. */
   signalWith(caller: AbortSignal | undefined): AbortSignal {
     return caller === undefined ? this.signal : AbortSignal.any([caller, this.signal]);
   }
 
-  /** Twice is a no-op. */
+  /** Cancels the call. Has no effect the second time. */
   cancel(): void {
     if (this.#cancelled !== undefined) return;
     this.#cancelled = new ToolError("CANCELLED", `The call of ${this.toolName} was cancelled by its host`, {
@@ -92,16 +92,16 @@ export class TrackedCall {
   }
 
   isOf(tenantId: string | undefined): boolean {
-    return tenantId === undefined || this.#facts.tenantId === tenantId;
+    return tenantId === undefined || this.#accepted.tenantId === tenantId;
   }
 
   hasCallId(callId: string): boolean {
-    return this.#facts.callId === callId;
+    return this.#accepted.callId === callId;
   }
 
-  /** @param leftMs of its time, if that runs */
+  /** @param leftMs remaining time in ms, if its timeout has started */
   toInfo(leftMs: number | undefined): CallInfo {
-    const { callId, tenantId, started, sessionId, parent } = this.#facts;
+    const { callId, tenantId, started, sessionId, parent } = this.#accepted;
     const ageMs = performance.now() - started;
     const now = Date.now();
     return {
@@ -115,15 +115,15 @@ export class TrackedCall {
 }
 
 export class OpenCalls {
-  /** Random, so that no caller's own call id looks like the id of a call by accident. */
+  /** Random, so that a call id that a caller chose does not equal the id of a call by accident. */
   readonly prefix: string = randomBytes(6).toString("hex");
   readonly #open = new Set<TrackedCall>();
   #last = 0;
 
-  /** End it when the call has its result. */
-  begin(facts: AcceptedCall): TrackedCall {
+  /** Tracks a call until `end`. */
+  begin(accepted: AcceptedCall): TrackedCall {
     this.#last += 1;
-    const call = new TrackedCall(this, this.#last, facts);
+    const call = new TrackedCall(this, this.#last, accepted);
     this.#open.add(call);
     return call;
   }
@@ -132,12 +132,12 @@ export class OpenCalls {
     this.#open.delete(call);
   }
 
-  /** Those of a tenant, or of all tenants, in the order in which they were accepted. */
+  /** Returns the calls of a tenant, or of all tenants, oldest first. */
   of(tenantId: string | undefined): readonly TrackedCall[] {
     return [...this.#open].filter((call) => call.isOf(tenantId));
   }
 
-  /** The call with this id; else all calls of the tenant for which their callers chose this id. */
+  /** Returns the call with this id, or else all calls of the tenant whose callers chose this id. */
   find(id: string, tenantId: string): readonly TrackedCall[] {
     const own = this.of(tenantId);
     const exact = own.find((call) => call.id === id);

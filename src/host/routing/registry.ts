@@ -1,4 +1,4 @@
-// Which tools there are, for whom. Lookups see a tenant's own tools first, then the global ones.
+// The registry of tools. A look-up finds a tenant's own tool first, then the global one.
 
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
@@ -10,23 +10,23 @@ import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import { notifySafely } from "../util/host-callback.ts";
 
-/** A tool ready to be called. */
+/** A registered tool, ready to be called. */
 export interface RegisteredTool {
   readonly definition: ToolDefinition;
-  /** Whose it is; undefined for everybody's. */
+  /** Owner; undefined for a tool of all tenants. */
   readonly tenantId: string | undefined;
   readonly executor: Executor;
   /** Compiled once, at registration. */
   readonly inputSchema: CompiledSchema;
   readonly outputSchema: CompiledSchema | undefined;
-  /** What its kind has where nobody has stated anything. */
+  /** Limits that apply if no others are configured. */
   readonly defaultLimits?: PartialLimits | undefined;
-  /** What the host set for this tool, and what its author did: the author's can only lower. */
+  /** Limits that the host and the author set for this tool. The author's can only lower the host's. */
   readonly hostLimits: PartialLimits | undefined;
   readonly authorLimits: PartialLimits | undefined;
-  /** What is done with arguments that it would not take as they are, where the host has stated something for it. */
+  /** How arguments of this tool are coerced, if the host configured it for the tool. */
   readonly arguments?: ArgumentOptions | undefined;
-  /** SHA-256 of a sandboxed tool's code and of what it is granted; undefined for host functions and upstream tools. */
+  /** SHA-256 of a sandboxed tool's code and grants; undefined for host functions and upstream tools. */
   readonly contentDigest?: string | undefined;
   /** SHA-256 of a sandboxed tool's code alone. */
   readonly contentHash?: string | undefined;
@@ -40,24 +40,23 @@ export interface RegisteredTool {
 export type RegistryListener = (tenantId: string | undefined) => void;
 
 /**
- * Where tools are kept. Every implementation passes `test/host/routing/registry-conformance.ts`. Its methods answer at once. A router checks the
- * answers of a host's own implementation: one that throws anything but a ToolError, returns a promise, or returns what is not a tool of the
- * tenant, fails the call with INTERNAL, and `onInternalError` receives the cause.
+ * Stores tools. Every implementation passes `test/host/routing/registry-conformance.ts`. All methods are synchronous. A router checks the
+ * return values of a host's own implementation: one that throws anything but a ToolError, or returns a promise or something that is not a
+ * tool of the tenant, fails the call with INTERNAL, and `onInternalError` receives the cause.
  */
 export interface ToolRegistry {
-  /** @throws {ToolError} PARAM_INVALID for a malformed name; NAME_TAKEN for one that is taken for this tenant */
+  /** @throws {ToolError} PARAM_INVALID for a malformed name; NAME_TAKEN if the tenant has a tool of this name */
   add(tool: RegisteredTool): void;
-  /** False when there was no such tool. A tenant cannot remove a global tool. */
+  /** Returns false if there is no such tool. A tenant cannot remove a global tool. */
   remove(toolName: string, tenantId?: string): boolean;
   /**
-   * Puts a tool in the place of the one with the same name and owner, in one step: each lookup finds one of the two, and a listener is
-   * called once. Returns false and changes nothing if that owner has no tool of this name. For a registry without this method, the router
-   * calls `remove` and `add` in one turn of the event loop.
+   * Replaces the tool of the same name and owner in one step: each look-up finds one of the two, and a listener is called once. Returns false and changes nothing if that owner has no tool of this name. For a registry without this method, the router
+   * calls `remove` and `add` in the same turn of the event loop.
    * @throws {ToolError} PARAM_INVALID for a value that is not a registered tool
    */
   replace?(tool: RegisteredTool): boolean;
   get(toolName: string, tenantId?: string): RegisteredTool | undefined;
-  /** A tenant's tools and the global ones, by name. */
+  /** Returns the tenant's tools and the global ones, sorted by name. */
   list(tenantId?: string): readonly RegisteredTool[];
   /**
    * Calls the listener for each tool that is added, removed or replaced, with its tenant: undefined for a global tool. A listener that throws or
@@ -66,7 +65,10 @@ export interface ToolRegistry {
   onChange?(listener: RegistryListener): () => void;
 }
 
-/** A value that is no text would find the global tools, as no tenant does. @throws {ToolError} PARAM_INVALID */
+/**
+ * Checks a name. Any other type as tenant id would select the global tools, as an absent tenant does.
+ * @throws {ToolError} PARAM_INVALID
+ */
 function checkTenantId(tenantId: unknown, what: string): void {
   if (tenantId === undefined || (typeof tenantId === "string" && tenantId !== "")) return;
   const got = tenantId === "" ? "an empty string" : describeKind(tenantId);
@@ -80,7 +82,7 @@ function checkTool(tool: RegisteredTool): string {
   }
   checkTenantId(tool.tenantId, "tool.tenantId");
   const { name } = tool.definition;
-  // A pattern takes what reads like a name too: 5, undefined.
+  // The pattern also matches other values whose text is a name: 5, undefined.
   if (typeof name !== "string" || !TOOL_NAME_PATTERN.test(name)) {
     const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 200)) : typeof name;
     throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${got}`);
@@ -96,10 +98,10 @@ export class MemoryToolRegistry implements ToolRegistry {
   add(tool: RegisteredTool): void {
     const name = checkTool(tool);
     if (this.get(name, tool.tenantId) !== undefined) {
-      const whose = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
+      const owner = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
       throw new ToolError(
         "NAME_TAKEN",
-        `The name "${name}" is taken by ${whose}; remove that one first, or choose another name`,
+        `The name "${name}" is taken by ${owner}; remove that tool first, or choose another name`,
       );
     }
     this.#toolsOf(tool.tenantId).set(name, tool);
@@ -129,7 +131,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     if (typeof listener !== "function") {
       throw new ToolError("PARAM_INVALID", `listener: Expected a function, got ${describeKind(listener)}`);
     }
-    // A function of its own: whoever listens twice stops one at a time.
+    // A new function for each subscription, so that a listener that was added twice is removed once at a time.
     const own: RegistryListener = (tenantId) => listener(tenantId);
     this.#listeners.add(own);
     return () => void this.#listeners.delete(own);

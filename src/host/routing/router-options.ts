@@ -1,4 +1,4 @@
-// The options of a ToolRouter and of its sources, checked by one schema: a misspelled guard or limit must not be ignored.
+// Options of a ToolRouter and of tool providers. Unknown keys are errors, because a misspelled guard or limit must not be ignored.
 import * as z from "zod";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -29,45 +29,45 @@ import { type Flags, isFlags } from "./tool-gate.ts";
 import type { SourceDiscovery, SourceTransport } from "./tool-source.ts";
 
 export interface ToolRouterOptions {
-  /** Default: a registry in memory. */
+  /** Registry of the tools. Default: in memory. */
   readonly registry?: ToolRegistry | undefined;
-  /** For every call; a tool and a call can only lower them. */
+  /** Limits of every call. A tool and a call can only lower them. */
   readonly limits?: PartialLimits | undefined;
   /**
-   * `"single"`: there is one tenant, and no caller passes a `tenantId`. `"multi"`: every tool, call and session names its tenant; a tool of all
-   * tenants is registered with `scope: "global"`. Default: `"single"`.
+   * `"single"`: there is one tenant, and passing a `tenantId` is an error. `"multi"`: every tool, call and session requires a `tenantId`; a tool
+   * of all tenants is registered with `scope: "global"`. Default: `"single"`.
    */
   readonly tenancy?: TenancyMode | undefined;
   /** Policies of tenants: a record, or a function that looks them up. Requires `tenancy: "multi"`. */
   readonly tenants?: Tenants | undefined;
   /** How answers of an asynchronous `tenants` function are cached. Requires such a function. */
   readonly tenantCache?: TenantCacheOptions | undefined;
-  /** Whether guests see a clock that stands still while they run, unless their tenant's policy says otherwise. */
+  /** Whether guests see a coarse clock, which does not advance while they run. A tenant's policy takes precedence. */
   readonly coarseTime?: boolean | undefined;
-  /** Where sandboxed tools may send requests, and with which secrets, unless their tenant's policy says otherwise; parsed already. */
+  /** Parsed egress rules and secrets of sandboxed tools. A tenant's policy takes precedence. */
   readonly egress?: EgressPolicy | undefined;
   readonly secrets?: SecretPolicies | undefined;
-  /** How often each tenant may call, unless its policy says otherwise. Default: as often as it will. */
+  /** Rate limit of each tenant. A tenant's policy takes precedence. Default: unlimited. */
   readonly rateLimit?: RateLimitOptions | undefined;
-  /** What each tenant may use in a period, unless its policy says otherwise. Default: as much as it will. */
+  /** Quotas of each tenant for a period. A tenant's policy takes precedence. Default: unlimited. */
   readonly quotas?: QuotaOptions | undefined;
   /** Keeps the counters of rates and quotas. Default: in memory. */
   readonly quotaStore?: QuotaStore | undefined;
-  /** Made once for all routers of a Glovebox; in the place of `quotaStore`. */
+  /** Shared by all routers of a Glovebox; used instead of `quotaStore`. */
   readonly admission?: TenantAdmission | undefined;
-  /** False turns all tools off, except those that a flag turns on. Default: true without `flags`, false with them. */
+  /** False disables all tools except those that a flag enables. Default: true without `flags`, false with them. */
   readonly enabled?: boolean | undefined;
-  /** Feature flags, which outrank `enabled`: with them a tool is off unless they or it turn it on. */
+  /** Feature flags, which take precedence over `enabled`. With flags, a tool is disabled unless a flag or `enabled` enables it. */
   readonly flags?: Flags | undefined;
-  /** When the circuit of a source of tools that keeps failing opens. */
+  /** When the circuit breaker of a source that keeps failing opens. */
   readonly health?: HealthOptions | undefined;
-  /** How arguments are coerced that a tool would reject. A tool and a call may set their own. */
+  /** How invalid arguments are coerced. The options of a tool and of a call take precedence. */
   readonly arguments?: ArgumentOptions | undefined;
-  /** Receives each INTERNAL failure with its cause: for the operator's log, never for a caller. */
+  /** Receives each INTERNAL failure with its cause, for the operator's log. Callers never receive the cause. */
   readonly onInternalError?: ((error: ToolError) => unknown) | undefined;
-  /** Functions around each stage of a call, in their order. */
+  /** Functions that are called at the stages of each call, in this order. */
   readonly hooks?: readonly Hook[] | undefined;
-  /** Made by `createTelemetry` and `createHostLog`. */
+  /** Created by `createTelemetry` and `createHostLog`. */
   readonly telemetry?: Telemetry | undefined;
   readonly log?: HostLog | undefined;
 }
@@ -97,14 +97,14 @@ const RouterOptionsSchema = strictObject({
   onInternalError: z
     .custom<(error: ToolError) => unknown>((value) => typeof value === "function", "Expected a function")
     .optional(),
-  // Each hook is parsed where they are put together.
+  // Hooks are parsed by the class Hooks.
   hooks: z.custom<readonly Hook[]>(Array.isArray, "Expected an array of hooks").default([]),
   telemetry: z.custom<Telemetry>((value) => hasMethod(value, "begin"), "Expected a Telemetry").optional(),
   log: z.custom<HostLog>((value) => hasMethod(value, "ended"), "Expected a HostLog").optional(),
 });
 export type ParsedRouterOptions = z.output<typeof RouterOptionsSchema>;
 
-/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+/** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
 export function parseRouterOptions(options: unknown = {}): ParsedRouterOptions {
   const parsed = parseOptions(RouterOptionsSchema, options, "options");
   checkTenancyOptions(parsed);
@@ -115,14 +115,17 @@ const TRANSPORT_FIELDS: readonly string[] = ["kind", "call", "discovery"];
 const DISCOVERY_METHODS: readonly (keyof SourceDiscovery)[] = ["isFor", "mayHave", "isKnown", "discover"];
 
 /**
- * Checks a source that a host adds. A transport may be an instance of the host's own class; of a plain object each key must be known.
+ * Checks a tool provider. A transport can be an instance of the host's own class; a plain object must have known keys only.
  * @throws {ToolError} PARAM_INVALID
  */
 export function checkSource(id: unknown, transport: unknown): void {
   if (typeof id !== "string" || !TOOL_NAME_PATTERN.test(id)) {
-    throw new ToolError("PARAM_INVALID", `Expected an id of ${TOOL_NAME_RULE} for a source, got ${describeKind(id)}`);
+    throw new ToolError(
+      "PARAM_INVALID",
+      `Expected an id of ${TOOL_NAME_RULE} for a tool provider, got ${describeKind(id)}`,
+    );
   }
-  const what = `The source ${id}`;
+  const what = `The tool provider ${id}`;
   if (!hasMethod(transport, "call")) {
     const got = describeKind(transport);
     throw new ToolError("PARAM_INVALID", `${what}: expected { call } with a function, got ${got}`);
@@ -130,7 +133,7 @@ export function checkSource(id: unknown, transport: unknown): void {
   if (isPlainObject(transport)) checkKnown(transport, what, TRANSPORT_FIELDS);
   const { kind = "host", discovery } = transport as SourceTransport;
   if (kind !== "host" && kind !== "mcp" && kind !== "python") {
-    throw new ToolError("PARAM_INVALID", `${what}: expected a kind of host, mcp, python`);
+    throw new ToolError("PARAM_INVALID", `${what}: expected kind to be host, mcp or python`);
   }
   if (discovery === undefined) return;
   if (isPlainObject(discovery)) checkKnown(discovery, `${what}.discovery`, DISCOVERY_METHODS);

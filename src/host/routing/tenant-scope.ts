@@ -1,4 +1,4 @@
-// Whose tools or sessions a public method is about, checked strictly, because a misread tenant would act as another one.
+// Parses the tenant that a public method concerns. Strict, because a misread tenant id would act on another tenant's data.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -41,12 +41,15 @@ export function parseTenantReach(options: unknown = {}): TenantReach {
   return parseOptions(TenantReachSchema, options, "options");
 }
 
-/** @throws {ToolError} PARAM_INVALID for anything but text of 1 to 1,024 characters */
+/** @throws {ToolError} PARAM_INVALID for anything but a string of 1 to 1,024 characters */
 export function parseTenantId(tenantId: unknown): string {
   return parseOptions(TenantIdSchema, tenantId, "tenantId");
 }
 
-/** Returns a text that a public method was given. @throws {ToolError} PARAM_INVALID for anything else, naming `what` */
+/**
+ * Returns the string that a public method received.
+ * @throws {ToolError} PARAM_INVALID for any other value, naming `what`
+ */
 export function checkString(value: unknown, what: string): string {
   if (typeof value === "string") return value;
   throw new ToolError("PARAM_INVALID", `${what}: Expected a string, got ${describeKind(value)}`);

@@ -1,27 +1,26 @@
-// Whether a tool may be listed and run at present: what the host's configuration says, and the feature flags that outrank it. What
-// cannot be found out is off.
+// Decides whether a tool is enabled, by feature flags and the host's configuration. A flag that cannot be evaluated disables the tool.
 
 import { TOOL_NAME_PATTERN } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
 
-/** The flag of all tools, and the beginning of each tool's own: `tools.enabled`, `tools.add`. */
+/** Name of the flag for all tools; each tool also has a flag of its own: `tools.add`. */
 const ALL_TOOLS = "tools.enabled";
 const flagOf = (toolName: string): string => `tools.${toolName}`;
 
-/** Whom a flag is about. */
+/** The tenant and tool that a flag is evaluated for. */
 export interface FlagContext {
   readonly tenantId: string;
   readonly toolName: string;
 }
 
-/** True: on, false: off, undefined: the flag says nothing, and the configuration decides. */
+/** True: enabled. False: disabled. Undefined: the flag is not set, and the configuration decides. */
 export type FlagFunction = (flag: string, context: FlagContext) => boolean | undefined | Promise<boolean | undefined>;
 
 /**
- * An OpenFeature client, as far as it is needed: `OpenFeature.getClient()`. Its `targetingKey` is the tenant. A flag that is not found, or
- * that is disabled, says nothing; one that cannot be evaluated turns the tool off.
+ * The part of an OpenFeature client (`OpenFeature.getClient()`) that is used here. The `targetingKey` is the tenant. A flag that is missing or
+ * disabled counts as not set; a flag that cannot be evaluated disables the tool.
  */
 export interface FlagClient {
   getBooleanDetails(
@@ -42,20 +41,20 @@ export const isFlags = (value: unknown): value is Flags =>
   typeof value === "function" ||
   (typeof value === "object" && value !== null && typeof (value as FlagClient).getBooleanDetails === "function");
 
-/** An evaluation that takes longer has failed: providers keep their flags at hand. */
+/** Timeout of an evaluation in ms. Providers keep their flags in memory. */
 const FLAG_TIMEOUT_MS = 1_000;
 
 export interface ToolGateOptions {
-  /** What the configuration says of all tools. */
+  /** Whether tools are enabled if no flag is set. */
   readonly enabled: boolean;
   readonly flags?: Flags | undefined;
-  /** Hears why a flag could not be evaluated. */
+  /** Receives the reason why a flag could not be evaluated. */
   readonly onError?: ((error: ToolError) => void) | undefined;
 }
 
-/** How long an answer may be waited for. */
+/** How long to wait for an asynchronous flag. */
 export interface GatePatience {
-  /** 1,000 ms at most. */
+  /** In ms, 1,000 at most. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -76,21 +75,21 @@ export class ToolGate {
   }
 
   /**
-   * Whether the tool is on: at once where its flags answer at once. Off where one of its two flags says so; on where one says so, or the
-   * configuration does and they say nothing. What cannot be found out is off.
-   * @throws {ToolError} CANCELLED, as a rejection, when the signal aborts first
+   * Returns whether the tool is enabled, synchronously if its flags are synchronous. The tool is disabled if one of its two flags is false, or
+   * cannot be evaluated; otherwise it is enabled if one is true, or the configuration enables it.
+   * @throws {ToolError} CANCELLED, as a rejection, if the signal aborts first
    */
   isOn(context: FlagContext, patience: GatePatience = {}): boolean | Promise<boolean> {
     if (this.#flags === undefined) return this.#enabled;
-    // A name that no tool can have comes from a model; it is no name of a flag.
+    // An invalid tool name comes from a model and must not be used as the name of a flag.
     if (!TOOL_NAME_PATTERN.test(context.toolName)) return false;
     const answers = this.#answers(context);
     const isOn = this.#decideNow(answers);
     return isOn === undefined ? this.#wait(answers, context, patience) : isOn;
   }
 
-  /** The same without waiting: false where only time would tell. */
-  isSurelyOn(context: FlagContext): boolean {
+  /** Returns whether the tool is enabled, without waiting: false if that depends on an asynchronous flag. */
+  isKnownOn(context: FlagContext): boolean {
     if (this.#flags === undefined) return this.#enabled;
     if (this.#isAsync || !TOOL_NAME_PATTERN.test(context.toolName)) return false;
     return this.#decideNow(this.#answers(context)) === true;
@@ -100,7 +99,7 @@ export class ToolGate {
     return [this.#ask(ALL_TOOLS, context), this.#ask(flagOf(context.toolName), context)];
   }
 
-  /** Undefined where an answer is still to come, and it matters. */
+  /** Returns undefined if the result depends on a pending flag. */
   #decideNow(answers: readonly (Answer | Promise<Answer>)[]): boolean | undefined {
     const known = answers.filter((answer) => !(answer instanceof Promise)) as Answer[];
     return known.length === answers.length || known.includes(false) ? this.#decide(known) : undefined;
@@ -130,7 +129,7 @@ export class ToolGate {
   }
 
   #failed(flag: string, cause: unknown): false {
-    const message = `The flag ${flag} could not be evaluated, so what it is about is off`;
+    const message = `The flag ${flag} could not be evaluated and counts as false`;
     notifySafely(this.#onError, new ToolError("INTERNAL", message, { cause }));
     return false;
   }
@@ -158,14 +157,14 @@ export class ToolGate {
   }
 }
 
-/** What a client says of a flag that it does not know is the default that it was given: that says nothing. */
+/** Reasons with which a client returns the default value that it was given: the flag is not set. */
 function askClient(client: FlagClient): FlagFunction {
   return async (flag, { tenantId, toolName }) => {
     const details = await client.getBooleanDetails(flag, false, { targetingKey: tenantId, tenantId, toolName });
     const { value, reason, errorCode, errorMessage } = details;
     if (errorCode === "FLAG_NOT_FOUND" || reason === "DISABLED") return undefined;
     if (errorCode !== undefined) throw new Error(`${errorCode}: ${errorMessage ?? "no message"}`);
-    // Without a value the client has said nothing about the flag, which differs from "the flag says nothing".
+    // A missing value is a failure of the client, unlike a flag that is not set.
     if (typeof value !== "boolean") throw new TypeError(`Expected a boolean value, got ${describeKind(value)}`);
     return value;
   };

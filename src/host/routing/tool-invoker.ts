@@ -1,4 +1,4 @@
-// ToolInvoker: invocations of an application into results, one at a time or in batches, over any ToolRouter. Never a throw.
+// ToolInvoker: runs invocations on a ToolRouter, one at a time or in batches, and always returns results instead of throwing.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -21,12 +21,12 @@ import { ToolRouter } from "./tool-router.ts";
 export const MAX_CONCURRENT_TOOLS = 10;
 
 export interface BatchContext extends ToolContext {
-  /** Calls of this batch that run at one time, a whole number from 1 to 10. Default: 4. */
+  /** Number of calls of this batch that run at the same time, 1 to 10. @default 4 */
   readonly maxConcurrency?: number | undefined;
 }
 
 export interface ToolInvokerOptions {
-  /** Calls of one tenant that run at one time, over all its batches and invocations, 1 to 10; Default: 10. */
+  /** Number of calls of one tenant that run at the same time, over all batches and invocations, 1 to 10. @default 10 */
   readonly maxConcurrentTools?: number | undefined;
 }
 
@@ -34,20 +34,20 @@ const InvokerOptionsSchema = strictObject({
   maxConcurrentTools: z.int().min(1).max(MAX_CONCURRENT_TOOLS).default(MAX_CONCURRENT_TOOLS),
 });
 
-/** Each gets its result: more would hold the host up with reading them. */
+/** Largest number of invocations in a batch. Reading more would block the event loop for too long. */
 const MAX_BATCH = 10_000;
 const BATCH_CONCURRENCY = 4;
-/** So long a batch may keep the event loop to itself. */
-const TURN_MS = 4;
+/** Longest time in ms that a batch uses the event loop before it yields. */
+const SLICE_MS = 4;
 
-/** The place of the call that code runs in, if an invoker has begun one. */
-const places = new AsyncLocalStorage<{
+/** The concurrency slot of the call that the current code runs in, if an invoker started one. */
+const currentSlot = new AsyncLocalStorage<{
   readonly invoker: ToolInvoker;
   readonly tenantId: string;
-  readonly place: ConcurrencySlot;
+  readonly slot: ConcurrencySlot;
 }>();
 
-/** What an invocation says, read once. */
+/** A parsed invocation; each of its fields is read once. */
 interface Reading {
   readonly started: number;
   readonly callId: string;
@@ -57,26 +57,26 @@ interface Reading {
         readonly toolCall: ToolCall;
         readonly context: ToolContext;
         readonly timeoutMs: number | undefined;
-        /** Whose calls it waits with. */
+        /** Tenant whose concurrency limit applies. */
         readonly tenantId: string;
       }
     | { readonly error: ToolError };
 }
 
-/** Calls of a batch take turns with those of others. */
+/** Identity of a batch, so that batches share a tenant's slots evenly. */
 type Batch = object;
 
 export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
-  /** Undefined for an object of the host's own in the place of a router. */
+  /** Undefined if the host passed its own object as router. */
   readonly #tenancy: Tenancy | undefined;
-  readonly #places: TenantConcurrencyLimiter;
-  /** Undefined for an object with an `execute` of its own. */
+  readonly #slots: TenantConcurrencyLimiter;
+  /** Undefined for an object with its own `execute`. */
   readonly #tracking: { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined;
   /** Invocations without a result yet, by tenant. */
   readonly #unfinished = new PendingByKey();
 
-  /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
+  /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an invalid option, naming its path */
   constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
     if (typeof (router as Partial<ToolRouter> | null | undefined)?.execute !== "function") {
       throw new ToolError("PARAM_INVALID", `router: expected a ToolRouter, got ${describeKind(router)}`);
@@ -85,12 +85,12 @@ export class ToolInvoker {
     this.#router = router;
     this.#tenancy = tenancyOf(router);
     this.#tracking = trackingOf(router);
-    this.#places = new TenantConcurrencyLimiter(maxConcurrentTools);
+    this.#slots = new TenantConcurrencyLimiter(maxConcurrentTools);
   }
 
   /**
-   * Runs one invocation. Always resolves. Its time begins when it does: while its tenant has as many running as may, it waits, until
-   * then or until its `context.signal` aborts.
+   * Runs one invocation. Always resolves. While the tenant has `maxConcurrentTools` calls running, the invocation waits, until its
+   * `context.signal` aborts at the latest. Its timeout starts when it runs.
    */
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
     const reading = readInvocation(invocation, {}, this.#tenancy);
@@ -99,20 +99,20 @@ export class ToolInvoker {
   }
 
   /**
-   * Runs independent invocations side by side; results come in their order, failures beside successes. Always resolves.
+   * Runs independent invocations in parallel and returns their results in the same order, failures included. Always resolves.
    *
-   * Each has its own time, which begins when it does: waiting for a place costs none, and is ended by `signal`, with CANCELLED. What
-   * an invocation's own context states goes before the batch's, but for the tenant: in a batch with a `tenantId` all are that tenant's.
-   * A value that is no array counts as a batch of one. For a context with an unknown key or a wrong value, each result is PARAM_INVALID;
-   * for more than 10,000 invocations, there is one result, PARAM_INVALID.
+   * The timeout of an invocation starts when it runs; the wait for a slot is ended by `signal` only, with CANCELLED. The context of an
+   * invocation takes precedence over that of the batch, except for the tenant: all invocations of a batch with a `tenantId` belong to that
+   * tenant. A value that is not an array counts as a batch of one. If the context has an unknown key or an invalid value, each result is
+   * PARAM_INVALID; for more than 10,000 invocations there is a single result, PARAM_INVALID.
    */
   async executeBatch(
     invocations: readonly (ToolCall | ToolInvocation)[],
     options?: BatchContext,
   ): Promise<ToolResult[]> {
-    const { readings, lanes } = readBatch(invocations, options, this.#tenancy);
+    const { readings, concurrency } = readBatch(invocations, options, this.#tenancy);
     const batch: Batch = {};
-    // All of them are accepted now, though most have to wait.
+    // All are accepted now, although most have to wait.
     const accepted = readings.map((reading) => this.#accept(reading));
     const finish = readings.map((reading) => {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -122,20 +122,20 @@ export class ToolInvoker {
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
     let turnBegan = performance.now();
-    const lane = async (): Promise<void> => {
+    const runNext = async (): Promise<void> => {
       while (next < readings.length) {
         const index = next;
         next += 1;
         results[index] = await this.#run(readings[index] as Reading, batch, accepted[index]);
         finish[index]?.();
-        // Calls that wait for nothing would keep everything else waiting.
-        if (performance.now() - turnBegan < TURN_MS) continue;
+        // Yields, because calls that never wait would block the event loop.
+        if (performance.now() - turnBegan < SLICE_MS) continue;
         await nextTurn();
         turnBegan = performance.now();
       }
     };
-    await Promise.all(Array.from({ length: Math.min(lanes, readings.length) }, lane));
-    // Nothing has taken a turn of the event loop: a loop of empty batches would keep it to itself, as one of rejected calls would.
+    await Promise.all(Array.from({ length: Math.min(concurrency, readings.length) }, runNext));
+    // An empty batch resolves in a later turn of the event loop, because a loop of empty batches would otherwise block it.
     if (results.length === 0) await nextTurn();
     return results;
   }
@@ -152,8 +152,8 @@ export class ToolInvoker {
   }
 
   /**
-   * Resolves when the tenant's invocations that wait or run at present have their results: for when its calls are denied, so that none of a
-   * batch comes later.
+   * Resolves when all present invocations of the tenant have their results. Used once the tenant's calls are denied, so that no call of a
+   * batch starts later.
    * @internal
    */
   settled(tenantId: string): Promise<void> {
@@ -164,24 +164,24 @@ export class ToolInvoker {
     if ("error" in asked) return await failLater(facts, asked.error);
     const { toolCall, context, timeoutMs, tenantId } = asked;
     const { signal } = context;
-    const isOver = signal?.aborted === true || accepted?.cancelled !== undefined;
-    const place = isOver ? undefined : await this.#enter(tenantId, batch, signal, accepted);
-    if (place === undefined) {
+    const hasEnded = signal?.aborted === true || accepted?.cancelled !== undefined;
+    const slot = hasEnded ? undefined : await this.#enter(tenantId, batch, signal, accepted);
+    if (slot === undefined) {
       if (accepted !== undefined) this.#tracking?.calls.end(accepted);
       const message = `The call of ${facts.toolName} was cancelled by its caller`;
       return await failLater(facts, accepted?.cancelled ?? new ToolError("CANCELLED", message));
     }
     try {
-      return await places.run({ invoker: this, tenantId, place }, () =>
+      return await currentSlot.run({ invoker: this, tenantId, slot }, () =>
         this.#tracking === undefined
           ? this.#router.execute(toolCall, context, timeoutMs)
           : this.#tracking.router.executeAccepted(toolCall, context, timeoutMs, accepted),
       );
     } catch (thrown) {
-      // A router does not reject; whatever a host puts in the place of one may.
+      // A ToolRouter does not reject, but a host's own object may.
       return await failLater(facts, toToolError(thrown));
     } finally {
-      place.release();
+      slot.release();
     }
   }
 
@@ -191,10 +191,10 @@ export class ToolInvoker {
     signal: AbortSignal | undefined,
     accepted: TrackedCall | undefined,
   ): ConcurrencySlot | Promise<ConcurrencySlot | undefined> {
-    const around = places.getStore();
+    const around = currentSlot.getStore();
     const isNested = around?.invoker === this && around.tenantId === tenantId;
-    return this.#places.acquire({
-      ...{ tenantId, batch, parent: isNested ? around.place : undefined },
+    return this.#slots.acquire({
+      ...{ tenantId, batch, parent: isNested ? around.slot : undefined },
       get signal() {
         return accepted === undefined ? signal : accepted.signalWith(signal);
       },
@@ -202,14 +202,14 @@ export class ToolInvoker {
   }
 }
 
-/** A router whose `execute` is its own: one that a host has wrapped is called as the host has it. */
+/** Returns the router if it is a ToolRouter with its original `execute`. A router that the host wrapped is called through its `execute`. */
 function trackingOf(
   router: Pick<ToolRouter, "execute">,
 ): { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined {
   const isOwn = router instanceof ToolRouter && router.execute === ToolRouter.prototype.execute;
   return isOwn ? { router, calls: router.calls } : undefined;
 }
-/** As the router's own failures, in a later turn of the event loop. */
+/** Returns a failure in a later turn of the event loop, as the router does. */
 const failLater = (facts: ResultMetadata, error: ToolError): Promise<ToolResult> =>
   deferFailure(
     () => toFailure(facts, error),
@@ -229,24 +229,24 @@ function readBatch(
   invocations: unknown,
   options: unknown,
   tenancy: Tenancy | undefined,
-): { readonly readings: readonly Reading[]; readonly lanes: number } {
+): { readonly readings: readonly Reading[]; readonly concurrency: number } {
   const started = performance.now();
   const failed = (value: unknown, error: ToolError): Reading => ({ started, ...readNames(value), asked: { error } });
   let list: readonly unknown[];
   try {
     list = readFields("invocations", () => (Array.isArray(invocations) ? copyList(invocations) : [invocations]));
   } catch (thrown) {
-    return { readings: [failed(undefined, toToolError(thrown))], lanes: 1 };
+    return { readings: [failed(undefined, toToolError(thrown))], concurrency: 1 };
   }
   try {
     const around = readExplicitContext(options, true);
-    const lanes = readFields("context", () =>
+    const concurrency = readFields("context", () =>
       checkConcurrency((options as { readonly maxConcurrency?: unknown } | undefined)?.maxConcurrency),
     );
-    return { readings: list.map((value) => readInvocation(value, around, tenancy)), lanes };
+    return { readings: list.map((value) => readInvocation(value, around, tenancy)), concurrency };
   } catch (thrown) {
     const error = toToolError(thrown);
-    return { readings: list.map((value) => failed(value, error)), lanes: 1 };
+    return { readings: list.map((value) => failed(value, error)), concurrency: 1 };
   }
 }
 
@@ -254,12 +254,12 @@ function readBatch(
 function copyList(invocations: readonly unknown[]): readonly unknown[] {
   const { length } = invocations;
   if (length > MAX_BATCH) {
-    throw invalid("invocations", `at most ${MAX_BATCH} in one batch`, `${length}; make several batches of them`);
+    throw invalid("invocations", `at most ${MAX_BATCH} in one batch`, `${length}; split them into several batches`);
   }
   return Array.from({ length }, (_, index) => readItem(invocations, index));
 }
 
-/** One that cannot be had is no call, and the others are. */
+/** Returns undefined, which is an invalid invocation, for an item that cannot be read; the others still run. */
 function readItem(invocations: readonly unknown[], index: number): unknown {
   try {
     return invocations[index];
@@ -268,12 +268,12 @@ function readItem(invocations: readonly unknown[], index: number): unknown {
   }
 }
 
-/** In the place of an id, where the router decides by itself. No tenant's id is empty. */
+/** Stands for the tenant if the host's own router resolves it. A tenant id is never empty. */
 const NO_TENANT = "";
 const FIELDS = ["id", "toolName", "arguments", "argumentsText", "timeoutMs", "context"];
 const EXPECTED = "an object { toolName, arguments, id?, timeoutMs?, context? }";
 
-/** Each field once; what is in them the router reads. */
+/** Reads each field of an invocation once. The router parses their values. */
 function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | undefined): Reading {
   const started = performance.now();
   try {
@@ -294,14 +294,14 @@ function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | 
   }
 }
 
-/** @throws {ToolError} PARAM_INVALID for an invocation that names another tenant than its batch */
+/** @throws {ToolError} PARAM_INVALID for an invocation whose tenant differs from that of its batch */
 function merge(around: ToolContext, own: ToolContext): ToolContext {
   const { tenantId, signal, timeoutMs } = around;
   if (tenantId !== undefined && own.tenantId !== undefined && own.tenantId !== tenantId) {
-    throw invalid("invocation.context.tenantId", "that of its batch", "another one");
+    throw invalid("invocation.context.tenantId", "the tenant of the batch", "another tenant");
   }
-  const stated = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
-  const merged: ToolContext = { ...around, ...stated };
+  const defined = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  const merged: ToolContext = { ...around, ...defined };
   const lowestMs = Math.min(timeoutMs ?? Number.POSITIVE_INFINITY, own.timeoutMs ?? Number.POSITIVE_INFINITY);
   return {
     ...merged,

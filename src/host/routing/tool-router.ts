@@ -303,7 +303,7 @@ export class ToolRouter implements AsyncDisposable {
     const tenantId = this.#tenantOf(options);
     const tools = this.registry.list(tenantId).map((tool) => tool.definition);
     const gate = this.#gate;
-    return gate === undefined ? tools : tools.filter(({ name }) => gate.isSurelyOn({ tenantId, toolName: name }));
+    return gate === undefined ? tools : tools.filter(({ name }) => gate.isKnownOn({ tenantId, toolName: name }));
   }
 
   /**
@@ -378,7 +378,7 @@ export class ToolRouter implements AsyncDisposable {
     checkString(toolName, "toolName");
     const tenantId = this.#tenantOf(options);
     if (this.registry.get(toolName, tenantId) === undefined) return false;
-    return this.#gate === undefined || this.#gate.isSurelyOn({ tenantId, toolName });
+    return this.#gate === undefined || this.#gate.isKnownOn({ tenantId, toolName });
   }
 
   /**

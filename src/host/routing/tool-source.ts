@@ -1,5 +1,4 @@
-// A source of tools that a host adds: a transport to wherever its tools are, and the tools it is asked for. What is known of its health
-// is known of all of them.
+// A tool provider that a host adds: a transport to its tools, and the tools that are registered from it. All of them share its circuit breaker.
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
@@ -15,34 +14,34 @@ import {
 } from "./registration.ts";
 import { checkString } from "./tenant-scope.ts";
 
-/** How a source is asked. */
+/** How the router calls the tools of a provider. */
 export interface SourceTransport {
-  /** `host` unless stated. */
+  /** Kind of source that is shown for its tools. @default "host" */
   readonly kind?: Exclude<SourceKind, "sandbox"> | undefined;
   /**
-   * Runs one of the source's tools, by the name that it has there; returns or yields as a host function does. A ToolError that it throws
-   * is the tool's own answer (TOOL_FAILED, PARAM_INVALID …), but for TOOL_UNAVAILABLE: that, anything else that it throws, and a call
-   * that it does not end in time, count as failures of the source; once where one and the same `cause` ends calls that run side by side.
+   * Runs a tool of the provider, by its name there, and returns or yields as a host function does. A ToolError that it throws is the failure
+   * of the tool (TOOL_FAILED, PARAM_INVALID …). TOOL_UNAVAILABLE, any other exception, and a call that does not end in time count as failures
+   * of the provider; failures of parallel calls with the same `cause` count once.
    */
   call(toolName: string, input: ToolValue, context: HostFunctionContext): unknown;
-  /** For a source that is asked for its tools only when somebody wants them. */
+  /** Discovery of tools on demand, for a provider whose tools are not registered in advance. */
   readonly discovery?: SourceDiscovery | undefined;
 }
 
-/** How a source that tells of its tools by itself is asked for them: before a listing, and before a call of a name that nobody knows. */
+/** How a provider is queried for its tools: before tools are listed, and before a call of an unknown name. */
 export interface SourceDiscovery {
-  /** Whether a tenant may have its tools. None of these three throws, or takes its time. */
+  /** Returns whether a tenant can have tools of this provider. This and the next two functions are synchronous and must not throw. */
   isFor(tenantId: string): boolean;
-  /** Whether a tool of this name could be its own. */
+  /** Returns whether the provider may have a tool of this name. */
   mayHave(toolName: string): boolean;
-  /** Whether what it has last said of a tenant's tools still holds: then it is not asked. */
+  /** Returns whether the tenant's registered tools are current, so that `discover` is not needed. */
   isKnown(tenantId: string): boolean;
-  /** Resolves when what it has for a tenant is registered. A rejection counts as a call's failure does. */
+  /** Registers the tools for a tenant. A rejection counts as a failure of the provider, like that of a call. */
   discover(tenantId: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface SourceToolOptions extends RegisterOptions {
-  /** What the source calls it; as it is registered unless stated. */
+  /** Name of the tool at the provider. Default: the name that it is registered with. */
   readonly nameAtSource?: string | undefined;
 }
 
@@ -59,7 +58,7 @@ interface Registrar {
   dispose(): void;
 }
 
-/** Dispose it to take its tools out of the router; calls that have begun go on. */
+/** A tool provider of a router. Disposing it removes its tools; running calls continue. */
 export class AddedToolProvider implements Disposable {
   readonly id: string;
   readonly #transport: SourceTransport;
@@ -75,12 +74,12 @@ export class AddedToolProvider implements Disposable {
   }
 
   /**
-   * Adds one of the source's tools; dispose what this returns to take it out again. Its schemas are as those of {@link ToolRouter.register}.
-   * @throws {ToolError} PARAM_INVALID for a malformed name, or a field or option that is unknown or of the wrong type; NAME_TAKEN;
+   * Registers a tool of the provider. Dispose the returned object to remove the tool. Schemas are as for {@link ToolRouter.register}.
+   * @throws {ToolError} PARAM_INVALID for a malformed name, and for a field or option that is unknown or of the wrong type; NAME_TAKEN;
    *   BUNDLE_FAILED for a JSON Schema that cannot be used; TOOL_UNAVAILABLE after disposal
    */
   register(toolName: string, definition: HostToolDefinition<HostSchema>, options?: SourceToolOptions): Disposable {
-    if (this.#isDisposed) throw unavailable("not_found", `The source ${this.id} has been removed`);
+    if (this.#isDisposed) throw unavailable("not_found", `The tool provider ${this.id} was removed`);
     checkString(toolName, "toolName");
     const { nameAtSource = toolName, scope, ...given } = parseSourceToolOptions(options);
     const tenantId = this.#registrar.ownerOf({ tenantId: given.tenantId, scope });
@@ -102,7 +101,7 @@ export class AddedToolProvider implements Disposable {
     return registered;
   }
 
-  /** Twice is a no-op. */
+  /** Has no effect the second time. */
   [Symbol.dispose](): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;

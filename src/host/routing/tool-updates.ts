@@ -1,11 +1,11 @@
-// The order of changes to one tool. Each change is numbered when it is requested; a tool is built before it is registered, and builds end in
-// any order, so a change that a later one has overtaken leaves the registry as it is.
+// Orders the changes of a tool. Each change is numbered when it is requested. Builds finish in any order, so a change that finishes after a
+// later one leaves the registry unchanged.
 
 /** A requested change. Dispose it when the tool is registered or has failed. */
 export interface ToolUpdate extends Disposable {
-  /** Tells whether a change that was requested later is in the registry already. */
+  /** Returns whether a change that was requested later is in the registry already. */
   isOvertaken(toolName: string, tenantId: string | undefined): boolean;
-  /** Notes that this change is in the registry. */
+  /** Records that this change is in the registry. */
   done(toolName: string, tenantId: string | undefined): void;
 }
 

@@ -235,8 +235,8 @@ describe("a cycle", () => {
     await add(circle, "self", `export default (i, { tools }) => tools.self()`);
     const error = errorOf(await run(circle, "a", {}));
     expect([error.code, error.details?.trace]).toEqual(["CAPABILITY_DENIED", ["a", "b", "a"]]);
-    expect(error.message).toBe("b: Tools that call each other in a circle: a → b → a");
-    expect(errorOf(await run(circle, "self", {})).message).toBe("Tools that call each other in a circle: self → self");
+    expect(error.message).toBe("b: The tools call each other in a cycle: a → b → a");
+    expect(errorOf(await run(circle, "self", {})).message).toBe("The tools call each other in a cycle: self → self");
   });
 
   test("is allowed as often as the host configures", async () => {
@@ -267,7 +267,7 @@ describe("limits of nested calls", () => {
     }
     expect(outputOf(await run(deep, "t0", {}))).toEqual([
       "t0",
-      ["t1", ["t2", "QUOTA_EXCEEDED Tools may call each other 2 deep: t0 → t1 → t2 → t3"]],
+      ["t1", ["t2", "QUOTA_EXCEEDED Calls can be nested 2 deep at most (limits.nestedDepth): t0 → t1 → t2 → t3"]],
     ]);
   });
 
@@ -285,7 +285,9 @@ describe("limits of nested calls", () => {
     expect(count(result.calls)).toBeLessThanOrEqual(20);
     const direct = outputOf(await run(wide, "fan", { name: "leaf", times: 21 })) as readonly JsonValue[];
     expect(direct.filter((one) => one === 1)).toHaveLength(20);
-    expect(JSON.stringify(direct)).toContain("One call may cause 20 calls of other tools: fan → leaf");
+    expect(JSON.stringify(direct)).toContain(
+      "A call can cause 20 nested calls at most (limits.nestedCalls): fan → leaf",
+    );
   });
 
   test("cannot be raised by a tool: the lowest limit of a chain applies", async () => {

@@ -212,7 +212,7 @@ describe("a source's discovery", () => {
     expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
     expect(errors[0]).toMatchObject({
       code: "INTERNAL",
-      message: expect.stringContaining("discovery.isFor() of the source remote"),
+      message: expect.stringContaining("discovery.isFor() of the tool provider remote"),
     });
   });
 

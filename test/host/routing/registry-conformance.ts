@@ -99,7 +99,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       registry.add(kept);
       const { code, message } = refusalOf(() => registry.add(makeTool({ tenantId: second })));
       expect(code).toBe("NAME_TAKEN");
-      expect(message).toMatch(/"probe" is taken by .*; remove that one first, or choose another name/);
+      expect(message).toMatch(/"probe" is taken by .*; remove that tool first, or choose another name/);
       expect(registry.get("probe", second)).toBe(kept);
     });
 

@@ -172,15 +172,15 @@ describe("ToolRouter", () => {
       "a promise as transport",
       "s",
       Promise.resolve({ call: ECHO }),
-      /^The source s: expected \{ call \} .* got a Promise$/,
+      /^The tool provider s: expected \{ call \} .* got a Promise$/,
     ],
     [
       "an unknown key",
       "s",
       { call: ECHO, discover: {} },
-      /^The source s\.discover: Unknown option\. Did you mean "discovery"\?$/,
+      /^The tool provider s\.discover: Unknown option\. Did you mean "discovery"\?$/,
     ],
-    ["an unknown kind", "s", { call: ECHO, kind: "sandbox" }, /expected a kind of host, mcp, python/],
+    ["an unknown kind", "s", { call: ECHO, kind: "sandbox" }, /expected kind to be host, mcp or python/],
     [
       "a promise as discovery",
       "s",

@@ -1,40 +1,41 @@
-// One circuit: what is known of a source that keeps failing, and whether it is asked at all. A state machine; its clock is handed in.
+// One circuit breaker: a state machine that decides whether a failing source is called. The caller passes the time.
 import type { ErrorCode } from "../../../sandbox/contract/errors.ts";
 
-/** `closed`: it is asked. `open`: it is not. `half-open`: one call is on its way to it, to see whether it is there again. */
+/** `closed`: the source is called. `open`: it is not called. `half-open`: one call is running as a probe. */
 export const CIRCUIT_STATES = ["closed", "open", "half-open"] as const;
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
-/** What a call tells of its source. `unknown`: it ended for reasons of its own (cancelled, refused, no place to run). */
+/** What a call's outcome indicates about its source. `unknown`: it ended for other reasons, such as cancellation or a full queue. */
 export type CircuitEvidence = { readonly is: "up" | "unknown" } | { readonly is: "down"; readonly code: ErrorCode };
 
 export interface CircuitOptions {
-  /** Failures in a row after which the source is not asked for a while. */
+  /** Number of consecutive failures after which the circuit opens. */
   readonly failures: number;
-  /** How long at first; each probe that fails doubles it. */
+  /** Time in ms that the circuit is open at first. Each failed probe doubles it. */
   readonly openMs: number;
+  /** Longest time in ms that the circuit is open. */
   readonly maxOpenMs: number;
 }
 
-/** Failures so far apart are not in a row: the longest call takes half of it. */
-const FORGET_MS = 600_000;
+/** Failures further apart than this, in ms, are not consecutive. The longest call takes half of it. */
+const STALE_MS = 600_000;
 
-/** A call's leave to ask the source. What it brings back counts only while the circuit is as it was. */
+/** Permission to call the source. The outcome counts only if the circuit has not changed its state meanwhile. */
 export interface Admission {
   readonly isProbe: boolean;
   readonly epoch: number;
 }
 
-/** All times are those of the clock that is handed in, in ms. */
+/** All times are in ms, by the clock of the caller. */
 export class Circuit {
   readonly #options: CircuitOptions;
   #state: CircuitState = "closed";
   #failures = 0;
   #openMs: number;
   #opensUntil = 0;
-  /** Changes with the state: what was begun in another one is no longer news. */
+  /** Changes with the state, so that outcomes of calls that began in an earlier state are ignored. */
   #epoch = 0;
-  #refused = 0;
+  #rejected = 0;
   #since: number;
   #lastFailure: { readonly code: ErrorCode; readonly at: number } | undefined;
 
@@ -48,17 +49,17 @@ export class Circuit {
     return this.#state;
   }
 
-  /** In a row; those of probes count too. */
+  /** Number of consecutive failures, including probes. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** Calls that were not let through since it opened. */
-  get refused(): number {
-    return this.#refused;
+  /** Number of calls that were rejected since the circuit opened. */
+  get rejected(): number {
+    return this.#rejected;
   }
 
-  /** When it came into this state. */
+  /** Time of the last change between closed and not closed. */
   get since(): number {
     return this.#since;
   }
@@ -67,25 +68,25 @@ export class Circuit {
     return this.#lastFailure;
   }
 
-  /** When a call is let through again to see; undefined unless it is open. */
+  /** Time from which one call is let through as a probe. Undefined unless the circuit is open. */
   get nextProbeAt(): number | undefined {
     return this.#state === "open" ? this.#opensUntil : undefined;
   }
 
-  /** Nothing is remembered that matters any more. */
-  isForgotten(now: number): boolean {
-    return this.#state === "closed" && (this.#failures === 0 || now - (this.#lastFailure?.at ?? 0) > FORGET_MS);
+  /** Returns whether the circuit has no effect any more and can be removed. */
+  isStale(now: number): boolean {
+    return this.#state === "closed" && (this.#failures === 0 || now - (this.#lastFailure?.at ?? 0) > STALE_MS);
   }
 
-  /** Leave to ask the source, or how many ms to wait at least. Whoever has leave says with `record` how it went, once. */
+  /** Returns permission to call the source, or the least time in ms to wait. With permission, call `record` once with the outcome. */
   admit(now: number): Admission | { readonly retryAfterMs: number } {
     if (this.#state === "closed") return { isProbe: false, epoch: this.#epoch };
     if (this.#state === "open" && now >= this.#opensUntil) {
       this.#enter("half-open", now);
       return { isProbe: true, epoch: this.#epoch };
     }
-    this.#refused += 1;
-    // While a probe is on its way nobody knows how long it takes.
+    this.#rejected += 1;
+    // The duration of a running probe is not known.
     return { retryAfterMs: this.#state === "open" ? Math.ceil(this.#opensUntil - now) : this.#options.openMs };
   }
 
@@ -96,13 +97,13 @@ export class Circuit {
       this.#openMs = this.#options.openMs;
       if (isProbe) this.#enter("closed", now);
     } else if (evidence.is === "down") {
-      const isInRow = now - (this.#lastFailure?.at ?? now) <= FORGET_MS;
+      const isInRow = now - (this.#lastFailure?.at ?? now) <= STALE_MS;
       this.#failures = isInRow ? this.#failures + 1 : 1;
       this.#lastFailure = { code: evidence.code, at: now };
       if (isProbe) this.#openMs = Math.min(this.#options.maxOpenMs, this.#openMs * 2);
       if (isProbe || this.#failures >= this.#options.failures) this.#open(now, this.#openMs);
     } else if (isProbe) {
-      // It has found nothing out: the next call is the probe.
+      // The probe was inconclusive: the next call is the probe.
       this.#open(now, 0);
     }
   }
@@ -113,8 +114,8 @@ export class Circuit {
   }
 
   #enter(state: CircuitState, now: number): void {
-    if (state === "closed") this.#refused = 0;
-    // A probe does not begin a new time of being open.
+    if (state === "closed") this.#rejected = 0;
+    // A failed probe does not start a new period.
     if (state === "closed" || this.#state === "closed") this.#since = now;
     this.#state = state;
     this.#epoch += 1;

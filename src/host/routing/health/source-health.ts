@@ -1,4 +1,5 @@
-// Which sources of tools can be asked at present, each tenant's for itself: what fails for one may be that one's own doing.
+// Circuit breakers of tool sources: decides whether a source can be called, for each tenant separately, since a tenant may cause its own
+// failures.
 import * as z from "zod";
 import { type ErrorCode, unavailable } from "../../../sandbox/contract/errors.ts";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
@@ -7,15 +8,15 @@ import type { Executor } from "../../executors/executor.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import { type Admission, Circuit, type CircuitEvidence, type CircuitOptions, type CircuitState } from "./circuit.ts";
 
-/** When sources that keep failing are left alone for a while; `false`: never. */
+/** When the circuit breaker of a source that keeps failing opens. `false` turns circuit breakers off. */
 export type HealthOptions =
   | false
   | {
-      /** Failures in a row after which a source is not asked, 1 to 100; 5 unless stated. */
+      /** Consecutive failures after which the circuit opens, 1 to 100. @default 5 */
       readonly failures?: number | undefined;
-      /** For how long at first, in ms, 10 to 300,000; 10,000 unless stated. Each probe that fails doubles it. */
+      /** Time in ms that the circuit is open at first, 10 to 300,000. Each failed probe doubles it. @default 10_000 */
       readonly openMs?: number | undefined;
-      /** Up to so long, 10 to 3,600,000; 300,000 unless stated. */
+      /** Longest time in ms that the circuit is open, 10 to 3,600,000. @default 300_000 */
       readonly maxOpenMs?: number | undefined;
     };
 
@@ -28,39 +29,39 @@ export const HealthSchema = z.union([
   }),
 ]);
 
-/** A source as `health()` lists it: as a whole where nothing is wrong, else for each tenant for whom something is. */
+/** Health of a source, as `health()` lists it: one entry if it is healthy, otherwise one entry for each tenant that it fails for. */
 export interface SourceHealth {
-  /** `host:lookUp`, `sandbox:add`, or the id of a source that was added. */
+  /** `host:lookUp`, `sandbox:add`, or the id of a tool provider. */
   readonly sourceId: string;
   readonly source: Executor["source"];
-  /** For whom; absent in the entry of a source with which nothing is wrong. */
+  /** The tenant that the source fails for. Absent in the entry of a healthy source. */
   readonly tenantId?: string;
   readonly state: CircuitState;
-  /** In a row. */
+  /** Number of consecutive failures. */
   readonly failures: number;
-  /** Calls that were answered TOOL_UNAVAILABLE without asking it, since it opened. */
-  readonly refused: number;
-  /** When the last failure was, in ms since 1970, and its code. */
+  /** Number of calls that failed with TOOL_UNAVAILABLE, without reaching the source, since the circuit opened. */
+  readonly rejected: number;
+  /** Code and time, in ms since 1970, of the last failure. */
   readonly lastFailure?: { readonly code: ErrorCode; readonly at: number };
-  /** Since when it is closed, or is not, in ms since 1970. */
+  /** Time in ms since 1970 of the last change between closed and not closed. */
   readonly since?: number;
-  /** From when on a call is let through to see, in ms since 1970; absent unless it is open. */
+  /** Time in ms since 1970 from which one call is let through as a probe. Absent unless the circuit is open. */
   readonly nextProbeAt?: number;
 }
 
-/** A circuit has come into another state. */
+/** A change of a circuit's state. */
 export interface CircuitChange {
   readonly sourceId: string;
   readonly tenantId: string;
   readonly from: CircuitState;
   readonly state: CircuitState;
-  /** In a row. */
+  /** Number of consecutive failures. */
   readonly failures: number;
-  /** Of the last failure. */
+  /** Code of the last failure. */
   readonly code?: ErrorCode | undefined;
 }
 
-/** As far as an executor is looked at here. */
+/** The fields of an executor that identify its source. */
 type Source = Pick<Executor, "source" | "sourceId">;
 
 interface Entry {
@@ -68,15 +69,15 @@ interface Entry {
   readonly source: Executor["source"];
   readonly tenantId: string;
   readonly circuit: Circuit;
-  /** What it failed by last, and when. */
+  /** Cause and time of the last failure. */
   last: { readonly cause: unknown; readonly at: number } | undefined;
 }
 
-/** Tenants times sources with which something is wrong. What is past it is forgotten, the oldest first: its source is asked. */
+/** Largest number of entries, one for each tenant and failing source. Beyond it the oldest are removed, which closes their circuits. */
 const MAX_ENTRIES = 10_000;
 
-/** How calls end that say nothing of their source. */
-const SAY_NOTHING: ReadonlySet<ErrorCode> = new Set([
+/** Codes of failures that do not indicate the health of the source. */
+const INCONCLUSIVE_CODES: ReadonlySet<ErrorCode> = new Set([
   "CANCELLED",
   "TOOL_TIMEOUT",
   "OVERLOADED",
@@ -90,10 +91,10 @@ function evidenceOf(execution: Execution): CircuitEvidence {
   if (!("error" in execution)) return { is: "up" };
   const { code } = execution.error;
   if (execution.isSourceFailure === true) return { is: "down", code };
-  return { is: SAY_NOTHING.has(code) ? "unknown" : "up" };
+  return { is: INCONCLUSIVE_CODES.has(code) ? "unknown" : "up" };
 }
 
-/** Whether a call was ended by what has been counted already: a connection that was lost has ended all that were on their way. */
+/** Returns whether the cause of a failure was counted already: one lost connection ends all calls that use it. */
 function isCounted({ error, usage }: Extract<Execution, { error: unknown }>, { last }: Entry, now: number): boolean {
   const hasBegunBefore = last !== undefined && now - usage.executeMs <= last.at;
   return hasBegunBefore && error.cause !== undefined && error.cause === last.cause;
@@ -101,23 +102,23 @@ function isCounted({ error, usage }: Extract<Execution, { error: unknown }>, { l
 
 const keyOf = (sourceId: string, tenantId: string): string => `${sourceId}\n${tenantId}`;
 
-/** Nothing is kept of a source with which nothing is wrong, and a call of it costs nothing here. */
+/** Keeps an entry only for a source that fails, so that calls of healthy sources cost nothing here. */
 export class SourceHealthRegistry {
   readonly #options: CircuitOptions | undefined;
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry>();
-  /** Hears of each change, for the operator's log. */
+  /** Receives each change of a circuit's state, for the operator's log. */
   onChange: ((change: CircuitChange) => void) | undefined;
 
-  /** @param now milliseconds by a clock that never goes back */
+  /** @param now returns the time of a monotonic clock in ms */
   constructor(options: CircuitOptions | false, now: () => number = () => performance.now()) {
     this.#options = options === false ? undefined : options;
     this.#now = now;
   }
 
   /**
-   * Before a tool's source is asked. Undefined where nothing is known against it.
-   * @throws {ToolError} TOOL_UNAVAILABLE, with `retryAfterMs` and the source's name, while it is left alone
+   * Called before a call of a source's tool. Returns undefined for a healthy source.
+   * @throws {ToolError} TOOL_UNAVAILABLE, with `retryAfterMs` and the source's id, while the circuit is open
    */
   admit({ source, sourceId }: Source, tenantId: string): Admission | undefined {
     if (this.#entries.size === 0 || sourceId === undefined) return undefined;
@@ -126,17 +127,17 @@ export class SourceHealthRegistry {
     const { circuit } = entry;
     const before = circuit.state;
     const admission = circuit.admit(this.#now());
-    this.#tell(entry, before);
+    this.#notify(entry, before);
     if ("epoch" in admission) return admission;
     const { retryAfterMs } = admission;
-    const last = circuit.lastFailure === undefined ? "" : `, the last one ${circuit.lastFailure.code}`;
-    const message = `${sourceId} is not asked for now: it failed ${circuit.failures} times in a row${last}`;
+    const last = circuit.lastFailure === undefined ? "" : `, last with ${circuit.lastFailure.code}`;
+    const message = `${sourceId} is not called at present, because it failed ${circuit.failures} times in a row${last}`;
     throw unavailable("circuit_open", message, {
       details: { source, sourceId, state: circuit.state, retryAfterMs },
     });
   }
 
-  /** After it has answered, or has not. */
+  /** Records the outcome of a call that `admit` let through. */
   record({ source, sourceId }: Source, tenantId: string, admission: Admission | undefined, end: Execution): void {
     const options = this.#options;
     if (options === undefined || sourceId === undefined) return;
@@ -155,14 +156,14 @@ export class SourceHealthRegistry {
       if (admission?.isProbe !== true && isCounted(end, entry, now)) return;
       entry.last = { cause: end.error.cause, at: now };
     }
-    // A call that began before anything was known is one of a circuit that has never been open.
+    // A call that began before the entry existed counts as one of a circuit that was never open.
     const before = entry.circuit.state;
     entry.circuit.record(admission ?? { isProbe: false, epoch: 0 }, evidence, now);
-    this.#tell(entry, before);
-    if (entry.circuit.isForgotten(now)) this.#entries.delete(key);
+    this.#notify(entry, before);
+    if (entry.circuit.isStale(now)) this.#entries.delete(key);
   }
 
-  #tell({ sourceId, tenantId, circuit }: Entry, from: CircuitState): void {
+  #notify({ sourceId, tenantId, circuit }: Entry, from: CircuitState): void {
     const { state, failures, lastFailure } = circuit;
     if (state === from) return;
     notifySafely(this.onChange, { sourceId, tenantId, from, state, failures, code: lastFailure?.code });
@@ -170,7 +171,7 @@ export class SourceHealthRegistry {
 
   #makeRoom(now: number): void {
     if (this.#entries.size < MAX_ENTRIES) return;
-    for (const [key, { circuit }] of this.#entries) if (circuit.isForgotten(now)) this.#entries.delete(key);
+    for (const [key, { circuit }] of this.#entries) if (circuit.isStale(now)) this.#entries.delete(key);
     for (const key of this.#entries.keys()) {
       if (this.#entries.size < MAX_ENTRIES) return;
       this.#entries.delete(key);
@@ -178,8 +179,8 @@ export class SourceHealthRegistry {
   }
 
   /**
-   * Forgets what is known of a source, because another one has taken its place.
-   * @param tenantId whose source it is; undefined for a source of all tenants
+   * Removes the entries of a source, because another one replaced it.
+   * @param tenantId owner of the source; undefined for a source of all tenants
    */
   forget(sourceId: string | undefined, tenantId?: string): void {
     for (const [key, entry] of this.#entries) {
@@ -188,34 +189,34 @@ export class SourceHealthRegistry {
     }
   }
 
-  /** Forgets what is known against any source for a tenant. Returns how many sources that were. */
+  /** Removes all entries of a tenant. Returns their number. */
   forgetTenant(tenantId: string): number {
     let count = 0;
     for (const [key, entry] of this.#entries) if (entry.tenantId === tenantId && this.#entries.delete(key)) count += 1;
     return count;
   }
 
-  /** These sources, and those with which something is wrong, of one tenant or of all; by id. */
+  /** Lists these sources and all failing ones, of one tenant or of all, sorted by id. */
   list(sources: Iterable<Source>, tenantId: string | undefined): readonly SourceHealth[] {
     const now = this.#now();
     const toDate = (at: number): number => Math.round(Date.now() - (now - at));
-    const wrong = [...this.#entries.values()]
+    const failing = [...this.#entries.values()]
       .filter((entry) => tenantId === undefined || entry.tenantId === tenantId)
-      .filter(({ circuit }) => !circuit.isForgotten(now))
-      .map(({ circuit, source, sourceId, tenantId: whose }): SourceHealth => {
-        const { state, failures, refused, since, lastFailure, nextProbeAt } = circuit;
+      .filter(({ circuit }) => !circuit.isStale(now))
+      .map(({ circuit, source, sourceId, tenantId: owner }): SourceHealth => {
+        const { state, failures, rejected, since, lastFailure, nextProbeAt } = circuit;
         return {
-          ...{ source, sourceId, tenantId: whose, state, failures, refused, since: toDate(since) },
+          ...{ source, sourceId, tenantId: owner, state, failures, rejected, since: toDate(since) },
           ...(lastFailure === undefined ? {} : { lastFailure: { ...lastFailure, at: toDate(lastFailure.at) } }),
           ...(nextProbeAt === undefined ? {} : { nextProbeAt: toDate(nextProbeAt) }),
         };
       });
-    const known = new Set(wrong.map(({ sourceId }) => sourceId));
-    const well = new Map<string, SourceHealth>();
+    const known = new Set(failing.map(({ sourceId }) => sourceId));
+    const healthy = new Map<string, SourceHealth>();
     for (const { source, sourceId } of sources) {
       if (sourceId === undefined || known.has(sourceId)) continue;
-      well.set(sourceId, { sourceId, source, state: "closed", failures: 0, refused: 0 });
+      healthy.set(sourceId, { sourceId, source, state: "closed", failures: 0, rejected: 0 });
     }
-    return [...wrong, ...well.values()].sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1));
+    return [...failing, ...healthy.values()].sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1));
   }
 }

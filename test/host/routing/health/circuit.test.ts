@@ -59,7 +59,7 @@ describe("Circuit", () => {
     expect([probe.isProbe, circuit.state]).toEqual([true, "half-open"]);
     expect(circuit.admit(100)).toEqual({ retryAfterMs: 100 });
     circuit.record(probe, UP, 120);
-    expect([circuit.state, circuit.failures, circuit.refused, circuit.since]).toEqual(["closed", 0, 0, 120]);
+    expect([circuit.state, circuit.failures, circuit.rejected, circuit.since]).toEqual(["closed", 0, 0, 120]);
   });
 
   test("each probe that fails doubles the time, up to the most; a success begins anew", () => {

@@ -117,7 +117,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
     await repeat(3, () => run(router, {}, {}, 10));
     expect(codeOf(await run(router))).toBe("TOOL_UNAVAILABLE");
     const [sick] = router.health().filter(({ sourceId }) => sourceId === "host:probe");
-    expect(sick).toMatchObject({ state: "open", failures: 3, refused: 1, tenantId: "default", source: "host" });
+    expect(sick).toMatchObject({ state: "open", failures: 3, rejected: 1, tenantId: "default", source: "host" });
     expect(sick?.lastFailure?.code).toBe("TOOL_TIMEOUT");
     expect(Math.abs((sick?.lastFailure?.at ?? 0) - Date.now())).toBeLessThan(60_000);
     isDown = false;
@@ -126,7 +126,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
     expect(calls).toBe(4);
     expect(codeOf(await run(router))).toBe("ok");
     expect(router.health().find(({ sourceId }) => sourceId === "host:probe")).toEqual({
-      ...{ sourceId: "host:probe", source: "host", state: "closed", failures: 0, refused: 0 },
+      ...{ sourceId: "host:probe", source: "host", state: "closed", failures: 0, rejected: 0 },
     });
   });
 
