@@ -1,10 +1,10 @@
-// Counts the bytes of one call: what its tool got and gave, and what its requests sent and received.
+// Counts the bytes of one call: its input and output, and the network traffic of its requests.
 
 import type { ToolUsage } from "../contract/tool-call.ts";
 import { type BinaryAttachments, sizeOfBytes } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
 
-/** A socket, as far as its bytes are counted. After it is closed it still knows them. */
+/** The byte counters of a socket. They stay readable after it is closed. */
 export interface CountedSocket {
   readonly bytesRead: number;
   readonly bytesWritten: number;
@@ -39,7 +39,7 @@ export class CallMeter {
     this.#in += socket.bytesRead;
   }
 
-  /** Until now: sockets that are still open count too. */
+  /** Returns the traffic so far, including sockets that are still open. */
   get egress(): EgressBytes {
     let [out, received] = [this.#out, this.#in];
     for (const { bytesWritten, bytesRead } of this.#open) {
@@ -53,26 +53,29 @@ export class CallMeter {
 const lengthOf = (text: string | Buffer): number => (typeof text === "string" ? Buffer.byteLength(text) : text.length);
 
 function outputBytesOf(execution: Execution, streamedBytes: number): number {
-  // Of a stream the chunks were the output.
+  // The output of a stream is its chunks.
   if ("error" in execution || (execution.isStreamed === true && streamedBytes > 0)) return streamedBytes;
   const { outputText, content, attachmentBytes = 0 } = execution;
   return lengthOf(outputText) + lengthOf(content?.text ?? "") + attachmentBytes + streamedBytes;
 }
 
-/** The input of a call, and what counts its traffic. */
+/** The input size of a call and the counter of its traffic. */
 interface MeteredCall {
   readonly inputText: string | Buffer;
   readonly inputBytes?: BinaryAttachments | undefined;
   readonly meter?: CallMeter | undefined;
 }
 
-/** Returns an execution with the bytes of its call in its usage. @param streamedBytes of chunks that the caller has been given */
+/**
+ * Returns an execution whose usage has the bytes of its call.
+ * @param streamedBytes size of the chunks that were passed to the caller
+ */
 export function withBytes(
   execution: Execution,
   { inputText, inputBytes, meter }: MeteredCall,
   streamedBytes: number,
 ): Execution {
-  // An executor of the host may answer with anything.
+  // An executor of the host may return anything.
   if (typeof execution.usage !== "object") throw new TypeError("The executor answered without usage");
   const usage: ToolUsage = {
     ...execution.usage,

@@ -1,5 +1,5 @@
-// Policies that the host's `tenants` function returns: asked with a time limit, shared by the calls that wait, and cached for a while. A
-// lookup that fails denies its calls; no call runs with an old policy or without one.
+// Caches the policies that the host's `tenants` function returns. A look-up has a timeout and is shared by all calls that wait for it. If it
+// fails, these calls are denied: no call runs with an outdated policy or without one.
 
 import { setMaxListeners } from "node:events";
 import * as z from "zod";
@@ -12,11 +12,11 @@ import { untilAborted } from "../util/with-abort.ts";
 
 /** How answers of an asynchronous `tenants` function are cached. */
 export interface TenantCacheOptions {
-  /** How long a policy is used after it was answered, in ms, 0 to 86,400,000 (a day). 0 caches nothing. Default: 30,000. */
+  /** Time in ms that a policy is cached, 0 to 86,400,000 (a day). 0 turns caching off. @default 30_000 */
   readonly ttlMs?: number | undefined;
-  /** Policies that are cached, 1 to 1,000,000; past it the oldest goes. Default: 10,000. */
+  /** Largest number of cached policies, 1 to 1,000,000. Beyond it the oldest is removed. @default 10_000 */
   readonly max?: number | undefined;
-  /** How long a lookup may take, in ms, 1 to 300,000. Default: 5,000. */
+  /** Timeout of a look-up in ms, 1 to 300,000. @default 5_000 */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -29,11 +29,11 @@ export const TenantCacheSchema = strictObject({
 });
 export type TenantCacheLimits = z.infer<typeof TenantCacheSchema>;
 
-/** Failures in a row after which a tenant's lookups pause: a database that is down is not asked by every call. */
+/** Consecutive failures after which look-ups of a tenant pause, so that not every call queries a database that is down. */
 const FAILURES_BEFORE_PAUSE = 5;
 const PAUSE_MS = 1_000;
 
-/** A policy that a lookup will bring. */
+/** A policy whose look-up is pending. */
 export interface PendingPolicy<Policy> {
   /**
    * Resolves with the policy.
@@ -45,7 +45,7 @@ export interface PendingPolicy<Policy> {
 
 interface PolicyCacheParts<Policy> extends TenantCacheLimits {
   readonly lookUp: (tenantId: string) => unknown;
-  /** @throws {ToolError} for an answer that is not a policy */
+  /** @throws {ToolError} for a value that is not a policy */
   readonly parse: (options: unknown) => Policy;
   readonly onError?: ((error: ToolError) => unknown) | undefined;
 }
@@ -55,14 +55,14 @@ interface CachedPolicy<Policy> {
   readonly until: number;
 }
 
-/** Lookups of one tenant that failed one after the other. */
+/** Consecutive failures of one tenant's look-ups. */
 interface Failures {
   readonly count: number;
   readonly last: ToolError;
   readonly until: number;
 }
 
-/** One call of the host's function, for all calls that wait for it. */
+/** One run of the host's function, shared by all calls that wait for it. */
 class Lookup<Policy> implements PendingPolicy<Policy> {
   readonly #answer: Promise<Policy>;
   #waiting = 0;
@@ -84,10 +84,10 @@ class Lookup<Policy> implements PendingPolicy<Policy> {
   }
 }
 
-/** Dispose it to end pending lookups. */
+/** Caches policies. Disposing it ends pending look-ups. */
 export class PolicyCache<Policy extends object> implements Disposable {
   readonly #parts: PolicyCacheParts<Policy>;
-  /** In the order in which they were answered, which is the order in which they expire. */
+  /** In the order of their answers, which is the order of their expiry. */
   readonly #known = new Map<string, CachedPolicy<Policy>>();
   readonly #pending = new Map<string, Lookup<Policy>>();
   readonly #failures = new Map<string, Failures>();
@@ -95,7 +95,7 @@ export class PolicyCache<Policy extends object> implements Disposable {
 
   constructor(parts: PolicyCacheParts<Policy>) {
     this.#parts = parts;
-    // Each pending lookup listens.
+    // Each pending look-up adds a listener.
     setMaxListeners(0, this.#closed.signal);
   }
 
@@ -104,8 +104,8 @@ export class PolicyCache<Policy extends object> implements Disposable {
   }
 
   /**
-   * Returns a cached policy, what the function returned at once, or a lookup that is pending.
-   * @param parseNow parses what the function returned at once
+   * Returns a cached policy, a policy that the function returned synchronously, or a pending look-up.
+   * @param parseNow parses a synchronous answer
    * @throws {ToolError} INTERNAL if the function throws or returns anything but a policy or a promise
    */
   get(tenantId: string, parseNow: (options: unknown) => Policy): Policy | PendingPolicy<Policy> {
@@ -147,7 +147,7 @@ export class PolicyCache<Policy extends object> implements Disposable {
   }
 
   #settled(tenantId: string, lookup: Lookup<Policy>, policy: Policy): void {
-    // Invalidated meanwhile: what it says may be old.
+    // The tenant was invalidated meanwhile, so the answer may be outdated.
     if (this.#pending.get(tenantId) !== lookup) return;
     this.#pending.delete(tenantId);
     this.#failures.delete(tenantId);
@@ -163,7 +163,7 @@ export class PolicyCache<Policy extends object> implements Disposable {
     setBounded(this.#failures, tenantId, { count, last, until }, this.#parts.max);
   }
 
-  /** Forgets what is known of a tenant; a lookup that is pending is not cached. */
+  /** Removes a tenant from the cache. The answer of a pending look-up is not cached. */
   invalidate(tenantId: string): void {
     this.#known.delete(tenantId);
     this.#pending.delete(tenantId);

@@ -1,4 +1,4 @@
-// The options that say which tenants there are: the same for a Glovebox and for a router of a host's own.
+// The tenancy options, which a Glovebox and a separate ToolRouter share.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type TenantCacheLimits, TenantCacheSchema } from "./policy-cache.ts";

@@ -1,5 +1,5 @@
-// Decides which tenant a public method is about, by the one rule that `createGlovebox({ tenancy })` selects. Every method that concerns a
-// tool, a call, a session or a stored value asks here, so that a missing or unexpected tenant is an error and never a default.
+// Resolves the tenant that a public method concerns, by the rule that `createGlovebox({ tenancy })` selects. Every method that concerns a tool,
+// a call, a session or a stored value uses it, so that a missing or unexpected tenant is an error and never a default.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 
 export const TENANCIES = ["single", "multi"] as const;
@@ -9,13 +9,13 @@ export type TenancyMode = (typeof TENANCIES)[number];
 /** The one tenant of `tenancy: "single"`, as capabilities, hooks, flags and stores see it. No caller passes it. */
 const SINGLE_TENANT = "default";
 
-/** Whom a tool belongs to: one tenant, or with `scope: "global"` all tenants. */
+/** The owner of a tool: one tenant, or all tenants with `scope: "global"`. */
 export interface ToolOwner {
   readonly tenantId?: string | undefined;
   readonly scope?: "global" | undefined;
 }
 
-/** What an overview covers: one tenant, or with `scope: "all"` all tenants. */
+/** What an overview covers: one tenant, or all tenants with `scope: "all"`. */
 export interface TenantReach {
   readonly tenantId?: string | undefined;
   readonly scope?: "all" | undefined;
@@ -29,7 +29,7 @@ export class Tenancy {
   }
 
   /**
-   * Returns the tenant that a call or a method is about.
+   * Returns the tenant that a call or a method concerns.
    * @param where path of the value in the caller's arguments, for the error
    * @throws {ToolError} PARAM_INVALID if the tenant is missing with `tenancy: "multi"`, or given with `tenancy: "single"`
    */
@@ -84,7 +84,7 @@ const unexpected = (where: string): ToolError =>
 const missing = (where: string, rule: string): ToolError =>
   new ToolError("PARAM_INVALID", `${where}: Missing; this Glovebox has tenancy: "multi": ${rule}`);
 
-/** Returns the tenancy of a router that a caller passed; undefined for an object with methods of its own, which decides by itself. */
+/** Returns the tenancy of a router that a caller passed; undefined for another object, which resolves tenants itself. */
 export function tenancyOf(router: object): Tenancy | undefined {
   const { tenancy } = router as { readonly tenancy?: unknown };
   return tenancy instanceof Tenancy ? tenancy : undefined;

@@ -1,5 +1,5 @@
-// Decides whether a tenant may call at all: suspended tenants and tenants that are being deleted may not, nor may one that has used up its
-// rate or quota. Asked before anything else is done for a call, by all routers of a Glovebox.
+// Decides whether a tenant can make calls. Denied are suspended tenants, tenants that are being deleted, and tenants that exceeded a rate limit
+// or quota. All routers of a Glovebox check it before anything else is done for a call.
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { TenantQuotas } from "./quotas/tenant-quotas.ts";
 
@@ -24,8 +24,8 @@ export class TenantAdmission {
   }
 
   /**
-   * Checks that a tenant may begin a call.
-   * @param isNested a call that another one makes, which may end although its tenant was suspended meanwhile
+   * Checks that a tenant can start a call.
+   * @param isNested whether a running call makes it; such a call can still start after its tenant was suspended
    * @throws {ToolError} TOOL_UNAVAILABLE with `details.reason`
    */
   check(tenantId: string, isNested: boolean): void {
@@ -36,7 +36,7 @@ export class TenantAdmission {
   }
 
   /**
-   * Checks that something may be added for a tenant: a tool, a session.
+   * Checks that a tool or session can be added for a tenant.
    * @throws {ToolError} TOOL_UNAVAILABLE with `details.reason` while the tenant is being deleted
    */
   checkAdding(tenantId: string): void {

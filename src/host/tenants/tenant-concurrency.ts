@@ -1,38 +1,38 @@
-// How many calls of a tenant run at one time, over all its batches; those that wait for a place get one in turn, batch by batch.
+// Limits the number of calls of a tenant that run at the same time, over all its batches. Waiting calls get slots in turn, batch by batch.
 
-/** A place that a call runs in. Release it once, when the call has its result. */
+/** The slot of a running call. Release it once, when the call has its result. */
 export interface ConcurrencySlot {
   release(): void;
 }
 
-/** Who asks for a place. */
-export interface PlaceClaim {
+/** A request for a slot. */
+export interface SlotRequest {
   readonly tenantId: string;
-  /** Calls of one batch wait behind each other, batches beside each other. */
+  /** Identity of the batch. Calls of one batch wait in order, and batches take turns. */
   readonly batch: object;
-  /** The place of the call that this one was made in, if it was made in one. */
+  /** The slot of the call that made this one, if any. */
   readonly parent: ConcurrencySlot | undefined;
   /** Read only if the call has to wait. */
   readonly signal: AbortSignal | undefined;
 }
 
 interface Waiter {
-  readonly claim: PlaceClaim;
-  readonly resolve: (place: ConcurrencySlot | undefined) => void;
+  readonly request: SlotRequest;
+  readonly resolve: (slot: ConcurrencySlot | undefined) => void;
 }
 
 interface Tenant {
   running: number;
-  /** In the order in which batches are next: whoever has got a place goes to the end. */
+  /** Batches in the order of their turns. A batch that got a slot moves to the end. */
   readonly waiting: Map<object, Waiter[]>;
 }
 
-class OwnPlace implements ConcurrencySlot {
+class CallSlot implements ConcurrencySlot {
   /**
-   * A call that waits for one nested in it computes little meanwhile, so one of those at a time may run in its place. Without that a
-   * tool that invokes others would wait for its own place, and both for ever.
+   * Use of this slot by a nested call. A call that waits for a nested call computes little, so one nested call at a time can use its slot.
+   * Without that, a tool that calls others would wait for its own slot forever.
    */
-  seat: "free" | "taken" | "gone" = "free";
+  nestedUse: "free" | "taken" | "gone" = "free";
   readonly #leave: () => void;
 
   constructor(leave: () => void) {
@@ -40,8 +40,8 @@ class OwnPlace implements ConcurrencySlot {
   }
 
   release(): void {
-    // What goes on after its call has ended is nobody's place.
-    this.seat = "gone";
+    // Code that continues after its call has ended has no slot.
+    this.nestedUse = "gone";
     this.#leave();
   }
 }
@@ -54,14 +54,14 @@ export class TenantConcurrencyLimiter {
     this.#perTenant = perTenant;
   }
 
-  /** Undefined when the claim's signal has aborted first. */
-  acquire(claim: PlaceClaim): ConcurrencySlot | Promise<ConcurrencySlot | undefined> {
-    const { tenantId, batch, parent } = claim;
+  /** Returns a slot, or undefined if the signal aborts first. */
+  acquire(request: SlotRequest): ConcurrencySlot | Promise<ConcurrencySlot | undefined> {
+    const { tenantId, batch, parent } = request;
     const tenant = this.#tenants.get(tenantId) ?? { running: 0, waiting: new Map<object, Waiter[]>() };
     this.#tenants.set(tenantId, tenant);
     if (tenant.running < this.#perTenant) return this.#enter(tenantId, tenant);
-    if (parent instanceof OwnPlace && parent.seat === "free") return this.#lend(tenantId, tenant, parent);
-    const { signal } = claim;
+    if (parent instanceof CallSlot && parent.nestedUse === "free") return this.#lend(tenantId, tenant, parent);
+    const { signal } = request;
     return new Promise((settle) => {
       const leave = (): void => {
         const others = (tenant.waiting.get(batch) ?? []).filter((other) => other !== waiter);
@@ -69,11 +69,11 @@ export class TenantConcurrencyLimiter {
         else tenant.waiting.set(batch, others);
         settle(undefined);
       };
-      const resolve = (place: ConcurrencySlot | undefined): void => {
+      const resolve = (slot: ConcurrencySlot | undefined): void => {
         signal?.removeEventListener("abort", leave);
-        settle(place);
+        settle(slot);
       };
-      const waiter: Waiter = { claim, resolve };
+      const waiter: Waiter = { request, resolve };
       const waiters = tenant.waiting.get(batch);
       if (waiters === undefined) tenant.waiting.set(batch, [waiter]);
       else waiters.push(waiter);
@@ -83,26 +83,26 @@ export class TenantConcurrencyLimiter {
 
   #enter(tenantId: string, tenant: Tenant): ConcurrencySlot {
     tenant.running += 1;
-    return new OwnPlace(() => {
+    return new CallSlot(() => {
       tenant.running -= 1;
       this.#next(tenant)?.resolve(this.#enter(tenantId, tenant));
       if (tenant.running === 0) this.#tenants.delete(tenantId);
     });
   }
 
-  #lend(tenantId: string, tenant: Tenant, parent: OwnPlace): ConcurrencySlot {
-    parent.seat = "taken";
-    return new OwnPlace(() => {
-      if (parent.seat === "gone") return;
-      parent.seat = "free";
+  #lend(tenantId: string, tenant: Tenant, parent: CallSlot): ConcurrencySlot {
+    parent.nestedUse = "taken";
+    return new CallSlot(() => {
+      if (parent.nestedUse === "gone") return;
+      parent.nestedUse = "free";
       this.#next(tenant, parent)?.resolve(this.#lend(tenantId, tenant, parent));
     });
   }
 
-  /** Takes out whoever is next; with a `parent`, of those that were made in that place. */
-  #next(tenant: Tenant, parent?: OwnPlace): Waiter | undefined {
+  /** Removes and returns the next waiting call; with a `parent`, the next one of those that the call in that slot made. */
+  #next(tenant: Tenant, parent?: CallSlot): Waiter | undefined {
     for (const [batch, waiters] of tenant.waiting) {
-      const index = parent === undefined ? 0 : waiters.findIndex(({ claim }) => claim.parent === parent);
+      const index = parent === undefined ? 0 : waiters.findIndex(({ request }) => request.parent === parent);
       const [waiter] = index < 0 ? [] : waiters.splice(index, 1);
       if (waiter === undefined) continue;
       tenant.waiting.delete(batch);

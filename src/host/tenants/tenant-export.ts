@@ -1,4 +1,4 @@
-// Gives all that a tenant owns as lines of JSON, one after the other: nothing is kept but the value that is being written.
+// Exports everything that a tenant owns as lines of JSON. Only the value that is being written is in memory.
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { KvStore, KvTenantEntry } from "../capabilities/kv/kv-store.ts";
@@ -10,17 +10,17 @@ import { runCallback } from "../util/host-callback.ts";
 import type { TenantPolicy } from "./tenant-policies.ts";
 import type { WorkHandle } from "./tenant-work.ts";
 
-/** How long a store may take for its next entry. */
+/** Timeout in ms for the next entry of a store. */
 const ENTRY_TIMEOUT_MS = 60_000;
 const FORMAT = 1;
 
-/** Facts about a tool beyond its registration, kept for as long as it is registered. */
+/** Properties of a registered tool that its registration does not have. */
 export interface AddedTool {
   readonly bundle: ToolBundle | undefined;
   readonly language: "javascript" | "python";
   readonly addedAt: number;
   readonly options: Pick<AddToolOptions, "grant" | "isolateLifetime" | "arguments">;
-  /** Comes with Glovebox, and belongs to no tenant. */
+  /** Whether the tool is built in and belongs to no tenant. */
   readonly isBuiltin: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface TenantExportParts {
   readonly addedTool: (tool: RegisteredTool) => AddedTool | undefined;
   readonly sessions: readonly SessionInfo[];
   readonly store: KvStore;
-  /** Throws if the tenant has been deleted meanwhile, or Glovebox closed. */
+  /** Throws if the tenant was deleted, or Glovebox was closed. */
   readonly work: Pick<WorkHandle, "check">;
   /** Aborts when Glovebox closes. */
   readonly closing: AbortSignal;
@@ -39,7 +39,7 @@ export interface TenantExportParts {
 
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
-/** As configured: of a secret its hosts, never its value; of a function that it is there. */
+/** The policy as it is configured. For a secret it has the hosts, never the value; for a function only that it exists. */
 function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
   const { configuredLimits, weight, coarseTime, egress, secrets, quota } = policy;
   const { resolve, ...rules } = egress;
@@ -76,14 +76,14 @@ function toToolLine(tool: RegisteredTool, added: AddedTool | undefined): string 
       : {
           bundle: {
             ...{ sha256: bundle.sha256, entry: bundle.entry, code: bundle.code },
-            // With the author's files, as far as the bundle keeps them.
+            // Includes the author's files, as far as the bundle contains them.
             ...{ sourceMap: bundle.sourceMap, packages: bundle.packages },
           },
         }),
   });
 }
 
-/** A value as its text or its bytes: a line stays one line, and a number stays what it was, whatever a tool stored. */
+/** Encodes a value as text or bytes, so that it stays on one line and numbers keep their exact form. */
 function toValueLine({ tool, key, kind, data, version, expiresAt }: KvTenantEntry): string {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const slash = tool.indexOf("/");
@@ -98,7 +98,10 @@ function toValueLine({ tool, key, kind, data, version, expiresAt }: KvTenantEntr
   });
 }
 
-/** The next entry of a store, checked. @throws {ToolError} INTERNAL, as a rejection */
+/**
+ * Returns the next entry of a store, validated.
+ * @throws {ToolError} INTERNAL, as a rejection
+ */
 async function nextOf(entries: AsyncIterator<KvTenantEntry>, signal: AbortSignal): Promise<KvTenantEntry | undefined> {
   const outcome = await runCallback(() => entries.next(), { timeoutMs: ENTRY_TIMEOUT_MS, signal });
   let cause: unknown = "failed" in outcome ? outcome.cause : undefined;
@@ -114,14 +117,14 @@ async function nextOf(entries: AsyncIterator<KvTenantEntry>, signal: AbortSignal
   throw new ToolError("INTERNAL", `The export ended early: the kv store ${why}`, { cause });
 }
 
-/** @throws {ToolError} PARAM_INVALID for a store that cannot give out a tenant's values */
+/** @throws {ToolError} PARAM_INVALID for a store that cannot export a tenant's values */
 export function checkExportable(store: KvStore): void {
   if (typeof store.entries === "function") return;
   const missing = "this KvStore has no entries(), so the tenant's values cannot be exported";
   throw new ToolError("PARAM_INVALID", `createGlovebox options.kv: ${missing}`);
 }
 
-/** The lines of an export. What is listed at once (tools, sessions) is as of its beginning, values are read as the lines are asked for. */
+/** Yields the lines of an export. Tools and sessions are those at its start; values are read when their lines are requested. */
 export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<string, void> {
   const { tools, sessions, store, tenantId, addedTool, work, closing } = parts;
   const counts = { tools: tools.length, sessions: sessions.length, values: 0, valueBytes: 0 };
@@ -151,7 +154,7 @@ export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<str
       yield toValueLine(entry);
     }
   } finally {
-    // Whoever leaves early lets go of the store.
+    // Closes the store's iterator, also if the reader leaves early.
     if (!isOver) await runCallback(() => entries?.return?.(), { timeoutMs: ENTRY_TIMEOUT_MS, signal: closing });
   }
   yield line({ type: "end", counts });

@@ -1,4 +1,4 @@
-// The life of a tenant: suspended, resumed, deleted with all that it owns. State is in memory; a host that restarts suspends again.
+// Suspends, resumes and deletes tenants. The state is in memory, so a host that restarts must suspend its tenants again.
 import * as z from "zod";
 import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
@@ -18,42 +18,42 @@ import type { PendingByKey } from "../util/pending-by-key.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { TenantWork } from "./tenant-work.ts";
 
-/** What `deleteTenant()` removed. A tenant that has nothing has zeros. */
+/** What `deleteTenant()` removed. All numbers are 0 for a tenant that owned nothing. */
 export interface TenantDeletion {
   readonly tenantId: string;
-  /** Calls that were running, nested ones and runs of sessions included. */
+  /** Number of running calls that were ended, including nested calls and runs of sessions. */
   readonly calls: number;
-  /** Sessions, those of tools included. */
+  /** Number of sessions, including those of tools. */
   readonly sessions: number;
-  /** Tools in the tenant's own name; tools of all tenants stay. */
+  /** Number of the tenant's own tools. Tools of all tenants stay. */
   readonly tools: number;
-  /** Stored values of all tools, those of tools of all tenants included: keys, and bytes of keys and values. */
+  /** Stored values, also those of tools of all tenants: number of keys, and bytes of keys and values. */
   readonly values: KvDeletion;
-  /** Bundles, code caches and lists of platform modules, in memory and on disk. */
+  /** Cached bundles, code caches and lists of platform modules, in memory and on disk. */
   readonly artifacts: {
     readonly count: number;
     readonly bytes: number;
-    /** Hashes of content that other tenants or tools of all tenants use too: their artifacts stay. */
+    /** Hashes of artifacts that stay because other tenants or tools of all tenants use them. */
     readonly shared: number;
   };
-  /** Worker processes that were ended; with `placement: "shared"`, those that end when other tenants' calls have left them. */
+  /** Number of worker processes that were ended or, with `placement: "shared"`, that end after the other tenants' calls. */
   readonly workers: number;
-  /** Sources of tools whose failures were remembered for the tenant. */
+  /** Number of circuit breakers of the tenant that were removed. */
   readonly healthRecords: number;
-  /** Upstream MCP servers for this tenant alone, and connections of its own to others. */
+  /** Number of upstream MCP servers of this tenant alone, and of its own connections to shared ones. */
   readonly mcp: { readonly servers: number; readonly connections: number };
-  /** Counters of rates and quotas. */
+  /** Number of counters of rate limits and quotas. */
   readonly quotaCounters: number;
 }
 
 export interface SuspendOptions {
-  /** What happens to calls that run: they finish, or end with CANCELLED. @default "finish" */
+  /** Whether running calls finish, or end with CANCELLED. @default "finish" */
   readonly calls?: "finish" | "cancel" | undefined;
 }
 
 const SuspendSchema = strictObject({ calls: z.enum(["finish", "cancel"]).default("finish") });
 
-/** A store may have to copy its file. */
+/** Timeout in ms. Long, because a store may have to copy its file. */
 const STORE_TIMEOUT_MS = 300_000;
 
 export interface TenantLifecycleParts {
@@ -65,14 +65,14 @@ export interface TenantLifecycleParts {
   readonly pool: Pick<WorkerPool, "endOwner">;
   readonly cache: BundleCache;
   readonly store: KvStore;
-  /** Operations of the store that calls began, by tenant. */
+  /** Pending store operations of calls, by tenant. */
   readonly kvPending: PendingByKey;
   /** Aborts when Glovebox closes. */
   readonly closing: AbortSignal;
   readonly work: TenantWork;
   readonly placement: Placement;
   readonly ownerOf: (tenantId: string) => string;
-  /** Tells whether a tool that is registered for all tenants belongs to this one: with one tenant, those that the host added do. */
+  /** Returns whether a tool that is registered for all tenants belongs to this one. In single tenancy, tools that the host added do. */
   readonly isOwnGlobal: (tool: RegisteredTool) => boolean;
 }
 
@@ -113,7 +113,7 @@ export class TenantLifecycle {
 
   async #delete(tenantId: string): Promise<TenantDeletion> {
     const { store, router } = this.#parts;
-    // Before anything is removed: half of a deletion would look like a whole one.
+    // Checked before anything is removed, because a partial deletion would look complete.
     if (typeof store.deleteTenant !== "function") {
       const missing =
         "this KvStore has no deleteTenant(), so the tenant's values cannot be removed; nothing was removed";
@@ -137,7 +137,7 @@ export class TenantLifecycle {
     const calls = await ending;
     await invoker.settled(tenantId);
     await work.cancel(tenantId);
-    // One that was being opened.
+    // A session may have been opening meanwhile.
     const late = await sessions.closeAll(tenantId);
     const before = this.#toolsOf(tenantId).length;
     const upstream = await mcp.deleteTenant(tenantId);
@@ -173,7 +173,7 @@ export class TenantLifecycle {
   async #deleteValues(tenantId: string): Promise<KvDeletion> {
     const { store, kvPending, closing: signal } = this.#parts;
     const bounds = { timeoutMs: STORE_TIMEOUT_MS, signal };
-    // A cancelled call has its result before the store has taken what the call wrote.
+    // A cancelled call has its result before the store has finished the call's writes.
     const settled = await runCallback(() => kvPending.settled(tenantId), bounds);
     if ("failed" in settled) throw incomplete("the kv store did not finish what was written before", settled.cause);
     const outcome = await runCallback(() => store.deleteTenant?.(tenantId), bounds);

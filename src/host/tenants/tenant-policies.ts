@@ -1,4 +1,4 @@
-// Policies of tenants: their limits, their weight in the scheduler, their clock, their egress rules and secrets. Looked up when a tenant calls.
+// Policies of tenants: limits, scheduling weight, clock, egress rules and secrets. They are looked up when a tenant makes a call.
 import * as z from "zod";
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
@@ -34,35 +34,35 @@ import {
 } from "./quotas/quota-options.ts";
 
 export interface TenantOptions {
-  /** For all of the tenant's calls: with the host's own, the lowest wins. */
+  /** Limits of the tenant's calls. The lower one of these and the host's applies. */
   readonly limits?: PartialLimits | undefined;
-  /** Share of the machine's CPU time relative to other tenants that are busy, 0.01 to 100; 1 unless stated. */
+  /** Share of the machine's CPU time relative to other busy tenants, 0.01 to 100. @default 1 */
   readonly weight?: number | undefined;
-  /** Instead of the host's own `coarseTime`. */
+  /** Replaces the host's `coarseTime`. */
   readonly coarseTime?: boolean | undefined;
-  /** Instead of the host's own `egress`. */
+  /** Replaces the host's `egress`. */
   readonly egress?: EgressOptions | undefined;
-  /** Instead of the host's own `secrets`. */
+  /** Replaces the host's `secrets`. */
   readonly secrets?: Secrets | undefined;
-  /** How often the tenant may call. Replaces the host's own `rateLimit`. */
+  /** Rate limit of the tenant. Replaces the host's `rateLimit`. */
   readonly rateLimit?: RateLimitOptions | undefined;
-  /** What it may use in a minute, hour, day or month. Each quota replaces the host's own of the same resource and period. */
+  /** Quotas per minute, hour, day or month. Each one replaces the host's quota of the same resource and period. */
   readonly quotas?: QuotaOptions | undefined;
 }
 
-/** Returns the options of a tenant, or a promise of them. Undefined stands for a tenant that the host does not know: its calls are denied. */
+/** Returns the options of a tenant, or a promise of them. Undefined means that the host does not know the tenant, and denies its calls. */
 export type TenantLookup = (tenantId: string) => TenantOptions | undefined | Promise<TenantOptions | undefined>;
 
 /**
  * Policies of tenants, with `tenancy: "multi"`.
  *
- * A record overrides the defaults for the tenants that it lists; every other tenant has the defaults.
+ * A record overrides the defaults for the tenants that it lists. All other tenants have the defaults.
  *
- * A function decides about every tenant, and may be asynchronous. It returns `{}` for a tenant that has the defaults. A function that throws,
- * rejects, returns undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, denies the call with INTERNAL, and
- * `onError` receives the cause. A policy that it returns at once is used for one call; an object that it returns again is parsed once in
- * `tenantCache.ttlMs`, so a changed policy is a new object. The answer of a promise is cached as `tenantCache`
- * says; calls of one tenant share one pending lookup, each within its own time.
+ * A function decides for every tenant and can be asynchronous. It returns `{}` for a tenant with the defaults. If it throws, rejects, returns
+ * undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, the call is denied with INTERNAL, and `onError` receives
+ * the cause. A policy that it returns synchronously is used for one call; the same object is parsed once in `tenantCache.ttlMs`, so return a
+ * new object for a changed policy. Asynchronous answers are cached according to `tenantCache`. Calls of one tenant share a pending look-up,
+ * and each call waits within its own timeout.
  */
 export type Tenants = { readonly [tenantId: string]: TenantOptions } | TenantLookup;
 
@@ -78,7 +78,7 @@ export const TenantOptionsSchema = strictObject({
 type StatedForTenant = z.infer<typeof TenantOptionsSchema>;
 
 const TenantsRecordSchema = z.record(TenantIdSchema, TenantOptionsSchema);
-/** Checked here and parsed when a tenant calls, as the answers of a function are. */
+/** Checks the type only. Policies are parsed when a tenant makes a call, like the answers of a function. */
 const TenantsByIdSchema = z
   .custom<{ readonly [tenantId: string]: TenantOptions }>()
   .superRefine((value: unknown, context) => {
@@ -93,7 +93,7 @@ export const TenantsSchema: z.ZodType<Tenants, Tenants> = z.union(
   "Expected { [tenantId]: { limits?, weight?, egress?, secrets? … } }, or a function that gives such for a tenant",
 );
 
-/** What holds for a tenant for whom nothing else is stated. */
+/** The policy of a tenant without options of its own. */
 export interface TenantDefaults extends QuotaPolicy {
   readonly coarseTime: boolean;
   readonly egress: EgressPolicy;
@@ -103,32 +103,32 @@ const NO_DEFAULTS: TenantDefaults = { coarseTime: false, egress: NO_EGRESS, secr
 
 export interface TenantPolicy {
   readonly configuredLimits: PartialLimits;
-  /** Resolved for the tenant as a whole: what all its calls together may have. */
+  /** Limits for all calls of the tenant together. */
   readonly limits: Limits;
-  /** Of the arguments of its calls. */
+  /** Limits of the arguments of its calls. */
   readonly inputBounds: JsonTextLimits;
   readonly weight: number;
   readonly coarseTime: boolean;
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
-  /** Undefined for a tenant with neither a rate nor a quota. */
+  /** Undefined for a tenant with neither a rate limit nor a quota. */
   readonly quota: QuotaPlan | undefined;
 }
 
 export interface TenantPoliciesOptions extends Partial<TenantCacheLimits> {
-  /** Receives the failure of a lookup that no call waits for any more. */
+  /** Receives the failure of a look-up that no call waits for any more. */
   readonly onError?: ((error: ToolError) => unknown) | undefined;
 }
 
-/** Dispose it to end pending lookups. */
+/** Looks up policies. Disposing it ends pending look-ups. */
 export class TenantPolicies implements Disposable {
   readonly #hostLimits: PartialLimits;
   readonly #defaults: TenantDefaults;
   readonly #find: (tenantId: string) => TenantPolicy | PendingPolicy<TenantPolicy>;
   readonly #cache: PolicyCache<TenantPolicy> | undefined;
-  /** Of a tenant without options of its own. */
+  /** The policy of a tenant without options of its own. */
   readonly default: TenantPolicy;
-  /** A function may return the same object for each call: it is parsed once. */
+  /** Parsed policies by object, because a function may return the same object for each call. */
   #parsed = new WeakMap<TenantOptions, { readonly policy: TenantPolicy; readonly until: number }>();
 
   constructor(
@@ -143,7 +143,7 @@ export class TenantPolicies implements Disposable {
     if (typeof tenants === "function") {
       const parse = (options: unknown): TenantPolicy => this.#parse(options);
       const cache = new PolicyCache({ ...DEFAULT_TENANT_CACHE, ...limits, lookUp: tenants, parse, onError });
-      // What a function returns at once may be the same object, changed since.
+      // A function may return the same object with other content.
       this.#find = (tenantId) => cache.get(tenantId, (options) => this.#parseOnce(options, cache.ttlMs));
       this.#cache = cache;
     } else {
@@ -163,16 +163,19 @@ export class TenantPolicies implements Disposable {
     return this.#find(tenantId);
   }
 
-  /** Returns the policy of a tenant when it is known. @throws {ToolError} INTERNAL, as a rejection */
+  /**
+   * Returns the policy of a tenant when it is known.
+   * @throws {ToolError} INTERNAL, as a rejection
+   */
   async whenKnown(tenantId: string, signal?: AbortSignal): Promise<TenantPolicy> {
     const found = this.of(tenantId);
     return "wait" in found ? await found.wait(signal) : found;
   }
 
-  /** Forgets the policy of a tenant. A lookup that is pending answers only the calls that wait for it. */
+  /** Removes the policy of a tenant from the cache. A pending look-up is used only for the calls that wait for it already. */
   invalidate(tenantId: string): void {
     this.#cache?.invalidate(tenantId);
-    // Which objects were this tenant's is not known.
+    // It is not known which objects belong to this tenant.
     this.#parsed = new WeakMap();
   }
 
@@ -215,7 +218,7 @@ export class TenantPolicies implements Disposable {
   }
 }
 
-/** A policy may be a proxy, whose reading throws. */
+/** A policy may be a proxy that throws when it is read. */
 function parsePolicy(options: object): ReturnType<typeof TenantOptionsSchema.safeParse> {
   try {
     return TenantOptionsSchema.safeParse(options);

@@ -1,9 +1,9 @@
-// Tracks work for a tenant that is not a call: tools that are built, sessions that are opened, exports that are read. A deletion ends it.
+// Tracks work for a tenant other than calls: builds of tools, opening of sessions, exports. Deleting the tenant ends it.
 import { unavailable } from "../../sandbox/contract/errors.ts";
 
-/** Dispose it when the work is over. */
+/** Tracked work. Dispose it when the work has ended. */
 export interface WorkHandle extends Disposable {
-  /** @throws {ToolError} TOOL_UNAVAILABLE if the tenant has been deleted since the work began */
+  /** @throws {ToolError} TOOL_UNAVAILABLE if the tenant was deleted after the work began */
   check(): void;
 }
 
@@ -16,7 +16,7 @@ interface Work {
 export class TenantWork {
   readonly #tenants = new Map<string, Set<Work>>();
 
-  /** @param isAwaited a deletion waits for it: it ends by itself, in bounded time */
+  /** @param isAwaited whether a deletion waits for the work, which then must end by itself in bounded time */
   begin(tenantId: string, isAwaited: boolean): WorkHandle {
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const work: Work = { over, isAwaited, isCancelled: false };
@@ -34,7 +34,7 @@ export class TenantWork {
     };
   }
 
-  /** Ends a tenant's work at its next check; resolves when what is awaited is over. */
+  /** Ends a tenant's work at its next check. Resolves when the awaited work has ended. */
   async cancel(tenantId: string): Promise<void> {
     const all = [...(this.#tenants.get(tenantId) ?? [])];
     for (const work of all) work.isCancelled = true;

@@ -1,28 +1,29 @@
-// The default QuotaStore: counters in memory, for one process. Bounded: what has ended is dropped, and past the bound new counters are denied.
+// The default QuotaStore: counters in memory, for one process. Their number is limited: ended counters are removed, and beyond the limit new
+// ones are denied.
 import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./quota-store.ts";
 
 /** A counter takes some 200 bytes. */
 const MAX_COUNTERS = 1_000_000;
-/** Counters looked at, at most, for each charge. */
+/** Largest number of counters that are checked for expiry at each charge. */
 const SWEEP_STEP = 32;
-/** A full store is swept as a whole, but no more often than this. */
+/** Shortest time in ms between two sweeps of a full store. */
 const FULL_SWEEP_MS = 1_000;
 
 interface Counter {
-  /** Of a window: what has been charged. Of a bucket: when it will be full again, in ms since 1970. */
+  /** For a window: the amount charged. For a bucket: the time when it is full again, in ms since 1970. */
   value: number;
-  /** When there is nothing left to know, in ms since 1970. */
+  /** Time in ms since 1970 when the counter can be removed. */
   endsAt: number;
 }
 
 export interface MemoryQuotaStoreOptions {
   /** Milliseconds since 1970. @default Date.now */
   readonly now?: (() => number) | undefined;
-  /** Counters that are kept at one time. @default 1,000,000 */
+  /** Largest number of counters. @default 1_000_000 */
   readonly maxCounters?: number | undefined;
 }
 
-/** What a charge would make of its counter. */
+/** The new value of a counter after a charge. */
 type Step = { readonly value: number; readonly endsAt: number } | { readonly retryAfterMs: number };
 
 function stepOfRate({ capacity, refillMs }: RateCharge, known: Counter | undefined, now: number): Step {
@@ -43,7 +44,7 @@ function stepOfWindow({ amount, limit, endsAt }: WindowCharge, known: Counter | 
 export class MemoryQuotaStore implements QuotaStore {
   readonly #now: () => number;
   readonly #maxCounters: number;
-  /** By tenant and name. */
+  /** Counters by tenant and name. */
   readonly #tenants = new Map<string, Map<string, Counter>>();
   #size = 0;
   #sweptAt = Number.NEGATIVE_INFINITY;
@@ -54,7 +55,7 @@ export class MemoryQuotaStore implements QuotaStore {
     this.#maxCounters = maxCounters;
   }
 
-  /** @throws {Error} when there is no room for a new counter: the call is denied */
+  /** @throws {Error} if there is no room for a new counter; the call is then denied */
   consume(charges: readonly QuotaCharge[]): QuotaOutcome {
     const now = this.#now();
     const steps: { readonly charge: QuotaCharge; readonly step: Exclude<Step, { retryAfterMs: number }> }[] = [];
@@ -97,7 +98,7 @@ export class MemoryQuotaStore implements QuotaStore {
     this.#size += 1;
   }
 
-  /** Drops what has ended: some of it each time, all of it when there is no room. */
+  /** Removes ended counters: a few at each charge, all of them if there is no room. */
   #makeRoom(wanted: number, now: number): void {
     const isFull = this.#size + wanted > this.#maxCounters && Math.abs(now - this.#sweptAt) >= FULL_SWEEP_MS;
     let left = isFull ? Number.POSITIVE_INFINITY : SWEEP_STEP;

@@ -1,4 +1,4 @@
-// Rates and period quotas as a host configures them for a tenant, and the plan that is read from them once for each policy.
+// Rate limits and period quotas as a host configures them for a tenant, and the plan that is derived from them once for each policy.
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 
@@ -9,7 +9,7 @@ export type QuotaPeriod = (typeof QUOTA_PERIODS)[number];
 export const QUOTA_RESOURCES = ["calls", "cpuMs", "egressBytes"] as const;
 export type QuotaResource = (typeof QUOTA_RESOURCES)[number];
 
-/** How often a tenant may call, as a token bucket: steadily `calls` per period, and up to `burst` at once after a pause. */
+/** Rate limit of a tenant as a token bucket: `calls` per period, and up to `burst` calls at the same time after a pause. */
 export interface RateLimitOptions {
   /** A whole number, 1 to 1,000,000. */
   readonly calls: number;
@@ -18,17 +18,16 @@ export interface RateLimitOptions {
   readonly burst?: number | undefined;
 }
 
-/** The most that a tenant may use in each period: whole numbers from 0. A period that is not named has no quota. */
+/** Largest amount in each period, a whole number from 0. An absent period has no quota. */
 export type PeriodQuotas = { readonly [Period in QuotaPeriod]?: number | undefined };
 
 /**
- * What a tenant may use in a period of the clock. Calls are counted when they begin, each nested call as one. CPU time and egress bytes are
- * known when a call ends, and are charged then, however it ends: a tenant that has used up its quota is denied further calls, but calls that
- * run may exceed it by what they use until their end.
+ * Quotas of a tenant by period. Calls are counted when they begin, nested calls included. CPU time and egress bytes are charged when a call
+ * ends, whatever its outcome: a tenant that has used up its quota is denied new calls, but running calls can exceed it until they end.
  */
 export interface QuotaOptions {
   readonly calls?: PeriodQuotas | undefined;
-  /** CPU time in ms of tools' isolates, as `usage.cpuMs` has it. */
+  /** CPU time in ms, the sum of `usage.cpuMs`. */
   readonly cpuMs?: PeriodQuotas | undefined;
   /** Bytes that `fetch` sent and received: `usage.egressBytesOut` plus `usage.egressBytesIn`. */
   readonly egressBytes?: PeriodQuotas | undefined;
@@ -52,7 +51,7 @@ export const QuotasSchema: z.ZodType<QuotaOptions, QuotaOptions> = strictObject(
   egressBytes: PeriodQuotasSchema.optional(),
 });
 
-/** Rate and quotas as they are configured in one place: for all tenants, or in the policy of one. */
+/** Rate limit and quotas of one configuration: that of the host, or a tenant's policy. */
 export interface QuotaPolicy {
   readonly rateLimit?: RateLimitOptions | undefined;
   readonly quotas?: QuotaOptions | undefined;
@@ -64,14 +63,14 @@ export interface PeriodQuota {
   readonly limit: number;
 }
 
-/** What is enforced for a tenant. */
+/** Rate limit and quotas that apply to a tenant. */
 export interface QuotaPlan {
   readonly rate: (RateLimitOptions & { readonly burst: number }) | undefined;
   readonly quotas: readonly PeriodQuota[];
 }
 
 /**
- * Returns the plan of a tenant, or undefined if it has neither a rate nor a quota. The tenant's own `rateLimit` replaces the host's, and each
+ * Returns the plan of a tenant, or undefined if it has neither a rate limit nor a quota. The tenant's own `rateLimit` replaces the host's, and each
  * of its quotas replaces the host's quota of the same resource and period.
  */
 export function toQuotaPlan(host: QuotaPolicy, tenant: QuotaPolicy): QuotaPlan | undefined {
@@ -89,7 +88,7 @@ export function toQuotaPlan(host: QuotaPolicy, tenant: QuotaPolicy): QuotaPlan |
 
 const FIXED_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
-/** Returns the window of a period that a point in time lies in, both ends in ms since 1970. */
+/** Returns start and end, in ms since 1970, of the period that contains a point in time. */
 export function windowAt(period: QuotaPeriod, now: number): { readonly startsAt: number; readonly endsAt: number } {
   if (period === "month") {
     const date = new Date(now);

@@ -1,30 +1,30 @@
-// QuotaStore: where the counters of rates and quotas are kept. The default keeps them in memory; a host with several processes passes one of
-// its own, over Redis or Postgres. Every implementation passes test/host/tenants/quota-store-conformance.ts.
+// QuotaStore: stores the counters of rate limits and quotas. The default is in memory; a host with several processes passes its own, for
+// example with Redis or Postgres. Every implementation passes test/host/tenants/quota-store-conformance.ts.
 import * as z from "zod";
 
 /** One token of a bucket that refills steadily: a rate with a burst. */
 export interface RateCharge {
   readonly kind: "rate";
   readonly tenantId: string;
-  /** Names the bucket among those of the tenant: 1 to 128 characters. */
+  /** Name of the bucket, unique within the tenant, 1 to 128 characters. */
   readonly name: string;
   /** Tokens that a full bucket holds, a whole number from 1. A bucket that does not exist is full. */
   readonly capacity: number;
-  /** Time in ms in which one token comes back, above 0. */
+  /** Time in ms until one token is added, greater than 0. */
   readonly refillMs: number;
 }
 
-/** An amount in a counter that ends at a point in time. */
+/** A charge of a counter that ends at a point in time. */
 export interface WindowCharge {
   readonly kind: "window";
   readonly tenantId: string;
-  /** Names the counter among those of the tenant, 1 to 128 characters. It has the beginning of the window in it, so each window is another. */
+  /** Name of the counter, unique within the tenant, 1 to 128 characters. It contains the start of the window, so each window has its own. */
   readonly name: string;
-  /** From 0; 0 only asks whether the limit has been reached. */
+  /** Amount from 0. An amount of 0 only checks whether the limit is reached. */
   readonly amount: number;
-  /** The highest total. Undefined: the amount is added whatever the total is, because it has been spent already. */
+  /** Largest total. Undefined: the amount is added in any case, because it is spent already. */
   readonly limit: number | undefined;
-  /** When the window ends, in ms since 1970. The store may forget the counter then. */
+  /** End of the window in ms since 1970. The store can remove the counter then. */
   readonly endsAt: number;
 }
 
@@ -34,14 +34,14 @@ export type QuotaOutcome =
   | { readonly allowed: true }
   | {
       readonly allowed: false;
-      /** Index of a charge that was denied. */
+      /** Index of the denied charge. */
       readonly denied: number;
       /** Time in ms until that charge can be allowed; for a window, until it ends. */
       readonly retryAfterMs: number;
     };
 
 /**
- * Keeps counters for all tenants and processes that share it. Methods may answer at once or with a promise. A method that throws, rejects,
+ * Keeps counters for all tenants and processes that share it. Methods can be synchronous or return a promise. A method that throws, rejects,
  * takes longer than 2 s or returns another form denies the call: TOOL_UNAVAILABLE with `details.reason: "quota_store_failed"`, and
  * `onError` receives the cause.
  */
@@ -51,11 +51,11 @@ export interface QuotaStore {
    * has reached the limit, or would exceed it. A charge that is denied leaves every counter as it was.
    */
   consume(charges: readonly QuotaCharge[]): QuotaOutcome | Promise<QuotaOutcome>;
-  /** Forgets all counters of a tenant. Returns how many there were, as far as the store knows. */
+  /** Removes all counters of a tenant. Returns their number, as far as the store knows it. */
   deleteTenant(tenantId: string): number | Promise<number>;
 }
 
-/** Tells whether a value has the methods of a store. Never throws. */
+/** Returns whether a value has the methods of a store. Never throws. */
 export function isQuotaStore(value: unknown): value is QuotaStore {
   if (typeof value !== "object" || value === null) return false;
   try {
@@ -76,7 +76,7 @@ const OutcomeSchema = z.discriminatedUnion("allowed", [
   z.object({ allowed: z.literal(false), denied: z.int().min(0), retryAfterMs: z.number().min(0) }),
 ]);
 
-/** @throws {TypeError} for anything that is not the outcome of so many charges */
+/** @throws {TypeError} for a value that is not the outcome of this number of charges */
 export function readOutcome(answer: unknown, charges: number): QuotaOutcome {
   const { data, error } = OutcomeSchema.safeParse(answer);
   if (error !== undefined) {

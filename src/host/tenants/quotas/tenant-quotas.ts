@@ -1,19 +1,19 @@
-// Enforces rates and period quotas: asked before a call is admitted, and told what it used when it has ended. Fails closed: a store that
-// does not answer denies the call.
+// Enforces rate limits and period quotas: checks them before a call is admitted, and charges its usage when it has ended. Fails closed: if the
+// store does not answer, the call is denied.
 import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { ToolUsage } from "../../contract/tool-call.ts";
 import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
 import { type PeriodQuota, type QuotaPlan, type QuotaResource, windowAt } from "./quota-options.ts";
 import { type QuotaCharge, type QuotaStore, readOutcome, type WindowCharge } from "./quota-store.ts";
 
-/** A store answers within a few ms; one that does not is taken for broken. */
+/** Timeout of the store in ms. A working store answers within a few ms. */
 const STORE_TIMEOUT_MS = 2_000;
-/** Tenants whose charges could not be made; of more, the oldest are forgotten. */
+/** Largest number of tenants with unpaid charges. Beyond it the oldest are removed. */
 const MAX_UNPAID = 10_000;
 
 export interface TenantQuotasParts {
   readonly store: QuotaStore;
-  /** Receives why a charge could not be made. */
+  /** Receives the reason why a charge failed. */
   readonly onError?: ((error: ToolError) => unknown) | undefined;
   /** Milliseconds since 1970. @default Date.now */
   readonly now?: (() => number) | undefined;
@@ -27,9 +27,9 @@ export class TenantQuotas {
   readonly #store: QuotaStore;
   readonly #onError: TenantQuotasParts["onError"];
   readonly #now: () => number;
-  /** Charges that are on their way to the store, by tenant: the tenant's next call waits for them. */
+  /** Pending charges by tenant. The tenant's next call waits for them. */
   readonly #pending = new Map<string, Set<Promise<void>>>();
-  /** Charges that failed, by tenant and name: made before the tenant's next call, which is denied if that fails too. */
+  /** Failed charges by tenant and name. They are repeated before the tenant's next call, which is denied if they fail again. */
   readonly #unpaid = new Map<string, Map<string, WindowCharge>>();
 
   constructor({ store, onError, now = Date.now }: TenantQuotasParts) {
@@ -39,8 +39,8 @@ export class TenantQuotas {
   }
 
   /**
-   * Counts a call of a tenant. Answers at once if the store does.
-   * @throws {ToolError} QUOTA_EXCEEDED with `retryAfterMs`; TOOL_UNAVAILABLE if the store failed; CANCELLED. Or rejects with one
+   * Counts a call of a tenant. Synchronous if the store is.
+   * @throws {ToolError} QUOTA_EXCEEDED with `retryAfterMs`; TOOL_UNAVAILABLE if the store failed; CANCELLED. If the store is asynchronous, rejects with them
    */
   admit(tenantId: string, plan: QuotaPlan, signal?: AbortSignal): void | Promise<void> {
     if (this.#pending.has(tenantId) || this.#unpaid.has(tenantId))
@@ -49,7 +49,7 @@ export class TenantQuotas {
   }
 
   async #admitAfterCharges(tenantId: string, plan: QuotaPlan, signal: AbortSignal | undefined): Promise<void> {
-    // Another call may begin to pay meanwhile: none is admitted before the store has all of it.
+    // Another call may start a charge meanwhile: no call is admitted before the store has all charges.
     while (this.#pending.has(tenantId)) await Promise.all(this.#pending.get(tenantId) ?? []);
     const unpaid = [...(this.#unpaid.get(tenantId)?.values() ?? [])].filter(({ endsAt }) => endsAt > this.#now());
     this.#unpaid.delete(tenantId);
@@ -85,7 +85,7 @@ export class TenantQuotas {
     return isThenable(asked) ? asked.then(check) : check(asked);
   }
 
-  /** Charges what an ended call of a tenant used. Never throws: what the store does not take is charged before the tenant's next call. */
+  /** Charges what an ended call of a tenant used. Never throws: a failed charge is repeated before the tenant's next call. */
   charge(tenantId: string, { quotas }: QuotaPlan, { cpuMs, egressBytesIn, egressBytesOut }: Used): void {
     const used: { readonly [Resource in QuotaResource]: number } = {
       calls: 0,
@@ -100,7 +100,7 @@ export class TenantQuotas {
     void this.#payTracked(tenantId, charges);
   }
 
-  /** Pays, and lets the tenant's next calls wait for it. */
+  /** Makes charges; the tenant's next calls wait for them. */
   #payTracked(
     tenantId: string,
     charges: readonly WindowCharge[],
@@ -144,7 +144,7 @@ export class TenantQuotas {
   }
 
   /**
-   * Forgets what a tenant used. Returns the number of its counters.
+   * Removes the counters of a tenant. Returns their number.
    * @throws {ToolError} INTERNAL, as a rejection, if the store failed
    */
   async deleteTenant(tenantId: string): Promise<number> {
