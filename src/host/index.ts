@@ -77,7 +77,8 @@ export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./contra
 export { type ToolValue, toJson } from "./contract/tool-value.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
-export { createGlovebox, type Glovebox, type ToolInspection } from "./glovebox/glovebox.ts";
+export { createGlovebox } from "./glovebox/create-glovebox.ts";
+export type { Glovebox, ToolInspection } from "./glovebox/glovebox.ts";
 export type { McpManager } from "./mcp/client/manager.ts";
 export type {
   McpAuthProvider,

@@ -1,7 +1,7 @@
 // Tests detection of dynamic code: which packages and files call eval or Function, and which only look like it.
 import { describe, expect, test } from "vitest";
 import { findDynamicCode } from "../../src/bundler/policy/dynamic-code-uses.ts";
-import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import { buildHere, makeFolder, packageFiles } from "./workbench.ts";
 
 const usesIn = (text: string): boolean => findDynamicCode([{ label: "x", text }]).length > 0;

@@ -1,6 +1,6 @@
 // A separate host process, to be killed under load: calls of several tenants that never end, short calls, and continuous builds.
 // Prints one line when all of them have started. Run by test/chaos/host-death.test.ts.
-import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, warmProcesses: 1 } });
 await box.addTool(

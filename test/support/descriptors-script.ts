@@ -1,6 +1,6 @@
 // A host that runs out of file descriptors and regains them. Prints the code of a call in each state. Run by worker-places.test.ts.
 import { closeSync, openSync } from "node:fs";
-import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { warmProcesses: 0 } });
 await box.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });

@@ -9,7 +9,8 @@ import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { KvStore } from "../../src/host/capabilities/kv/kv-store.ts";
 import type { GloveboxOptions } from "../../src/host/config/options.ts";
 import type { ToolContext } from "../../src/host/contract/tool-call.ts";
-import { createGlovebox, type Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 
 const [folder = "", ...modes] = process.argv.slice(2);
 const say = (line: string): number => writeSync(1, `${line}\n`);

@@ -1,5 +1,5 @@
 // A separate host process, to be killed: starts calls that never end by themselves, and prints the process ids of its workers.
-import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, warmProcesses: 1 } });
 await box.addTool(

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { GloveboxOptions } from "../../src/host/config/options.ts";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
-import { createGlovebox, type Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/contract/errors.ts";
 import { DYNAMIC_CODE } from "./dynamic-code.ts";
 

@@ -1,7 +1,8 @@
 // A host that retries calls that are rejected, and does nothing else. Prints a line for each kind of call when a timer has fired and a
 // signal has been handled; then retries the last kind until SIGTERM ends it. Run by retry-loop.test.ts.
 import { writeSync } from "node:fs";
-import { createGlovebox, type Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { ToolInvoker } from "../../src/host/routing/tool-invoker.ts";
 
 const say = (line: string): number => writeSync(1, `${line}\n`);

@@ -1,7 +1,7 @@
 // A host that is shut down while calls run. Prints the ids of its workers, then each result, as lines of JSON. Run by shutdown.test.ts.
 import { writeSync } from "node:fs";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
-import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const [drainMs = "1000", mode = "alone"] = process.argv.slice(2);
 const shutdown = { signals: ["SIGTERM"], drainMs: Number(drainMs) } as const;

@@ -1,6 +1,7 @@
 // glovebox dev: runs a tool again whenever its files or its input change, until it is stopped.
 
-import { createGlovebox, createInspectedGlovebox, type Glovebox } from "../../host/glovebox/glovebox.ts";
+import { createGlovebox, createInspectedGlovebox } from "../../host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
 import { readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";

@@ -2,7 +2,8 @@
 import type { AddressInfo } from "node:net";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts";
 import type { ToolWarning } from "../../host/config/options.ts";
-import { createGlovebox, type Glovebox } from "../../host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printWarnings } from "../shared/print.ts";

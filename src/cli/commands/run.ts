@@ -2,7 +2,8 @@
 
 import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
 import type { ToolStream } from "../../host/contract/tool-stream.ts";
-import { createGlovebox, type Glovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
+import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";

@@ -2,7 +2,7 @@
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRY_NAMES, PYTHON_ENTRY_NAMES } from "../../bundler/locate/tool-paths.ts";
-import { createGlovebox } from "../../host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import { methodKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../../host/json-schema/schema-types.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";

@@ -1,7 +1,8 @@
 // glovebox doctor: checks which hardening layers hold on this machine by trying what each should prevent, and runs four hostile tools.
 import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import type { Probe, ProbeReport } from "../../sandbox/worker/probe.ts";
-import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
+import { createGlovebox } from "../glovebox/create-glovebox.ts";
+import type { Glovebox } from "../glovebox/glovebox.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYER_NAMES, LAYERS, type Layer, type LayerState } from "../workers/hardening/layers.ts";

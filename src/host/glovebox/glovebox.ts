@@ -1,73 +1,41 @@
-// createGlovebox() and the Glovebox class: the composition root, which creates every part and passes each its dependencies.
-import { createHash } from "node:crypto";
-import {
-  type BuiltinToolName,
-  type BundledToolName,
-  loadBuiltinBundles,
-} from "../../bundler/artifacts/builtin-bundles.ts";
-import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
-import { Bundler } from "../../bundler/bundler.ts";
-import {
-  type BundleCache,
-  CODE_CACHE_FACTOR,
-  createBundleCache,
-  engineKeyOf,
-} from "../../bundler/cache/bundle-cache.ts";
+// The Glovebox class: the public methods of a running Glovebox, each of which parses its arguments and calls the part that does the work.
+import type { BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts";
+import type { Bundler } from "../../bundler/bundler.ts";
+import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
-import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import { unavailable } from "../../sandbox/contract/errors.ts";
 import { callOf } from "../capabilities/call-scope.ts";
 import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
 import { createEgress } from "../capabilities/fetch/egress.ts";
-import { loadHttpClient } from "../capabilities/fetch/http-client.ts";
 import { createKvCapability } from "../capabilities/kv/kv.ts";
 import { MemoryKvStore } from "../capabilities/kv/kv-memory.ts";
 import { SqliteKvStore } from "../capabilities/kv/kv-sqlite.ts";
 import type { KvStore } from "../capabilities/kv/kv-store.ts";
 import { logCapability } from "../capabilities/log.ts";
 import { createToolsCapability } from "../capabilities/tools.ts";
-import { checkConfiguredPaths } from "../config/configured-paths.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import {
   type AddToolOptions,
-  CALLS_PER_WORKER,
   type Config,
-  type GloveboxOptions,
-  ISOLATES_PER_WORKER,
-  maxWorkersPerOwner,
-  NESTED_PER_WORKER,
   parseAddToolOptions,
   parseCloseOptions,
-  parseConfig,
   parseInspectToolOptions,
   parseToolInput,
   parseUpdateToolOptions,
   type ToolInput,
-  type ToolWarning,
   type UpdateToolOptions,
-  WORKER_IDLE_MS,
 } from "../config/options.ts";
 import { packageVersion } from "../config/package-version.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import type { ToolStream } from "../contract/tool-stream.ts";
-import type { Executor } from "../executors/executor.ts";
-import { DefinitionExtractor } from "../executors/extract-definition.ts";
-import { createSandboxExecutor } from "../executors/sandbox.ts";
+import type { DefinitionExtractor } from "../executors/extract-definition.ts";
 import { McpManager } from "../mcp/client/manager.ts";
-import { createHostLog, type HostLog } from "../observability/operator-log.ts";
-import { createTelemetry } from "../observability/telemetry/telemetry.ts";
-import { contentHashOf, digestOfContent } from "../pipeline/tool-digest.ts";
-import { PythonDefinitionExtractor } from "../python/extract-python-definition.ts";
-import { loadPythonRuntime } from "../python/load-runtime.ts";
-import { PYTHON_EXEC, pythonExecDefinition } from "../python/python-exec.ts";
-import { PythonHost } from "../python/python-host.ts";
-import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "../python/python-tool.ts";
+import type { HostLog } from "../observability/operator-log.ts";
+import type { PythonHost } from "../python/python-host.ts";
 import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
-import { toRegisteredTool } from "../routing/registered-tool.ts";
-import type { RegisteredTool } from "../routing/registry.ts";
 import {
   checkString,
   parseTenantReach,
@@ -77,34 +45,30 @@ import {
   type TenantScope,
 } from "../routing/tenant-scope.ts";
 import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
-import { ToolRouter } from "../routing/tool-router.ts";
-import { type ToolUpdate, ToolUpdates } from "../routing/tool-updates.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";
 import type { SessionInfo } from "../sessions/session-state.ts";
 import { Sessions } from "../sessions/sessions.ts";
-import { createSessionToolExecutor } from "../sessions/tool-sessions.ts";
-import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
-import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
 import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
-import { TenantAdmission } from "../tenants/tenant-admission.ts";
-import { type AddedTool, checkExportable, tenantLines } from "../tenants/tenant-export.ts";
+import { checkExportable, tenantLines } from "../tenants/tenant-export.ts";
 import { type SuspendOptions, type TenantDeletion, TenantLifecycle } from "../tenants/tenant-lifecycle.ts";
 import { TenantWork, type WorkHandle } from "../tenants/tenant-work.ts";
 import { deferFailure } from "../util/defer-failure.ts";
-import { notifySafely } from "../util/host-callback.ts";
-import { oldNodeMessage } from "../util/node-version.ts";
 import { PendingByKey } from "../util/pending-by-key.ts";
-import { EngineCache } from "../workers/engine-cache.ts";
-import { Launcher } from "../workers/hardening/launcher.ts";
+import type { Launcher } from "../workers/hardening/launcher.ts";
 import type { HardeningReport } from "../workers/hardening/layers.ts";
-import type { Inspector } from "../workers/inspected-isolate.ts";
-import { v8FlagsOf } from "../workers/spawn/launch.ts";
-import { WorkerPool } from "../workers/worker-pool.ts";
+import type { WorkerPool } from "../workers/worker-pool.ts";
 import { closeAll } from "./closing.ts";
 import { closeOnSignals } from "./shutdown.ts";
-import { type BuildableRegistration, ToolBuilder } from "./tool-builder.ts";
-import { EnvironmentResolver, type Grants, type ToolEnvironment } from "./tool-environment.ts";
+import { ToolBuilder } from "./tool-builder.ts";
+import { EnvironmentResolver, type ToolEnvironment } from "./tool-environment.ts";
+import {
+  type OwnedToolOptions,
+  type ParsedToolOptions,
+  type RegistrationMode,
+  ToolRegistrar,
+} from "./tool-registrar.ts";
 
 /** Longest time in ms to close the running calls. They end within a second of their abort, but the host's hooks may take longer. */
 const CALLS_CLOSE_MS = 1_500;
@@ -132,37 +96,12 @@ export interface ToolInspection {
   readonly cached: boolean;
 }
 
-/** How a built tool enters the registry. `"replace"` also adds a tool that does not exist yet. */
-type RegistrationMode = "add" | "replace" | "update";
-
-/** Properties of an added tool that an export needs and the registry does not have. */
-interface ExportableTool extends Pick<AddToolOptions, "isolateLifetime" | "arguments"> {
-  readonly bundle?: ToolBundle | undefined;
-  readonly isBuiltin: boolean;
-}
-
-type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
-/** Options with a resolved owner: `tenantId` is undefined for a tool of all tenants. */
-type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
-
-function notFoundError(toolName: string, tenantId: string | undefined): ToolError {
-  const missing = tenantId === undefined ? "no global tool" : "no tool of this tenant";
-  const message = `There is ${missing} named ${JSON.stringify(toolName)} to update; add it with addTool`;
-  return unavailable("not_found", message, { details: { toolName } });
-}
-
-/** Grants of the first-party tools: all that they request. The hosts that `fetch` may reach still depend on the option `egress`. */
-const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] } = {
-  "http-get": ["fetch"],
-  "run-js": ["stringToCode"],
-};
-
 /**
  * A running Glovebox, returned by {@link createGlovebox}. Dispose it (`await using`) or call `close()`: both end its worker processes. Calls
  * that still run then end with CANCELLED, and later calls fail with TOOL_UNAVAILABLE.
  */
 export class Glovebox implements AsyncDisposable {
-  /** Router that runs the calls: `box.execute()` and `box.stream()` are shortcuts to it. */
+  /** Router that runs the calls: `glovebox.execute()` and `glovebox.stream()` are shortcuts to it. */
   readonly router: ToolRouter;
   /** Runs invocations with timeouts of their own, one at a time or in batches, on the same router. */
   readonly invoker: ToolInvoker;
@@ -176,17 +115,14 @@ export class Glovebox implements AsyncDisposable {
   readonly #launcher: Launcher;
   readonly #environments: EnvironmentResolver;
   readonly #sessions: Sessions;
-  readonly #log: HostLog | undefined;
+  readonly #registrar: ToolRegistrar;
   readonly #sessionRouter: ToolRouter;
-  readonly #updates = new ToolUpdates();
   readonly #ownStore: KvStore | undefined;
   readonly #store: KvStore;
   readonly #lifecycle: TenantLifecycle;
   readonly #work = new TenantWork();
   readonly #kvPending = new PendingByKey();
   readonly #closingSignal = new AbortController();
-  /** Export data by executor, because an update replaces the registered tool but keeps its executor. */
-  readonly #added = new WeakMap<Executor, AddedTool>();
   readonly #onSignals: Disposable | undefined;
   #closed = false;
   #closing: Promise<void> | undefined;
@@ -206,7 +142,6 @@ export class Glovebox implements AsyncDisposable {
     readonly log: HostLog | undefined;
   }) {
     this.#config = parts.config;
-    this.#log = parts.log;
     this.router = parts.router;
     const { maxConcurrentTools } = parts.config.tools ?? {};
     this.invoker = new ToolInvoker(parts.router, { maxConcurrentTools });
@@ -248,19 +183,19 @@ export class Glovebox implements AsyncDisposable {
       ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
       toolOf: (options) => this.#sessionTool(options),
     });
+    this.#registrar = new ToolRegistrar({
+      ...{ config: parts.config, router: parts.router, builder: this.#builder, environments: this.#environments },
+      ...{ pool: parts.pool, python: parts.python, log: parts.log, openSessions: this.#sessions.openSessions },
+      throwIfClosed: () => this.#throwIfClosed(),
+    });
     this.#lifecycle = new TenantLifecycle({
       ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
       ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, store: this.#store, work: this.#work },
       ...{ kvPending: this.#kvPending, closing: this.#closingSignal.signal },
       placement: parts.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
-      isOwnGlobal: (tool) => this.#isOwnGlobal(tool),
+      isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
     });
-  }
-
-  /** Whether the host added the tool for its single tenant: with `tenancy: "single"`, such tools are registered for all tenants. */
-  #isOwnGlobal(tool: RegisteredTool): boolean {
-    return this.router.tenancy.mode === "single" && this.#added.get(tool.executor)?.isBuiltin === false;
   }
 
   /** Process ids of the worker processes, for monitoring. */
@@ -280,7 +215,7 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Lists the tools that a tenant may call now, sorted by name. Each has its definition and `metadata`, as from
-   * `box.router.describeTools()`; `box.router.listTools()` returns the definitions alone. Includes tools of upstream servers. Excludes tools
+   * `glovebox.router.describeTools()`; `glovebox.router.listTools()` returns the definitions alone. Includes tools of upstream servers. Excludes tools
    * whose flags do not resolve within 1 s.
    * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant; INTERNAL if
    *   the `tenants` option returns no valid policy for the tenant
@@ -335,7 +270,7 @@ export class Glovebox implements AsyncDisposable {
   /** Adds a tool as part of its tenant's work: deleting the tenant aborts it and waits for it. */
   async #addOwned(input: ToolInput, options: OwnedToolOptions, mode: RegistrationMode): Promise<ToolDefinition> {
     using work = this.#beginWork(options.tenantId);
-    return await this.#add(input, options, mode, undefined, work);
+    return await this.#registrar.add(input, options, mode, undefined, work);
   }
 
   /**
@@ -350,173 +285,14 @@ export class Glovebox implements AsyncDisposable {
     return this.#work.begin(tenantId, true);
   }
 
+  /** @internal Adds first-party tools for all tenants, with all grants that they request. */
+  async addBuiltinTools(names: readonly BuiltinToolName[], cache: BundleCache): Promise<void> {
+    await this.#registrar.addBuiltinTools(names, cache);
+  }
+
   /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not match the `tenancy` option */
   #withOwner({ tenantId, scope, ...chosen }: ParsedToolOptions): OwnedToolOptions {
     return { ...chosen, tenantId: this.router.tenancy.ownerOf({ tenantId, scope }) };
-  }
-
-  /** @internal Adds first-party tools for all tenants, with all grants that they request. */
-  async addBuiltinTools(names: readonly BuiltinToolName[], cache: BundleCache): Promise<void> {
-    const bundled = names.filter((name): name is BundledToolName => name !== PYTHON_EXEC);
-    const bundles = await loadBuiltinBundles(bundled, cache);
-    // One after the other: in parallel, each would wait for a process, and all of them for a core.
-    for (const [index, name] of bundled.entries()) {
-      const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolateLifetime: "call" as const };
-      await this.#add({ source: "", name }, options, "add", bundles[index]);
-    }
-    if (names.includes(PYTHON_EXEC)) await this.#addPythonExec();
-  }
-
-  async #addPythonExec(): Promise<void> {
-    this.#environments.checkFeatures(withRuntimeFeatures([]));
-    const executable = await this.#python.snippetTool();
-    const definition = pythonExecDefinition(this.#config.python.capabilities);
-    // A call without a session id gets an interpreter of its own.
-    const built = { definition, authorLimits: undefined, executable };
-    const tool = this.#toTool(
-      built,
-      this.#environments.grant([], { overrides: definition }),
-      {},
-      { isolateLifetime: "session" },
-    );
-    this.#storeExportData(tool, { isBuiltin: true, isolateLifetime: "session" });
-    this.router.add(tool);
-  }
-
-  /** @param prebuilt bundle to register instead of building the input's source */
-  async #add(
-    input: ToolInput,
-    { tenantId, grant, isolateLifetime, arguments: argumentOptions }: OwnedToolOptions,
-    mode: RegistrationMode,
-    prebuilt?: ToolBundle,
-    work?: WorkHandle,
-  ): Promise<ToolDefinition> {
-    using update = this.#updates.begin();
-    const grants = this.#environments.grant(grant, input);
-    const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
-    this.#throwIfClosed();
-    work?.check();
-    const { definition } = built;
-    const tool = this.#toTool(built, grants, input, { isolateLifetime, tenantId, arguments: argumentOptions });
-    const isBuiltin = prebuilt !== undefined;
-    this.#storeExportData(tool, { bundle: built.bundle, isBuiltin, isolateLifetime, arguments: argumentOptions });
-    if (mode === "add") this.router.add(tool);
-    else if (!(await this.#switchTo(tool, mode, update, work))) return definition;
-    update.done(definition.name, tenantId);
-    for (const message of built.warnings) this.#warn({ toolName: definition.name, message });
-    return definition;
-  }
-
-  /** Stores the properties of a tool that an export needs in addition to its definition. */
-  #storeExportData(
-    { executor, granted = [] }: RegisteredTool,
-    { bundle, isBuiltin, ...options }: ExportableTool,
-  ): void {
-    const { isolateLifetime = this.#config.isolateLifetime, arguments: argumentOptions } = options;
-    this.#added.set(executor, {
-      ...{ bundle, isBuiltin, addedAt: Date.now(), language: executor.source === "python" ? "python" : "javascript" },
-      options: {
-        ...{ grant: granted, isolateLifetime },
-        ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
-      },
-    });
-  }
-
-  #warn(warning: ToolWarning): void {
-    const { onWarning } = this.#config;
-    if (onWarning !== undefined) notifySafely(onWarning, warning);
-    this.#log?.toolWarned(warning.toolName, warning.message);
-    if (onWarning !== undefined || this.#log !== undefined) return;
-    process.emitWarning(`${warning.toolName}: ${warning.message}`, { type: "GloveboxWarning" });
-  }
-
-  /**
-   * Returns false if a later request has overtaken this version.
-   * @throws {ToolError} as {@link updateTool}
-   */
-  async #switchTo(
-    tool: RegisteredTool,
-    mode: "replace" | "update",
-    update: ToolUpdate,
-    work: WorkHandle | undefined,
-  ): Promise<boolean> {
-    const { name } = tool.definition;
-    if (update.isOvertaken(name, tool.tenantId)) return false;
-    this.#checkReplaceable(tool, mode);
-    let isSwitched = false;
-    try {
-      await this.#warmUp(tool);
-      this.#throwIfClosed();
-      work?.check();
-      if (update.isOvertaken(name, tool.tenantId)) return false;
-      // No await from here to the end of the block, so that each call finds either the old version or the new one.
-      const before = this.#checkReplaceable(tool, mode);
-      if (before === undefined) this.router.add(tool);
-      else if (!this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() })) {
-        throw notFoundError(name, tool.tenantId);
-      }
-      isSwitched = true;
-    } finally {
-      // Ends the warm isolates of a version that no call will use.
-      if (!isSwitched) tool.executor.retire?.();
-    }
-    return true;
-  }
-
-  /**
-   * Returns the tool to replace; undefined if the owner has none of this name.
-   * @throws {ToolError} TOOL_UNAVAILABLE if there is no tool to update; PARAM_INVALID for a tool that was not added with `addTool`
-   */
-  #checkReplaceable({ definition, tenantId }: RegisteredTool, mode: "replace" | "update"): RegisteredTool | undefined {
-    const { name } = definition;
-    const found = this.router.registry.get(name, tenantId);
-    // A lookup for a tenant also finds global tools, which a tenant must not replace.
-    const before = found?.tenantId === tenantId ? found : undefined;
-    if (before === undefined && mode === "update") throw notFoundError(name, tenantId);
-    // Host functions are trusted code, and the tools of an upstream server are that server's to change.
-    if (before === undefined || before.contentDigest !== undefined) return before;
-    const kind = before.executor.source === "mcp" ? "a tool of an upstream MCP server" : "a host function";
-    const rule = "Only tools added with addTool can be replaced. Remove it first, or choose another name";
-    throw new ToolError("PARAM_INVALID", `"${name}" is ${kind}. ${rule}`);
-  }
-
-  /** Creates warm isolates of the new version if the old version has some. */
-  async #warmUp(tool: RegisteredTool): Promise<void> {
-    const { executor, definition, tenantId } = tool;
-    const before = this.router.registry.get(definition.name, tenantId);
-    if (before === undefined || before.tenantId !== tenantId) return;
-    await executor.warm?.follow(before.executor.warm, (caller) => this.router.settingsOf(tool, caller));
-  }
-
-  #toTool(
-    { definition, requested = {}, authorLimits, executable }: BuildableRegistration,
-    { granted, features }: Grants,
-    input: Pick<ToolInput, "overrides">,
-    { isolateLifetime, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
-  ): RegisteredTool {
-    const isPython = executable.python !== undefined;
-    const grants = { granted, features: this.#environments.featuresOf(features, isPython ? "python" : "javascript") };
-    const chosen = isolateLifetime ?? this.#config.isolateLifetime;
-    const tool = {
-      ...executable,
-      ...this.#environments.of(definition, grants, requested),
-      isolateLifetime: chosen,
-      sourceId: `${isPython ? "python" : "sandbox"}:${definition.name}`,
-    };
-    const executor =
-      chosen === "session"
-        ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.openSessions)
-        : createSandboxExecutor(tool, this.#pool);
-    return toRegisteredTool(definition, executor, {
-      ...(tenantId === undefined ? {} : { tenantId }),
-      ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
-      hostLimits: input.overrides?.limits,
-      authorLimits,
-      arguments: argumentOptions,
-      contentDigest: digestOfContent(tool),
-      contentHash: contentHashOf(tool),
-      granted: [...granted.keys(), ...features].filter((name) => name !== logCapability.name).sort(),
-    });
   }
 
   /**
@@ -587,8 +363,10 @@ export class Glovebox implements AsyncDisposable {
     work.check();
     yield* tenantLines({
       ...{ tenantId, policy, work, closing: this.#closingSignal.signal },
-      tools: router.registry.list(tenantId).filter((tool) => tool.tenantId === tenantId || this.#isOwnGlobal(tool)),
-      addedTool: (tool) => this.#added.get(tool.executor),
+      tools: router.registry
+        .list(tenantId)
+        .filter((tool) => tool.tenantId === tenantId || this.#registrar.isOwnGlobal(tool)),
+      addedTool: (tool) => this.#registrar.exportDataOf(tool),
       sessions: this.#sessions.list(tenantId),
       store: this.#store,
     });
@@ -607,14 +385,7 @@ export class Glovebox implements AsyncDisposable {
   removeTool(toolName: string, options?: ToolOwner): boolean {
     const name = checkString(toolName, "toolName");
     const tenantId = this.router.tenancy.ownerOf(parseToolOwner(options));
-    const tool = this.router.registry.get(name, tenantId);
-    const isRemoved = this.router.registry.remove(name, tenantId);
-    if (!isRemoved) return false;
-    if (tool?.tenantId === tenantId) tool?.executor.retire?.();
-    // An update that was requested earlier must not add the tool again.
-    using change = this.#updates.begin();
-    change.done(name, tenantId);
-    return true;
+    return this.#registrar.remove(name, tenantId);
   }
 
   /**
@@ -726,17 +497,17 @@ export class Glovebox implements AsyncDisposable {
     return isToolCall || isSessionCall;
   }
 
-  /** Runs one call, as `box.router.execute()`. Never rejects: a failure is a result with `success: false`. */
+  /** Runs one call, as `glovebox.router.execute()`. Never rejects: a failure is a result with `success: false`. */
   execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
     return this.router.execute(toolCall, context, timeoutMs);
   }
 
-  /** Runs one call and yields its chunks as they arrive, then its result, as `box.router.stream()`. Never rejects. */
+  /** Runs one call and yields its chunks as they arrive, then its result, as `glovebox.router.stream()`. Never rejects. */
   stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
     return this.router.stream(toolCall, context, timeoutMs);
   }
 
-  /** Runs independent calls concurrently, as `box.invoker.executeBatch()`. Never rejects. */
+  /** Runs independent calls concurrently, as `glovebox.invoker.executeBatch()`. Never rejects. */
   executeBatch(toolCalls: readonly (ToolCall | ToolInvocation)[], context?: BatchContext): Promise<ToolResult[]> {
     return this.invoker.executeBatch(toolCalls, context);
   }
@@ -802,146 +573,3 @@ export class Glovebox implements AsyncDisposable {
     if (this.#closed) throw unavailable("closed", "Glovebox is closed");
   }
 }
-
-/**
- * Starts a Glovebox: a bundler, a pool of worker processes and a router.
- * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid option, with its path; TOOL_UNAVAILABLE on Node.js before 24, or if the
- *   machine lacks a layer that `hardening` requires; INTERNAL for a broken installation
- * ```ts
- * import { createGlovebox } from "glovebox";
- * await using box = await createGlovebox();
- * await box.addTool({ name: "double", source: "export default ({ n }) => ({ doubled: n * 2 })" });
- * const result = await box.execute({ id: "c1", toolName: "double", arguments: { n: 21 } });
- * console.log(result.success && result.output);
- * ```
- */
-export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
-  return deferFailure(() => openGlovebox(options, undefined));
-}
-
-/**
- * Creates a Glovebox whose worker processes accept a debugger, for a developer at the host's terminal.
- * @internal
- */
-export function createInspectedGlovebox(options: GloveboxOptions, inspector: Inspector): Promise<Glovebox> {
-  return openGlovebox(options, inspector);
-}
-
-/** Keeps the worker process of the last call alive, so that its isolate can be inspected for up to a day. */
-const INSPECTED_IDLE_MS = 24 * 3_600_000;
-
-async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
-  const oldNode = oldNodeMessage();
-  if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
-  const config = parseConfig(options);
-  const { kv: configuredStore } = config;
-  const storePath = typeof configuredStore === "object" && "path" in configuredStore ? configuredStore.path : undefined;
-  await checkConfiguredPaths({
-    bundler: config.bundler,
-    python: config.python,
-    // The default file is checked only when a tool uses it: most hosts do not need it.
-    storePath: options?.kv === undefined ? undefined : storePath,
-  });
-  // Loaded now, so that it does not delay a tenant's first call.
-  if (config.egress.allow.length > 0) loadHttpClient();
-  const artifacts = await loadSandboxArtifacts();
-  const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
-  const { tenancy, tenantCache, tools, flags } = config;
-  const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
-  const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
-  const { cache: cacheOptions } = config;
-  const cache = createBundleCache(cacheOptions);
-  const cacheProblem = await cache.findIssue();
-  if (cacheProblem !== undefined) {
-    const message = `The cache folder (options.cache.directory) cannot be used: ${cacheProblem}. Builds are kept in memory only`;
-    const warning = new ToolError("INTERNAL", message);
-    log?.warned("cache.unusable", warning);
-    notifySafely(onError, warning);
-  }
-  const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
-  const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
-  const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {
-    const known = await cache.getCodeCache(sha256, engineKey);
-    return new EngineCache(
-      CODE_CACHE_FACTOR * units,
-      known,
-      (made) => void cache.setCodeCache(sha256, engineKey, made),
-    );
-  };
-  const [preludeCache, moduleCache] = await Promise.all([
-    engineCacheOf(preludeSha256, artifacts.preludeSource.length),
-    engineCacheOf(artifacts.chunks.sha256, artifacts.chunks.units),
-  ]);
-  const launcher = await Launcher.create({
-    script: artifacts.workerPath,
-    hardening,
-    isolatesPerProcess: ISOLATES_PER_WORKER,
-  });
-  const pool = new WorkerPool(
-    { ...artifacts, preludeCache, moduleCache, launcher, inspector },
-    {
-      ...workers,
-      maxPerOwner: maxWorkersPerOwner(),
-      callsPerWorker: CALLS_PER_WORKER,
-      nestedPerWorker: NESTED_PER_WORKER,
-      idleMs: inspector === undefined ? WORKER_IDLE_MS : INSPECTED_IDLE_MS,
-    },
-  );
-  try {
-    await pool.start();
-  } catch (thrown) {
-    await pool[Symbol.asyncDispose]();
-    throw thrown;
-  }
-  const extractor = new DefinitionExtractor({ pool, cache, engineKey });
-  const routing = {
-    limits: lowestTimeout(limits, tools?.executionTimeoutMs),
-    tenancy,
-    tenants,
-    tenantCache,
-    coarseTime,
-    egress,
-    secrets,
-    health,
-    ...{ hooks, telemetry, log },
-    arguments: config.arguments,
-    ...{ rateLimit: config.rateLimit, quotas: config.quotas },
-    admission: new TenantAdmission(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
-    ...(onError === undefined ? {} : { onInternalError: onError }),
-  };
-  const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
-  // Calls of this router name the tenant of their session. It shares the tenants' policies with the main router.
-  const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
-  const python = new PythonHost({
-    extractor: new PythonDefinitionExtractor(pool, cache),
-    loadRuntime: () =>
-      loadPythonRuntime({ artifacts, pool, cache, engineKey, coarseTime, packages: config.python.packages }),
-  });
-  const parts = {
-    config,
-    router,
-    sessionRouter,
-    python,
-    bundler: new Bundler({ ...bundler, cache }),
-    pool,
-    cache,
-    extractor,
-    launcher,
-    log,
-  };
-  const box = new Glovebox(parts);
-  try {
-    for (const [name, server] of Object.entries(config.mcp.servers)) {
-      box.mcp.add(name, server, `options.mcp.servers.${name}`);
-    }
-    // If neither is set, no first-party tool could become enabled.
-    if (tools?.enabled === true || flags !== undefined) await box.addBuiltinTools(tools?.builtinTools ?? [], cache);
-  } catch (thrown) {
-    await box.close();
-    throw thrown;
-  }
-  return box;
-}
-
-const lowestTimeout = (limits: PartialLimits, timeoutMs: number | undefined): PartialLimits =>
-  timeoutMs === undefined ? limits : { ...limits, timeoutMs: Math.min(timeoutMs, limits.timeoutMs ?? timeoutMs) };

@@ -12,7 +12,8 @@ import { createCapabilityStub, type StubInput } from "../capabilities/stubs.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "../config/options.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
-import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
+import { createGlovebox } from "../glovebox/create-glovebox.ts";
+import type { Glovebox } from "../glovebox/glovebox.ts";
 import { checkString, TenantIdSchema, type TenantScope } from "../routing/tenant-scope.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 

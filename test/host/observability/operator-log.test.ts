@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { describe, expect, test, vi } from "vitest";
-import { createGlovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import { createHostLog, type LoggerOption } from "../../../src/host/observability/operator-log.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";

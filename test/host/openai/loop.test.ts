@@ -2,7 +2,8 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   openaiChat,
   openaiResponses,

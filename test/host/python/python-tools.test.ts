@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
-import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { makeWheel } from "../../support/wheel.ts";
 

@@ -361,7 +361,7 @@ describe("Glovebox", () => {
   });
 
   test.for(NOT_PLAIN)("createGlovebox() rejects %s for options", async ([kind, make]) => {
-    const { createGlovebox } = await import("../../../src/host/glovebox/glovebox.ts");
+    const { createGlovebox } = await import("../../../src/host/glovebox/create-glovebox.ts");
     const error = await failureOfAction(() => createGlovebox(make() as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: `options: Expected a plain object, got ${kind}` });
   });

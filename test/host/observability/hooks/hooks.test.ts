@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
 import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
-import { createGlovebox, type Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hooks.ts";
 import {
   type HostToolDefinition,

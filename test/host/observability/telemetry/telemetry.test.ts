@@ -10,7 +10,8 @@ import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerPro
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
 import type { ToolResult } from "../../../../src/host/contract/tool-call.ts";
-import { createGlovebox, type Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
+import { createGlovebox } from "../../../../src/host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import { runWithin } from "../../../../src/host/observability/telemetry/provider-calls.ts";
 import { createTelemetry } from "../../../../src/host/observability/telemetry/telemetry.ts";
 import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";

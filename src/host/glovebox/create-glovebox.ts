@@ -1,0 +1,181 @@
+// createGlovebox(): creates every part of a Glovebox and passes each its dependencies.
+import { createHash } from "node:crypto";
+import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
+import { Bundler } from "../../bundler/bundler.ts";
+import { CODE_CACHE_FACTOR, createBundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
+import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import { loadHttpClient } from "../capabilities/fetch/http-client.ts";
+import { checkConfiguredPaths } from "../config/configured-paths.ts";
+import {
+  CALLS_PER_WORKER,
+  type GloveboxOptions,
+  ISOLATES_PER_WORKER,
+  maxWorkersPerOwner,
+  NESTED_PER_WORKER,
+  parseConfig,
+  WORKER_IDLE_MS,
+} from "../config/options.ts";
+import { DefinitionExtractor } from "../executors/extract-definition.ts";
+import { createHostLog } from "../observability/operator-log.ts";
+import { createTelemetry } from "../observability/telemetry/telemetry.ts";
+import { PythonDefinitionExtractor } from "../python/extract-python-definition.ts";
+import { loadPythonRuntime } from "../python/load-runtime.ts";
+import { PythonHost } from "../python/python-host.ts";
+import { ToolRouter } from "../routing/tool-router.ts";
+import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
+import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
+import { TenantAdmission } from "../tenants/tenant-admission.ts";
+import { deferFailure } from "../util/defer-failure.ts";
+import { notifySafely } from "../util/host-callback.ts";
+import { oldNodeMessage } from "../util/node-version.ts";
+import { EngineCache } from "../workers/engine-cache.ts";
+import { Launcher } from "../workers/hardening/launcher.ts";
+import type { Inspector } from "../workers/inspected-isolate.ts";
+import { v8FlagsOf } from "../workers/spawn/launch.ts";
+import { WorkerPool } from "../workers/worker-pool.ts";
+import { Glovebox } from "./glovebox.ts";
+
+/**
+ * Starts a Glovebox: a bundler, a pool of worker processes and a router.
+ * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid option, with its path; TOOL_UNAVAILABLE on Node.js before 24, or if the
+ *   machine lacks a layer that `hardening` requires; INTERNAL for a broken installation
+ * ```ts
+ * import { createGlovebox } from "glovebox";
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ name: "double", source: "export default ({ n }) => ({ doubled: n * 2 })" });
+ * const result = await glovebox.execute({ id: "c1", toolName: "double", arguments: { n: 21 } });
+ * console.log(result.success && result.output);
+ * ```
+ */
+export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
+  return deferFailure(() => openGlovebox(options, undefined));
+}
+
+/**
+ * Creates a Glovebox whose worker processes accept a debugger, for a developer at the host's terminal.
+ * @internal
+ */
+export function createInspectedGlovebox(options: GloveboxOptions, inspector: Inspector): Promise<Glovebox> {
+  return openGlovebox(options, inspector);
+}
+
+/** Keeps the worker process of the last call alive, so that its isolate can be inspected for up to a day. */
+const INSPECTED_IDLE_MS = 24 * 3_600_000;
+
+async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
+  const oldNode = oldNodeMessage();
+  if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
+  const config = parseConfig(options);
+  const { kv: configuredStore } = config;
+  const storePath = typeof configuredStore === "object" && "path" in configuredStore ? configuredStore.path : undefined;
+  await checkConfiguredPaths({
+    bundler: config.bundler,
+    python: config.python,
+    // The default file is checked only when a tool uses it: most hosts do not need it.
+    storePath: options?.kv === undefined ? undefined : storePath,
+  });
+  // Loaded now, so that it does not delay a tenant's first call.
+  if (config.egress.allow.length > 0) loadHttpClient();
+  const artifacts = await loadSandboxArtifacts();
+  const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
+  const { tenancy, tenantCache, tools, flags } = config;
+  const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
+  const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
+  const { cache: cacheOptions } = config;
+  const cache = createBundleCache(cacheOptions);
+  const cacheIssue = await cache.findIssue();
+  if (cacheIssue !== undefined) {
+    const message = `The cache folder (options.cache.directory) cannot be used: ${cacheIssue}. Builds are kept in memory only`;
+    const warning = new ToolError("INTERNAL", message);
+    log?.warned("cache.unusable", warning);
+    notifySafely(onError, warning);
+  }
+  const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
+  const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
+  const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {
+    const known = await cache.getCodeCache(sha256, engineKey);
+    return new EngineCache(
+      CODE_CACHE_FACTOR * units,
+      known,
+      (made) => void cache.setCodeCache(sha256, engineKey, made),
+    );
+  };
+  const [preludeCache, moduleCache] = await Promise.all([
+    engineCacheOf(preludeSha256, artifacts.preludeSource.length),
+    engineCacheOf(artifacts.chunks.sha256, artifacts.chunks.units),
+  ]);
+  const launcher = await Launcher.create({
+    script: artifacts.workerPath,
+    hardening,
+    isolatesPerProcess: ISOLATES_PER_WORKER,
+  });
+  const pool = new WorkerPool(
+    { ...artifacts, preludeCache, moduleCache, launcher, inspector },
+    {
+      ...workers,
+      maxPerOwner: maxWorkersPerOwner(),
+      callsPerWorker: CALLS_PER_WORKER,
+      nestedPerWorker: NESTED_PER_WORKER,
+      idleMs: inspector === undefined ? WORKER_IDLE_MS : INSPECTED_IDLE_MS,
+    },
+  );
+  try {
+    await pool.start();
+  } catch (thrown) {
+    await pool[Symbol.asyncDispose]();
+    throw thrown;
+  }
+  const extractor = new DefinitionExtractor({ pool, cache, engineKey });
+  const routing = {
+    limits: lowestTimeout(limits, tools?.executionTimeoutMs),
+    tenancy,
+    tenants,
+    tenantCache,
+    coarseTime,
+    egress,
+    secrets,
+    health,
+    ...{ hooks, telemetry, log },
+    arguments: config.arguments,
+    ...{ rateLimit: config.rateLimit, quotas: config.quotas },
+    admission: new TenantAdmission(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
+    ...(onError === undefined ? {} : { onInternalError: onError }),
+  };
+  const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
+  // Calls of this router name the tenant of their session. It shares the tenants' policies with the main router.
+  const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
+  const python = new PythonHost({
+    extractor: new PythonDefinitionExtractor(pool, cache),
+    loadRuntime: () =>
+      loadPythonRuntime({ artifacts, pool, cache, engineKey, coarseTime, packages: config.python.packages }),
+  });
+  const parts = {
+    config,
+    router,
+    sessionRouter,
+    python,
+    bundler: new Bundler({ ...bundler, cache }),
+    pool,
+    cache,
+    extractor,
+    launcher,
+    log,
+  };
+  const glovebox = new Glovebox(parts);
+  try {
+    for (const [name, server] of Object.entries(config.mcp.servers)) {
+      glovebox.mcp.add(name, server, `options.mcp.servers.${name}`);
+    }
+    // If neither is set, no first-party tool could become enabled.
+    if (tools?.enabled === true || flags !== undefined)
+      await glovebox.addBuiltinTools(tools?.builtinTools ?? [], cache);
+  } catch (thrown) {
+    await glovebox.close();
+    throw thrown;
+  }
+  return glovebox;
+}
+
+const lowestTimeout = (limits: PartialLimits, timeoutMs: number | undefined): PartialLimits =>
+  timeoutMs === undefined ? limits : { ...limits, timeoutMs: Math.min(timeoutMs, limits.timeoutMs ?? timeoutMs) };
