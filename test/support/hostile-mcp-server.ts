@@ -114,7 +114,7 @@ const CALLS: { readonly [name: string]: (request: Request) => void } = {
   },
   ask: ({ id }) => {
     asking = id;
-    refusals.length = 0;
+    answers.length = 0;
     const schema = { type: "object", properties: { password: { type: "string" } } };
     write({
       jsonrpc: "2.0",
@@ -150,13 +150,13 @@ const CALLS: { readonly [name: string]: (request: Request) => void } = {
 };
 
 let asking: unknown;
-const refusals: string[] = [];
+const answers: string[] = [];
 
 function receive(request: Request & { readonly result?: unknown; readonly error?: { readonly code: number } }): void {
   const { id, method, params } = request;
   if (method === undefined) {
-    refusals.push(`${id}: ${request.error === undefined ? JSON.stringify(request.result) : request.error.code}`);
-    if (refusals.length === 5) answer(asking, text(refusals.sort().join(", ")));
+    answers.push(`${id}: ${request.error === undefined ? JSON.stringify(request.result) : request.error.code}`);
+    if (answers.length === 5) answer(asking, text(answers.sort().join(", ")));
     return;
   }
   if (method === "notifications/cancelled") {

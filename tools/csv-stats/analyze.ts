@@ -8,7 +8,7 @@ import { createValueKinds } from "./value-kinds.ts";
 
 /** Distinct text values kept over all columns: about 60 MB at worst. */
 const MAX_DISTINCT = 500_000;
-/** More columns than this is no table: most likely the wrong delimiter, or rows and columns swapped. */
+/** Largest number of columns. More usually mean a wrong delimiter, or swapped rows and columns. */
 const MAX_FILE_COLUMNS = 10_000;
 
 interface FirstPass {

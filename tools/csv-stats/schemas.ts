@@ -1,4 +1,4 @@
-// What csv-stats takes and gives, as its callers read it.
+// Input and output schemas of csv-stats, with the descriptions that its callers see.
 import * as z from "zod";
 
 const DEFAULT_MISSING = ["", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "-", "--", "?"];

@@ -321,6 +321,6 @@ test.for<[string, unknown, RegExp]>([
   ["a quote as the delimiter", { csv: "a", delimiter: '"' }, /^PARAM_INVALID.*delimiter/],
   ["a quantile above 1", { csv: "a", quantiles: [1.5] }, /^PARAM_INVALID.*quantiles/],
   ["an unknown option", { csv: "a", seperator: ";" }, /^PARAM_INVALID.*seperator/],
-])("csv-stats refuses %s", async ([, args, expected]) => {
+])("csv-stats rejects %s", async ([, args, expected]) => {
   expect(await tool.failure(args)).toMatch(expected);
 });

@@ -1,4 +1,4 @@
-// CSV text in, statistics per column out. Reading, type inference and statistics are each a file beside this one.
+// CSV text in, statistics per column out. Reading, type inference and statistics are separate files in this folder.
 import { defineTool } from "glovebox/tool";
 import { analyzeCsv } from "./analyze.ts";
 import { InputSchema, OutputSchema } from "./schemas.ts";

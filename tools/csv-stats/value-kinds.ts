@@ -1,10 +1,10 @@
-// What a cell may be: one reader per kind, as a table. A column has the first kind that reads every one of its values.
+// The kinds of values that a cell can have: a table with one reader for each kind. A column has the first kind that reads every one of its values.
 
 export type ColumnType = "integer" | "number" | "boolean" | "date" | "text" | "empty";
 
 export interface ValueKind {
   readonly type: Exclude<ColumnType, "text" | "empty">;
-  /** Said in notes, and in the report of a date column. */
+  /** Name in notes, and in the report of a date column. */
   readonly format: string;
   /** The value as a number (a date as milliseconds since 1970 in UTC), or undefined when it is not of this kind. */
   readonly read: (value: string) => number | undefined;

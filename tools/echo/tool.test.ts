@@ -54,6 +54,6 @@ test.for<[string, unknown]>([
   ["a list", [1, 2]],
   ["text", "hello"],
   ["null", null],
-])("echo refuses %s: parameters are an object", async ([, parameters]) => {
+])("echo rejects %s: parameters are an object", async ([, parameters]) => {
   expect(await tool.failure(parameters)).toMatch(/^PARAM_INVALID/);
 });

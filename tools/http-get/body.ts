@@ -1,4 +1,4 @@
-// A body of bounded size, as what its type says it is.
+// Reads a response body of limited size according to its content type.
 import { Buffer } from "node:buffer";
 
 export type BodyType = "json" | "text" | "base64";
@@ -16,7 +16,7 @@ export interface ReadBody {
   readonly truncated: boolean;
 }
 
-/** @throws {Error} for a body that is not the JSON or text that was asked for */
+/** @throws {Error} for a body that is not the requested JSON or text */
 export async function readBody(response: Response, { as, maxBytes, contentType }: ReadOptions): Promise<ReadBody> {
   const { bytes, truncated } = await readBytes(response, maxBytes);
   const whole = { bytes: bytes.length, truncated };
@@ -32,7 +32,7 @@ export async function readBody(response: Response, { as, maxBytes, contentType }
   try {
     return { body: JSON.parse(text), bodyType: "json", ...whole };
   } catch (cause) {
-    // What calls itself JSON and is none is shown as it is, unless JSON was asked for.
+    // A body with a JSON content type that is not JSON is returned as text, unless JSON was requested.
     if (as === "auto") return { body: text, bodyType: "text", ...whole };
     throw new Error(`The body is not JSON: ${(cause as Error).message}`);
   }
@@ -48,7 +48,7 @@ async function readBytes(
     const room = maxBytes - length;
     bytes.set(chunk.subarray(0, room), length);
     length += Math.min(room, chunk.length);
-    // To leave the loop cancels the body.
+    // Leaving the loop cancels the body.
     if (chunk.length > room) return { bytes, truncated: true };
   }
   return { bytes: bytes.subarray(0, length), truncated: false };

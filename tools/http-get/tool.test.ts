@@ -1,4 +1,4 @@
-// http-get, in the sandbox, against a real server: what a body is returned as, and what the host's rules refuse.
+// http-get, in the sandbox, against a real server: what a body is returned as, and what the host's rules reject.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type OpenedTool, openTool } from "glovebox/testing";
@@ -102,7 +102,7 @@ test.for([
   ["https://example.com/", /^CAPABILITY_DENIED: .*"allow"/],
   ["file:///etc/passwd", /^PARAM_INVALID: .*\/url/],
   ["not a url", /^PARAM_INVALID: .*\/url/],
-] as const)("%s is refused", async ([url, failure]) => {
+] as const)("%s is rejected", async ([url, failure]) => {
   expect(await tool.failure({ url })).toMatch(failure);
 });
 

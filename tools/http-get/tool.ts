@@ -1,4 +1,4 @@
-// Fetches a page or an answer of an API, through the host's egress rules: what those do not allow is refused.
+// Fetches a page or the response of an API. The host's egress rules decide which addresses are allowed.
 import { defineTool } from "glovebox/tool";
 import * as z from "zod";
 import { readBody } from "./body.ts";
@@ -52,7 +52,7 @@ export default defineTool({
       const { status, ok } = response;
       return { status, ok, url: response.url, contentType, headers: answered, ...body };
     } catch (error) {
-      // "fetch failed" and "terminated" say nothing; why stands in the cause.
+      // Messages such as "fetch failed" are not specific; the cause has the reason.
       throw error instanceof TypeError && error.cause instanceof Error ? error.cause : error;
     }
   },

@@ -2,7 +2,7 @@
 import jsonata from "jsonata";
 import { describePosition } from "./query-position.ts";
 
-/** Below the default time of a call, so that an endless query is told what it is, not just stopped. */
+/** Timeout in ms, shorter than the default timeout of a call, so that an endless query fails with a specific message. */
 const TIMEOUT_MS = 3_000;
 /** JSONata recurses on the JavaScript stack: deeper than this overflows it in an isolate. */
 const STACK_DEPTH = 500;
@@ -43,13 +43,13 @@ function toQueryError(query: string, { code, message, position, token }: Jsonata
   return new Error(`${kind}${where}: ${message} (${code})`);
 }
 
-/** JSONata tells where a token ends; a reader wants to know where it starts. */
+/** JSONata reports the end of a token; a reader needs its start. */
 function startOf(query: string, end: number, token: string | undefined): number {
   const length = typeof token === "string" ? token.length : 0;
   return length > 0 && query.slice(end - length, end) === token ? end - length : end;
 }
 
-/** A copy without what JSONata hangs on its arrays. Functions are values there, but not in JSON. */
+/** Returns a copy without the properties that JSONata adds to arrays. Functions are values in JSONata, but not in JSON. */
 function toPlainJson(result: unknown): unknown {
   if (result === undefined) return undefined;
   const text = JSON.stringify(result, (_key, value: unknown) => {

@@ -157,6 +157,6 @@ test.for<[string, unknown, RegExp]>([
     /^PARAM_INVALID.*JSONata only/,
   ],
   ["an endless query text", { query: "a".repeat(10_001), data: 1 }, /^PARAM_INVALID.*query/],
-])("json-query refuses %s", async ([, args, expected]) => {
+])("json-query rejects %s", async ([, args, expected]) => {
   expect(await tool.failure(args)).toMatch(expected);
 });

@@ -1,4 +1,4 @@
-// Queries JSON with JSONata or JMESPath. The two languages are files beside this one.
+// Queries JSON with JSONata or JMESPath. Each language has its own file in this folder.
 import { defineTool } from "glovebox/tool";
 import * as z from "zod";
 import { queryJmespath } from "./jmespath.ts";

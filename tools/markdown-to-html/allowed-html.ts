@@ -1,7 +1,7 @@
-// Which elements, attributes and link protocols may pass: a table on top of GitHub's own, which rehype-sanitize ships.
+// Allowed elements, attributes and link protocols: a table based on GitHub's, which rehype-sanitize includes.
 import { defaultSchema, type Options } from "rehype-sanitize";
 
-/** Goes before every id and name, so that none can shadow a property of the page's `document` ("DOM clobbering"). */
+/** Prefix of every id and name, so that none can shadow a property of the page's `document` ("DOM clobbering"). */
 export const ID_PREFIX = "user-content-";
 
 /** Removed with everything inside them: their text is code, a fallback or a trap for parsers, never prose. */
@@ -30,10 +30,10 @@ const IMAGE_ELEMENTS = ["img", "picture", "source"];
 const NEVER_ALLOWED = ["picture", "source"];
 
 export function createAllowedHtml(images: boolean): Options {
-  const refused = images ? NEVER_ALLOWED : IMAGE_ELEMENTS;
+  const removed = images ? NEVER_ALLOWED : IMAGE_ELEMENTS;
   return {
     ...defaultSchema,
-    tagNames: (defaultSchema.tagNames ?? []).filter((name) => !refused.includes(name)),
+    tagNames: (defaultSchema.tagNames ?? []).filter((name) => !removed.includes(name)),
     strip: STRIPPED,
     clobberPrefix: ID_PREFIX,
     protocols: {

@@ -1,4 +1,4 @@
-// Reads and finishes an HTML tree: headings, links, words, and what one tree has that another lacks.
+// Reads and completes an HTML tree: headings, links, word count, and the differences between two trees.
 import type { Element, Nodes, Root } from "hast";
 import { ID_PREFIX } from "./allowed-html.ts";
 
@@ -17,7 +17,7 @@ function* elementsOf(root: Root): Generator<Element> {
   }
 }
 
-/** The last child first, so that the first is popped first; one by one, since a call takes only so many arguments. */
+/** Pushes the last child first, so that the first is popped first. One at a time, because a call has a limited number of arguments. */
 function pushChildren(node: Nodes, waiting: Nodes[]): void {
   if ("children" in node) for (const child of node.children.toReversed()) waiting.push(child);
 }
@@ -35,7 +35,7 @@ export function listHeadings(root: Root, addIds: boolean): Heading[] {
   const headings: Heading[] = [];
   for (const element of elementsOf(root)) {
     const level = /^h([1-6])$/.exec(element.tagName)?.[1];
-    // remark-rehype puts a heading before footnotes that only screen readers are told.
+    // remark-rehype adds a heading before footnotes that is visible to screen readers only.
     if (level === undefined || element.properties.id === FOOTNOTES_ID) continue;
     const text = textOf(element).trim().replace(/\s+/g, " ");
     if (addIds) element.properties.id ??= uniqueId(`${ID_PREFIX}${toSlug(text)}`, taken);
@@ -112,7 +112,7 @@ export function listRemoved(before: Root, after: Root): string[] {
   return removed.slice(0, MAX_LISTED);
 }
 
-/** The tree's `className`, `dataId` and `srcSet` are `class`, `data-id` and `srcset` to whoever wrote them. */
+/** Returns the HTML name of a property: the tree's `className`, `dataId` and `srcSet` are `class`, `data-id` and `srcset`. */
 function toAttributeName(property: string): string {
   if (property === "className") return "class";
   return property.replace(/^(aria|data)(?=[A-Z])/, "$1-").toLowerCase();

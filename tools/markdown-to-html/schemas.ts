@@ -1,4 +1,4 @@
-// What markdown-to-html takes and gives, as its callers read it.
+// Input and output schemas of markdown-to-html, with the descriptions that its callers see.
 import * as z from "zod";
 
 export const InputSchema = z.strictObject({

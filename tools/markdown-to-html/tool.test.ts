@@ -307,6 +307,6 @@ test.for<[string, unknown, RegExp]>([
   ["an unknown way with HTML", { markdown: "", rawHtml: "keep" }, /^PARAM_INVALID.*rawHtml/],
   ["a language that is none", { markdown: "", language: '"><script>' }, /^PARAM_INVALID.*language/],
   ["an unknown option", { markdown: "", sanitize: false }, /^PARAM_INVALID.*sanitize/],
-])("markdown-to-html refuses %s", async ([, args, expected]) => {
+])("markdown-to-html rejects %s", async ([, args, expected]) => {
   expect(await tool.failure(args)).toMatch(expected);
 });

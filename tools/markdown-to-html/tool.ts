@@ -1,4 +1,4 @@
-// Markdown in, sanitized HTML out. The conversion is convert.ts; what may pass is the table in allowed-html.ts.
+// Markdown in, sanitized HTML out. The conversion is convert.ts; the table in allowed-html.ts lists what is allowed.
 import { defineTool } from "glovebox/tool";
 import { convertMarkdown } from "./convert.ts";
 import { InputSchema, OutputSchema } from "./schemas.ts";

@@ -5,7 +5,7 @@ import { parseDecimal, type Totals } from "./money.ts";
 import type { Invoice, InvoiceItem } from "./schemas.ts";
 import { LINE_HEIGHT, type Sheet, type TextStyle } from "./sheet.ts";
 
-/** Tried in this order, until the figures leave room for a description: astronomic amounts are wide. */
+/** Tried in this order until there is room for a description next to the figures, because large amounts are wide. */
 const SIZES = [9, 8, 7, 6, 5];
 const SMALLEST_DESCRIPTION = 110;
 const HEAD_SIZE = 8;
@@ -125,7 +125,7 @@ function drawRow(sheet: Sheet, table: Table, item: InvoiceItem, index: number): 
     if (lineIndex === 0) first = { page: sheet.page, baseLine };
     sheet.y -= lineHeight;
   });
-  // Last, so that whoever copies the text or hears it read gets the description in one piece.
+  // Last, so that copied text and screen readers have the description in one piece.
   for (const { right, value } of table.columns) {
     sheet.text(value(item, index), right, first.baseLine, { size: table.size, align: "right" }, first.page);
   }

@@ -1,4 +1,4 @@
-// What the parts of an invoice's layout share: the data they draw, and the few things that each of them does.
+// Shared by the parts of an invoice's layout: the data that they draw, and common drawing functions.
 import type { Formats } from "./format.ts";
 import type { Labels } from "./locales.ts";
 import type { Totals } from "./money.ts";

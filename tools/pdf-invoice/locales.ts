@@ -248,7 +248,7 @@ export const ENGLISH_MONTHS = [
   "December",
 ] as const;
 
-/** What is written for a currency where it is not its code; all of these are in the PDF's standard fonts. */
+/** Symbols of currencies that are not written with their code. All of them are in the PDF's standard fonts. */
 export const CURRENCY_SYMBOLS: Readonly<Record<string, string>> = {
   AUD: "A$",
   CAD: "CA$",

@@ -87,8 +87,8 @@ export interface Totals {
 }
 
 /**
- * Each item is rounded once, and each rate's tax once on the sum of its items: what EN 16931 asks for, and what an
- * accountant who adds up the printed rows gets.
+ * Each item is rounded once, and each rate's tax once on the sum of its items: as EN 16931 requires, and as an
+ * accountant calculates who adds up the printed rows.
  */
 export function sumInvoice(invoice: Invoice): Totals {
   const minorDigits = minorDigitsOf(invoice.currency);

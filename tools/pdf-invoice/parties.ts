@@ -1,4 +1,4 @@
-// Who pays, where it went, and the facts beside them: one band across the page.
+// The payer, the delivery address and the invoice's dates and numbers, as one band across the page.
 import { drawLabel, GAP, type Layout } from "./layout.ts";
 import type { Labels } from "./locales.ts";
 import type { Labelled, Party } from "./schemas.ts";

@@ -1,4 +1,4 @@
-// Makes text printable in the PDF's standard fonts, which know Windows-1252 and nothing else: replaces, spells out or refuses.
+// Makes text printable in the PDF's standard fonts, which contain Windows-1252 only: replaces, transliterates or rejects characters.
 
 /** Windows-1252 above Latin-1. */
 const EXTRA = new Set("€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ");
@@ -73,14 +73,14 @@ function isPrintable(character: string): boolean {
  * @throws {Error} naming the characters that cannot be printed
  */
 function toPrintable(text: string, field: string, unsupported: UnsupportedText): string {
-  const refused = new Set<string>();
+  const rejected = new Set<string>();
   let printable = "";
   for (const character of text.normalize("NFC").replace(/\r\n?/g, "\n")) {
     const replaced = character === "\n" || isPrintable(character) ? character : replace(character, unsupported);
-    if (replaced === undefined) refused.add(character);
+    if (replaced === undefined) rejected.add(character);
     else printable += replaced;
   }
-  if (refused.size > 0) throw new Error(refusal([...refused], field, unsupported));
+  if (rejected.size > 0) throw new Error(unprintableMessage([...rejected], field, unsupported));
   return printable;
 }
 
@@ -94,7 +94,7 @@ function replace(character: string, unsupported: UnsupportedText): string | unde
 
 const SHOWN = 5;
 
-function refusal(characters: readonly string[], field: string, unsupported: UnsupportedText): string {
+function unprintableMessage(characters: readonly string[], field: string, unsupported: UnsupportedText): string {
   const shown = characters.slice(0, SHOWN).map((character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
     return /[\p{C}\p{Z}]/u.test(character) ? `U+${code}` : `${character} (U+${code})`;

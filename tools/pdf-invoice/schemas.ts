@@ -1,4 +1,4 @@
-// What pdf-invoice takes and gives, as its callers read it.
+// Input and output schemas of pdf-invoice, with the descriptions that its callers see.
 import * as z from "zod";
 import { LOCALES } from "./locales.ts";
 
@@ -92,7 +92,7 @@ export const InputSchema = z
       .enum(["error", "transliterate"])
       .default("error")
       .describe(
-        "For letters outside Western European alphabets: refuse them, or write them in plain Latin letters (Łódź as Lodz)",
+        "For letters outside Western European alphabets: reject them, or write them in plain Latin letters (Łódź as Lodz)",
       ),
   })
   .refine(({ issueDate, dueDate }) => dueDate === undefined || dueDate >= issueDate, {

@@ -37,7 +37,7 @@ export class Sheet {
   readonly bold: Face;
   readonly palette: Palette;
   #page: PDFPage;
-  /** Height above the bottom of the page at which the next thing goes. */
+  /** Height above the bottom of the page of the next element. */
   y: number;
 
   private constructor(

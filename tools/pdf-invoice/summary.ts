@@ -1,4 +1,4 @@
-// What stands below the items: the totals on the right, and how to pay on the left of them.
+// The part below the items: the totals on the right, and the payment instructions on the left.
 import { drawLabel, fill, GAP, type Layout, money } from "./layout.ts";
 import { LINE_HEIGHT, type Sheet, type TextStyle } from "./sheet.ts";
 
@@ -11,7 +11,7 @@ interface SummaryRow {
   readonly strong?: boolean;
 }
 
-/** With less width, or more height, how to pay goes below the totals, where it has the whole width. */
+/** With less width or more height, the payment instructions are placed below the totals with the whole width. */
 const SMALLEST_PAYMENT = 160;
 const TALLEST_PAYMENT = 300;
 
@@ -86,7 +86,7 @@ function drawTotals(sheet: Sheet, rows: readonly SummaryRow[], due: SummaryRow, 
   return y - 30;
 }
 
-/** How to pay, as lines side by side. */
+/** Returns the payment instructions as lines in two columns. */
 interface Payment {
   readonly rows: readonly { readonly label: readonly string[]; readonly value: readonly string[] }[];
   readonly labelWidth: number;

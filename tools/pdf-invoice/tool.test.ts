@@ -338,7 +338,7 @@ test("pdf-invoice wraps what is too wide, and loses none of it", async () => {
   expect(readText(pdf).join("").replaceAll(" ", "")).toContain(`${word}andmorewordsafterit1€1.00`);
 });
 
-test("pdf-invoice prints Western European text, and refuses or spells out the rest as told", async () => {
+test("pdf-invoice prints Western European text, and rejects or spells out the rest as told", async () => {
   const western = "Ærøskøbing ÿ Œuvre Šibenik € ‰ „x“ … – — ‘y’ ™";
   const { pdf } = await makeInvoice({
     ...SMALLEST,
@@ -387,6 +387,6 @@ test.for<[string, unknown, RegExp]>([
   ["an unknown locale", { ...SMALLEST, locale: "tlh" }, /^PARAM_INVALID.*locale/],
   ["an unknown field", { ...SMALLEST, vat: 19 }, /^PARAM_INVALID.*vat/],
   ["a list", [SMALLEST], /^PARAM_INVALID/],
-])("pdf-invoice refuses %s", async ([, args, expected]) => {
+])("pdf-invoice rejects %s", async ([, args, expected]) => {
   expect(await tool.failure(args)).toMatch(expected);
 });

@@ -15,7 +15,7 @@ export class SnippetConsole {
   readonly #lines: ConsoleLine[] = [];
   #characters = 0;
   #dropped = 0;
-  /** What the snippet sees as `console`: the sandbox's own, with the methods that write lines in the place of its. */
+  /** The `console` of the snippet: the sandbox's own, with replaced methods for writing lines. */
   readonly face: object;
 
   constructor() {

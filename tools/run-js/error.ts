@@ -1,4 +1,4 @@
-// What a snippet threw, with its place in the snippet.
+// Describes the error of a snippet, with its location in the snippet.
 import { inspect } from "node:util";
 import { findLastExpression, LINES_BEFORE, RETURN, SNIPPET_NAME, SnippetSyntaxError } from "./snippet.ts";
 
@@ -27,7 +27,7 @@ function placeOf({ stack }: Error, code: string): { readonly line?: number; read
   return { line: ownLine, column: toOwnColumn(ownLine, Number(column), code) };
 }
 
-/** On the line of the last expression, what comes after its beginning has moved. */
+/** Corrects the column of errors on the line of the last expression, where a prefix was inserted. */
 function toOwnColumn(line: number, column: number, code: string): number {
   const last = findLastExpression(code);
   const before = last === undefined ? [] : code.slice(0, last.start).split("\n");

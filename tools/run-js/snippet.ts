@@ -1,18 +1,18 @@
-// A snippet becomes the body of an async function whose last expression is returned, as a notebook does.
+// Compiles a snippet to the body of an async function that returns its last expression, as a notebook does.
 import { Parser, type Program } from "acorn";
 
 /** Appears in stacks; see error.ts. */
 export const SNIPPET_NAME = "snippet.js";
 /** Lines that `AsyncFunction` puts before the body it is given. */
 export const LINES_BEFORE = 2;
-/** What stands before the last expression once it is returned: on its line, columns past it are so many too large. */
+/** Prefix that is inserted before the last expression. Columns after it on its line are larger by its length. */
 export const RETURN = "return (";
 
 type Snippet = (input: unknown, console: object) => Promise<unknown>;
 
 const AsyncFunction = (async () => undefined).constructor as new (...parts: string[]) => Snippet;
 
-/** A syntax error, and where. */
+/** A syntax error with its location. */
 export class SnippetSyntaxError extends SyntaxError {
   readonly line: number;
   readonly column: number;

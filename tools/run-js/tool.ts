@@ -1,4 +1,4 @@
-// Runs a snippet of JavaScript: what a model computes with. The snippet has the isolate of this call to itself, and nothing beyond it.
+// Runs a snippet of JavaScript, so that a model can compute. The snippet has the isolate of this call for itself and no access beyond it.
 import { defineTool } from "glovebox/tool";
 import * as z from "zod";
 import { SnippetConsole } from "./console.ts";

@@ -1,4 +1,4 @@
-// A snippet's value: as JSON where JSON holds it, else as a console shows it too.
+// Formats the value of a snippet: as JSON if possible, and otherwise also as a console shows it.
 import { inspect } from "node:util";
 
 const MAX_TEXT = 20_000;
@@ -15,7 +15,7 @@ export function toResult(value: unknown): Shown {
   return { result: result ?? null, text: inspect(value, { depth: 4, maxArrayLength: 200 }).slice(0, MAX_TEXT) };
 }
 
-/** Undefined where there is no JSON of it. */
+/** Undefined if the value has no JSON form. */
 function toJson(value: unknown): unknown {
   try {
     const text = JSON.stringify(value);

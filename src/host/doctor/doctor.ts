@@ -39,7 +39,7 @@ interface Finding {
 function checkDenied(report: ProbeReport, probes: readonly Probe[], how = ""): Finding {
   const outcomes = probes.map((probe) => `${probe.replaceAll("-", " ")}: ${report[probe]?.evidence ?? "not tried"}`);
   return {
-    holds: probes.every((probe) => report[probe]?.refused === true),
+    holds: probes.every((probe) => report[probe]?.isDenied === true),
     evidence: `${how}${outcomes.join(", ")}`,
   };
 }
@@ -62,7 +62,7 @@ const CHECKS: { readonly [Name in Layer]: (evidence: DoctorEvidence) => Finding 
     const limits = ["Max file size", "Max core file size", "Max data size", "Max open files"].map(
       (name) => `${name.slice(4)} ${outside.limits.get(name) ?? "unknown"}`,
     );
-    const holds = outside.limits.get("Max file size") === "0" && insideWithoutNode["write-file"]?.refused === true;
+    const holds = outside.limits.get("Max file size") === "0" && insideWithoutNode["write-file"]?.isDenied === true;
     return { holds, evidence: limits.join(", ") };
   },
   user: ({ inside, insideWithoutNode }) => {

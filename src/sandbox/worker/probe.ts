@@ -33,10 +33,10 @@ export const PROBES = [
 ] as const;
 export type Probe = (typeof PROBES)[number];
 
-/** Result of each attempt. `refused`: whether it failed. `evidence`: the error's code, or what the probe could read or do. */
+/** Result of each attempt. `isDenied`: whether it failed. `evidence`: the error's code, or what the probe could read or do. */
 export const ProbeReportSchema = z.record(
   z.enum(PROBES),
-  z.strictObject({ refused: z.boolean(), evidence: z.string().max(4_096) }),
+  z.strictObject({ isDenied: z.boolean(), evidence: z.string().max(4_096) }),
 );
 export type ProbeReport = z.infer<typeof ProbeReportSchema>;
 
@@ -100,9 +100,9 @@ async function runProbes(targets: ProbeTargets): Promise<ProbeReport> {
   const report: Partial<ProbeReport> = {};
   for (const [probe, attempt] of Object.entries(attempts(targets))) {
     try {
-      report[probe as Probe] = { refused: false, evidence: String(await attempt()).slice(0, 4_096) };
+      report[probe as Probe] = { isDenied: false, evidence: String(await attempt()).slice(0, 4_096) };
     } catch (thrown) {
-      report[probe as Probe] = { refused: true, evidence: codeOf(thrown).slice(0, 4_096) };
+      report[probe as Probe] = { isDenied: true, evidence: codeOf(thrown).slice(0, 4_096) };
     }
   }
   return report as ProbeReport;

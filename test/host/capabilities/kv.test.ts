@@ -155,9 +155,9 @@ describe("ctx.kv", () => {
     ["a page of too many", ["list", { limit: 1_001 }], /limit/],
     ["a version that is a number", ["set", "k", 1, { ifVersion: 1 }], /ifVersion/],
   ])("rejects %s", async ([, step, message]) => {
-    const [refused] = (await run([step])) as [{ code: string; message: string }];
-    expect(refused.code).toBe("PARAM_INVALID");
-    expect(refused.message).toMatch(message);
+    const [rejected] = (await run([step])) as [{ code: string; message: string }];
+    expect(rejected.code).toBe("PARAM_INVALID");
+    expect(rejected.message).toMatch(message);
   });
 
   test("rejects values that are neither JSON nor bytes", async () => {
@@ -184,13 +184,13 @@ describe("ctx.kv", () => {
   );
 
   test("denies each use if it was not granted, although the tool requests it", async () => {
-    const refused = {
+    const rejected = {
       code: "CAPABILITY_DENIED",
       message: 'ctx.kv is not granted to this tool; the host can grant it: grant: ["kv"]',
     };
     const steps: Step[] = [["get", "k"], ["set", "k", 1], ["list"]];
     const seen = await run(steps, { toolName: "bare" });
-    for (const one of seen) expect(one).toMatchObject(refused);
+    for (const one of seen) expect(one).toMatchObject(rejected);
   });
 });
 

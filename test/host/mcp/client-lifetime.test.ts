@@ -214,7 +214,7 @@ describe("a connection", () => {
     });
     await using box = await makeBox({ health: { failures: 2 }, mcp: { servers: { up: { url: server.url } } } });
     for (let n = 0; n < 3; n += 1) expect(codeOf(await call(box, "up__t"))).toBe("TOOL_UNAVAILABLE");
-    expect(box.health()).toMatchObject([{ sourceId: "up", source: "mcp", state: "open", failures: 2, refused: 1 }]);
+    expect(box.health()).toMatchObject([{ sourceId: "up", source: "mcp", state: "open", failures: 2, rejected: 1 }]);
   });
 });
 

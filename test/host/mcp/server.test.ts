@@ -51,7 +51,7 @@ const ASKS_ON = `export default async (input, { elicit }) => {
     try {
       await elicit({ message: "Well?", requestedSchema: { type: "object", properties: {} } });
     } catch (error) {
-      return { answers, refused: error.message };
+      return { answers, rejected: error.message };
     }
   }
 };`;
@@ -291,7 +291,7 @@ describe.for([
       const result = await client.callTool({ name: "asks_on" });
       expect(result.structuredContent).toEqual({
         answers: 12,
-        refused: 'The client that called "asks_on" failed to answer "elicit"',
+        rejected: 'The client that called "asks_on" failed to answer "elicit"',
       });
     },
   );

@@ -151,7 +151,7 @@ describe("Glovebox.execute() with a bad call", () => {
       /the key "__proto__" is not allowed, at \/a\/__proto__$/,
     ],
     [
-      "what the tool's own schema refuses",
+      "what the tool's own schema rejects",
       call({ n: 3 }, "zodded"),
       "PARAM_INVALID",
       /^The arguments of zodded: \/n: Expected an even number$/,
@@ -240,7 +240,7 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     ["a wrong type", "shaped", { output: { sum: "3" } }, /^The output of shaped: \/sum: expected .*number/i],
     ["a missing key", "shaped", { output: {} }, /^The output of shaped: at the top: .*sum/],
     ["nothing", "shaped", {}, /^The output of shaped: at the top: .*null/i],
-    ["what the tool's own schema refuses", "zodded", { n: 12 }, /^The output of zodded: \/sum: /],
+    ["what the tool's own schema rejects", "zodded", { n: 12 }, /^The output of zodded: \/sum: /],
   ])("%s for its output schema: OUTPUT_INVALID", async ([, toolName, args, message]) => {
     const result = await box.execute({ id: "c1", toolName, arguments: args });
     expect([codeOf(result), errorOf(result).message]).toEqual(["OUTPUT_INVALID", expect.stringMatching(message)]);

@@ -9,7 +9,7 @@ import { watchRejections } from "../../support/unhandled-rejections.ts";
 const namesOf = (registry: ToolRegistry, tenantId?: string): string[] =>
   registry.list(tenantId).map((tool) => tool.definition.name);
 
-function refusalOf(action: () => void): ToolError {
+function rejectionOf(action: () => void): ToolError {
   try {
     action();
   } catch (thrown) {
@@ -93,11 +93,11 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       ["a global tool's name for another global tool", undefined, undefined],
       ["a global tool's name for a tenant's", undefined, "acme"],
       ["a tenant's own name a second time", "acme", "acme"],
-    ])("add() refuses %s, and says what to do", ([, first, second]) => {
+    ])("add() rejects %s, and says what to do", ([, first, second]) => {
       const registry = create();
       const kept = makeTool({ tenantId: first });
       registry.add(kept);
-      const { code, message } = refusalOf(() => registry.add(makeTool({ tenantId: second })));
+      const { code, message } = rejectionOf(() => registry.add(makeTool({ tenantId: second })));
       expect(code).toBe("NAME_TAKEN");
       expect(message).toMatch(/"probe" is taken by .*; remove that tool first, or choose another name/);
       expect(registry.get("probe", second)).toBe(kept);
@@ -115,9 +115,9 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       ["a list of one name", ["add"]],
       ["a BigInt", 5n],
       ["a symbol", Symbol("add")],
-    ])("add() refuses %s as a name", ([, bad]) => {
+    ])("add() rejects %s as a name", ([, bad]) => {
       const registry = create();
-      const { code, message } = refusalOf(() => registry.add(makeTool({ name: bad as string })));
+      const { code, message } = rejectionOf(() => registry.add(makeTool({ name: bad as string })));
       expect([code, message.startsWith("Expected a tool name of 1 to 128 of A-Z a-z 0-9 _ - ., got ")]).toEqual([
         "PARAM_INVALID",
         true,

@@ -269,7 +269,7 @@ describe("ToolInvoker.executeBatch()", () => {
     expect(gate.started).toEqual(["a", "c"]);
   });
 
-  test("a batch with a tenant is that tenant's: an invocation that names another is refused", async () => {
+  test("a batch with a tenant is that tenant's: an invocation that names another is rejected", async () => {
     const { invoker } = setUp(undefined, "multi");
     const results = await invoker.executeBatch(
       [echo(1), { ...echo(2), context: { tenantId: "other" } }, { ...echo(3), context: { tenantId: "acme" } }],

@@ -79,21 +79,21 @@ describe("ToolRouter.register()", () => {
     ["a taken name", () => ["probe", {}, ECHO], "NAME_TAKEN", /"probe" is taken/],
     ["a schema that is none", () => ["x", { inputSchema: { type: "objekt" } }, ECHO], "BUNDLE_FAILED", /inputSchema/],
     ["an output schema that is none", () => ["x", { outputSchema: 5 as never }, ECHO], "PARAM_INVALID", /outputSchema/],
-  ])("refuses %s", ([, make, code, message]) => {
+  ])("rejects %s", ([, make, code, message]) => {
     const error = thrownBy(() => routerOf(ECHO).register(...make()));
     expect(error.code).toBe(code);
     expect(error.message).toMatch(message);
   });
 
   test.for([0, -1, 300_001, Number.NaN, "5", null])(
-    "refuses a timeout of %s for a tool as PARAM_INVALID",
+    "rejects a timeout of %s for a tool as PARAM_INVALID",
     (timeoutMs) => {
       const limits = { timeoutMs: timeoutMs as number };
       expect(thrownBy(() => new ToolRouter().register("x", { limits }, ECHO))).toMatchObject({ code: "PARAM_INVALID" });
     },
   );
 
-  test("refuses a definition whose fields are of the wrong type", () => {
+  test("rejects a definition whose fields are of the wrong type", () => {
     const definition = { description: 5 } as unknown as HostToolDefinition;
     expect(thrownBy(() => new ToolRouter().register("x", definition, ECHO))).toMatchObject({ code: "PARAM_INVALID" });
   });
@@ -281,7 +281,7 @@ describe("ToolRouter.execute() and time", () => {
   });
 
   test.for([0, -1, 300_001, Number.NaN, Number.POSITIVE_INFINITY, "100", null, {}, 5n])(
-    "refuses a timeout of %s as PARAM_INVALID, in either place",
+    "rejects a timeout of %s as PARAM_INVALID, in either place",
     async (timeoutMs) => {
       const handler = vi.fn(ECHO);
       const router = routerOf(handler);
@@ -404,8 +404,8 @@ describe("ToolRouter.execute() and what a host function does", () => {
       });
       const failed = errorOf(await run(router, {}, undefined, large));
       expect(failed).toMatchObject({ code: "OUTPUT_INVALID", details: { problems: [{ pointer: "/list/50000" }] } });
-      const refused = errorOf(await run(router, {}, undefined, { list: [...large.list, 2] }));
-      expect(refused).toMatchObject({ code: "PARAM_INVALID", details: { problems: [{ pointer: "/list/50000" }] } });
+      const rejected = errorOf(await run(router, {}, undefined, { list: [...large.list, 2] }));
+      expect(rejected).toMatchObject({ code: "PARAM_INVALID", details: { problems: [{ pointer: "/list/50000" }] } });
     });
 
     test.for<[string, number | undefined, boolean, string]>([
@@ -619,7 +619,7 @@ describe("ToolRouter.execute() and failures of ours", () => {
 });
 
 describe("ToolRouter's end", () => {
-  test("resolves the calls in it with CANCELLED, then refuses new ones with TOOL_UNAVAILABLE", async () => {
+  test("resolves the calls in it with CANCELLED, then rejects new ones with TOOL_UNAVAILABLE", async () => {
     const router = routerOf(never);
     const calls = [run(router), run(router), run(router)];
     await router[Symbol.asyncDispose]();

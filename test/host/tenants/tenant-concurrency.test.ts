@@ -223,7 +223,7 @@ describe("sourceBytes and bundleBytes", () => {
       "300",
     ],
     ["the host, of the bundle", { limits: { bundleBytes: 1_000 } }, undefined, "outputBytes is 1000 bytes"],
-  ] as const)("stated by %s refuse what is larger", async ([, options, limits, expected]) => {
+  ] as const)("stated by %s reject what is larger", async ([, options, limits, expected]) => {
     const box = await makeBox({ tenancy: "multi", ...options });
     onTestFinished(() => box.close());
     const tool = { name: "big", source, overrides: limits === undefined ? {} : { limits } };

@@ -29,7 +29,7 @@ function begin(queue: FairQueue<string>): Entry<string> {
   return entry;
 }
 
-function refusalOf(add: () => unknown): ToolError | undefined {
+function rejectionOf(add: () => unknown): ToolError | undefined {
   try {
     add();
     return undefined;
@@ -136,11 +136,11 @@ describe("FairQueue.add()", () => {
     const add = (): Entry<string> => queue.add("call", claim("acme", { accountLimits }));
     add();
     add();
-    const refused = refusalOf(add);
-    expect(refused?.code).toBe("OVERLOADED");
-    expect(refused?.details?.maxQueuedCalls).toBe(2);
-    expect(refused?.details?.retryAfterMs).toBeGreaterThan(0);
-    expect(refusalOf(() => queue.add("other", claim("other")))).toBeUndefined();
+    const rejected = rejectionOf(add);
+    expect(rejected?.code).toBe("OVERLOADED");
+    expect(rejected?.details?.maxQueuedCalls).toBe(2);
+    expect(rejected?.details?.retryAfterMs).toBeGreaterThan(0);
+    expect(rejectionOf(() => queue.add("other", claim("other")))).toBeUndefined();
   });
 
   test("rejects calls of every account when the whole queue is full", () => {

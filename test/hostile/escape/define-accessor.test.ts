@@ -35,10 +35,10 @@ test("accessors on every name of an envelope do not change the answer, the denia
       if (Object.hasOwn(at, name)) continue;
       try { at.__defineSetter__(name, function (value) { throw new Error("set " + name); }); at.__defineGetter__(name, () => undefined); } catch {}
     }
-    let refusal; try { await ctx.fetch(1); } catch (error) { refusal = error; }
+    let denial; try { await ctx.fetch(1); } catch (error) { denial = error; }
     const plain = { __proto__: null };
     Reflect.defineProperty(plain, "a", { __proto__: null, value: await ctx.kv(1), enumerable: true });
-    Reflect.defineProperty(plain, "b", { __proto__: null, value: refusal.name, enumerable: true });
+    Reflect.defineProperty(plain, "b", { __proto__: null, value: denial.name, enumerable: true });
     return plain;
   }`,
     { header: { granted: ["kv"], denied: ["fetch"] }, capabilities: { kv: () => ({ ok: true, value: "answer" }) } },

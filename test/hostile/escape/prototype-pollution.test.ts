@@ -266,7 +266,7 @@ describe("The prelude keeps its promises after a guest has poisoned", () => {
       const end = await tool.call();
       expect([name, end.outcome]).toEqual([name, outcome]);
       check(end.text);
-      // The library's refusal stays in place until the mode changes, and it stands before execute.
+      // The library's denial stays in place until the mode changes, and it stands before execute.
       if (name === "input") break;
     }
   });
@@ -279,12 +279,12 @@ describe("The prelude's asynchronous half works after a guest has poisoned", () 
   test.for(POISONS.filter(([name]) => !BREAKS_GUEST.test(name)))("%s", async ([, poison]) => {
     const namespace = `{ default: async (input, ctx) => {
       const answer = await ctx.kv("in");
-      let refusal;
-      try { await ctx.fetch("x"); } catch (error) { refusal = error.code; }
+      let denial;
+      try { await ctx.fetch("x"); } catch (error) { denial = error.code; }
       await new NativePromise((done) => setTimeout(done, 1));
       console.log("line", 1);
       ctx.progress({ progress: 0.5 });
-      return answer === "answer" && refusal === "CAPABILITY_DENIED" ? "right" : "wrong: " + answer + " " + refusal;
+      return answer === "answer" && denial === "CAPABILITY_DENIED" ? "right" : "wrong: " + answer + " " + denial;
     } }`;
     await using tool = await openCode(bundleCode(namespace, `const NativePromise = Promise;\n${poison}`), {
       header: { granted: ["kv"], denied: ["fetch"] },

@@ -7,8 +7,8 @@ test("a toJSON, a getter or a listener that calls back in sees whole allowances,
     `async (input, ctx) => {
     let depth = 0;
     const nested = { toJSON() { if (depth < 50) { depth += 1; ctx.kv(nested).catch(() => {}); } return depth; } };
-    const refused = [];
-    await ctx.kv(nested).catch((error) => refused.push(error.code));
+    const rejected = [];
+    await ctx.kv(nested).catch((error) => rejected.push(error.code));
     let reports = 0;
     const report = { get progress() { if (reports < 2_000) { reports += 1; ctx.progress(report); } return reports; } };
     try { ctx.progress(report); } catch {}

@@ -80,13 +80,16 @@ describe("A guest cannot make code from text", () => {
     // A bundle in sloppy mode: the guest's best case.
     const end = await runGuest(
       `async () => {
-      try { const got = ${attempt}; return ["got", typeof got, String(got)]; } catch (error) { return ["refused", error.name]; }
+      try { const got = ${attempt}; return ["got", typeof got, String(got)]; } catch (error) { return ["rejected", error.name]; }
     }`,
       OFF,
     );
     expect(end.outcome).toBe("output");
     const [verdict, name] = end.value as [string, string];
-    expect([verdict, name]).toEqual(["refused", expect.stringMatching(/^(EvalError|TypeError|ReferenceError|Error)$/)]);
+    expect([verdict, name]).toEqual([
+      "rejected",
+      expect.stringMatching(/^(EvalError|TypeError|ReferenceError|Error)$/),
+    ]);
   });
 
   test("and cannot find the real constructors on anything that it can reach", async () => {

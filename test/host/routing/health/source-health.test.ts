@@ -60,13 +60,13 @@ describe("ToolRouter, a host function that keeps failing", () => {
       return new Promise(() => {});
     });
     expect(await repeat(3, () => run(router, {}, {}, 10))).toEqual(Array(3).fill("TOOL_TIMEOUT"));
-    const refused = await run(router);
-    const { retryAfterMs, ...details } = errorOf(refused).details ?? {};
-    expect(errorOf(refused)).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
+    const rejected = await run(router);
+    const { retryAfterMs, ...details } = errorOf(rejected).details ?? {};
+    expect(errorOf(rejected)).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
     expect(details).toEqual({ reason: "circuit_open", source: "host", sourceId: "host:probe", state: "open" });
     expect(retryAfterMs).toBeGreaterThan(50_000);
     expect(calls).toBe(3);
-    expectPublishable(refused);
+    expectPublishable(rejected);
     expect(codeOf(await router.execute({ id: "c", toolName: "other" }))).toBe("ok");
   });
 
@@ -201,8 +201,8 @@ describe("ToolRouter.addToolProvider()", () => {
     expectPublishable(broken);
     expect(String(told.at(-1)?.cause)).toContain("ECONNREFUSED");
     await repeat(2, () => call("history"));
-    const refused = await call("forecast");
-    expect(errorOf(refused).details).toMatchObject({ source: "mcp", sourceId: "weather", state: "open" });
+    const rejected = await call("forecast");
+    expect(errorOf(rejected).details).toMatchObject({ source: "mcp", sourceId: "weather", state: "open" });
     expect(codeOf(await call("local"))).toBe("ok");
 
     server = upstream();
@@ -231,7 +231,7 @@ describe("ToolRouter.addToolProvider()", () => {
     ["a", undefined],
     ["a", {}],
     ["a", { call: answer, kind: "sandbox" }],
-  ] as const)("refuses what is no source: case %#", ([id, transport]) => {
+  ] as const)("rejects an invalid tool provider: case %#", ([id, transport]) => {
     expect(() => new ToolRouter().addToolProvider(id, transport as never)).toThrow(ToolError);
   });
 });
@@ -273,8 +273,8 @@ describe("Glovebox.health()", () => {
       "export default () => { console.log('here'); return new Promise(() => setTimeout(() => {}, 60_000)); }";
     for (const tool of [loop, { name: "die", source }]) await own.addTool(tool, { scope: "global" });
     expect(await repeat(3, killed)).toEqual(Array(3).fill("SANDBOX_CRASHED"));
-    const refused = await own.execute({ id: "c1", toolName: "die" }, { tenantId: "a" });
-    expect(errorOf(refused).details).toMatchObject({ sourceId: "sandbox:die", source: "sandbox", state: "open" });
+    const rejected = await own.execute({ id: "c1", toolName: "die" }, { tenantId: "a" });
+    expect(errorOf(rejected).details).toMatchObject({ sourceId: "sandbox:die", source: "sandbox", state: "open" });
     const others = [
       await own.execute({ id: "c2", toolName: "loop" }, { tenantId: "a" }),
       await own.execute({ id: "c3", toolName: "loop" }, { tenantId: "b" }),
