@@ -1,5 +1,5 @@
-// Bad inputs through the public face: each gives exactly one error, with the right code, that names what was wrong, where, and
-// what would be right, and tells nothing of this machine.
+// Invalid inputs to the public API: each fails with exactly one error that has the right code, states what was wrong, where, and what is
+// expected, and discloses nothing about this machine.
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { codeOf, errorOf, expectPublishable, failureOf, makeBox } from "../../su
 let box: Glovebox;
 const folder = mkdtempSync(join(tmpdir(), "glovebox-bad-inputs-"));
 
-/** Tools that are good, and are called badly or answer badly. */
+/** Valid tools that are called with invalid inputs or return invalid outputs. */
 const TOOLS: readonly (readonly [name: string, source: string])[] = [
   [
     "strict",
@@ -64,14 +64,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-describe("Glovebox.execute() with a bad call", () => {
+describe("Glovebox.execute() with an invalid call", () => {
   const cyclic: { self?: unknown } = {};
   cyclic.self = cyclic;
   const call = (args: unknown, toolName = "strict"): object => ({ id: "c1", toolName, arguments: args });
 
   test.for<[string, unknown, ErrorCode, RegExp]>([
     [
-      "nothing at all",
+      "undefined",
       undefined,
       "PARAM_INVALID",
       /^toolCall: expected an object \{ id, toolName, arguments \}, got nothing$/,
@@ -86,7 +86,7 @@ describe("Glovebox.execute() with a bad call", () => {
     ["a number as id", { id: 5, toolName: "strict" }, "PARAM_INVALID", /^toolCall\.id: .* got 5$/],
     ["no tool name", { id: "c1" }, "PARAM_INVALID", /^toolCall\.toolName: expected text .*, got nothing$/],
     [
-      "a key that a call has not",
+      "an unknown key of a call",
       { id: "c1", toolName: "strict", args: {} },
       "PARAM_INVALID",
       /^toolCall\.args: Unknown/,
@@ -151,7 +151,7 @@ describe("Glovebox.execute() with a bad call", () => {
       /the key "__proto__" is not allowed, at \/a\/__proto__$/,
     ],
     [
-      "what the tool's own schema rejects",
+      "a value that the tool's own schema rejects",
       call({ n: 3 }, "zodded"),
       "PARAM_INVALID",
       /^The arguments of zodded: \/n: Expected an even number$/,
@@ -166,7 +166,7 @@ describe("Glovebox.execute() with a bad call", () => {
 
   test.for<[string, object, RegExp]>([
     [
-      "a timeout of nothing",
+      "a timeout of null",
       { timeoutMs: 0 },
       /^context\.timeoutMs: expected a number of milliseconds from 1 to 300000, got 0$/,
     ],
@@ -185,7 +185,7 @@ describe("Glovebox.execute() with a bad call", () => {
   });
 });
 
-describe("Glovebox.execute() with a tool that answers badly", () => {
+describe("Glovebox.execute() with a tool that returns an invalid output", () => {
   test.for<[string, ErrorCode, RegExp]>([
     ["function", "OUTPUT_INVALID", /^Expected a JSON value, got a function$/],
     ["symbol", "OUTPUT_INVALID", /^Expected a JSON value, got a symbol$/],
@@ -227,7 +227,7 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     expectPublishable(result);
   });
 
-  test("memory without end: MEMORY_LIMIT", async () => {
+  test("a tool that allocates endlessly: MEMORY_LIMIT", async () => {
     const call = { id: "c1", toolName: "odd", arguments: { answer: "memory" } };
     const error = errorOf(await box.execute(call));
     expect([error.code, error.message]).toEqual([
@@ -240,7 +240,7 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     ["a wrong type", "shaped", { output: { sum: "3" } }, /^The output of shaped: \/sum: expected .*number/i],
     ["a missing key", "shaped", { output: {} }, /^The output of shaped: at the top: .*sum/],
     ["nothing", "shaped", {}, /^The output of shaped: at the top: .*null/i],
-    ["what the tool's own schema rejects", "zodded", { n: 12 }, /^The output of zodded: \/sum: /],
+    ["a value that the tool's own schema rejects", "zodded", { n: 12 }, /^The output of zodded: \/sum: /],
   ])("%s for its output schema: OUTPUT_INVALID", async ([, toolName, args, message]) => {
     const result = await box.execute({ id: "c1", toolName, arguments: args });
     expect([codeOf(result), errorOf(result).message]).toEqual(["OUTPUT_INVALID", expect.stringMatching(message)]);
@@ -254,7 +254,7 @@ function expectPresentable(error: ToolError, code: ErrorCode, message: RegExp): 
   expectPublishable(JSON.parse(JSON.stringify(error.toData("it"))));
 }
 
-describe("Glovebox.addTool() with a bad tool", () => {
+describe("Glovebox.addTool() with an invalid tool", () => {
   const FINE = "export default () => 1";
   let small: Glovebox;
   /** For tools that never end. */
@@ -305,18 +305,13 @@ describe("Glovebox.addTool() with a bad tool", () => {
       /^The tool's files have no entry; expected one of .*; the files are a\.ts$/,
     ],
     [
-      "an entry that is not there",
+      "a missing entry file",
       { files: { "a.ts": FINE }, entry: "b.ts" },
       "BUNDLE_FAILED",
       /^The entry "b\.ts" is not a file; the files are a\.ts$/,
     ],
     ["a file outside", { files: { "../a.ts": FINE } }, "BUNDLE_FAILED", /^The tool cannot have a file "\.\.\/a\.ts": /],
-    [
-      "a path that is not there",
-      { path: "/no/such/tool.ts" },
-      "BUNDLE_FAILED",
-      /^There is no file or folder "tool\.ts"/,
-    ],
+    ["a missing path", { path: "/no/such/tool.ts" }, "BUNDLE_FAILED", /^There is no file or folder "tool\.ts"/],
     [
       "a folder without an entry",
       { path: folder },
@@ -326,7 +321,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
     ["a file with a syntax error", { path: broken }, "BUNDLE_FAILED", /broken\.ts.*1/],
     ["a syntax error", { source: "export default () => {" }, "BUNDLE_FAILED", /tool\.ts.*1/],
     [
-      "nothing in it",
+      "an empty source",
       { source: "" },
       "BUNDLE_FAILED",
       /^tool\.ts:1:1: tool\.ts has no default export; write export default defineTool/,
@@ -344,18 +339,13 @@ describe("Glovebox.addTool() with a bad tool", () => {
       /^Expected the default export to be a function/,
     ],
     [
-      "execute that is no function",
+      "execute that is not a function",
       { source: "export default { execute: 5 }" },
       "BUNDLE_FAILED",
       /^Expected the default export to be a function/,
     ],
     ["a missing import", { source: `import "./nope.ts"; ${FINE}` }, "BUNDLE_FAILED", /nope\.ts/],
-    [
-      "a package that is not there",
-      { source: `import "no-such-package"; ${FINE}` },
-      "BUNDLE_FAILED",
-      /no-such-package/,
-    ],
+    ["a missing package", { source: `import "no-such-package"; ${FINE}` }, "BUNDLE_FAILED", /no-such-package/],
     [
       "a built-in",
       { source: `import "node:fz"; ${FINE}` },
@@ -415,19 +405,19 @@ describe("Glovebox.addTool() with a bad tool", () => {
       /^The tool's definition: description: .*string.*number/,
     ],
     [
-      "a malformed name of its own",
+      "a malformed name in the source",
       { source: `export const name = "a b"; ${FINE}` },
       "BUNDLE_FAILED",
       /^The tool's definition: name: Expected 1 to 128 of/,
     ],
     [
-      "an annotation that there is not",
+      "an unknown annotation",
       { source: `export const annotations = { readOnly: true }; ${FINE}` },
       "BUNDLE_FAILED",
       /^The tool's definition: annotations: .*readOnly/,
     ],
     [
-      "a limit past the ceiling",
+      "a limit beyond its maximum",
       { source: `export const limits = { memoryMiB: 1e9 }; ${FINE}` },
       "BUNDLE_FAILED",
       /^The tool's definition: limits\/memoryMiB: /,
@@ -463,7 +453,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
       /^The tool's definition is not JSON\. .*BigInt at \/capabilities\/kv$/,
     ],
     [
-      "a description without end",
+      "an endless description",
       { source: `export const description = "x".repeat(300_000); ${FINE}` },
       "BUNDLE_FAILED",
       /^The tool's definition: /,
@@ -503,20 +493,20 @@ describe("Glovebox.addTool() with a bad tool", () => {
 
   test.for<[string, object, RegExp]>([
     [
-      "a capability that there is not",
+      "an unknown capability",
       { grant: ["wiki"] },
       /^Unknown capability "wiki"\. Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
     ],
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
     ["an unknown option", { tenant: "acme" }, /^options\.tenant: Unknown option. Did you mean "tenantId"\?$/],
     ["an empty tenant", { tenantId: "" }, /^options\.tenantId: /],
-    ["an isolation that there is not", { isolateLifetime: "none" }, /^options\.isolateLifetime: .*call.*tool/],
+    ["an unknown isolateLifetime", { isolateLifetime: "none" }, /^options\.isolateLifetime: .*call.*tool/],
   ])("options with %s: PARAM_INVALID", async ([, options, message]) => {
     expectPresentable(await failureOf(box.addTool({ source: FINE, name: "x" }, options)), "PARAM_INVALID", message);
   });
 });
 
-describe("createGlovebox() with bad options", () => {
+describe("createGlovebox() with invalid options", () => {
   test.for<[string, unknown, RegExp]>([
     ["text", "fast", /^options: /],
     [
@@ -524,11 +514,11 @@ describe("createGlovebox() with bad options", () => {
       { isolateLife: "call" },
       /^options\.isolateLife: Unknown option. Did you mean "isolateLifetime"\?$/,
     ],
-    ["a placement that there is not", { placement: "anywhere" }, /^options\.placement: .*tenant.*shared/],
+    ["an unknown placement", { placement: "anywhere" }, /^options\.placement: .*tenant.*shared/],
     ["a limit out of range", { limits: { timeoutMs: 400_000 } }, /^options\.limits\.timeoutMs: .*300000/],
     ["no worker", { workers: { max: 0 } }, /^options\.workers\.max: .*1/],
     [
-      "a capability that nobody defined",
+      "a capability that was not made by defineCapability",
       { capabilities: [{ name: "kv" }] },
       /^options\.capabilities\.0: Expected the return value of defineCapability\(\)$/,
     ],
@@ -548,13 +538,13 @@ describe("ToolRouter and Glovebox when closed", () => {
     expectPresentable(await failureOf(closed.inspectTool({ source: "" })), "TOOL_UNAVAILABLE", /^Glovebox is closed$/);
   });
 
-  test("a batch that is none, or holds what is no call: one result each, never a rejection", async () => {
+  test("a value that is not a batch, or has invalid calls: one result each, never a rejection", async () => {
     const results = await box.executeBatch([undefined, { id: "c", toolName: "strict", arguments: { a: 1 } }] as never);
     expect(results.map(codeOf)).toEqual(["PARAM_INVALID", "ok"]);
     await expect(box.executeBatch([], { maxConcurrency: Number.NaN })).resolves.toEqual([]);
   });
 
-  test("a router without tools says so", async () => {
+  test("a router without tools reports that it has none", async () => {
     const error = errorOf(await new ToolRouter().execute({ id: "c", toolName: "x" }));
     expect([error.code, error.message]).toEqual([
       "TOOL_UNAVAILABLE",

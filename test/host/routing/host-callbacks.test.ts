@@ -1,5 +1,5 @@
-// Functions of the host that a router calls: its registry, its sources, its policies, its listeners. One that throws, rejects, hangs or answers
-// with something else denies the call or is ignored; it ends no process and holds nothing up.
+// Functions of the host that a router calls: registry, tool providers, policies, listeners. If one throws, rejects, hangs or returns an invalid
+// value, the call is denied or the function is ignored; the process continues and nothing is delayed.
 import { describe, expect, test } from "vitest";
 import { MemoryToolRegistry, type ToolRegistry } from "../../../src/host/routing/registry.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
@@ -12,7 +12,7 @@ import { fixedExecutor, makeTool } from "../../support/registered-tool.ts";
 
 const CALL = { id: "c", toolName: "tool" };
 
-/** Promises and other values that come too late, or say nothing. */
+/** Promises, which settle too late, and other invalid values. */
 const NO_VALUES: readonly (readonly [string, () => unknown])[] = [
   ...FAILING_CALLBACKS,
   ["never answers", () => new Promise(() => {})],
@@ -92,7 +92,7 @@ const failureOf = async (action: () => unknown): Promise<unknown> => {
   return "no failure";
 };
 
-describe("a registry of a host's own", () => {
+describe("a registry of the host", () => {
   test("works as the one in memory does", async () => {
     const router = new ToolRouter({ registry: registryWith("list", (memory) => memory.list("acme")) });
     expect(outputOf(await router.execute(CALL))).toBe(1);
@@ -150,7 +150,7 @@ describe("a registry of a host's own", () => {
   });
 });
 
-describe("a source's transport", () => {
+describe("a tool provider's transport", () => {
   function sourceOf(answer: () => unknown) {
     const router = new ToolRouter({ health: { failures: 1 } });
     const source = router.addToolProvider("remote", { call: answer });
@@ -179,8 +179,8 @@ describe("a source's transport", () => {
   });
 });
 
-describe("a source's discovery", () => {
-  /** A router with one such source, which registers its tool at its first discovery. */
+describe("a tool provider's discovery", () => {
+  /** Returns a router with one such provider, which registers its tool at its first discovery. */
   function discovering(overrides: { readonly [Name in keyof SourceDiscovery]?: () => unknown }) {
     const errors: ToolError[] = [];
     const router = new ToolRouter({ limits: { timeoutMs: 200 }, onInternalError: (error) => errors.push(error) });
@@ -206,7 +206,7 @@ describe("a source's discovery", () => {
     expect(outputOf(await discovering({}).router.execute(CALL))).toBe("found");
   });
 
-  test.for(NO_ANSWERS)("whose isFor() %s is left out, and the other tools are listed", async ([, answer]) => {
+  test.for(NO_ANSWERS)("whose isFor() %s is omitted, and the other tools are listed", async ([, answer]) => {
     const { router, errors, discovered } = discovering({ isFor: answer });
     expect(await namesOf(router)).toEqual(["other"]);
     expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
@@ -216,7 +216,7 @@ describe("a source's discovery", () => {
     });
   });
 
-  test.for(NO_ANSWERS)("whose mayHave() %s is left out of a call", async ([, answer]) => {
+  test.for(NO_ANSWERS)("whose mayHave() %s is not queried for a call", async ([, answer]) => {
     const { router, discovered } = discovering({ mayHave: answer });
     expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
   });
@@ -226,14 +226,14 @@ describe("a source's discovery", () => {
     expect([outputOf(await router.execute(CALL)), discovered()]).toEqual(["found", 1]);
   });
 
-  test.for(FAILING_CALLBACKS)("whose discover() %s is left out of the listing", async ([, answer]) => {
+  test.for(FAILING_CALLBACKS)("whose discover() %s is omitted from the listing", async ([, answer]) => {
     const { router } = discovering({ discover: answer });
     expect(await namesOf(router)).toEqual(["other"]);
     expect(codeOf(await router.execute(CALL))).toBe("TOOL_UNAVAILABLE");
     expect(router.health()).toContainEqual(expect.objectContaining({ sourceId: "remote", failures: 2 }));
   });
 
-  test("whose discover() never answers costs a call and a listing their time, and no more", async () => {
+  test("whose discover() never settles delays a call and a listing up to their timeout", async () => {
     const { router } = discovering({ discover: () => new Promise(() => {}) });
     expect(errorOf(await router.execute(CALL, { timeoutMs: 50 }))).toMatchObject({ code: "TOOL_TIMEOUT" });
     expect(await namesOf(router)).toEqual(["other"]);

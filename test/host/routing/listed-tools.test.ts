@@ -1,4 +1,4 @@
-// box.listTools(): each definition with what the operator wants to know of the tool, and still a definition wherever one is expected.
+// glovebox.listTools(): each definition has metadata for the operator, and can still be passed wherever a definition is expected.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";

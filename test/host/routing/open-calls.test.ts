@@ -1,4 +1,4 @@
-// listCalls() and cancelCall(): what a host sees of the calls that it has accepted, and how it ends them, wherever they are.
+// listCalls() and cancelCall(): a host lists the calls that it has accepted and cancels them in any state.
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { StreamItem } from "../../../src/host/contract/tool-stream.ts";
@@ -9,7 +9,7 @@ import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 const A = { tenantId: "a" } as const;
 const LONG_MS = 120_000;
 
-/** Polls until there is a call that fits. */
+/** Polls until a call matches. */
 async function until(box: Glovebox, fits: (call: CallInfo) => boolean): Promise<CallInfo> {
   const end = performance.now() + 20_000;
   for (;;) {
@@ -74,7 +74,7 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
       { ...A, isolateLifetime: "session" },
     );
   });
-  // What a failed test has left is no concern of the next one.
+  // Removes what a failed test has left.
   afterEach(() => {
     for (const { id, tenantId } of box.listCalls({ scope: "all" })) box.cancelCall(id, { tenantId });
   });
@@ -83,7 +83,7 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
   const call = (id: string, toolName: string, context: object = A, args: object = {}): Promise<ToolResult> =>
     box.execute({ id, toolName, arguments: args }, context);
 
-  test("lists nothing where nothing runs, and each call until it has its result", async () => {
+  test("lists each call until it has its result", async () => {
     expect([box.listCalls(A), box.listCalls({ scope: "all" })]).toEqual([[], []]);
     const before = Date.now();
     const running = call("c1", "held", { ...A, timeoutMs: 60_000 });
@@ -266,7 +266,7 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
   });
 });
 
-test("a call that waits for a flag is cancelled, and no tool is asked", async () => {
+test("cancels a call that waits for a flag before its tool is looked up", async () => {
   const box = await makeBox({ tenancy: "multi", flags: () => new Promise(() => {}) });
   onTestFinished(async () => await box.close());
   const running = box.execute({ id: "f1", toolName: "any" }, A);
@@ -283,7 +283,7 @@ test("a call that has its outcome when it is cancelled has one result, and it is
     "late",
     {},
     async () => {
-      // In the turn in which the function's answer is on its way.
+      // In the same turn in which the function's answer arrives.
       const cancel = (): void => {
         isCancelled = box.cancelCall("l1", A);
       };

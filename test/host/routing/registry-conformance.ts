@@ -1,4 +1,4 @@
-// What every ToolRegistry does. An implementation's own test file runs it: describeRegistry("MyRegistry", () => new MyRegistry()).
+// Conformance tests of every ToolRegistry. The test file of an implementation runs them: describeRegistry("MyRegistry", () => new MyRegistry()).
 import { describe, expect, test } from "vitest";
 import type { ToolRegistry } from "../../../src/host/routing/registry.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -36,7 +36,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       },
     );
 
-    test("get() finds nothing in an empty registry, whoever asks", () => {
+    test("get() finds nothing in an empty registry, for any tenant", () => {
       const registry = create();
       expect([registry.get("add"), registry.get("add", "acme"), registry.list("acme")]).toEqual([
         undefined,
@@ -45,14 +45,14 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       ]);
     });
 
-    test("get() gives back the very tool that was added", () => {
+    test("get() returns the same object that was added", () => {
       const registry = create();
       const tool = makeTool({ name: "add" });
       registry.add(tool);
       expect(registry.get("add")).toBe(tool);
     });
 
-    test("get() shows a global tool to everybody", () => {
+    test("get() returns a global tool for every tenant", () => {
       const registry = create();
       registry.add(makeTool({ name: "add" }));
       expect([registry.get("add"), registry.get("add", "acme"), registry.get("add", "default")]).not.toContain(
@@ -60,7 +60,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       );
     });
 
-    test("get() shows a tenant's tool to that tenant only", () => {
+    test("get() returns a tenant's tool for that tenant only", () => {
       const registry = create();
       registry.add(makeTool({ name: "add", tenantId: "acme" }));
       expect(registry.get("add", "acme")).toBeDefined();
@@ -93,7 +93,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       ["a global tool's name for another global tool", undefined, undefined],
       ["a global tool's name for a tenant's", undefined, "acme"],
       ["a tenant's own name a second time", "acme", "acme"],
-    ])("add() rejects %s, and says what to do", ([, first, second]) => {
+    ])("add() rejects %s, with advice", ([, first, second]) => {
       const registry = create();
       const kept = makeTool({ tenantId: first });
       registry.add(kept);
@@ -126,7 +126,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
     });
 
     test.for(["__proto__", "constructor", "toString", ".", "-", "x".repeat(128), "a.b-c_9"])(
-      "add() takes %s as a name like any other",
+      "add() accepts %s as a name",
       (good) => {
         const registry = create();
         expect(registry.get(good)).toBeUndefined();
@@ -135,7 +135,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       },
     );
 
-    test("list() gives a tenant's and the global tools, each name once, sorted", () => {
+    test("list() returns the tenant's and the global tools, each name once, sorted", () => {
       const registry = create();
       for (const [tool, tenantId] of [
         ["zip", undefined],
@@ -152,7 +152,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       expect(namesOf(registry, "nobody")).toEqual(["Map", "add", "zip"]);
     });
 
-    test("list() is a snapshot: later changes do not reach it", () => {
+    test("list() returns a snapshot that later changes do not affect", () => {
       const registry = create();
       registry.add(makeTool({ name: "one" }));
       const before = registry.list();
@@ -161,7 +161,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       expect(before.map((tool) => tool.definition.name)).toEqual(["one"]);
     });
 
-    test("remove() takes out a tool once, and the name is free again", () => {
+    test("remove() removes a tool once, and its name is free again", () => {
       const registry = create();
       registry.add(makeTool());
       expect([registry.remove("probe"), registry.remove("probe"), registry.get("probe")]).toEqual([
@@ -186,7 +186,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       expect([registry.get("everybodys"), registry.get("theirs", "other")]).not.toContain(undefined);
     });
 
-    test("onChange() tells whose tools have changed, until it is ended", () => {
+    test("onChange() reports the owner of each change until it is removed", () => {
       const registry = create();
       const heard: (string | undefined)[] = [];
       const stop = registry.onChange?.((tenantId) => heard.push(tenantId));
@@ -199,7 +199,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       if (registry.onChange !== undefined) expect(heard).toEqual(["acme", undefined, "acme"]);
     });
 
-    test("replace() puts a tool in the place of the owner's one, for every lookup", () => {
+    test("replace() replaces the owner's tool for every look-up", () => {
       const registry = create();
       const [first, second] = [makeTool({ tenantId: "acme" }), makeTool({ tenantId: "acme" })];
       registry.add(first);
@@ -237,7 +237,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       expect([registry.list(), registry.list("acme"), heard]).toEqual([[], [], []]);
     });
 
-    test("remove() uncovers the global tool that a tenant's own one hid", () => {
+    test("remove() of a tenant's tool makes the global tool of the same name visible", () => {
       const registry = create();
       const everybodys = makeTool();
       registry.add(makeTool({ tenantId: "acme" }));

@@ -1,4 +1,4 @@
-// The registry in memory, and one of a host's own without `replace()`, behind the router's checks.
+// The registry in memory, and a host's registry without `replace()` with the router's checks.
 import { expect, test } from "vitest";
 import { toCheckedRegistry } from "../../../src/host/routing/checked-registry.ts";
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "../../../src/host/routing/registry.ts";

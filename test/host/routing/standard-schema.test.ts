@@ -1,4 +1,4 @@
-// Schemas of a library for host functions: validated and transformed for each call, and closed where the library fails.
+// Schemas of a library for host functions validate and transform each call; if the library fails, the call fails.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { toRegisteredTool } from "../../../src/host/routing/registered-tool.ts";

@@ -1,4 +1,4 @@
-// Which tools are on: what the configuration says, and flags above it. What is off is neither listed nor run, nor told of.
+// Enabled tools: configuration and feature flags. A disabled tool is not listed, does not run, and cannot be told from a missing one.
 import { setTimeout as pause } from "node:timers/promises";
 import { type Client, OpenFeature, TypedInMemoryProvider } from "@openfeature/server-sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -26,7 +26,7 @@ interface Seen {
   readonly listed: readonly string[];
   readonly surely: readonly string[];
 }
-/** What is on, by all ways of asking. */
+/** Returns the enabled tools according to each public method. */
 async function seenOf(router: ToolRouter, context: ToolContext & { tenantId?: string } = {}): Promise<Seen> {
   const whose = context.tenantId === undefined ? {} : { tenantId: context.tenantId };
   const ran: string[] = [];
@@ -49,7 +49,7 @@ const says =
   (flag) =>
     answers[flag];
 
-describe("ToolRouter, tools that are on or off", () => {
+describe("ToolRouter with enabled and disabled tools", () => {
   test.for<[string, ToolRouterOptions, Seen]>([
     ["nothing stated", {}, ALL],
     ["enabled", { enabled: true }, ALL],
@@ -68,7 +68,7 @@ describe("ToolRouter, tools that are on or off", () => {
     expect(await seenOf(setUp(options).router)).toEqual(expected);
   });
 
-  test("a flag is asked for each tenant, for each call", async () => {
+  test("evaluates a flag for each tenant and call", async () => {
     let isOn = true;
     const { router } = setUp({ tenancy: "multi", flags: (_, { tenantId }) => isOn && tenantId === "acme" });
     expect([await seenOf(router, { tenantId: "acme" }), await seenOf(router, { tenantId: "other" })]).toEqual([
@@ -79,7 +79,7 @@ describe("ToolRouter, tools that are on or off", () => {
     expect(await seenOf(router, { tenantId: "acme" })).toEqual(NONE);
   });
 
-  test("what is off cannot be told from what there is not, and a flag is never asked for what is no name", async () => {
+  test("a disabled tool cannot be told from a missing one, and invalid names evaluate no flag", async () => {
     const asked: string[] = [];
     const { router } = setUp({
       flags: (flag) => {
@@ -99,7 +99,7 @@ describe("ToolRouter, tools that are on or off", () => {
     expect(disabled).toEqual(off);
   });
 
-  test("a tool that another one calls is asked about too", async () => {
+  test("evaluates flags for nested calls too", async () => {
     const { router } = setUp({ flags: says({ "tools.both": true }) });
     router.register("both", {}, async () => codeOf(await router.execute({ id: "c2", toolName: "add" })));
     const result = await router.execute({ id: "c1", toolName: "both" });
@@ -134,7 +134,7 @@ describe("ToolRouter, tools that are on or off", () => {
     ["is a client that answers with nothing", { getBooleanDetails: async () => undefined as never }, "undefined"],
   ];
   test.for(BAD)(
-    "a flag that %s is off, though the configuration says on, and the operator hears of it",
+    "a flag that %s disables the tool despite the configuration, and is reported to the operator",
     async ([, flags, why]) => {
       const { router, told } = setUp({ flags, enabled: true });
       const result = await router.execute({ id: "c1", toolName: "add" }, {}, 60);
@@ -145,7 +145,7 @@ describe("ToolRouter, tools that are on or off", () => {
     },
   );
 
-  test("a flag that stalls costs its own calls a second at most, others nothing, and its list is what is known", async () => {
+  test("a flag that stalls delays its own calls by a second at most and no others, and listing returns the known tools", async () => {
     const flags: FlagFunction = (_, { toolName }) => (toolName === "add" ? new Promise(() => {}) : true);
     const { router } = setUp({ flags });
     const started = performance.now();
@@ -167,7 +167,7 @@ describe("ToolRouter, tools that are on or off", () => {
     expect(codeOf(await running)).toBe("CANCELLED");
   });
 
-  test("answers that come later count for calls and listTools(), not for what must be said at once", async () => {
+  test("asynchronous flags count for calls and listTools(), not for synchronous methods", async () => {
     const { router } = setUp({ flags: async (flag) => (flag === "tools.add" ? true : undefined) });
     expect(await seenOf(router)).toEqual({ ran: ["add"], listed: ["add"], surely: [] });
   });

@@ -1,4 +1,4 @@
-// ToolInvoker: one result for each invocation, in the order asked, whatever it is given; so many of a tenant at one time.
+// ToolInvoker: returns one result for each invocation, in order, for any input, and limits the concurrency of a tenant.
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
 
-/** A tool that counts how many of it run at one time, and ends when it is told. */
+/** A tool that counts its concurrent calls, and ends them on request. */
 class Gate {
   running = 0;
   most = 0;
@@ -27,7 +27,7 @@ class Gate {
     return input;
   };
 
-  /** Lets so many that wait go, the first ones first, and waits until others are in their places. */
+  /** Ends this number of waiting calls, oldest first, and waits until others have their slots. */
   async pass(count = Number.POSITIVE_INFINITY): Promise<void> {
     for (const open of this.#open.splice(0, count)) open();
     for (let turns = 0; turns < 20; turns += 1) await turn();
@@ -76,14 +76,14 @@ describe("ToolInvoker.execute()", () => {
     expect(given.callId).toBe("c7");
   });
 
-  test("takes arguments as the text that a model wrote", async () => {
+  test("accepts arguments as JSON text that a model wrote", async () => {
     const { invoker } = setUp();
     const whole = await invoker.execute({ toolName: "echo", argumentsText: '{"value":[1]}' });
     expect(outputOf(whole)).toEqual({ value: [1] });
     expect(codeOf(await invoker.execute({ toolName: "echo", argumentsText: '{"value":' }))).toBe("PARAM_INVALID");
   });
 
-  test("keeps each invocation's own timeoutMs, and hands its context on", async () => {
+  test("applies each invocation's own timeoutMs and context", async () => {
     const { router, invoker } = setUp();
     router.register("who", {}, (_, { tenantId, stepId, executionId }) => ({ tenantId, stepId, executionId }));
     const late = await invoker.execute({ toolName: "never", timeoutMs: 20 });
@@ -92,7 +92,7 @@ describe("ToolInvoker.execute()", () => {
     expect(outputOf(await invoker.execute({ toolName: "who", context }))).toEqual({ tenantId: "default", ...context });
   });
 
-  test("waits for a place of its tenant; the time of the call begins with it", async () => {
+  test("waits for a slot of its tenant; the timeout of the call starts afterwards", async () => {
     const { invoker, gate } = setUp(1, "multi");
     const context = { tenantId: "acme" };
     const first = invoker.execute({ ...gated("first"), context });
@@ -166,7 +166,7 @@ describe("ToolInvoker.execute()", () => {
 });
 
 describe("ToolInvoker.executeBatch()", () => {
-  test("gives results in the order asked, failures beside successes", async () => {
+  test("returns results in order, failures among successes", async () => {
     const { invoker, gate } = setUp();
     const running = invoker.executeBatch([
       gated("slow"),
@@ -189,7 +189,7 @@ describe("ToolInvoker.executeBatch()", () => {
     [undefined, 4],
     [1, 1],
     [10, 10],
-  ])("maxConcurrency %s: %s at one time", async ([maxConcurrency, most]) => {
+  ])("maxConcurrency %s: %s at the same time", async ([maxConcurrency, most]) => {
     const { invoker, gate } = setUp();
     const running = invoker.executeBatch(
       Array.from({ length: 25 }, (_, n) => gated(`${n}`)),
@@ -213,7 +213,7 @@ describe("ToolInvoker.executeBatch()", () => {
     },
   );
 
-  test("a tenant's batches share its places and take turns, however large one of them is", async () => {
+  test("a tenant's batches share its slots and take turns, however large one of them is", async () => {
     const { invoker, gate } = setUp(2);
     const large = invoker.executeBatch(
       Array.from({ length: 50 }, (_, n) => gated(`large ${n}`)),
@@ -231,7 +231,7 @@ describe("ToolInvoker.executeBatch()", () => {
     expect(gate.most).toBe(2);
   });
 
-  test("one tenant's places are not another's", async () => {
+  test("tenants have separate slots", async () => {
     const { invoker, gate } = setUp(1, "multi");
     const acme = invoker.executeBatch([gated("a"), gated("b")], { tenantId: "acme" });
     expect((await invoker.executeBatch([echo(1), echo(2)], { tenantId: "other" })).map(codeOf)).toEqual(["ok", "ok"]);
@@ -239,7 +239,7 @@ describe("ToolInvoker.executeBatch()", () => {
     expect((await acme).map(codeOf)).toEqual(["ok", "ok"]);
   });
 
-  test("when it is cancelled, every call gets its CANCELLED result at once, and none begins", async () => {
+  test("when it is cancelled, every call gets its CANCELLED result immediately, and no call starts", async () => {
     const { invoker, gate } = setUp(3);
     const caller = new AbortController();
     const running = invoker.executeBatch(
@@ -258,7 +258,7 @@ describe("ToolInvoker.executeBatch()", () => {
     expect(codeOf(await invoker.execute(echo(1)))).toBe("ok");
   });
 
-  test("an invocation's own signal ends that one only, waiting or running", async () => {
+  test("an invocation's own signal ends only that invocation, waiting or running", async () => {
     const { invoker, gate } = setUp(1);
     const one = new AbortController();
     const running = invoker.executeBatch([gated("a"), { ...gated("b"), context: { signal: one.signal } }, gated("c")]);
@@ -269,7 +269,7 @@ describe("ToolInvoker.executeBatch()", () => {
     expect(gate.started).toEqual(["a", "c"]);
   });
 
-  test("a batch with a tenant is that tenant's: an invocation that names another is rejected", async () => {
+  test("a batch with a tenant rejects an invocation that names another tenant", async () => {
     const { invoker } = setUp(undefined, "multi");
     const results = await invoker.executeBatch(
       [echo(1), { ...echo(2), context: { tenantId: "other" } }, { ...echo(3), context: { tenantId: "acme" } }],
@@ -298,19 +298,19 @@ describe("ToolInvoker.executeBatch()", () => {
     ["a revoked proxy", revoked()],
     ["a proxy that throws", new Proxy([], { get: throwing })],
     ["four billion holes", Object.assign([], { length: 2 ** 32 - 1 })],
-  ] as const)("%s in the place of a batch: one result, PARAM_INVALID", async ([, batch]) => {
+  ] as const)("%s instead of a batch: one result, PARAM_INVALID", async ([, batch]) => {
     const results = await setUp().invoker.executeBatch(batch as never);
     expect(results.map(codeOf)).toEqual(["PARAM_INVALID"]);
     expectPublishable(results);
   });
 
-  test("a place of an array that throws is no call, and the others are", async () => {
+  test("an array item that throws is an invalid call, and the others run", async () => {
     const batch = [echo(1), echo(2), echo(3)];
     Object.defineProperty(batch, 1, { get: throwing });
     expect((await setUp().invoker.executeBatch(batch)).map(codeOf)).toEqual(["ok", "PARAM_INVALID", "ok"]);
   });
 
-  test("options that cannot be read: every call's result says so", async () => {
+  test("options that cannot be read: every call's result is PARAM_INVALID", async () => {
     const { invoker } = setUp();
     const options = {
       get signal(): AbortSignal {
@@ -330,7 +330,7 @@ describe("ToolInvoker.executeBatch()", () => {
     ]);
   });
 
-  test("10,000 calls: each its own result, and the host goes on meanwhile", async () => {
+  test("10,000 calls: each has its own result, and the event loop is not blocked", async () => {
     const { invoker } = setUp();
     let turns = 0;
     const ticking = setInterval(() => {
@@ -342,7 +342,7 @@ describe("ToolInvoker.executeBatch()", () => {
     expect(turns).toBeGreaterThan(0);
   });
 
-  test("any mix of calls, tenants and caps: as many results as calls, each with its call's id", async () => {
+  test("any mix of calls, tenants and limits: one result for each call, with its id", async () => {
     const call = fc.record({
       toolName: fc.constantFrom("echo", "fail", "nobody"),
       id: fc.string({ minLength: 1, maxLength: 5 }),
@@ -377,7 +377,7 @@ describe("Glovebox.executeBatch()", () => {
   });
   afterAll(() => box[Symbol.asyncDispose]());
 
-  test("runs sandboxed calls beside one that has to be killed, each in its own time", async () => {
+  test("runs sandboxed calls in parallel with one that is killed, each with its own timeout", async () => {
     const results = await box.executeBatch([
       { id: "a", toolName: "double", arguments: { n: 1 } },
       { toolName: "loop", timeoutMs: 200 },
@@ -388,7 +388,7 @@ describe("Glovebox.executeBatch()", () => {
     expect([0, 2, 3].map((index) => results[index]?.success && results[index].output)).toEqual([2, 4, 6]);
   });
 
-  test("a batch that is cancelled kills what runs", async () => {
+  test("cancelling a batch kills running calls", async () => {
     const caller = new AbortController();
     const loops = Array.from({ length: 6 }, () => ({ toolName: "loop" }));
     const running = box.invoker.executeBatch(loops, { signal: caller.signal, maxConcurrency: 2 });

@@ -1,4 +1,4 @@
-// ToolRouter with host functions: one ToolResult for every call, whatever it is given and whatever the function does.
+// ToolRouter with host functions: one ToolResult for every call, for any input and any behaviour of the function.
 import { setTimeout as pause } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -52,7 +52,7 @@ function watchRejections(): unknown[] {
   return seen;
 }
 
-/** What makes an object a thenable. */
+/** Key that makes an object a thenable. */
 const THENABLE_KEY = "then";
 
 describe("ToolRouter.register()", () => {
@@ -71,7 +71,7 @@ describe("ToolRouter.register()", () => {
     ["a malformed name", () => ["my tool", {}, ECHO], "PARAM_INVALID", /expected a tool name .* got "my tool"/i],
     ["a number as name", () => [5 as never, {}, ECHO], "PARAM_INVALID", /expected a tool name .* got number/i],
     [
-      "a handler that is no function",
+      "a handler that is not a function",
       () => ["x", {}, "text" as never],
       "PARAM_INVALID",
       /handler of "x": expected a function, got a string/,
@@ -99,7 +99,7 @@ describe("ToolRouter.register()", () => {
   });
 });
 
-describe("ToolRouter: what a tenant sees", () => {
+describe("ToolRouter for a tenant", () => {
   function twoTenants(): ToolRouter {
     const router = new ToolRouter({ tenancy: "multi" });
     router.register("everybodys", { description: "for all" }, () => "global", { scope: "global" });
@@ -120,7 +120,7 @@ describe("ToolRouter: what a tenant sees", () => {
     ]);
   });
 
-  test("getRegisteredTools() gives what a model needs, with defaults filled in", () => {
+  test("getRegisteredTools() returns complete definitions with defaults", () => {
     const router = new ToolRouter();
     router.register("bare", {}, ECHO);
     expect(router.getRegisteredTools()).toEqual([{ name: "bare", description: "", inputSchema: { type: "object" } }]);
@@ -136,7 +136,7 @@ describe("ToolRouter: what a tenant sees", () => {
     expect(twoTenants().hasTool(toolName, { tenantId })).toBe(has);
   });
 
-  test("execute() runs the tenant's own tool, and knows no other's", async () => {
+  test("execute() runs the tenant's own tool, and no tool of another tenant", async () => {
     const router = twoTenants();
     const call = { id: "c", toolName: "own" };
     expect(outputOf(await router.execute(call, { tenantId: "acme" }))).toBe("acme's");
@@ -148,7 +148,7 @@ describe("ToolRouter: what a tenant sees", () => {
     ]);
   });
 
-  test("execute() tells a host function for whom it works", async () => {
+  test("execute() passes the tenant to a host function", async () => {
     const seen: unknown[] = [];
     const handler: HostFunction = (_input, { callId, tenantId, executionId, stepId }) => {
       seen.push({ callId, tenantId, executionId, stepId });
@@ -164,11 +164,11 @@ describe("ToolRouter: what a tenant sees", () => {
   });
 });
 
-describe("ToolRouter.execute() with any input at all", () => {
+describe("ToolRouter.execute() with any input", () => {
   const trapped = new Proxy({}, { get: throwing, has: throwing, ownKeys: throwing, getPrototypeOf: throwing });
   const cyclic: { self?: unknown } = {};
   cyclic.self = cyclic;
-  /** Made when they are used: fast-check looks into values, and a revoked proxy bears no look. */
+  /** Created when they are used, because fast-check inspects values, and inspecting a revoked proxy throws. */
   const WEIRD: readonly (() => unknown)[] = [
     () => trapped,
     () => cyclic,
@@ -221,7 +221,7 @@ describe("ToolRouter.execute() with any input at all", () => {
     objectOf({ tenantId: weird, signal: weird, timeoutMs: weird, onLog: weird, onProgress: weird }),
   );
 
-  test("resolves with one ToolResult that is plain JSON and names nothing of this machine", async () => {
+  test("resolves with one ToolResult that is plain JSON and discloses nothing about this machine", async () => {
     const router = routerOf(ECHO, { inputSchema: {} });
     await fc.assert(
       fc.asyncProperty(callLike, contextLike, weird, async (call, context, timeoutMs) => {
@@ -234,7 +234,7 @@ describe("ToolRouter.execute() with any input at all", () => {
     );
   });
 
-  test("names call and tool in its result as far as they can be read", async () => {
+  test("includes the call id and tool name in its result if they can be read", async () => {
     const router = routerOf(ECHO);
     const result = await router.execute({ id: "c9", toolName: "nope" });
     expect(result).toMatchObject({
@@ -256,7 +256,7 @@ describe("ToolRouter.execute() with any input at all", () => {
   });
 });
 
-describe("ToolRouter.execute() and time", () => {
+describe("ToolRouter.execute() and timeouts", () => {
   test.for<[string, number | undefined, number | undefined, number | undefined, number | undefined]>([
     ["the host's for all tools", 40, undefined, undefined, undefined],
     ["the tool's", 10_000, 40, undefined, undefined],
@@ -276,7 +276,7 @@ describe("ToolRouter.execute() and time", () => {
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 
-  test.for([1, 1.5, 300_000])("takes a timeout of %s ms", async (timeoutMs) => {
+  test.for([1, 1.5, 300_000])("accepts a timeout of %s ms", async (timeoutMs) => {
     expect(codeOf(await run(routerOf(ECHO), { timeoutMs }, timeoutMs))).toBe("ok");
   });
 
@@ -294,7 +294,7 @@ describe("ToolRouter.execute() and time", () => {
     },
   );
 
-  test("tells the function of its deadline through its signal", async () => {
+  test("aborts the function's signal at its deadline", async () => {
     let reason: unknown;
     const router = routerOf(async (_input, { signal }) => {
       signal.addEventListener("abort", () => {
@@ -306,13 +306,13 @@ describe("ToolRouter.execute() and time", () => {
     expect(reason).toMatchObject({ code: "TOOL_TIMEOUT" });
   });
 
-  test("does not begin a call whose signal has aborted already", async () => {
+  test("does not start a call whose signal has aborted already", async () => {
     const handler = vi.fn(ECHO);
     expect(codeOf(await run(routerOf(handler), { signal: AbortSignal.abort() }))).toBe("CANCELLED");
     expect(handler).not.toHaveBeenCalled();
   });
 
-  test("ends a call at once when its caller cancels", async () => {
+  test("ends a call immediately when its caller cancels", async () => {
     const controller = new AbortController();
     const router = routerOf(() => {
       controller.abort("the caller's own reason");
@@ -322,14 +322,14 @@ describe("ToolRouter.execute() and time", () => {
     expect([error.code, error.message]).toEqual(["CANCELLED", "The call of probe was cancelled by its caller"]);
   });
 
-  test("is not troubled by an abort after the result", async () => {
+  test("ignores an abort after the result", async () => {
     const controller = new AbortController();
     const result = await run(routerOf(ECHO), { signal: controller.signal });
     controller.abort();
     expect(codeOf(result)).toBe("ok");
   });
 
-  test("drops the late result and the late rejection of a function that was left behind", async () => {
+  test("ignores the late result and the late rejection of a function", async () => {
     const rejections = watchRejections();
     const late = Promise.withResolvers<unknown>();
     expect(
@@ -346,7 +346,7 @@ describe("ToolRouter.execute() and time", () => {
     expect(rejections).toEqual([]);
   });
 
-  test("serves 200 calls at once without a warning of too many listeners", async () => {
+  test("serves 200 concurrent calls without a warning about listeners", async () => {
     const warnings: unknown[] = [];
     const listener = (warning: Error): void => {
       warnings.push(warning.name);
@@ -364,7 +364,7 @@ describe("ToolRouter.execute() and time", () => {
   });
 });
 
-describe("ToolRouter.execute() and what a host function does", () => {
+describe("ToolRouter.execute() with a host function", () => {
   const cyclic: { self?: unknown } = {};
   cyclic.self = cyclic;
 
@@ -380,7 +380,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
       7,
     ],
     ["an object with a function in it", () => ({ a: 1, f: () => 1 }), { a: 1 }],
-  ])("makes JSON of %s", async ([, handler, output]) => {
+  ])("converts %s to JSON", async ([, handler, output]) => {
     const result = await run(routerOf(handler));
     expect(outputOf(result)).toEqual(output);
     expectPublishable(result);
@@ -389,7 +389,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
   describe("given large arguments and outputs", () => {
     const large = { list: Array(50_000).fill("some text") };
 
-    test("hands them through", async () => {
+    test("passes them through", async () => {
       await using router = routerOf(ECHO, {
         inputSchema: { type: "object", properties: { list: { items: { type: "string" } } } },
         outputSchema: { type: "object", properties: { list: { items: { maxLength: 9 } } } },
@@ -397,7 +397,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
       expect(outputOf(await run(router, {}, undefined, large))).toEqual(large);
     });
 
-    test("says what is wrong with them", async () => {
+    test("reports what is invalid in them", async () => {
       await using router = routerOf(() => ({ list: [...large.list, 1] }), {
         inputSchema: { type: "object", properties: { list: { items: { type: "string" } } } },
         outputSchema: { properties: { list: { items: { type: "string" } } } },
@@ -443,7 +443,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
     ],
     ["rejects", () => Promise.reject(new Error("at /srv/app/src/x.ts")), "TOOL_FAILED"],
     [
-      "throws nothing",
+      "throws undefined",
       () => {
         throw undefined;
       },
@@ -476,7 +476,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
       "QUOTA_EXCEEDED",
     ],
     [
-      "throws a ToolError with details that are no JSON",
+      "throws a ToolError with details that are not JSON",
       () => {
         throw new ToolError("TOOL_FAILED", "x", { details: cyclic as ErrorDetails });
       },
@@ -505,7 +505,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
     expect(error.message).toMatch(/^The output of probe: \/sum: /);
   });
 
-  test("keeps its lines, passes them on as they come, and copies their data", async () => {
+  test("keeps log lines, passes them on as they arrive, and copies their data", async () => {
     const data = { step: 1 };
     const heard: string[] = [];
     const router = routerOf(async (_input, context) => {
@@ -523,7 +523,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
     expect(heard).toEqual(["one", "two"]);
   });
 
-  test("keeps a call going whose log line has no JSON, or whose listener throws or rejects", async () => {
+  test("continues a call whose log line is not JSON, or whose listener throws or rejects", async () => {
     const rejections = watchRejections();
     const router = routerOf((_input, context) => {
       context.log("cyclic", cyclic as never);
@@ -541,7 +541,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
     expect(rejections).toEqual([]);
   });
 
-  test("counts the lines past a cap, and a long line does not use up what is left for short ones", async () => {
+  test("counts lines beyond the limit, and a long line does not use up the space for short ones", async () => {
     const limits = { logLines: 3, logBytes: 100 };
     const router = routerOf(
       (_input, context) => {
@@ -556,11 +556,11 @@ describe("ToolRouter.execute() and what a host function does", () => {
   });
 });
 
-describe("ToolRouter.execute() and failures of ours", () => {
+describe("ToolRouter.execute() and internal failures", () => {
   const cause = new Error("disk full at /root/db");
   const broken = makeTool({ executor: { source: "host", wants: "value", execute: () => Promise.reject(cause) } });
 
-  test("answers INTERNAL without a word of the cause, and tells onInternalError", async () => {
+  test("returns INTERNAL without the cause, which onInternalError receives", async () => {
     const onInternalError = vi.fn();
     const router = new ToolRouter({ onInternalError });
     router.registry.add(broken);
@@ -574,13 +574,13 @@ describe("ToolRouter.execute() and failures of ours", () => {
     expect(onInternalError).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: "INTERNAL", cause }));
   });
 
-  test("gives the result though onInternalError throws", async () => {
+  test("returns the result although onInternalError throws", async () => {
     const router = new ToolRouter({ onInternalError: throwing });
     router.registry.add(broken);
     expect(codeOf(await run(router))).toBe("INTERNAL");
   });
 
-  test("gives the result though onInternalError is async and rejects", async () => {
+  test("returns the result although onInternalError rejects", async () => {
     const rejections = watchRejections();
     const router = new ToolRouter({ onInternalError: async () => throwing() });
     router.registry.add(broken);
@@ -589,7 +589,7 @@ describe("ToolRouter.execute() and failures of ours", () => {
     expect(rejections).toEqual([]);
   });
 
-  test("says nothing to onInternalError of a tool's own failures", async () => {
+  test("does not report a tool's own failures to onInternalError", async () => {
     const onInternalError = vi.fn();
     const router = routerOf(() => Promise.reject(new ToolError("TOOL_FAILED", "no")), {}, { onInternalError });
     await run(router);
@@ -598,7 +598,7 @@ describe("ToolRouter.execute() and failures of ours", () => {
     expect(onInternalError).not.toHaveBeenCalled();
   });
 
-  test("tells the operator the cause of a host function's failure, which the caller does not learn", async () => {
+  test("reports the cause of a host function's failure to the operator, not to the caller", async () => {
     const onInternalError = vi.fn();
     const secret = new Error("password is hunter2");
     const result = await run(routerOf(() => Promise.reject(secret), {}, { onInternalError }));
@@ -611,15 +611,15 @@ describe("ToolRouter.execute() and failures of ours", () => {
     ["nothing", undefined],
     ["text", "done"],
     ["an object without usage", { outputText: "1" }],
-  ])("answers INTERNAL when an executor answers with %s", async ([, answer]) => {
+  ])("returns INTERNAL if an executor returns %s", async ([, answer]) => {
     const router = new ToolRouter();
     router.registry.add(makeTool({ executor: { source: "host", wants: "value", execute: () => answer as never } }));
     expect(codeOf(await run(router))).toBe("INTERNAL");
   });
 });
 
-describe("ToolRouter's end", () => {
-  test("resolves the calls in it with CANCELLED, then rejects new ones with TOOL_UNAVAILABLE", async () => {
+describe("disposing a ToolRouter", () => {
+  test("resolves running calls with CANCELLED, then rejects new ones with TOOL_UNAVAILABLE", async () => {
     const router = routerOf(never);
     const calls = [run(router), run(router), run(router)];
     await router[Symbol.asyncDispose]();
@@ -628,7 +628,7 @@ describe("ToolRouter's end", () => {
     expect([later.code, later.message]).toEqual(["TOOL_UNAVAILABLE", "Glovebox is closed"]);
   });
 
-  test("comes twice without harm", async () => {
+  test("has no effect the second time", async () => {
     const router = routerOf(ECHO);
     await router[Symbol.asyncDispose]();
     await router[Symbol.asyncDispose]();
