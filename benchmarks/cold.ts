@@ -36,7 +36,7 @@ await measure({
 let tenant = 0;
 await measure({
   name: "cold-tenant",
-  question: "The first call of a tenant that was never seen before, in a process that has served nobody",
+  question: "The first call of a tenant that was never seen before, in a process that has served no tenant",
   samples: times(40, 3),
   warmup: 2,
   // A spare process is started in the meantime.

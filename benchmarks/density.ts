@@ -119,7 +119,7 @@ const warmProcesses = await measureTools("call");
 
 await report({
   name: "density",
-  question: "Memory of a tool that is ready, of a tenant's process, and of a tool that nobody calls",
+  question: "Memory of a tool that is ready, of a tenant's process, and of a tool that is not called",
   rows: {
     "a raw isolate with the tool loaded": toRow(raw),
     "an idle warm tool": toRow(loaded.warm),

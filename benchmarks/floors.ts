@@ -1,4 +1,4 @@
-// What is the lowest possible cost of an isolate in another process, or of a new isolate for each call?
+// Measures the lowest possible cost of an isolate in another process, or of a new isolate for each call.
 import { spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import ivm from "isolated-vm";

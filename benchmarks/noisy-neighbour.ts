@@ -157,13 +157,13 @@ const p99 = (phase: Phase, name: string): number => records[phase].probes.get(na
 const ratios = PROBES.map(({ toolName }) => [toolName, p99("beside", toolName) / p99("alone", toolName)] as const);
 const bars = ratios.map(([name, ratio]) => {
   const verdict = ratio <= MAX_RATIO ? "holds" : "MISSED";
-  return `${verdict}: ${name} p99 beside hostile tenants at most ${MAX_RATIO}x its p99 alone: ${ratio.toFixed(1)}x`;
+  return `${verdict}: ${name} p99 next to hostile tenants at most ${MAX_RATIO}x its p99 alone: ${ratio.toFixed(1)}x`;
 });
 for (const line of bars) console.log(line);
 const fairness = await measureFairness();
 await writeResult({
   name: "noisy-neighbour",
-  question: "A tenant that behaves, alone and beside eight hostile ones: its p99, and where the time goes",
+  question: "A tenant that behaves, alone and next to eight hostile ones: its p99, and where the time goes",
   ...surroundings(),
   phases: { alone: summarize(records.alone), beside: summarize(records.beside) },
   p99Ratios: Object.fromEntries(ratios),

@@ -92,13 +92,13 @@ async function measureTools(): Promise<void> {
     const adding = [...boxes].map(([count, { msPerTool }]) => `${msPerTool.toFixed(1)} ms each for ${count}`);
     await measure({
       name: "scale-tools",
-      question: "A warm call of one tool, with so many registered",
+      question: "A warm call of one tool, by the number of registered tools",
       samples: 3_000,
       warmup: 500,
       block: 20,
       subjects: Object.fromEntries(subjects),
       notes: [
-        "Three boxes take turns; each tool has a bundle of its own, built and learned without a cache on disk.",
+        "Three boxes take turns; each tool has a bundle of its own, built and extracted without a cache on disk.",
         `To add the tools took ${adding.join(", ")}.`,
       ],
     });
@@ -130,7 +130,7 @@ async function measureTenants(): Promise<void> {
   const counts = [1, 10, MANY];
   await measure({
     name: "scale-tenants",
-    question: "A fresh call whose tenant is the next of so many",
+    question: "A fresh call by the number of tenants",
     samples: 3_000,
     warmup: MANY,
     paceMs: 5,
@@ -146,7 +146,7 @@ async function measureTenants(): Promise<void> {
   };
   await measure({
     name: "scale-queue",
-    question: "1,000 calls at one time, of so many tenants: the time until all have answered",
+    question: "1,000 calls at one time, by the number of tenants: time until all have a result",
     samples: 15,
     warmup: 2,
     budgetMs: 60_000,

@@ -25,7 +25,7 @@ const PUBLISHED: readonly (readonly [specifier: string, source: string])[] = [
 interface Example {
   readonly name: string;
   readonly code: string;
-  /** What it says that it prints. */
+  /** Lines that the example claims to print. */
   readonly prints: readonly string[];
 }
 
@@ -73,7 +73,7 @@ function toProgram(files: readonly string[]): string {
   }`;
 }
 
-/** What was printed behind the mark of each example. */
+/** Returns the output of each example, which follows its mark. */
 const toParts = (printed: string): readonly string[] => printed.split(new RegExp(`^${MARK}\\d+\n`, "m")).slice(1);
 
 interface End {

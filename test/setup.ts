@@ -12,7 +12,7 @@ vi.waitFor = (callback, options) =>
 
 const timersBefore = activeTimers();
 
-/** What is left, or nothing as soon as nothing is: a killed process is gone a moment after its owner has let go of it. */
+/** Returns what is left. Waits a moment, because a killed process ends shortly after its owner has released it. */
 async function settle(read: () => readonly string[], patienceMs: number): Promise<readonly string[]> {
   const deadline = performance.now() + patienceMs;
   for (;;) {

@@ -321,7 +321,7 @@ export const BARS: readonly Bar[] = [
     question: "tools/call over MCP, 16 at one time",
     bar: "≤ 0.5× the SDK's own server with an equal tool",
     result: "mcp",
-    how: 'The sandboxed tool with isolation "tool" beside a plain function behind the SDK, in turns; p50 over p50',
+    how: 'The sandboxed tool with isolation "tool" next to a plain function behind the SDK, in turns; p50 over p50',
     figure: (result) =>
       ratio(result, 'glovebox/mcp, sandboxed, isolation "tool"', "the SDK's server, a function of its own process"),
     unit: "x",

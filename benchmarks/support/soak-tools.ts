@@ -23,8 +23,8 @@ export interface SoakTool {
 /** Answers with what it was given and whose call it says it is. */
 const ECHO = "export default ({ nonce, text }, { callId, tenantId }) => ({ nonce, text, callId, tenantId });";
 const ASKING = `export default async ({ nonce, text }, ctx) => {
-  const { nonce: heard } = await ctx.reflect({ nonce });
-  return { nonce: heard, text, callId: ctx.callId, tenantId: ctx.tenantId };
+  const { nonce: received } = await ctx.reflect({ nonce });
+  return { nonce: received, text, callId: ctx.callId, tenantId: ctx.tenantId };
 };`;
 const WAITING = `export default async ({ nonce, text }, { callId, tenantId }) => {
   await new Promise((done) => setTimeout(done, 100));

@@ -10,7 +10,7 @@ export function expectSuccess(result: ToolResult): void {
   if (!result.success) throw new Error(`${result.error.code}: ${result.error.message}`);
 }
 
-/** One call that must succeed; the tenant is acme unless stated. */
+/** One call that must succeed; the tenant is acme by default. */
 export type Caller = (toolName: string, input: unknown, tenantId?: string) => Promise<unknown>;
 
 export function createCaller(box: Glovebox): Caller {

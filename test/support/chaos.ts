@@ -186,7 +186,7 @@ export async function runLoad(box: Glovebox, ledger: Ledger, load: Load): Promis
 const pick = <Value>(values: readonly Value[]): Value | undefined => values[Math.floor(Math.random() * values.length)];
 
 /**
- * Does something to a random worker, or to what runs beneath it if it is a wrapper, each time that so many more calls have ended; counts
+ * Does something to a random worker, or to what runs beneath it if it is a wrapper, each time that a number of further calls have ended; counts
  * how often.
  */
 export async function torment(

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 /** What `glovebox` runs. */
 export const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
-/** Of a person whose home is this folder, and whose Node has loaded our sources before. */
+/** Returns the environment of a user with this home folder, whose Node has compiled our sources before. */
 export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
   HOME: home,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,

@@ -75,8 +75,8 @@ export class DevToolsClient implements AsyncDisposable {
   /** The next event of this name that has not been looked at. */
   async event(method: string): Promise<Json> {
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const heard = (): string => this.#events.map((event) => event.method).join(", ");
-    const timer = setTimeout(() => reject(new Error(`Expected ${method}, got ${heard()}`)), PATIENCE_MS);
+    const received = (): string => this.#events.map((event) => event.method).join(", ");
+    const timer = setTimeout(() => reject(new Error(`Expected ${method}, got ${received()}`)), PATIENCE_MS);
     try {
       for (;;) {
         const index = this.#events.findIndex((event) => event.method === method);

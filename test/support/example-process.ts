@@ -55,7 +55,7 @@ export async function runExample(path: string, home: string, env: NodeJS.Process
   return { code, stdout, stderr };
 }
 
-/** Starts a program that goes on until it is told to end; it is killed at the end of the test. */
+/** Starts a program that runs until it is stopped. It is killed at the end of the test. */
 export function startExample(path: string, home: string, env: NodeJS.ProcessEnv = {}): NodeProcess {
   const running = new NodeProcess(exampleArgs(path), { cwd: ROOT, env: { ...cliEnvironment(home), ...env } });
   onTestFinished(() => running[Symbol.asyncDispose]());

@@ -92,7 +92,7 @@ export class PythonWorker implements AsyncDisposable {
       this.#becomeReady = resolve;
     });
     const reader = new FrameReader();
-    socket.on("data", (chunk: Buffer) => reader.push(chunk, ([message, ...parts]) => this.#hear(message, parts)));
+    socket.on("data", (chunk: Buffer) => reader.push(chunk, ([message, ...parts]) => this.#receive(message, parts)));
     socket.on("error", () => {});
   }
 
@@ -114,7 +114,7 @@ export class PythonWorker implements AsyncDisposable {
     return worker;
   }
 
-  #hear(message: Buffer, parts: readonly Buffer[]): void {
+  #receive(message: Buffer, parts: readonly Buffer[]): void {
     const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
     if (parsed.type === "python-ready") {
       this.#becomeReady({ snapshot: parts[0] ?? NOTHING, codeCache: parts[1] ?? NOTHING });
@@ -211,7 +211,7 @@ export class PythonWorker implements AsyncDisposable {
 
 let made: Promise<PythonMade> | undefined;
 
-/** Of one process that had to begin from the beginning, which takes seconds: kept beside the sandbox's own artifacts. */
+/** Snapshot of one process that started without one, which takes seconds. Stored next to the sandbox's artifacts. */
 export function sharedSnapshot(): Promise<PythonMade> {
   made ??= makeOrRead();
   return made;

@@ -44,7 +44,7 @@ export class CallChain {
   onWait: ((isWaiting: boolean) => void) | undefined;
   /** Returns the number of pending capability calls. Undefined if the call cannot make any. */
   openCalls: (() => number) | undefined;
-  /** What the call waits for: requests to the caller, and nested calls that are paused. */
+  /** Pending requests to the caller, and nested calls that are paused. */
   readonly #waits = new Set<object>();
   /** Whether the guest is idle. Undefined for a call without a guest. */
   #isIdle: boolean | undefined;

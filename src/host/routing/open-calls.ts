@@ -29,7 +29,7 @@ export interface CallInfo {
   readonly sessionId?: string;
 }
 
-/** What is known of a call when it is accepted. */
+/** Properties of a call when it is accepted. */
 export interface AcceptedCall {
   readonly callId: string;
   readonly toolName: string;

@@ -15,7 +15,7 @@ export interface ToolOwner {
   readonly scope?: "global" | undefined;
 }
 
-/** What an overview covers: one tenant, or all tenants with `scope: "all"`. */
+/** The tenants that an overview covers: one tenant, or all tenants with `scope: "all"`. */
 export interface TenantReach {
   readonly tenantId?: string | undefined;
   readonly scope?: "all" | undefined;

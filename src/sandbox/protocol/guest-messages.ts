@@ -103,7 +103,7 @@ export interface GuestIssue {
 export type EnterKind = "load" | "describe" | "invoke" | "credit" | "deliver" | "timer" | "answer" | "unhandled";
 
 /**
- * Flow control of a stream: the tool is not asked for the next chunk while this number of chunks, or this many UTF-16 code units of them,
+ * Flow control of a stream: the next chunk is not requested while this number of chunks, or this many UTF-16 code units of them,
  * are unread. The window exceeds what a reader consumes during one round trip of a credit.
  */
 export const STREAM_WINDOW = { chunks: 256, units: 256 * 1024 } as const;

@@ -304,7 +304,7 @@ describe("a capability that was not granted", () => {
   });
 
   test.for(["queue", "constructor", "__proto__", "ctx", ""])(
-    "named %j does not exist, and addTool says so",
+    "named %j does not exist, and addTool reports it",
     async (name) => {
       await expect(
         box.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),

@@ -133,7 +133,7 @@ describe("SqliteKvStore", () => {
     expect(String((thrown as Error).cause)).toContain("The kv file has format 7, but this version supports up to 1");
   });
 
-  /** Which of these texts stand in the store's files, its log and its index included. */
+  /** Returns the texts that occur in the store's files, including its log and index. */
   const findInFiles = async (path: string, texts: readonly string[]): Promise<string[]> => {
     const names = (await readdir(dirname(path))).filter((name) => name.startsWith(basename(path)));
     const files = await Promise.all(names.map((name) => readFile(join(dirname(path), name))));

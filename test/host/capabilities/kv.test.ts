@@ -141,7 +141,7 @@ describe("ctx.kv", () => {
     await run(steps, { tenantId, from: small });
     const count = (page: JsonValue | undefined): number => (page as { entries: unknown[] }).entries.length;
     const [page] = await run([["list"]], { tenantId, from: small }).catch(() => []);
-    // What each is, counted with its quotes, so that a page is within what one answer may be.
+    // Sizes count with quotes, so that a page stays within the size limit of an answer.
     expect(count(page)).toBe(1);
   });
 

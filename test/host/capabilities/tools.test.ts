@@ -70,17 +70,18 @@ describe("ctx.tools", () => {
     await add(own, "outer", nest("middle"));
     await add(own, "middle", nest("inner"));
     await add(own, "inner", `export default () => { console.error("deep"); return 1; }`);
-    const heard: unknown[] = [];
+    const logged: unknown[] = [];
     const result = await run(
       own,
       "outer",
       {},
       {
         logSourceLocations: true,
-        onLog: ({ level, message, callId, place }) => heard.push([level, message, callId ?? null, place !== undefined]),
+        onLog: ({ level, message, callId, place }) =>
+          logged.push([level, message, callId ?? null, place !== undefined]),
       },
     );
-    expect(heard).toEqual([
+    expect(logged).toEqual([
       ["info", "before middle", null, true],
       ["info", "before inner", "c1.1", true],
       ["error", "deep", "c1.1.1", true],
@@ -110,10 +111,10 @@ describe("ctx.tools", () => {
       { tenantId: "acme", grant: ["hide"] },
     );
     await add(own, "inner", `export default ({ key }, { log }) => { console.log("got", key); log("got", { key }); }`);
-    const heard: string[] = [];
-    await run(own, "outer", {}, { onLog: (entry) => heard.push(JSON.stringify(entry)) });
-    expect(heard).toHaveLength(2);
-    for (const line of heard) expect(line).toMatch(/got.*\[redacted:KEY\].*"callId":"c1\.1"/);
+    const logged: string[] = [];
+    await run(own, "outer", {}, { onLog: (entry) => logged.push(JSON.stringify(entry)) });
+    expect(logged).toHaveLength(2);
+    for (const line of logged) expect(line).toMatch(/got.*\[redacted:KEY\].*"callId":"c1\.1"/);
   });
 
   test("calls another tool by name, as a member or by call(), host functions too", async () => {

@@ -127,7 +127,7 @@ describe("createGlovebox({ tools })", () => {
   });
   afterAll(() => box[Symbol.asyncDispose]());
 
-  test("builtinTools are there for everybody, unless a flag takes one away", async () => {
+  test("builtinTools are available to every tenant, unless a flag takes one away", async () => {
     const names = async (tenantId: string): Promise<readonly string[]> =>
       (await box.listTools({ tenantId })).map(({ name }) => name);
     expect(await names("acme")).toEqual(["http-get", "json-query", "run-js"]);

@@ -27,7 +27,7 @@ const URL_OF_SERVER = "http://127.0.0.1/mcp";
 const IDENTIFY_MS = 300;
 const CALLER = { subject: "ada", scopes: [], expiresAt: Math.floor(Date.now() / 1_000) + 3_600, claims: {} };
 
-/** Tools of everybody; the outcome of a scenario says whether one ran. */
+/** Global tools; the outcome of a scenario shows whether one ran. */
 function openHost(tenancy: "single" | "multi" = "single") {
   let runs = 0;
   const router = new ToolRouter({ tenancy });
@@ -81,7 +81,7 @@ async function callOverStdio(options: McpStdioOptions): Promise<Outcome> {
   }
 }
 
-/** A line that is no JSON is reported, and the next one is answered. */
+/** A line that is not JSON is reported, and the next one is answered. */
 async function reportOverStdio(onError: Callback): Promise<Outcome> {
   await using tools = openHost();
   const [up, down] = [new PassThrough(), new PassThrough()];
@@ -136,7 +136,7 @@ afterAll(() => box.close());
 
 /** Calls the one tool of an upstream server; `ask` is what that server requests before it answers. */
 async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Promise<Outcome> {
-  /** The response to what the server has asked for: a result, or an error. */
+  /** The response to a request of the server: a result, or an error. */
   let answer: { readonly result?: unknown; readonly error?: unknown } | undefined;
   await using server = await startScriptedServer((rpc, response) => {
     if (rpc.method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };

@@ -31,7 +31,7 @@ import { scriptModel } from "../../support/scripted-model.ts";
 const limits: OptionTable = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"]));
 const argumentOptions: OptionTable = { repair: "boolean", unknownKeys: "text", coerce: "boolean" };
 const tenantScope: OptionTable = { tenantId: "text" };
-/** Whose a tool is, or what an overview covers. */
+/** The owner of a tool, or the tenants that an overview covers. */
 const scope: OptionTable = { tenantId: "text", scope: "text" };
 const tenancy: OptionTable = {
   ...{ tenancy: "text", tenants: "object or function" },

@@ -158,7 +158,7 @@ testCallbacks([
       name: `discovery.${method}`,
       run: throughDiscovery(method),
       good: () => method !== "isKnown",
-      // A source that does not say that its tools are known is asked for them: no door opens by that.
+      // A provider that does not report its tools as known is queried for them, which grants nothing.
       bad: method === "isKnown" ? "ok" : "denied",
       // What it resolves with is not read.
       ...(method === "discover" ? { except: ANY_ANSWER } : {}),

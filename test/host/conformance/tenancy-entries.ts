@@ -16,12 +16,12 @@ import { Session } from "../../../src/host/sessions/session.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
 
-/** What a caller passes to name a tenant, or all of them. */
+/** Options with which a caller names a tenant, or all tenants. */
 export type Whose = Readonly<Record<string, unknown>>;
 
 export interface TenancyEntry {
   readonly name: string;
-  /** What may stand in the place of a tenant: `global` for a tool, `all` for an overview. */
+  /** Alternatives to a tenant: `global` for a tool, `all` for an overview. */
   readonly scope?: "global" | "all";
   /** Calls it in a Glovebox that has the host tool `add` for all tenants. It may throw, reject, or give a result with an error. */
   readonly call: (box: Glovebox, whose: Whose) => unknown;

@@ -21,7 +21,7 @@ const stream = async (response: ServerResponse, ...parts: readonly (string | Buf
   response.end();
 };
 
-/** Collects what the source tells, until there are so many of it. */
+/** Collects the events of the source until their number is reached. */
 const RECORD = `
   const watch = (source, count, names = ["open", "message", "error"]) => new Promise((resolve) => {
     const events = [];

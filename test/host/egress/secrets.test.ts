@@ -51,7 +51,7 @@ const FORMS: readonly (readonly [string, (value: string) => string])[] = [
   ["in HTML by names", (value) => value.replaceAll("&", "&amp;").replaceAll('"', "&quot;")],
 ];
 
-/** The value cannot be found in it by anybody who undoes one of the forms. */
+/** The value cannot be found by decoding one of the forms. */
 function expectHidden(shown: string, value = VALUE): void {
   for (const [, form] of FORMS.slice(0, 9)) expect(shown).not.toContain(form(value));
   expect(shown).not.toContain(Buffer.from(value).toString("hex"));
@@ -354,15 +354,15 @@ describe("a tool in the sandbox", () => {
   test.for(["output", "log", "console", "throw", "error", "progress", "invalid", "large"])(
     "that has the value from elsewhere cannot show it by its %s, in any form",
     async (how) => {
-      const heard: unknown[] = [];
-      const listen = (entry: unknown): void => void heard.push(entry);
+      const received: unknown[] = [];
+      const listen = (entry: unknown): void => void received.push(entry);
       for (const shown of [all, ...FORMS.map(([, form]) => form(VALUE))].slice(0, how === "large" ? 3 : undefined)) {
         const call = { id: "c1", toolName: "show", arguments: { how, text: shown } };
         const result = await box.execute(call, { tenantId: "acme", onLog: listen, onProgress: listen });
         expectHidden(JSON.stringify({ ...result, callId: "" }));
       }
-      expectHidden(JSON.stringify(heard));
-      if (how === "log" || how === "progress") expect(JSON.stringify(heard)).toContain("[redacted:API_KEY]");
+      expectHidden(JSON.stringify(received));
+      if (how === "log" || how === "progress") expect(JSON.stringify(received)).toContain("[redacted:API_KEY]");
     },
   );
 

@@ -1,4 +1,4 @@
-// Where a failure is, as a tool's author reads it: real tools of files and packages, their stacks, and the places of console's lines.
+// Source locations as a tool's author sees them: stacks of real tools from files and packages, and locations of console lines.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -186,7 +186,7 @@ describe("lines of console carry their place when asked", () => {
     ["a stack of its own making", "Error.prepareStackTrace = () => 'glovebox:///tool.js:9999999999:1';"],
     ["a stack that throws", "Error.prepareStackTrace = () => { throw new Error('x'); };"],
     ["a stack of no frames", "Error.stackTraceLimit = 0;"],
-    ["a stack that is no text", "Error.prepareStackTrace = () => ({});"],
+    ["a stack that is not a string", "Error.prepareStackTrace = () => ({});"],
     ["a place past the end", "Error.prepareStackTrace = () => 'glovebox:///tool.js:99999:1';"],
   ])("%s leaves the line without one", async ([, tampering]) => {
     const source = `export default () => { ${tampering} console.log('said'); };`;

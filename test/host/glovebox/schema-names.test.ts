@@ -57,7 +57,10 @@ describe("no warning is given", () => {
   test.for<readonly [string, string]>([
     ["with the right export", `export const inputSchema = ${SCHEMA}; export default () => 1`],
     ["with both", `export const inputSchema = ${SCHEMA}; export const parameters = {}; export default () => 1`],
-    ["for a value that is no schema", "export const args = ['a']; export const schema = 'v1'; export default () => 1"],
+    [
+      "for a value that is not a schema",
+      "export const args = ['a']; export const schema = 'v1'; export default () => 1",
+    ],
     ["for a function", "export function input() {} export default () => 1"],
     ["for a getter that throws", "export default { get parameters() { throw new Error() }, execute: () => 1 }"],
     [

@@ -1,4 +1,4 @@
-// A host that is told to end by a signal, with calls in it: every call has its result first, and no process is left.
+// A host that receives a stop signal while calls run: every call gets its result first, and no process is left.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";

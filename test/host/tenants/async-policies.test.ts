@@ -1,4 +1,4 @@
-// `tenants` as an asynchronous function: one lookup for calls that come together, cached for a while, forgotten when the host says so, and a
+// `tenants` as an asynchronous function: one lookup for calls that come together, cached for a while, removed when the host invalidates it, and a
 // denial where it gives no valid policy.
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";

@@ -1,4 +1,4 @@
-// What every QuotaStore does, whatever it is made of: run by each implementation's own test, a host's own included.
+// Conformance tests of every QuotaStore. The test of each implementation runs them, also that of a host's own store.
 import { describe, expect, test } from "vitest";
 import type {
   QuotaCharge,

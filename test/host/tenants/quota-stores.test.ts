@@ -20,7 +20,7 @@ test("MemoryQuotaStore rejects new counters when it is full, and takes them agai
   const store = new MemoryQuotaStore({ now: () => now, maxCounters: 10 });
   for (let index = 0; index < 10; index += 1) store.consume([chargeOf(`t${index}`, 1_000 + index)]);
   expect(() => store.consume([chargeOf("more", 60_000)])).toThrow("The quota store in memory is full");
-  // What it knows goes on to count.
+  // Existing counters still count.
   expect(store.consume([{ ...chargeOf("t1", 1_001), amount: 5 }])).toMatchObject({ allowed: false });
   now = 5_000;
   expect(store.consume([chargeOf("more", 60_000)])).toEqual({ allowed: true });

@@ -1,4 +1,4 @@
-// What a tenant, a tool and the host may have at one time, and what passing it says.
+// Concurrency limits of a tenant, a tool and the host, and the errors when they are exceeded.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ interface Gated {
   readonly open: () => void;
 }
 
-/** A Glovebox with a tool whose calls end when the test says so. */
+/** A Glovebox with a tool whose calls end on request of the test. */
 async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): Promise<Gated> {
   const opened = Promise.withResolvers<number>();
   let inside = 0;
@@ -128,7 +128,7 @@ describe("tenants", () => {
     ]);
   });
 
-  test("may be a function, asked for each call", async () => {
+  test("can be a function that runs for each call", async () => {
     const asked: string[] = [];
     const tenants = (tenantId: string) => {
       asked.push(tenantId);
@@ -146,14 +146,14 @@ describe("tenants", () => {
   test("that cannot be used are named at the start, or cost the call INTERNAL", async () => {
     const error = await failureOf(makeBox({ tenancy: "multi", tenants: { acme: { weight: 0 } } }));
     expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.tenants")]);
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const tenants = () => {
       throw new Error("the tenants' database is down");
     };
-    const box = await boxOf({ tenants, onError: (thrown) => heard.push(thrown) });
+    const box = await boxOf({ tenants, onError: (thrown) => received.push(thrown) });
     await box.addTool({ name: "echo", source: ECHO }, { scope: "global" });
     expect(codeOf(await box.execute({ id: "c", toolName: "echo" }, { tenantId: "acme" }))).toBe("INTERNAL");
-    expect(heard).toHaveLength(1);
+    expect(received).toHaveLength(1);
   });
 });
 

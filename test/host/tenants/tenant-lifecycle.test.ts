@@ -130,7 +130,7 @@ describe("suspendTenant", () => {
     expect(errorOf(await other).details).toBeUndefined();
   });
 
-  test("rejects what is no tenant and no option", async () => {
+  test("rejects invalid tenants and options", async () => {
     const box = await boxOf();
     for (const [tenantId, options, path] of [
       [undefined, {}, "tenantId"],
@@ -413,7 +413,7 @@ describe("exportTenant", () => {
     expect([text.includes("very-secret-value"), text.includes("of-beta")]).toEqual([false, false]);
   });
 
-  test("reads values as they are asked for, and lets go of the store when it is left early", async () => {
+  test("reads values on demand, and releases the store when the reader leaves early", async () => {
     const memory = new MemoryKvStore();
     let [asked, returned] = [0, 0];
     const entries = (tenantId: string) => {
@@ -447,7 +447,7 @@ describe("exportTenant", () => {
       if (lines === 4) break;
     }
     expect([asked, returned]).toEqual([3, 1]);
-    // What goes on when the tenant is deleted ends.
+    // Deleting the tenant ends a running export.
     const going = box.exportTenant("acme");
     await going.next();
     await going.next();

@@ -15,7 +15,7 @@ async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
   return box;
 }
 
-/** Of the tests that need no options of their own. */
+/** Shared by the tests that need no options of their own. */
 let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 30_000 } });

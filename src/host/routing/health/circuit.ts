@@ -5,7 +5,7 @@ import type { ErrorCode } from "../../../sandbox/contract/errors.ts";
 export const CIRCUIT_STATES = ["closed", "open", "half-open"] as const;
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
-/** What a call's outcome indicates about its source. `unknown`: it ended for other reasons, such as cancellation or a full queue. */
+/** Evidence of a call's outcome about its source. `unknown`: it ended for other reasons, such as cancellation or a full queue. */
 export type CircuitEvidence = { readonly is: "up" | "unknown" } | { readonly is: "down"; readonly code: ErrorCode };
 
 export interface CircuitOptions {

@@ -1,4 +1,4 @@
-// Sources that keep failing are left alone for a while, each tenant's for itself; a tool's own failures never count.
+// Circuit breakers of sources that keep failing, separate for each tenant. A tool's own failures never count.
 import { once } from "node:events";
 import { createConnection, createServer, type Server } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -53,7 +53,7 @@ test.for<[unknown, RegExp]>([
 });
 
 describe("ToolRouter, a host function that keeps failing", () => {
-  test("is not asked after so many timeouts: TOOL_UNAVAILABLE at once, with its source and when to try again", async () => {
+  test("opens its circuit after this number of timeouts: TOOL_UNAVAILABLE with the source and the time to retry", async () => {
     let calls = 0;
     const router = routerOf(() => {
       calls += 1;
@@ -94,7 +94,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
     expect(await repeat(6, () => run(router, "no object"))).toEqual(Array(6).fill("PARAM_INVALID"));
   });
 
-  test("for one tenant, is asked for every other", async () => {
+  test("opens for one tenant only", async () => {
     const handler: HostFunction = (input, { tenantId }) => (tenantId === "bad" ? new Promise(() => {}) : input);
     const router = routerOf(handler, HEALTH, "multi");
     await repeat(3, () => run(router, {}, { tenantId: "bad" }, 10));
@@ -245,7 +245,7 @@ describe("Glovebox.health()", () => {
   });
   afterAll(() => box[Symbol.asyncDispose]());
 
-  test("a sandboxed tool that loops is its caller's own doing: it is never left alone for that", async () => {
+  test("timeouts of a sandboxed tool that loops do not open its circuit", async () => {
     const loop = (): Promise<ToolResult> =>
       box.execute({ id: "c1", toolName: "loop", arguments: { forever: true } }, { timeoutMs: 60 });
     expect(await repeat(4, loop)).toEqual(Array(4).fill("TOOL_TIMEOUT"));
@@ -256,7 +256,7 @@ describe("Glovebox.health()", () => {
     ]);
   });
 
-  test("a tool whose processes keep dying is left alone, for that tenant; its other tools and other tenants go on", async () => {
+  test("opens the circuit of a tool whose processes keep dying, for that tenant only; other tools and tenants continue", async () => {
     await using own = await makeBox({ tenancy: "multi", health: HEALTH });
     const killed = async (): Promise<ToolResult> => {
       let hasBegun: (() => void) | undefined;
@@ -315,7 +315,7 @@ describe("SourceHealthRegistry", () => {
     expect(() => registry.admit(executor, "a")).toThrow(/failed 3 times/);
   });
 
-  test("a tenant whose name has a line end in it is no other's", () => {
+  test("keeps a tenant whose id contains a line break apart from others", () => {
     const registry = new SourceHealthRegistry(HEALTH, () => 0);
     const { executor } = tool("weather");
     for (let n = 0; n < 3; n += 1) registry.record(executor, "a\nb", undefined, fail("TOOL_TIMEOUT"));
