@@ -65,8 +65,9 @@ const DYNAMIC_CODE_OFF =
     ? HOSTILE.slice(0, 1)
     : ["test/hostile/escape/!(coarse-time|crypto-polluted|debugger|import-meta).test.ts"];
 
-/** The longest, which vitest takes for the shortest: their tests are in other files. */
-const LONGEST = /\/test\/hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)\.test\.ts$/;
+/** The longest files start first, so that none of them runs alone at the end. */
+const LONGEST =
+  /\/test\/(hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)|host\/workers\/workers|host\/python\/python-tools|e2e\/(package|cli-process|cli-mcp|inspect)|examples\/programs)\.test\.ts$/;
 
 type ProjectConfig = NonNullable<TestProjectInlineConfiguration["test"]>;
 
@@ -93,8 +94,8 @@ export default defineConfig({
     // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an
     // isolate never settles.
     execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
-    // One more than the least number of cores: much of what is tested waits for a deadline.
-    maxWorkers: 3,
+    // Twice the least number of cores, because many tests wait for a deadline.
+    maxWorkers: 4,
     // For a machine that others use too.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -2,7 +2,7 @@
 import { generatedPositionFor, LEAST_UPPER_BOUND, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import { WebSocket } from "ws";
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 type Json = { readonly [key: string]: unknown };
 export interface Paused {
@@ -63,9 +63,11 @@ export class DevToolsClient implements AsyncDisposable {
     this.#lastId += 1;
     const id = this.#lastId;
     const answer = Promise.withResolvers<Json>();
+    const late = new Error(`${method} has no answer after ${TIMEOUT_MS} ms`);
+    const timer = setTimeout(() => answer.reject(late), TIMEOUT_MS);
     this.#answers.set(id, answer);
     this.#socket.send(JSON.stringify({ id, method, params }));
-    return answer.promise;
+    return answer.promise.finally(() => clearTimeout(timer));
   }
 
   sendText(text: string): void {
@@ -76,7 +78,7 @@ export class DevToolsClient implements AsyncDisposable {
   async event(method: string): Promise<Json> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const received = (): string => this.#events.map((event) => event.method).join(", ");
-    const timer = setTimeout(() => reject(new Error(`Expected ${method}, got ${received()}`)), PATIENCE_MS);
+    const timer = setTimeout(() => reject(new Error(`Expected ${method}, got ${received()}`)), TIMEOUT_MS);
     try {
       for (;;) {
         const index = this.#events.findIndex((event) => event.method === method);

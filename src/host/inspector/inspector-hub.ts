@@ -12,6 +12,13 @@ export interface InspectorClient {
   send(text: string): void;
 }
 
+/**
+ * Interval in ms at which a paused isolate with unanswered requests is woken. isolated-vm loses the wake-up of a request that arrives just
+ * before the isolate starts to wait at a pause, and answers it only when the next request arrives: without this, both sides wait forever.
+ */
+const WAKE_UP_MS = 100;
+/** A request without effect. */
+const WAKE_UP: InspectorCommand = { method: "Runtime.getIsolateId" };
 /** First id of the hub's own requests. Clients count from one. */
 const FIRST_HUB_ID = 0x4000_0000;
 /** Scripts of the guest platform, which must not be debugged: a pause in them could block the worker process. */
@@ -43,6 +50,8 @@ export class InspectorHub implements Inspector {
   readonly #open = new OpenRequests();
   #lastHubId = FIRST_HUB_ID;
   #contextId = 1;
+  /** Runs while the isolate is paused at a breakpoint. */
+  #wakeUps: NodeJS.Timeout | undefined;
   #startBreakpoint: { readonly requestId: number; breakpointId?: string } | undefined;
 
   constructor(options: InspectorHubOptions) {
@@ -119,6 +128,7 @@ export class InspectorHub implements Inspector {
   }
 
   onOpened(isolate: InspectedIsolate): void {
+    this.#stopWakeUps();
     this.#isolate = isolate;
     this.#hasStarted = false;
     this.#startBreakpoint = undefined;
@@ -197,8 +207,11 @@ export class InspectorHub implements Inspector {
     if (method === "Debugger.paused") {
       this.#isolate?.hold(true);
       this.#removeStartBreakpoint();
-    } else if (method === "Debugger.resumed") this.#isolate?.hold(false);
-    else if (method === "Runtime.executionContextCreated") {
+      this.#startWakeUps();
+    } else if (method === "Debugger.resumed") {
+      this.#stopWakeUps();
+      this.#isolate?.hold(false);
+    } else if (method === "Runtime.executionContextCreated") {
       this.#onContextCreated(params.context);
       return;
     } else if (method === "Debugger.scriptParsed" || method === "Debugger.scriptFailedToParse") {
@@ -221,6 +234,18 @@ export class InspectorHub implements Inspector {
     });
   }
 
+  #startWakeUps(): void {
+    this.#stopWakeUps();
+    this.#wakeUps = setInterval(() => {
+      if (this.#open.ids.length > 0) this.#sendRequest(WAKE_UP);
+    }, WAKE_UP_MS).unref();
+  }
+
+  #stopWakeUps(): void {
+    clearInterval(this.#wakeUps);
+    this.#wakeUps = undefined;
+  }
+
   #removeStartBreakpoint(): void {
     const breakpointId = this.#startBreakpoint?.breakpointId;
     this.#startBreakpoint = undefined;
@@ -230,6 +255,7 @@ export class InspectorHub implements Inspector {
 
   onClosed(isolate: InspectedIsolate): void {
     if (isolate !== this.#isolate) return;
+    this.#stopWakeUps();
     this.#isolate = undefined;
     for (const id of this.#open.ids) this.#client?.send(JSON.stringify({ id, error: NO_ISOLATE }));
     this.#open.clear();
