@@ -19,13 +19,17 @@ export const SHARED_CACHE = {
   directory: process.env.GLOVEBOX_TEST_CACHE ?? join(tmpdir(), "glovebox-test-cache"),
 } as const;
 
-/** Creates a Glovebox with a store in memory and no process ahead of need. Tests of building pass `cache: false`. */
+/**
+ * Creates a Glovebox with a store in memory, no warm processes, and a timeout that a busy machine does not exceed. Tests of building pass
+ * `cache: false`.
+ */
 export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
   return await createGlovebox({
     cache: SHARED_CACHE,
     kv: "memory",
     ...(DYNAMIC_CODE ? {} : { engine: { dynamicCode: false } }),
     ...options,
+    limits: { timeoutMs: 30_000, ...options.limits },
     workers: { max: 4, warmProcesses: 0, ...options.workers },
   });
 }
