@@ -21,10 +21,33 @@ const START_TICKS = 19;
 const RESIDENT_PAGES = 21;
 /** sysconf(_SC_CLK_TCK) is 100 on every current Linux. */
 const TICK_MS = 10;
-/** Page size of the systems that Node.js is built for, including arm64. With larger pages, memory reads too low. */
-const PAGE_BYTES = 4_096;
+/** Page size where the kernel does not report it. */
+const DEFAULT_PAGE_BYTES = 4_096;
+/** Key of the page size in the auxiliary vector, AT_PAGESZ of getauxval(3). */
+const AT_PAGESZ = 6n;
 /** Buffer size: a stat line has about 350 bytes. */
 const LINE_BYTES = 1_024;
+
+/**
+ * Returns the size of a memory page in bytes. Some arm64 kernels have pages of 16 or 64 KiB.
+ * @param auxv content of /proc/self/auxv on a 64-bit system: pairs of key and value
+ */
+export function pageBytesOf(auxv: Uint8Array): number {
+  const words = new BigUint64Array(auxv.slice(0, auxv.length - (auxv.length % 8)).buffer);
+  for (let index = 0; index + 1 < words.length; index += 2) {
+    if (words[index] === AT_PAGESZ) return Number(words[index + 1]);
+  }
+  return DEFAULT_PAGE_BYTES;
+}
+
+function readPageBytes(): number {
+  try {
+    return pageBytesOf(new Uint8Array(readFileSync("/proc/self/auxv")));
+  } catch {
+    return DEFAULT_PAGE_BYTES;
+  }
+}
+const PAGE_BYTES = readPageBytes();
 
 /** Niceness of the lowest priority. */
 export const LOWEST_PRIORITY = 19;
