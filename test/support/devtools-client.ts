@@ -64,7 +64,8 @@ export class DevToolsClient implements AsyncDisposable {
     const id = this.#lastId;
     const answer = Promise.withResolvers<Json>();
     const late = new Error(`${method} has no answer after ${TIMEOUT_MS} ms`);
-    const timer = setTimeout(() => answer.reject(late), TIMEOUT_MS);
+    // Does not keep the process alive: a request may stay unanswered on purpose.
+    const timer = setTimeout(() => answer.reject(late), TIMEOUT_MS).unref();
     this.#answers.set(id, answer);
     this.#socket.send(JSON.stringify({ id, method, params }));
     return answer.promise.finally(() => clearTimeout(timer));
