@@ -94,8 +94,8 @@ export default defineConfig({
     // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an
     // isolate never settles.
     execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
-    // Twice the least number of cores, because many tests wait for a deadline.
-    maxWorkers: 4,
+    // One more than the least number of cores, because many tests wait for a deadline. With four, workers of Python miss their health checks.
+    maxWorkers: 3,
     // For a machine that others use too.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -51,11 +51,9 @@ test("glovebox run calls a tool in Python, with its own modules, and prints its 
 });
 
 test("the command line shows what a tool in Python is, and the author's line of what is wrong with one", async () => {
-  const [failed, good, bad] = await Promise.all([
-    glovebox("run", "count.py", "--timeout-ms", "60000", "--input", '{"text":""}'),
-    glovebox("inspect", "count.py", "--json"),
-    glovebox("inspect", "broken.py"),
-  ]);
+  const failed = await glovebox("run", "count.py", "--timeout-ms", "60000", "--input", '{"text":""}');
+  const good = await glovebox("inspect", "count.py", "--json");
+  const bad = await glovebox("inspect", "broken.py");
   expect(failed.code).toBe(1);
   expect(failed.stderr).toContain("TOOL_FAILED: no text");
   expect(failed.stderr).toContain('> 3 |         raise ValueError("no text")');
