@@ -73,7 +73,7 @@ describe("ServerProcess", () => {
   });
 
   test("runs without the host's environment, with no-new-privileges, limits, and its own user if the host is root", async () => {
-    const script = `env; id -u; grep NoNewPrivs /proc/self/status; echo nofile $(ulimit -n) core $(ulimit -c); ls /proc | grep -c '^[0-9]'; touch "$HOME/x" && echo written`;
+    const script = `env; id -u; grep NoNewPrivs /proc/self/status; echo nofile $(ulimit -n) core $(ulimit -c); ls /proc | grep -c '^[0-9]'; if touch "$HOME/x"; then echo written; fi`;
     const environment = { PATH: process.env.PATH, HOME: "/root", SECRET_KEY: "hunter2" };
     const { server, closed } = await shell(`{ ${script}; } >&2`, { env: { GIVEN: "1" }, environment });
     await closed;
