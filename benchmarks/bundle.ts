@@ -15,7 +15,7 @@ const call = createCaller(box);
 await box.addTool({ path, name: "large" }, { tenantId: "acme" });
 await box.addTool({ path, name: "large-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
 await box.addTool({ path, name: "large-cold", overrides: { prewarm: false } }, { tenantId: "acme" });
-const { bundle } = await box.inspectTool({ path });
+const { bundle } = await box.inspectTool({ path }, { tenantId: "acme" });
 const codeCache = await makeCodeCache(bundle.code);
 await using cached = new Bundler({ cache: createBundleCache() });
 await cached.bundle({ path });

@@ -21,7 +21,7 @@ const call = createCaller(box);
 
 async function measureJob(name: string, question: string, job: Job): Promise<void> {
   const tool = { source: toToolSource(job) };
-  const { bundle } = await box.inspectTool(tool);
+  const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
   const grant = ["ask"];
   await box.addTool({ ...tool, name }, { tenantId: "acme", grant });
   await box.addTool({ ...tool, name: `${name}-warm` }, { tenantId: "acme", grant, isolateLifetime: "tool" });

@@ -11,7 +11,7 @@ await using peers = await Peers.start();
 await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
-const { bundle } = await box.inspectTool(tool);
+const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "add", overrides: { prewarm: false } }, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "global-add" }, { scope: "global" });
 

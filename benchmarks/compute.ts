@@ -13,7 +13,7 @@ await using peers = await Peers.start();
 await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(job) };
-const { bundle } = await box.inspectTool(tool);
+const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "nbody" }, { tenantId: "acme" });
 
 await measure({

@@ -21,7 +21,7 @@ await using peers = await Peers.start({ only: ["quickjs-emscripten"] });
 await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
-const { bundle } = await box.inspectTool(tool);
+const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "warm-add" }, { tenantId: "acme", isolateLifetime: "tool" });
 

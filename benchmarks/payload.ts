@@ -43,7 +43,7 @@ await using peers = await Peers.start({ only: ["quickjs-emscripten", "run", "wor
 await using box = await createGlovebox({ tenancy: "multi", limits: LIMITS });
 const call = createCaller(box);
 const tool = { source: toToolSource({ source: ECHO_SOURCE }) };
-const { bundle } = await box.inspectTool(tool);
+const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "echo" }, { tenantId: "acme" });
 await box.addTool({ ...tool, name: "echo-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
 const raw = await createRawTool(bundle.code, { memoryMiB: LIMITS.memoryMiB });

@@ -30,7 +30,7 @@ try {
   await box.addTool({ source: NOTHING, name: "nothing", overrides: definition }, { tenantId: "acme" });
   await box.addTool({ source: EVERYTHING, name: "everything", overrides: definition }, { tenantId: "acme" });
   await box.addTool({ source: EVERYTHING, name: "ahead" }, { tenantId: "acme" });
-  const { bundle } = await box.inspectTool({ source: NOTHING });
+  const { bundle } = await box.inspectTool({ source: NOTHING }, { tenantId: "acme" });
   await measure({
     name: "platform",
     question:

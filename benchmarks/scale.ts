@@ -35,7 +35,7 @@ async function measureCallers(): Promise<void> {
   const call = createCaller(box);
   await box.addTool({ name: "add", source }, { tenantId: "acme" });
   await box.addTool({ name: "warm-add", source }, { tenantId: "acme", isolateLifetime: "tool" });
-  const { bundle } = await box.inspectTool({ source });
+  const { bundle } = await box.inspectTool({ source }, { tenantId: "acme" });
   const subjects = {
     "raw isolated-vm in this process, calls/s": () => runRawTool(bundle.code, ADD.input),
     [`${FRESH}, calls/s`]: () => call("add", ADD.input),

@@ -13,7 +13,7 @@ await using box = await createGlovebox({ tenancy: "multi", isolateLifetime: "too
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
 await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
-const { bundle } = await box.inspectTool(tool);
+const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
 const raw = await createRawTool(bundle.code);
 const loaded = new Map<string, LoadedJob>();
 for (const { name, peer } of peers.open) {

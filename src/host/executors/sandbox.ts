@@ -186,6 +186,7 @@ class SandboxRun {
       input: python === undefined ? inputText : python.toRun(inputText, limits, session !== undefined),
       inputBytes: inputBytes === undefined ? undefined : toAttachmentParts(inputBytes),
       listener: this.#listener(resolve),
+      leftMs: () => this.#call.clock?.leftMs ?? 0,
       // A caller that has seen chunks must not get them again from a second run.
       idempotent: chunks === undefined && definition.annotations?.idempotentHint === true,
     });

@@ -4,7 +4,12 @@
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
-import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protocol/messages.ts";
+import {
+  type EndedMessage,
+  type LogLevel,
+  MAX_MAIN_THREAD_MS,
+  type WorkerMessage,
+} from "../../sandbox/protocol/messages.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
@@ -79,7 +84,14 @@ export interface OpenCallOptions {
   readonly cpuMs: number;
   /** A capability of the tool has methods that do not count as host calls. */
   readonly hasUncounted?: boolean;
+  /** Returns how long the call may still run, in ms. Set if it may run on the main thread of its process. */
+  readonly leftMs?: (() => number) | undefined;
 }
+
+/** Time in ms that a call on the main thread gets beyond its deadline, so that the host's own deadline comes first. */
+const MAIN_THREAD_SLACK_MS = 20;
+/** Time in ms after which a call on the main thread, of which no message has arrived, counts as begun. */
+const BEGUN_AFTER_MS = 10;
 
 export class OpenCall {
   readonly listener: CallListener;
@@ -107,10 +119,16 @@ export class OpenCall {
   /** Number of the frame that carried the call; see FrameWriter. */
   frame = 0;
   isCancelled = false;
+  /** Time of its start, by performance.now(). */
+  readonly startedAt: number = performance.now();
+  readonly #leftMs: (() => number) | undefined;
+  /** Messages that the call processes on the main thread of its process, which reads no other message meanwhile. */
+  #entries = 0;
   /** Number of answers of its caller that the call waits for. */
   resting = 0;
 
-  constructor({ listener, limits, warmKey, session, rssBytes, cpuMs, hasUncounted = false }: OpenCallOptions) {
+  constructor({ listener, limits, warmKey, session, rssBytes, cpuMs, hasUncounted = false, leftMs }: OpenCallOptions) {
+    this.#leftMs = leftMs;
     this.#maxRequests = limits.maxCapabilityCalls + limits.logLines + (hasUncounted ? UNCOUNTED_REQUESTS : 0);
     this.cpuMsBefore = cpuMs;
     this.listener = listener;
@@ -119,6 +137,27 @@ export class OpenCall {
     this.session = session;
     this.#rssBefore = rssBytes;
     this.#peakRss = rssBytes;
+  }
+
+  /** Whether the call keeps its process from reading messages. */
+  get isInside(): boolean {
+    return this.#entries > 0 && this.#state !== "ended";
+  }
+
+  /** Remaining time of the call in ms, if it may run on the main thread. */
+  get leftMs(): number | undefined {
+    return this.#leftMs?.();
+  }
+
+  /**
+   * Counts a message that the call processes on the main thread. Returns the longest time there in ms, or undefined if
+   * the call may not run there.
+   */
+  enterMainThread(): number | undefined {
+    const { leftMs } = this;
+    if (leftMs === undefined) return undefined;
+    this.#entries += 1;
+    return Math.min(MAX_MAIN_THREAD_MS, Math.max(1, Math.ceil(leftMs)) + MAIN_THREAD_SLACK_MS);
   }
 
   get hasEnded(): boolean {
@@ -152,7 +191,8 @@ export class OpenCall {
    */
   hasBegun(isDrained: boolean): boolean {
     if (this.#state === "preparing") return false;
-    return this.#state === "started" || this.#mayHaveRun || this.warmKey !== undefined || !isDrained;
+    if (this.#state === "started" || this.#mayHaveRun || this.warmKey !== undefined || !isDrained) return true;
+    return this.isInside && performance.now() - this.startedAt > BEGUN_AFTER_MS;
   }
 
   /** Allows `chunks` more chunks, because the reader has taken as many. */
@@ -224,6 +264,9 @@ export class OpenCall {
       case "chunks":
         this.#receiveChunks(parts);
         break;
+      case "parked":
+        this.#entries -= bound(message.entries, this.#entries);
+        break;
       case "ended":
         if (message.outcome !== "output") bound(parts[0]?.length ?? 0, MAX_END_BYTES);
         this.#state = "ended";
@@ -240,6 +283,7 @@ export class OpenCall {
   }
 }
 
+/** @throws {Error} if the count exceeds its maximum */
 function bound(count: number, max: number): number {
   if (count > max) throw new Error("The worker exceeded a limit of its call");
   return count;

@@ -3,7 +3,7 @@
 import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { StartBackoff } from "./health/backoff.ts";
-import { LOWEST_PRIORITY } from "./health/process-meter.ts";
+import { CAN_RAISE_PRIORITY, LOWEST_PRIORITY } from "./health/process-meter.ts";
 import type { PythonSources } from "./python-setup.ts";
 import {
   type CpuUsage,
@@ -13,6 +13,7 @@ import {
   type OwnerState,
   Priorities,
 } from "./scheduling/priority.ts";
+import type { Pace } from "./scheduling/tool-pace.ts";
 import { pythonDataBytes, WARM_PYTHON_CLASS_MIB, WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 import { WorkerProcess, type WorkerSources, type WorkerStart } from "./worker-process.ts";
 
@@ -61,10 +62,19 @@ const SURPLUS_MS = 5_000;
 /** Uptime in ms after which a host makes the code caches of the platform modules, which takes 100 ms. */
 const CHUNK_CACHES_AFTER_MS = 2_000;
 const BALANCE_MS = 100;
+/** CPU usage in cores from which a process counts as busy. */
+export const BUSY_RATE = 0.5;
+/**
+ * Highest niceness of a process that is not busy, so that the short calls of an owner go before its long ones, which
+ * are in another process. Other owners still come first.
+ */
+const QUIET_NICENESS = 5;
 /** Weight of the newest reading in a process's CPU rate. */
 const RATE_SMOOTHING = 0.5;
 /** Concurrent calls of low-priority owners: enough to keep the cores busy while one waits. */
 const MAX_LOW_PRIORITY_CALLS = availableParallelism() + 1;
+/** Concurrent calls of low-priority owners up to which one of an unknown tool may join: it may loop too. */
+const MAX_UNPROVEN_CALLS = 16;
 /** Number of calls that keeps the cores busy, if they compute. */
 const SATURATING_CALLS = 2 * availableParallelism();
 /** Fraction of all cores below which CPU time counts as idle. Above it, readings are too imprecise. */
@@ -110,6 +120,11 @@ export class WorkerManager implements Disposable {
     return [...this.#workers].filter(
       (worker) => worker.isReady && !worker.isDead && !worker.isEnding && !worker.isSpent && !worker.draining,
     );
+  }
+
+  /** Most processes of one owner. */
+  get maxPerOwner(): number {
+    return this.#options.maxPerOwner;
   }
 
   get pids(): readonly number[] {
@@ -212,7 +227,7 @@ export class WorkerManager implements Disposable {
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // The process is unused: failing to set its priority is no reason to end it.
-    if (worker.isReady) worker.setNiceness(this.#priorities.nicenessOf(owner));
+    if (worker.isReady) worker.setNiceness(this.#nicenessOf(worker, owner));
     if (worker.isDead) return undefined;
     this.watch();
     return worker;
@@ -417,24 +432,44 @@ export class WorkerManager implements Disposable {
     for (const worker of [...this.#workers]) if (worker.owner === owner && worker.isReady) this.#setNiceness(worker);
   }
 
+  /** Puts a process behind its owner's other processes, or ends that. */
+  setBackground(worker: WorkerProcess, isBackground: boolean): void {
+    // Without the right to raise a priority again, the process would stay behind for good.
+    if (worker.isBackground === isBackground || !CAN_RAISE_PRIORITY) return;
+    worker.isBackground = isBackground;
+    if (worker.isReady && !worker.isDead) this.#setNiceness(worker);
+  }
+
+  /** Niceness of a process: its owner's, but at most `QUIET_NICENESS` while it uses little CPU time. */
+  #nicenessOf({ cpuRate, isBackground }: WorkerProcess, owner: string): number {
+    const niceness = this.#priorities.nicenessOf(owner);
+    if (isBackground) return Math.max(niceness, LOW_PRIORITY_NICENESS);
+    const isQuiet = cpuRate < BUSY_RATE && this.#priorities.isKnown(owner);
+    return isQuiet ? Math.min(niceness, QUIET_NICENESS) : niceness;
+  }
+
   #setNiceness(worker: WorkerProcess): void {
-    if (worker.setNiceness(this.#priorities.nicenessOf(worker.owner ?? ""))) return;
+    if (worker.setNiceness(this.#nicenessOf(worker, worker.owner ?? ""))) return;
     // Only root can raise a priority again. The next process starts with a better one.
     if (worker.load === 0 && !worker.hasSessions) worker.kill();
   }
 
   /**
    * Returns whether one more call of a low-priority owner may run. All such owners together run no more calls than keep
-   * the cores busy. The queue orders them by CPU time used.
+   * the cores busy. The queue orders them by CPU time used. Calls that have computed for long do not count against one
+   * that may be short.
    */
-  mayRunLowPriority(owner: string): boolean {
+  mayRunLowPriority(owner: string, pace: Pace): boolean {
     if (this.#priorities.nicenessOf(owner) < LOW_PRIORITY_NICENESS) return true;
     let running = 0;
+    let young = 0;
     for (const worker of this.#workers) {
-      if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LOW_PRIORITY_NICENESS)
-        running += worker.busy;
+      if (worker.owner === undefined || this.#priorities.nicenessOf(worker.owner) < LOW_PRIORITY_NICENESS) continue;
+      running += worker.busy;
+      young += worker.young;
     }
-    return running < MAX_LOW_PRIORITY_CALLS;
+    if (pace === "long") return running < MAX_LOW_PRIORITY_CALLS;
+    return young < MAX_LOW_PRIORITY_CALLS && (pace === "short" || running < MAX_UNPROVEN_CALLS);
   }
 
   /** Whether an owner's processes should run few calls at once. */

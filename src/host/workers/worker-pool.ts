@@ -2,12 +2,15 @@
 // exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import type { EndedMessage } from "../../sandbox/protocol/messages.ts";
+import { setBounded } from "../util/bounded-map.ts";
 import { CrashQuarantine } from "./health/crash-quarantine.ts";
 import type { CallListener, CallLossReason } from "./open-call.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { type Claim, canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import type { OwnerState } from "./scheduling/priority.ts";
-import { type ProcessNeed, WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
+import { LONG_CPU_MS, type Pace, ToolPaces } from "./scheduling/tool-pace.ts";
+import { BUSY_RATE, type ProcessNeed, WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
 import type {
   EndReason,
   SentBundle,
@@ -70,9 +73,12 @@ export interface WarmUse {
 
 interface PlacedJob {
   readonly job: Job;
+  /** What was known of the tool when the job was queued. */
+  readonly pace: Pace;
   /** Jobs with the same key can use the same processes. */
   readonly placementKey: string;
   attempts: number;
+  readonly queuedAt: number;
   entry: Entry<PlacedJob> | undefined;
   worker: WorkerProcess | undefined;
   seq: number;
@@ -105,8 +111,13 @@ const MAX_ATTEMPTS = 3;
 const FIRST_WINDOW = 4;
 /** Window for a tenant past its CPU share. The second call keeps another of its tools from waiting. */
 const PAST_SHARE_WINDOW = 2;
-/** CPU usage in cores from which a process counts as busy. */
-const BUSY_RATE = 0.5;
+/** Time in ms after an owner's last short call for which one of its processes is kept free of computing calls. */
+const SHORT_USE_MS = 10_000;
+const MAX_OWNERS = 10_000;
+/** Calls that a process of the wrong kind may have less than another one and still come second. */
+const MISPLACED = 1_000;
+/** Time in ms that a call waits for a process that is about to be free before it gets another one. */
+const PATIENCE_MS = 2;
 
 /**
  * Weight of event loop time in CPU time. All calls share one event loop, so its time counts for every core, and the
@@ -126,6 +137,10 @@ export class WorkerPool implements AsyncDisposable {
   /** Tenants whose calls have run in a process since its CPU time was last read. */
   readonly #chargedTenants = new Map<WorkerProcess, Set<string>>();
   readonly #sessions = new Map<WorkerProcess, Set<SessionPlacement>>();
+  readonly #paces = new ToolPaces();
+  /** When an owner's last short call was placed, by performance.now(). */
+  readonly #shortUses = new Map<string, number>();
+  #patience: NodeJS.Timeout | undefined;
   #scheduling = false;
   #closed = false;
 
@@ -162,10 +177,13 @@ export class WorkerPool implements AsyncDisposable {
    */
   run(job: Job): Ticket {
     if (this.#closed) throw unavailable("closed", "Glovebox is closed");
+    const pace = job.order.type === "call" ? this.#paces.paceOf(job.order.tool) : "unknown";
     const placed: PlacedJob = {
       job,
-      placementKey: placementKeyOf(job),
+      pace,
+      placementKey: placementKeyOf(job, pace),
       attempts: 0,
+      queuedAt: performance.now(),
       entry: undefined,
       worker: undefined,
       seq: 0,
@@ -305,7 +323,7 @@ export class WorkerPool implements AsyncDisposable {
       const { item } = entry;
       if (blockedKeys.has(item.placementKey)) continue;
       const usesParentSlot = canUseParentSlot(entry);
-      const worker = this.#workerFor(item.job, usesParentSlot);
+      const worker = this.#workerFor(item, usesParentSlot);
       if (worker !== undefined) {
         this.#place(item, worker);
         return true;
@@ -323,8 +341,8 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   /** @param usesParentSlot the call runs in the slot of its parent, so limits on the number of calls do not apply */
-  #workerFor(job: Job, usesParentSlot: boolean): WorkerProcess | undefined {
-    if (!usesParentSlot && !this.#manager.mayRunLowPriority(job.owner)) return undefined;
+  #workerFor({ job, pace, queuedAt }: PlacedJob, usesParentSlot: boolean): WorkerProcess | undefined {
+    if (!usesParentSlot && !this.#manager.mayRunLowPriority(job.owner, pace)) return undefined;
     const sessionWorker = job.session?.worker;
     if (sessionWorker !== undefined) return this.#canEnterSession(sessionWorker, job) ? sessionWorker : undefined;
     if (!this.#manager.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
@@ -332,18 +350,78 @@ export class WorkerPool implements AsyncDisposable {
     const own = this.#manager.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
     const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
+    if (pace === "short") setBounded(this.#shortUses, job.owner, performance.now(), MAX_OWNERS);
+    const unproven = own.filter((worker) => this.#hasUnprovenCalls(worker));
+    const isKeptFree = !usesParentSlot && this.#keepsOneFree(job.owner, pace, unproven.length);
     let best: WorkerProcess | undefined;
-    for (const worker of own) {
+    let bestScore = Number.POSITIVE_INFINITY;
+    let isBusyBriefly = false;
+    for (const worker of isKeptFree ? unproven : own) {
+      if (worker.isInside) {
+        isBusyBriefly = true;
+        continue;
+      }
       const window = usesParentSlot ? callsPerWorker + nestedPerWorker : worker.window;
-      const isBelow = worker.busy < window && worker.load < callsPerWorker + nestedPerWorker;
+      const counted = pace === "long" ? worker.busy : worker.young;
+      const isBelow = counted < window && worker.load < callsPerWorker + nestedPerWorker;
       const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && isBelow);
-      if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
+      // A short call prefers a process without calls that may be long, and those prefer one with.
+      const isMisplaced = unproven.length > 0 && (pace !== "short") !== unproven.includes(worker);
+      const score = worker.load + (isMisplaced ? MISPLACED : 0);
+      if (hasRoom && score < bestScore) {
+        best = worker;
+        bestScore = score;
+      }
+    }
+    if (isBusyBriefly && best === undefined && performance.now() - queuedAt < PATIENCE_MS) {
+      this.#scheduleSoon();
+      return undefined;
     }
     // A process whose call waits for this one counts as idle.
     const isCrowded = best === undefined || (best.load > 0 && !usesParentSlot);
-    if (isCrowded && this.#manager.mayGrow(job.owner, usesParentSlot)) best = this.#takeNew(job) ?? best;
+    const hasNoneForShort = pace === "short" && unproven.length === own.length;
+    const mayGrow = !isKeptFree && this.#manager.mayGrow(job.owner, usesParentSlot || hasNoneForShort);
+    if (isCrowded && mayGrow) best = this.#takeNew(job) ?? best;
+    if (pace === "short" && best !== undefined) {
+      for (const worker of unproven) if (worker !== best) this.#manager.setBackground(worker, true);
+    }
     if (best?.load === 0) best.isExclusive = isAlone;
     return best;
+  }
+
+  /**
+   * Whether a call must leave the owner's last process without unproven calls to its short calls, so that a tool that
+   * loops delays only its own calls. An unknown tool may loop too, but counts only if the owner has short calls.
+   */
+  #keepsOneFree(owner: string, pace: Pace, unproven: number): boolean {
+    if (pace === "short" || unproven === 0 || unproven < this.#manager.maxPerOwner - 1) return false;
+    return pace === "long" || performance.now() - (this.#shortUses.get(owner) ?? -SHORT_USE_MS) < SHORT_USE_MS;
+  }
+
+  /** Schedules again when the waiting calls may have run out of patience. */
+  #scheduleSoon(): void {
+    this.#patience ??= setTimeout(() => {
+      this.#patience = undefined;
+      this.#schedule();
+    }, PATIENCE_MS);
+  }
+
+  /** Whether the process has calls, of tools not known to be short, that have just begun or that compute. */
+  #hasUnprovenCalls(worker: WorkerProcess): boolean {
+    const since = worker.cpuRate >= BUSY_RATE ? 0 : performance.now() - LONG_CPU_MS;
+    for (const { pace, placedAt } of this.#placed.get(worker) ?? []) {
+      if (pace !== "short" && placedAt > since) return true;
+    }
+    return false;
+  }
+
+  /** Whether a call may run on the main thread of its process: that is free for it, and the tool's calls are short. */
+  #runsOnMainThread({ job, pace }: PlacedJob, worker: WorkerProcess): boolean {
+    const { order, session, inputBytes } = job;
+    if (order.type !== "call" || session !== undefined || inputBytes !== undefined) return false;
+    if (!worker.isFree) return false;
+    const isPlain = order.stream === undefined && order.deterministic === undefined && order.prewarm === undefined;
+    return isPlain && pace === "short";
   }
 
   /**
@@ -399,7 +477,7 @@ export class WorkerPool implements AsyncDisposable {
     }
     addToSet(this.#chargedTenants, worker, job.claim.account);
     try {
-      placed.seq = worker.start(job, this.#listen(placed, worker));
+      placed.seq = worker.start(job, this.#listen(placed, worker), this.#runsOnMainThread(placed, worker));
       this.#manager.watch();
     } catch (thrown) {
       // Part of the call may have been sent. The process is unusable, and the call has not begun.
@@ -427,11 +505,19 @@ export class WorkerPool implements AsyncDisposable {
           this.#quarantine.recordSuccess(claim.toolKey);
           this.#manager.recordSuccess(worker, message.usage.cpuMs);
         }
+        this.#recordPace(placed.job, message);
         listener.onEnded(message, parts, peakBytes);
       },
       onLost: (loss, peakBytes) => this.#onLost(placed, worker, loss, peakBytes),
       onStuck: () => this.#quarantine.add(claim.toolKey),
     };
+  }
+
+  /** The CPU time is the worker's word, which only decides about its own tenant's calls. */
+  #recordPace({ order }: Job, { outcome, usage }: EndedMessage): void {
+    if (order.type !== "call" || order.prewarm !== undefined) return;
+    if (outcome === "cancelled" || outcome === "cpu") this.#paces.recordLong(order.tool);
+    else this.#paces.record(order.tool, usage.cpuMs);
   }
 
   /** Frees the job's slot in the queue. */
@@ -473,7 +559,10 @@ export class WorkerPool implements AsyncDisposable {
       this.#placed.delete(worker);
       this.#chargedTenants.delete(worker);
       this.#loseSessions(worker);
-    } else if (worker.load === 0) worker.isExclusive = false;
+    } else if (worker.load === 0) {
+      worker.isExclusive = false;
+      this.#manager.setBackground(worker, false);
+    }
     this.#schedule();
   }
 
@@ -507,7 +596,17 @@ export class WorkerPool implements AsyncDisposable {
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
     else if (isFull && this.#manager.hasIdleCpu)
       worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
+    if (worker.cpuRate >= BUSY_RATE) this.#recordLongCalls(worker);
+    if (worker.isBackground && !this.#hasUnprovenCalls(worker)) this.#manager.setBackground(worker, false);
     if (isFull) this.#schedule();
+  }
+
+  /** The unproven calls that have been in a busy process for long are probably the ones that compute. */
+  #recordLongCalls(worker: WorkerProcess): void {
+    const since = performance.now() - LONG_CPU_MS;
+    for (const { job, pace, placedAt } of this.#placed.get(worker) ?? []) {
+      if (pace !== "short" && placedAt < since && job.order.type === "call") this.#paces.recordLong(job.order.tool);
+    }
   }
 
   /** Charges time of the host's event loop that went into an account's values. */
@@ -533,15 +632,19 @@ export class WorkerPool implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    clearTimeout(this.#patience);
     for (const { item } of [...this.#queue.entries()]) this.#giveUp(item, { begun: false });
     this.#manager[Symbol.dispose]();
   }
 }
 
 /** Key of everything in a job that decides which process it may use. */
-function placementKeyOf({ owner, claim, memoryMiB, session, kind = "plain", dataBytes = 0, ...job }: Job): string {
+function placementKeyOf(
+  { owner, claim, memoryMiB, session, kind = "plain", dataBytes = 0, ...job }: Job,
+  pace: Pace,
+): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
-  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${owner}`;
+  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${pace} ${owner}`;
 }
 
 function addToSet<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {

@@ -74,6 +74,8 @@ export interface WorkerJob {
   readonly input: string | Uint8Array;
   /** Binary attachments of the input: a BytesHeader as JSON text, and the bytes. */
   readonly inputBytes?: readonly [header: string, data: Uint8Array] | undefined;
+  /** Returns the remaining time of the call in ms. */
+  readonly leftMs?: (() => number) | undefined;
 }
 
 export interface WorkerSources {
@@ -97,6 +99,10 @@ export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
 
 /** Longest time in ms from `ended` or `cancel` to `released`. After that only SIGKILL can stop the isolate. */
 const RELEASE_MS = 200;
+/** The same for a call that is cancelled while its process reads no messages. Then only SIGKILL stops it early. */
+const INSIDE_RELEASE_MS = 20;
+/** Age in ms from which a call no longer counts as a short one. */
+const SHORT_CALL_MS = 50;
 /** Longest time in ms until a new worker reports `ready`. */
 const START_MS = 10_000;
 /**
@@ -130,7 +136,7 @@ const MAX_WARM = 16;
 const MAX_BUNDLE_BYTES = 32 * MiB;
 
 /** Why the host ended a process that had calls or, for `room`, sessions in it. */
-export type EndReason = HealthFailure | "stuck" | "unread" | "budget" | "nonsense" | "room";
+export type EndReason = HealthFailure | "stuck" | "unread" | "budget" | "nonsense" | "room" | "interrupted";
 
 /** Reasons that are the fault of the code in the process. Others can also result from a signal of another program. */
 const FAULT_REASONS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
@@ -183,6 +189,8 @@ export class WorkerProcess {
   draining = false;
   /** The running call must not share the process. */
   isExclusive = false;
+  /** Its calls may compute for long, and its owner has short calls in another process. */
+  isBackground = false;
   /** Calls that the process may run at once; see WorkerPool. */
   window = 0;
   /** Recent CPU usage in cores: 1 is one thread that is always busy. */
@@ -312,6 +320,23 @@ export class WorkerProcess {
     for (const { resting } of this.#calls.values()) if (resting === 0) count += 1;
     return count;
   }
+  /** Calls in the process that may be short: they have just begun, and are not paused for an answer of their caller. */
+  get young(): number {
+    if (this.#calls.size === 0) return 0;
+    const since = performance.now() - SHORT_CALL_MS;
+    let count = 0;
+    for (const { resting, startedAt } of this.#calls.values()) if (resting === 0 && startedAt > since) count += 1;
+    return count;
+  }
+  /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
+  get isInside(): boolean {
+    for (const call of this.#calls.values()) if (call.isInside) return true;
+    return false;
+  }
+  /** Whether the process may run a call on its main thread: no other call is in it. */
+  get isFree(): boolean {
+    return this.#ready && this.#calls.size === 0 && this.kind === "plain" && this.#inspector === undefined;
+  }
   /** Whether it crashed or had to be killed because of the code in it. */
   get hasFailed(): boolean {
     if (!this.#dead) return false;
@@ -346,10 +371,15 @@ export class WorkerProcess {
 
   /**
    * Sends a call, preceded by its bundle if this worker does not have it.
+   * @param onMainThread whether the call may run on the main thread of the process, which must be free
    * @returns the call's sequence number in this process
    * @throws {ToolError} OVERLOADED if the process has ended
    */
-  start({ order, bundle, input, inputBytes }: WorkerJob, listener: CallListener): number {
+  start(
+    { order, bundle, input, inputBytes, leftMs }: WorkerJob,
+    listener: CallListener,
+    onMainThread: boolean = false,
+  ): number {
     if (this.#dead)
       throw new ToolError("OVERLOADED", "The sandbox process has ended", { details: { retryAfterMs: 1_000 } });
     this.#lastSeq += 1;
@@ -365,6 +395,7 @@ export class WorkerProcess {
     const call = new OpenCall({
       ...{ listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#monitor.cpuMs },
       hasUncounted: order.type === "call" && hasUncounted(order.tool),
+      leftMs: onMainThread ? leftMs : undefined,
     });
     this.#calls.set(seq, call);
     this.#updateReference();
@@ -385,7 +416,8 @@ export class WorkerProcess {
       const { type, tool, callId, tenantId, stream, deterministic, session, prewarm } = order;
       const toolId = this.#toolIdOf(tool);
       this.#callers.set(tool, tenantId);
-      const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session, prewarm };
+      const mainThreadMs = call.enterMainThread();
+      const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session, prewarm, mainThreadMs };
       call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
       if (session?.once === true) this.#dropOneTimeTool(tool, bundle);
     }
@@ -463,6 +495,11 @@ export class WorkerProcess {
     if (call === undefined || call.hasEnded) return;
     call.isCancelled = true;
     this.#channel.write({ type: "cancel", seq });
+    // The worker ends a call on its main thread at its deadline by itself. Earlier it cannot read the message.
+    if (call.isInside && (call.leftMs ?? 0) > 0) {
+      call.expectRelease(INSIDE_RELEASE_MS, () => this.end("interrupted"));
+      return;
+    }
     // A process that is still starting cannot answer: until then START_MS limits it.
     if (this.#ready) this.#expectRelease(call);
   }
@@ -490,7 +527,8 @@ export class WorkerProcess {
   #deliver(seq: number, requestId: number, envelope: string): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
-    this.#channel.write({ type: "capability-result", seq, requestId }, [envelope]);
+    const mainThreadMs = this.#calls.size === 1 ? call.enterMainThread() : undefined;
+    this.#channel.write({ type: "capability-result", seq, requestId, mainThreadMs }, [envelope]);
     if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
   }
 
@@ -522,6 +560,8 @@ export class WorkerProcess {
       if (performance.now() - this.lastUsed > MAX_IDLE_START_MS) this.#startAtNormalPriority();
       return;
     }
+    // A process that runs a call on its main thread answers no ping. The call's deadline limits that.
+    if (this.isInside) this.#monitor.recordMessage();
     const failure = this.#monitor.check(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
     for (const call of this.#calls.values()) call.meter(this.rssBytes);
     if (failure !== undefined) this.end(failure);
@@ -652,7 +692,8 @@ export class WorkerProcess {
     if (parsed.type === "ended" && call.session !== undefined && parsed.kept !== true)
       this.#sessions.delete(call.session);
     call.receive(parsed, parts, (requestId, envelope) => this.#deliver(parsed.seq, requestId, envelope));
-    if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
+    if (parsed.type === "parked") this.#onChange(this);
+    else if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
     else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
     if (isTooLarge) this.end("memory");
   }

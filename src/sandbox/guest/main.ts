@@ -5,7 +5,7 @@ import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
 import { installFixedRandom } from "./fixed-random.ts";
-import { type Ask, connectHost, type Post, receiveAnswer } from "./host.ts";
+import { type Ask, connectHost, type Post, postAtOnce, receiveAnswer } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { registerModules, usePlatformModule } from "./module-loader.ts";
 import { installPlatform } from "./platform.ts";
@@ -19,11 +19,13 @@ export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?:
 
 /**
  * Prepares the isolate. The worker calls it once, before tool code is in the isolate.
+ * @param post posts a message in the background
+ * @param postNow posts a message at once, for calls on the worker's main thread
  * @param options BootOptions as JSON text
  */
-export function boot(post: Post, ask: Ask, options: string): Enter {
+export function boot(post: Post, postNow: Post, ask: Ask, options: string): Enter {
   const { features, coarseTime, fixed } = JSONParse(options) as BootOptions;
-  connectHost(post, ask);
+  connectHost(post, postNow, ask);
   if (fixed !== undefined) {
     installCoarseTime(fixed.now);
     installFixedRandom(fixed.words);
@@ -51,6 +53,8 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       describe();
       break;
     case "invoke":
+    case "invoke-now":
+      postAtOnce(kind === "invoke-now");
       void invoke(
         a as string,
         b as string,

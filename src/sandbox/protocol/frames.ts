@@ -116,6 +116,11 @@ export class FrameWriter {
     return this.#written;
   }
 
+  /** Sends what waits now. For a writer whose process is busy, so that the end of this turn of the event loop is too late. */
+  flush(): void {
+    if (this.#socket !== undefined && this.#waiting.length > 0) this.#flush();
+  }
+
   #flushSoon(): void {
     if (this.#isFlushing || this.#socket === undefined || this.#waiting.length === 0) return;
     this.#isFlushing = true;
@@ -128,7 +133,7 @@ export class FrameWriter {
     this.#waitingBytes = 0;
     this.#isFlushing = false;
     const socket = this.#socket;
-    if (socket === undefined || socket.destroyed) return;
+    if (frames.length === 0 || socket === undefined || socket.destroyed) return;
     socket.cork();
     for (let index = 0; index < frames.length; ) {
       const frame = frames[index] as OutgoingFrame;

@@ -94,13 +94,23 @@ export interface GuestIssue {
  * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the next calls if a warm-up call should run, else empty; then pairs of name and function for the platform modules that earlier isolates of the bundle used |
  * | `describe` | | |
  * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they differ from those of the last call; then whether to stream chunks, and the {@link BytesHeader} and the bytes of the input, if it has any |
+ * | `invoke-now` | as for `invoke`, on the worker's main thread: the call's messages are posted at once | |
  * | `credit` | number of chunks that the reader has consumed | |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further such pairs |
  * | `timer` | timer id | |
  * | `answer` | request id of a job | JSON text of a JobAnswer (crypto-messages.ts); then its ArrayBuffers |
  * | `unhandled` | reason of an unhandled promise rejection, as text | |
  */
-export type EnterKind = "load" | "describe" | "invoke" | "credit" | "deliver" | "timer" | "answer" | "unhandled";
+export type EnterKind =
+  | "load"
+  | "describe"
+  | "invoke"
+  | "invoke-now"
+  | "credit"
+  | "deliver"
+  | "timer"
+  | "answer"
+  | "unhandled";
 
 /**
  * Flow control of a stream: the next chunk is not requested while this number of chunks, or this many UTF-16 code units of them,

@@ -22,6 +22,8 @@ export const MAX_MEMBER_LENGTH = 128;
 const memberNames = z.array(z.string().max(MAX_MEMBER_LENGTH)).max(MAX_MEMBERS).readonly().optional();
 
 export const MAX_SEED_LENGTH = 256;
+/** Longest time of a call on the worker's main thread in ms: the largest `timeoutMs`, and time for the host to end the call first. */
+export const MAX_MAIN_THREAD_MS = 301_000;
 
 export const ISOLATE_LIFETIMES = ["call", "tool", "session"] as const;
 /** Lifetime of an isolate: one call, many calls of one tenant and tool version, or the calls of one session. */
@@ -115,6 +117,12 @@ const CallSchema = z.strictObject({
    * predicts that of this tool.
    */
   prewarm: z.strictObject({ like: seq.optional() }).optional(),
+  /**
+   * Runs the call on the worker's main thread, where no thread has to wake up, and stops it after this time in ms. The process reads no
+   * message meanwhile, so the host sends this only if no other call is in the process, and sends no other call before the worker has
+   * reported `parked` or the call's end.
+   */
+  mainThreadMs: z.int().min(1).max(MAX_MAIN_THREAD_MS).optional(),
 });
 /** A tool was updated or removed. The worker disposes its warm isolates and, with `bundle`, its code. Its running calls continue. */
 const ForgetToolSchema = z.strictObject({ type: z.literal("forget-tool"), toolId: seq, bundle: z.boolean() });
@@ -126,8 +134,13 @@ const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), seq, isW
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 /** The reader of a stream has consumed this number of further chunks. */
 const CreditSchema = z.strictObject({ type: z.literal("credit"), seq, chunks: seq });
-/** Parts: a CapabilityEnvelope as JSON text. */
-const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-result"), seq, requestId: seq });
+/** Parts: a CapabilityEnvelope as JSON text. `mainThreadMs`: continues the call on the main thread, as in `call`. */
+const CapabilityResultSchema = z.strictObject({
+  type: z.literal("capability-result"),
+  seq,
+  requestId: seq,
+  mainThreadMs: z.int().min(1).max(MAX_MAIN_THREAD_MS).optional(),
+});
 /** Requests the code caches of the platform modules from a worker that has not run any tool code. It responds with one `module-caches`. */
 const MakeModuleCachesSchema = z.strictObject({ type: z.literal("make-module-caches") });
 /** Requests a `pong`. Isolates run on their own threads, so a healthy worker responds soon. */
@@ -240,6 +253,12 @@ const IdleSchema = z.strictObject({ type: z.literal("idle"), seq, isIdle: z.bool
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
+/**
+ * A call that the host sent with `mainThreadMs` has left the main thread, because it waits. `entries`: how many of the host's messages with
+ * `mainThreadMs` it has processed since it last reported.
+ */
+const ParkedSchema = z.strictObject({ type: z.literal("parked"), seq, entries: seq });
+
 /** Parts: one, with a code cache for each of PLATFORM_MODULE_NAMES (length-prefixed.ts). */
 const ModuleCachesSchema = z.strictObject({ type: z.literal("module-caches") });
 /** The call's isolate exists without the tool and waits for `inspect-go`. The previously inspected isolate is not reachable any more. */
@@ -264,6 +283,7 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
   LogSchema,
   ProgressMessageSchema,
   CapabilitySchema,
+  ParkedSchema,
   ModuleCachesSchema,
   InspectOpenSchema,
   InspectedSchema,

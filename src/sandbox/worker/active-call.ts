@@ -17,7 +17,15 @@ import type { Inspection } from "./inspection.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
 import { OutputBuffer } from "./output-buffer.ts";
 import type { Deterministic } from "./seeded-bytes.ts";
-import type { GuestBytes, GuestEnd, GuestListener, IsolateStop, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+import type {
+  GuestBytes,
+  GuestDeadline,
+  GuestEnd,
+  GuestListener,
+  IsolateStop,
+  LoadableBundle,
+  ToolIsolate,
+} from "./tool-isolate.ts";
 
 const isLogLevel = (level: string): level is LogLevel => LOG_LEVELS.includes(level as LogLevel);
 const DENIED = JSON.stringify({ ok: false, code: "CAPABILITY_DENIED", message: "This capability was not granted" });
@@ -49,6 +57,8 @@ export interface AssignedCall {
   readonly deterministic?: Deterministic | undefined;
   /** Session in whose isolate the call runs. */
   readonly session?: AssignedSession | undefined;
+  /** Longest time in ms on the main thread. Undefined for a call on another thread. */
+  readonly mainThreadMs?: number | undefined;
   /** Loads the tool for a future call instead of running one. `like`: id of the tool whose call rate predicts that of this tool. */
   readonly prewarm?: { readonly like?: number | undefined } | undefined;
 }
@@ -87,10 +97,14 @@ export interface CallDependencies {
   readonly pool: IsolatePool;
   readonly cpuShare: CpuShare;
   readonly send: Send;
+  /** Sends the messages that wait for the end of this turn of the event loop. */
+  readonly flush: () => void;
   /** Set if the host started the worker for inspection. */
   readonly inspection?: Inspection | undefined;
 }
 
+/** After this time in ms on the main thread, messages are sent at once instead of when the guest leaves it. */
+const FLUSH_AFTER_MS = 1;
 /** Longest wait in ms for a session's isolate to become idle. Its state is worth a longer wait, on a busy machine too. */
 const SESSION_SETTLE_MS = 1_000;
 /** Longest text of a failed outcome, in UTF-16 code units. 100 typical issues take 50 KB; the host kills a process that sends 1 MiB. */
@@ -102,6 +116,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
   readonly #sendNow: Send;
+  readonly #flush: () => void;
   /** Set for a streaming call. */
   readonly #chunks: OutputBuffer | undefined;
   readonly #inspection: Inspection | undefined;
@@ -125,14 +140,18 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   #logsDropped = 0;
   #startMs = 0;
   #executeMs = 0;
+  /** Messages of the host that the guest processes on the main thread at present. */
+  #entries = 0;
+  #enteredAt = 0;
 
-  constructor(assignment: Assignment, { pool, cpuShare, send, inspection }: CallDependencies) {
+  constructor(assignment: Assignment, { pool, cpuShare, send, flush, inspection }: CallDependencies) {
     this.#assignment = assignment;
     // The extraction of a definition cannot be inspected.
     this.#inspection = assignment.call === undefined ? undefined : inspection;
     this.#cpuShare = cpuShare;
     this.#pool = pool;
     this.#sendNow = send;
+    this.#flush = flush;
     const { seq, limits, call } = assignment;
     if (call?.stream !== true) return;
     this.#chunks = new OutputBuffer(limits, (parts) => send({ type: "chunks", seq }, parts));
@@ -141,6 +160,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   #send(message: WorkerMessage, parts?: readonly (string | Uint8Array)[]): void {
     this.#chunks?.flush();
     this.#sendNow(message, parts);
+    if (this.#entries > 0 && performance.now() - this.#enteredAt > FLUSH_AFTER_MS) this.#flush();
   }
 
   get #limits(): Limits {
@@ -277,8 +297,26 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     const { call } = this.#assignment;
     if (call === undefined) return isolate.describe();
     this.#phase = "execute";
-    const { tool, callId, tenantId, bytes, stream } = call;
-    return isolate.call({ header: tool.header, input, callId, tenantId, bytes, stream }, this);
+    const { tool, callId, tenantId, bytes, stream, mainThreadMs } = call;
+    const until = mainThreadMs === undefined ? undefined : this.#enterMainThread(mainThreadMs);
+    return isolate.call({ header: tool.header, input, callId, tenantId, bytes, stream, until }, this);
+  }
+
+  /** Counts an entry on the main thread, and returns its deadline: the time that the host allows, or the rest of `cpuMs`. */
+  #enterMainThread(mainThreadMs: number): GuestDeadline {
+    this.#entries += 1;
+    this.#enteredAt = performance.now();
+    const cpuLeftMs = this.#limits.cpuMs - this.#cpuMs;
+    return cpuLeftMs < mainThreadMs
+      ? { at: this.#enteredAt + cpuLeftMs, reason: "cpu" }
+      : { at: this.#enteredAt + mainThreadMs, reason: "cancelled" };
+  }
+
+  /** The guest has left the main thread. If the call goes on, the host may send other calls meanwhile. */
+  onLeft(): void {
+    const entries = this.#entries;
+    this.#entries = 0;
+    if (entries > 0) this.#send({ type: "parked", seq: this.#assignment.seq, entries });
   }
 
   /** Obtains an isolate and loads the bundle into it. Returns the failure, or undefined on success. */
@@ -390,9 +428,14 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     void isolate.dispose(reason);
   }
 
-  deliver(requestId: number, envelope: string): void {
+  /** @param mainThreadMs time on the main thread, if the guest may run there */
+  deliver(requestId: number, envelope: string, mainThreadMs?: number): void {
     this.#reportedIdle = undefined;
-    this.#isolate?.deliver(requestId, envelope);
+    this.#isolate?.deliver(
+      requestId,
+      envelope,
+      mainThreadMs === undefined ? undefined : this.#enterMainThread(mainThreadMs),
+    );
   }
 
   /** Lets a streaming tool produce this number of further chunks. */

@@ -118,6 +118,8 @@ export interface GuestListener {
   onCapability(requestId: number, name: string, text: string): void;
   /** Receives a chunk of a streaming call. */
   onChunk?(text: string, bytes: GuestBytes | undefined): void;
+  /** An entry for this thread has ended without the call's result. */
+  onLeft?(): void;
 }
 
 /** Bytes of a JSON value: a BytesHeader as JSON text, and the bytes one after the other. */
@@ -147,6 +149,15 @@ export interface GuestCall {
   readonly bytes?: GuestBytes | undefined;
   /** Whether to pass on the chunks of a streaming tool as they are produced. */
   readonly stream?: boolean | undefined;
+  /** Runs the call on this thread, and ends it then. */
+  readonly until?: GuestDeadline | undefined;
+}
+
+/** End of the guest's time on this thread. */
+export interface GuestDeadline {
+  /** Time by performance.now(). */
+  readonly at: number;
+  readonly reason: StopReason;
 }
 
 export interface IsolateOptions extends Omit<BootOptions, "fixed"> {
@@ -243,6 +254,8 @@ export class ToolIsolate {
   #onIdle: (() => void)[] = [];
   /** Pairs of request id and envelope. */
   readonly #deliveries: (number | string)[] = [];
+  /** Deadline of these deliveries, if they are for this thread. */
+  #deliverUntil: GuestDeadline | undefined;
   #stopReason: IsolateStop | undefined;
   #disposed = false;
   #inspector: ivm.InspectorSession | undefined;
@@ -268,15 +281,23 @@ export class ToolIsolate {
     const fixed = deterministic && { now: deterministic.now, words: seedWords(deterministic.seed) };
     const options: BootOptions = { features, coarseTime, fixed };
     const boot = this.#evaluate(engine.preludeSource, PRELUDE_SCRIPT_NAME, engine.preludeCache);
-    const post = new ivm.Callback(
-      (kind: unknown, a: unknown, b: unknown, c: unknown, ...rest: unknown[]) =>
-        this.#receive(kind as GuestMessageKind, a, b, c, rest),
-      { ignored: true },
+    const receive = (kind: unknown, a: unknown, b: unknown, c: unknown, ...rest: unknown[]): void =>
+      this.#receive(kind as GuestMessageKind, a, b, c, rest);
+    const post = new ivm.Callback(receive, { ignored: true });
+    const postNow = new ivm.Callback(
+      (...message: Parameters<typeof receive>) => {
+        try {
+          receive(...message);
+        } catch {
+          // The guest must not see this thread's error. A message that cannot be sent is lost with the process's socket.
+        }
+      },
+      { sync: true },
     );
     const ask = new ivm.Callback((kind: unknown, ...args: unknown[]) => this.#answer(kind as GuestRequestKind, args), {
       sync: true,
     });
-    this.#enter = boot.applySync(undefined, [post, ask, JSON.stringify(options)], {
+    this.#enter = boot.applySync(undefined, [post, postNow, ask, JSON.stringify(options)], {
       result: { reference: true },
     }) as ivm.Reference;
   }
@@ -455,8 +476,23 @@ export class ToolIsolate {
   }
 
   /** Runs one call. */
-  call({ header, input, callId, tenantId, bytes, stream }: GuestCall, listener: GuestListener): Promise<GuestEnd> {
+  call(call: GuestCall, listener: GuestListener): Promise<GuestEnd> {
     this.#listener = listener;
+    const { header, input, callId, tenantId, bytes, stream, until } = call;
+    if (until !== undefined && bytes === undefined && stream !== true && !this.isRunning) {
+      const newHeader = header === this.#header ? undefined : header;
+      const newTenantId = tenantId === this.#tenantId ? undefined : tenantId;
+      this.#header = header;
+      this.#tenantId = tenantId;
+      return this.#exchangeNow(until, input, callId, newHeader, newTenantId);
+    }
+    const ended = this.#callLater(call);
+    if (until !== undefined) this.#reportLeft();
+    return ended;
+  }
+
+  /** Runs one call on another thread. */
+  #callLater({ header, input, callId, tenantId, bytes, stream }: GuestCall): Promise<GuestEnd> {
     const newHeader = header === this.#header ? undefined : header;
     const newTenantId = tenantId === this.#tenantId ? undefined : tenantId;
     const isPlain = bytes === undefined && stream !== true;
@@ -473,10 +509,22 @@ export class ToolIsolate {
     void this.#run("credit", chunks);
   }
 
-  /** Delivers a capability's envelope to the guest. Those of one turn share an entry, which takes longer than reading an envelope. */
-  deliver(requestId: number, envelope: string): void {
-    if (this.#deliveries.push(requestId, envelope) > 2) return;
-    queueMicrotask(() => void this.#run("deliver", ...this.#deliveries.splice(0)));
+  /**
+   * Delivers a capability's envelope to the guest. Those of one turn share an entry, which takes longer than reading an envelope.
+   * @param until runs the guest on this thread, and ends it then
+   */
+  deliver(requestId: number, envelope: string, until?: GuestDeadline): void {
+    this.#deliverUntil = until ?? this.#deliverUntil;
+    if (this.#deliveries.push(requestId, envelope) === 2) queueMicrotask(() => this.#deliverAll());
+  }
+
+  #deliverAll(): void {
+    const until = this.#deliverUntil;
+    this.#deliverUntil = undefined;
+    const deliveries = this.#deliveries.splice(0);
+    if (until === undefined || this.isRunning) void this.#run("deliver", ...deliveries);
+    else this.#runNow(until, "deliver", ...deliveries);
+    if (until !== undefined) this.#reportLeft();
   }
 
   /** Waits briefly for the guest to stop after its result. Returns false if it still runs; then the caller should dispose the isolate. */
@@ -544,6 +592,51 @@ export class ToolIsolate {
       if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
       else void this.#run(kind, ...args);
     });
+  }
+
+  #exchangeNow(until: GuestDeadline, ...args: unknown[]): Promise<GuestEnd> {
+    return new Promise((resolve) => {
+      this.#finish = (end) => {
+        this.#finish = undefined;
+        resolve(end);
+      };
+      if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
+      else this.#runNow(until, "invoke-now", ...args);
+      this.#reportLeft();
+    });
+  }
+
+  #reportLeft(): void {
+    if (this.#finish !== undefined) this.#listener.onLeft?.();
+  }
+
+  /**
+   * Makes one entry into the guest on this thread. Returns when the guest's code and its microtasks have ended. V8 ends them at the
+   * deadline, and the isolate is then disposed.
+   */
+  #runNow(until: GuestDeadline, kind: EnterKind, ...args: unknown[]): void {
+    if (this.isDisposed || this.#enter === undefined) return;
+    const started = performance.now();
+    const timeout = Math.max(1, Math.ceil(until.at - started));
+    this.#enteredAt = started;
+    this.#running += 1;
+    let rejection: { readonly reason: unknown } | undefined;
+    try {
+      this.#enter.applySync(undefined, [kind, ...(args as string[])], { timeout });
+    } catch (reason) {
+      rejection = { reason };
+    }
+    this.#running -= 1;
+    const now = performance.now();
+    this.#unreadMs += now - started;
+    if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
+    // A guest can fake the error of a timeout, but not the time.
+    else if (rejection !== undefined && now - started >= timeout) void this.dispose(until.reason);
+    // As in #run, an unhandled rejection of the guest.
+    else if (rejection !== undefined && this.#finish !== undefined) {
+      void this.#run("unhandled", describeReason(rejection.reason));
+    }
+    this.#becomeIdle();
   }
 
   /** Makes one entry into the guest. Resolves when the thread has left the isolate. Never rejects. */

@@ -83,8 +83,8 @@ class Worker {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("Received a call before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
-        const { seq, callId, tenantId, stream, deterministic, session, prewarm } = message;
-        const call = { tool, callId, tenantId, stream, deterministic, bytes, session, prewarm };
+        const { seq, callId, tenantId, stream, deterministic, session, prewarm, mainThreadMs } = message;
+        const call = { tool, callId, tenantId, stream, deterministic, bytes, session, prewarm, mainThreadMs };
         this.#start(seq, tool, call, text(1));
         if (session?.once === true) {
           this.#tools.delete(message.toolId);
@@ -119,7 +119,7 @@ class Worker {
         this.#calls.get(message.seq)?.credit(message.chunks);
         break;
       case "capability-result":
-        this.#calls.get(message.seq)?.deliver(message.requestId, text(1));
+        this.#calls.get(message.seq)?.deliver(message.requestId, text(1), message.mainThreadMs);
         break;
     }
   }
@@ -187,6 +187,7 @@ class Worker {
       pool: this.#pool,
       cpuShare: this.#cpuShare,
       send: (sent, parts) => this.#writer.write(sent, parts),
+      flush: () => this.#writer.flush(),
       inspection: this.#inspection,
     });
     this.#calls.set(seq, active);

@@ -1,0 +1,131 @@
+// What does the way of a call cost? Calls one after another in a tight loop, capability calls, CPU time and context switches of host and
+// worker.
+import { readdirSync, readFileSync } from "node:fs";
+import * as z from "zod";
+import { createGlovebox, defineCapability } from "../src/host/index.ts";
+import { ADD, answer, PARALLEL, SEQUENTIAL, toToolSource } from "./support/jobs.ts";
+import { report, times } from "./support/measure.ts";
+import { createRawTool, type RawTool } from "./support/raw-isolate.ts";
+import { createCaller } from "./support/tools.ts";
+
+const ROUNDS = times(7, 1);
+const WARM_CALLS = times(4_000, 20);
+const CAPABILITY_CALLS = times(100, 2);
+/** User and system time in /proc/PID/stat count in steps of 10 ms. */
+const TICK_MS = 10;
+
+const ask = defineCapability({
+  name: "ask",
+  inputSchema: z.number(),
+  outputSchema: z.number(),
+  handler: async (n) => answer(n),
+});
+await using box = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
+const call = createCaller(box);
+
+/** CPU time in ms and context switches of processes so far. */
+interface Use {
+  readonly cpuMs: number;
+  readonly switches: number;
+}
+
+function useOf(pids: readonly number[]): Use {
+  let cpuMs = 0;
+  let switches = 0;
+  for (const pid of pids) {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    cpuMs += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const status = readFileSync(`/proc/${pid}/task/${thread}/status`, "latin1");
+      for (const [, count] of status.matchAll(/ctxt_switches:\s*(\d+)/g)) switches += Number(count);
+    }
+  }
+  return { cpuMs, switches };
+}
+
+/** Returns the mean time in ms of one call in a tight loop. */
+async function loop(count: number, run: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  for (let n = 0; n < count; n += 1) await run();
+  return (performance.now() - started) / count;
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+interface Subject {
+  readonly count: number;
+  readonly raw: () => Promise<unknown>;
+  readonly ours: () => Promise<unknown>;
+  readonly rawMs: number[];
+  readonly oursMs: number[];
+}
+
+const subjects = new Map<string, Subject>();
+const rawTools: RawTool[] = [];
+const JOBS = {
+  "warm call": ADD,
+  "100 sequential capability calls": SEQUENTIAL,
+  "100 parallel capability calls": PARALLEL,
+};
+for (const [index, [name, job]] of Object.entries(JOBS).entries()) {
+  const tool = { source: toToolSource(job) };
+  const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
+  const toolName = `job-${index}`;
+  await box.addTool({ ...tool, name: toolName }, { tenantId: "acme", grant: ["ask"], isolateLifetime: "tool" });
+  const raw = await createRawTool(bundle.code);
+  rawTools.push(raw);
+  subjects.set(name, {
+    count: job === ADD ? WARM_CALLS : CAPABILITY_CALLS,
+    raw: () => raw.call(JSON.stringify(job.input)).then(JSON.parse),
+    ours: () => call(toolName, job.input),
+    rawMs: [],
+    oursMs: [],
+  });
+}
+
+const cpu = { host: 0, worker: 0, hostSwitches: 0, workerSwitches: 0, calls: 0 };
+for (let round = -1; round < ROUNDS; round += 1) {
+  for (const [name, { count, raw, ours, rawMs, oursMs }] of subjects) {
+    const rawTime = await loop(count, raw);
+    await loop(Math.ceil(count / 10), ours);
+    const workers = box.workerPids;
+    const before = [useOf([process.pid]), useOf(workers)] as const;
+    const oursTime = await loop(count, ours);
+    const after = [useOf([process.pid]), useOf(workers)] as const;
+    if (round < 0) continue;
+    rawMs.push(rawTime);
+    oursMs.push(oursTime);
+    if (name !== "warm call") continue;
+    cpu.host += after[0].cpuMs - before[0].cpuMs;
+    cpu.worker += after[1].cpuMs - before[1].cpuMs;
+    cpu.hostSwitches += after[0].switches - before[0].switches;
+    cpu.workerSwitches += after[1].switches - before[1].switches;
+    cpu.calls += count;
+  }
+}
+
+const per10k = (ms: number): string => ((ms / cpu.calls) * 10).toFixed(2);
+await report({
+  name: "hops",
+  question: "A call in a tight loop, against raw isolate.apply in process: medians of interleaved rounds",
+  rows: {
+    ...Object.fromEntries(
+      [...subjects].map(([name, { rawMs, oursMs }]) => [
+        name,
+        {
+          "raw ms": median(rawMs).toFixed(4),
+          "Glovebox ms": median(oursMs).toFixed(4),
+          ratio: median(oursMs.map((ms, index) => ms / (rawMs[index] ?? Number.NaN))).toFixed(2),
+        },
+      ]),
+    ),
+    "CPU s per 10,000 warm calls": { host: per10k(cpu.host), worker: per10k(cpu.worker) },
+    "context switches per warm call": {
+      host: (cpu.hostSwitches / cpu.calls).toFixed(2),
+      worker: (cpu.workerSwitches / cpu.calls).toFixed(2),
+    },
+  },
+});
+for (const raw of rawTools) raw.dispose();

@@ -1,0 +1,70 @@
+// What do a tenant's own looping calls cost its other tools? Their latency alone, and next to 1, 2, 4 and 8 such calls.
+import { setTimeout as pause } from "node:timers/promises";
+import { createGlovebox } from "../src/host/index.ts";
+import { percentile, report, times } from "./support/measure.ts";
+
+const TENANT = "acme";
+const HOSTILE = {
+  looping: "export default () => { for (;;); };",
+  allocating: "export default () => { for (;;) new Array(1_000).fill(1); };",
+  microtasks: "export default async () => { for (;;) await null; };",
+};
+const COUNTS = times([1, 2, 4, 8], [4]);
+const PHASE_MS = times(6_000, 500);
+const PACE_MS = 25;
+const LIMITS = { timeoutMs: 3_000 };
+
+const rows: { [name: string]: { [column: string]: string } } = {};
+
+/** Latencies in ms, ascending, of paced calls of a short tool. */
+async function probe(box: Awaited<ReturnType<typeof createGlovebox>>, forMs: number): Promise<readonly number[]> {
+  const taken: number[] = [];
+  const running: Promise<void>[] = [];
+  const until = performance.now() + forMs;
+  while (performance.now() < until) {
+    const started = performance.now();
+    running.push(
+      box.execute({ id: "p", toolName: "short", arguments: { a: 1 } }, { tenantId: TENANT }).then((result) => {
+        if (!result.success) console.log(`a short call failed: ${result.error.code}`);
+        taken.push(performance.now() - started);
+      }),
+    );
+    await pause(PACE_MS);
+  }
+  await Promise.all(running);
+  return taken.sort((a, b) => a - b);
+}
+
+for (const [name, source] of Object.entries(HOSTILE)) {
+  for (const count of COUNTS) {
+    await using box = await createGlovebox({ tenancy: "multi", limits: LIMITS });
+    await box.addTool({ name: "short", source: "export default ({ a }) => a + 1;" }, { tenantId: TENANT });
+    await box.addTool({ name: "hostile", source }, { tenantId: TENANT });
+    await probe(box, 1_000);
+    const alone = await probe(box, PHASE_MS / 2);
+    const stop = new AbortController();
+    const attacks = Array.from({ length: count }, async () => {
+      while (!stop.signal.aborted) {
+        await box.execute({ id: "h", toolName: "hostile" }, { tenantId: TENANT, signal: stop.signal });
+      }
+    });
+    const beside = await probe(box, PHASE_MS);
+    stop.abort();
+    await Promise.all(attacks);
+    const [aloneP99, besideP99] = [percentile(alone, 0.99), percentile(beside, 0.99)];
+    rows[`${count} ${name}`] = {
+      "alone p50": percentile(alone, 0.5).toFixed(1),
+      "alone p99": aloneP99.toFixed(1),
+      "beside p50": percentile(beside, 0.5).toFixed(1),
+      "beside p99": besideP99.toFixed(1),
+      "beside max": percentile(beside, 1).toFixed(1),
+      goal: (3 * aloneP99 + 10).toFixed(1),
+    };
+    console.log(`${count} ${name}`, rows[`${count} ${name}`]);
+  }
+}
+await report({
+  name: "same-tenant",
+  question: `Latency in ms of a short tool, called every ${PACE_MS} ms, next to calls of the same tenant that never end`,
+  rows,
+});

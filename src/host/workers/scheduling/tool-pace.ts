@@ -1,0 +1,60 @@
+// Remembers how long a tool's calls compute, so that the pool can tell short calls from long ones before they run.
+import type { WorkerToolProfile } from "../worker-process.ts";
+
+/** What is known of a tool: its calls are short, one has computed for long, or neither yet. */
+export type Pace = "unknown" | "short" | "long";
+
+/** CPU time in ms up to which a call is short. */
+const SHORT_CPU_MS = 5;
+/** CPU time in ms from which a call is long. */
+export const LONG_CPU_MS = 50;
+/** Short calls in a row after which a tool's next call is expected to be short. Doubled each time that this was wrong. */
+const FIRST_PROOF = 3;
+const MAX_PROOF = 3_000;
+
+interface History {
+  shortCalls: number;
+  proof: number;
+  isLong: boolean;
+}
+
+export class ToolPaces {
+  /** A tool's profile is a new object for each version and set of limits, so the history ends with it. */
+  readonly #histories = new WeakMap<WorkerToolProfile, History>();
+
+  paceOf(profile: WorkerToolProfile): Pace {
+    const history = this.#histories.get(profile);
+    if (history === undefined) return "unknown";
+    if (history.isLong) return "long";
+    return history.shortCalls >= history.proof ? "short" : "unknown";
+  }
+
+  /** Records a call that has ended by itself. */
+  record(profile: WorkerToolProfile, cpuMs: number): void {
+    if (cpuMs > SHORT_CPU_MS) {
+      if (cpuMs >= LONG_CPU_MS) this.recordLong(profile);
+      else this.#historyOf(profile).shortCalls = 0;
+      return;
+    }
+    const history = this.#historyOf(profile);
+    history.shortCalls = Math.min(history.shortCalls + 1, MAX_PROOF);
+    if (history.shortCalls >= history.proof) history.isLong = false;
+  }
+
+  /** Records that a call computes for long, or did not end by itself. */
+  recordLong(profile: WorkerToolProfile): void {
+    const history = this.#historyOf(profile);
+    const wasShort = !history.isLong && history.shortCalls >= history.proof;
+    if (wasShort) history.proof = Math.min(2 * history.proof, MAX_PROOF);
+    history.shortCalls = 0;
+    history.isLong = true;
+  }
+
+  #historyOf(profile: WorkerToolProfile): History {
+    const known = this.#histories.get(profile);
+    if (known !== undefined) return known;
+    const history: History = { shortCalls: 0, proof: FIRST_PROOF, isLong: false };
+    this.#histories.set(profile, history);
+    return history;
+  }
+}
