@@ -15,6 +15,7 @@ import {
 import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { setBounded } from "../util/bounded-map.ts";
+import { StayAwake } from "../util/stay-awake.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
@@ -174,6 +175,7 @@ export class WorkerProcess {
   readonly #onChange: (worker: WorkerProcess) => void;
   #startTimer: NodeJS.Timeout;
   readonly #monitor: ProcessMonitor;
+  readonly #awake = new StayAwake();
   #lastSeq = 0;
   #drainTimer: NodeJS.Timeout | undefined;
   #isReferenced = true;
@@ -496,7 +498,7 @@ export class WorkerProcess {
     call.isCancelled = true;
     this.#channel.write({ type: "cancel", seq });
     // The worker ends a call on its main thread at its deadline by itself. Earlier it cannot read the message.
-    if (call.isInside && (call.leftMs ?? 0) > 0) {
+    if (call.isInside && (call.leftMs ?? 0) > INSIDE_RELEASE_MS) {
       call.expectRelease(INSIDE_RELEASE_MS, () => this.end("interrupted"));
       return;
     }
@@ -529,6 +531,8 @@ export class WorkerProcess {
     if (call === undefined || call.hasEnded) return;
     const mainThreadMs = this.#calls.size === 1 ? call.enterMainThread() : undefined;
     this.#channel.write({ type: "capability-result", seq, requestId, mainThreadMs }, [envelope]);
+    // A guest that is not delayed by other calls often answers at once, with its result or the next request.
+    if (mainThreadMs !== undefined) this.#awake.expectReply();
     if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
   }
 
@@ -672,6 +676,7 @@ export class WorkerProcess {
     if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker exceeds the size limit");
     const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
     this.#monitor.recordMessage();
+    this.#awake.recordReply();
     if (parsed.type === "ready") this.#becomeReady(parts);
     else if (parsed.type === "pong") {
       if (!this.#monitor.acceptPong()) throw new Error("The worker sent a pong without a ping");

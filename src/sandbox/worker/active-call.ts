@@ -103,7 +103,7 @@ export interface CallDependencies {
   readonly inspection?: Inspection | undefined;
 }
 
-/** After this time in ms on the main thread, messages are sent at once instead of when the guest leaves it. */
+/** Time in ms on the main thread, or since the last such write, after which messages are sent before the guest leaves it. */
 const FLUSH_AFTER_MS = 1;
 /** Longest wait in ms for a session's isolate to become idle. Its state is worth a longer wait, on a busy machine too. */
 const SESSION_SETTLE_MS = 1_000;
@@ -143,6 +143,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   /** Messages of the host that the guest processes on the main thread at present. */
   #entries = 0;
   #enteredAt = 0;
+  #flushedAt = 0;
 
   constructor(assignment: Assignment, { pool, cpuShare, send, flush, inspection }: CallDependencies) {
     this.#assignment = assignment;
@@ -160,7 +161,19 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   #send(message: WorkerMessage, parts?: readonly (string | Uint8Array)[]): void {
     this.#chunks?.flush();
     this.#sendNow(message, parts);
-    if (this.#entries > 0 && performance.now() - this.#enteredAt > FLUSH_AFTER_MS) this.#flush();
+    if (this.#entries > 0) this.#flushIfDue(message.type);
+  }
+
+  /**
+   * Sends messages of a guest on the main thread before it leaves: after some time there, and reports for people, which may precede a long
+   * computation. A capability call usually precedes an `await`, so it leaves together with `parked`.
+   */
+  #flushIfDue(type: WorkerMessage["type"]): void {
+    const now = performance.now();
+    const since = type === "log" || type === "progress" ? this.#flushedAt : Math.max(this.#flushedAt, this.#enteredAt);
+    if (now - since < FLUSH_AFTER_MS) return;
+    this.#flushedAt = now;
+    this.#flush();
   }
 
   get #limits(): Limits {

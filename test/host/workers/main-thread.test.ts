@@ -1,0 +1,201 @@
+// Calls on the main thread of their process, and calls beside computing ones of their tenant. A tool gets there after some short calls.
+import { readFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+/** Short unless its input says otherwise. */
+const SOURCE = `
+  export const capabilities = { add: {} };
+  const work = {
+    none: () => {},
+    loop: () => { for (;;); },
+    microtasks: async () => { for (;;) await null; },
+    allocate: () => { const kept = []; for (;;) kept.push(new Array(10_000).fill({})); },
+    builtin: () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1),
+    reject: () => { void Promise.reject(new Error("nobody awaits this")); },
+    dispatch: () => { throw new Error("Script execution timed out."); },
+  };
+  export default async ({ what = "none", after, id }, ctx) => {
+    if (after === "capability") await ctx.add(1);
+    if (after === "timer") await new Promise((resolve) => setTimeout(resolve, 1));
+    if (after === "log") console.log("begins");
+    await work[what]();
+    return id ?? "done";
+  };`;
+const OTHER = "export default ({ id }) => id;";
+/** Far more than a short call needs on a busy machine, and far less than a test may take. */
+const LONG_MS = 60_000;
+const SHORT_CALLS = 5;
+
+const add = defineCapability({
+  name: "add",
+  inputSchema: { type: "number" },
+  outputSchema: { type: "number" },
+  handler: async (n) => (n as number) + 1,
+});
+
+async function openBox(options: GloveboxOptions = {}): Promise<Glovebox> {
+  const box = await makeBox({ capabilities: [add], ...options });
+  onTestFinished(() => box.close());
+  await box.addTool({ name: "tool", source: SOURCE }, { grant: ["add"], isolateLifetime: "tool" });
+  await box.addTool({ name: "other", source: OTHER });
+  for (let n = 0; n < SHORT_CALLS; n += 1) {
+    expect(outputOf(await run(box, {}))).toBe("done");
+    expect(outputOf(await box.execute({ id: "o", toolName: "other", arguments: { id: n } }))).toBe(n);
+  }
+  return box;
+}
+const run = (box: Glovebox, args: object, context?: ToolContext): Promise<ToolResult> =>
+  box.execute({ id: "c", toolName: "tool", arguments: args }, context);
+
+/** CPU time of a process's first thread, in ticks of 10 ms. */
+function mainThreadTicks(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/stat`, "utf8");
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+describe("a tool whose calls have been short", () => {
+  test.skipIf(process.platform !== "linux")("runs on the main thread of its process", async () => {
+    const box = await openBox();
+    const before = new Map(box.workerPids.map((pid) => [pid, mainThreadTicks(pid)]));
+    const controller = new AbortController();
+    const looping = run(box, { what: "loop" }, { signal: controller.signal, timeoutMs: LONG_MS });
+    const grown = (): boolean => [...before].some(([pid, ticks]) => mainThreadTicks(pid) > ticks + 20);
+    await vi.waitFor(() => expect(grown()).toBe(true), { timeout: 30_000 });
+    controller.abort();
+    expect(codeOf(await looping)).toBe("CANCELLED");
+  });
+
+  test.for([
+    ["loop", undefined],
+    ["loop", "capability"],
+    ["loop", "timer"],
+    ["microtasks", undefined],
+    ["microtasks", "capability"],
+  ] as const)("that then runs %s after %s ends by its deadline, and its process does not", async ([what, after]) => {
+    const box = await openBox();
+    const pids = box.workerPids;
+    expect(codeOf(await run(box, { what, after }, { timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");
+    expect(box.workerPids).toEqual(expect.arrayContaining([...pids]));
+    expect(outputOf(await run(box, {}))).toBe("done");
+  });
+
+  test("ends by its CPU limit", async () => {
+    const box = await openBox({ limits: { cpuMs: 300, timeoutMs: LONG_MS } });
+    const error = errorOf(await run(box, { what: "loop" }));
+    expect(error.code).toBe("CPU_LIMIT");
+  });
+
+  test("ends by its memory limit, and later calls work", async () => {
+    const box = await openBox({ limits: { memoryMiB: 32, timeoutMs: LONG_MS } });
+    expect(["MEMORY_LIMIT", "SANDBOX_CRASHED"]).toContain(codeOf(await run(box, { what: "allocate" })));
+    expect(outputOf(await run(box, {}))).toBe("done");
+  });
+
+  test("ends by its deadline in code that V8 cannot stop, and later calls work", async () => {
+    const box = await openBox();
+    expect(codeOf(await run(box, { what: "builtin" }, { timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");
+    expect(outputOf(await run(box, {}))).toBe("done");
+  });
+
+  test.for(["loop", "microtasks", "builtin"])("ends at once when its caller cancels %s", async (what) => {
+    const box = await openBox();
+    const controller = new AbortController();
+    const context = { timeoutMs: LONG_MS, signal: controller.signal, onLog: () => controller.abort() };
+    // The line reaches the caller although the guest computes on from there.
+    expect(codeOf(await run(box, { what, after: "log" }, context))).toBe("CANCELLED");
+    expect(outputOf(await run(box, {}))).toBe("done");
+  });
+
+  test("is not ended by its own words", async () => {
+    const box = await openBox();
+    const error = errorOf(await run(box, { what: "dispatch" }, { timeoutMs: LONG_MS }));
+    expect([error.code, error.message]).toEqual([
+      "TOOL_FAILED",
+      expect.stringContaining("Script execution timed out."),
+    ]);
+    expect(outputOf(await run(box, {}))).toBe("done");
+  });
+
+  test("survives a rejection that nobody awaits, which is logged", async () => {
+    const box = await openBox();
+    const lines: string[] = [];
+    const result = await run(box, { what: "reject", after: "timer" }, { onLog: ({ message }) => lines.push(message) });
+    expect(outputOf(result)).toBe("done");
+    expect(outputOf(await run(box, { what: "reject", after: "capability" }))).toBe("done");
+  });
+
+  test("delays no call of another tool when it computes", async () => {
+    const box = await openBox();
+    const order: string[] = [];
+    const controller = new AbortController();
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const context = { timeoutMs: LONG_MS, signal: controller.signal, onLog: () => resolve() };
+    const looping = run(box, { what: "loop", after: "log" }, context).then(() => order.push("loop"));
+    await begun;
+    for (let n = 0; n < 20; n += 1) {
+      expect(outputOf(await box.execute({ id: "o", toolName: "other", arguments: { id: n } }))).toBe(n);
+    }
+    order.push("others");
+    controller.abort();
+    await looping;
+    expect(order).toEqual(["others", "loop"]);
+  });
+
+  test("returns each of many concurrent calls its own result", async () => {
+    const box = await openBox();
+    const afters = [undefined, "capability", "timer", "log"];
+    const calls = Array.from({ length: 200 }, (_, id) => run(box, { id, after: afters[id % 4] }));
+    expect((await Promise.all(calls)).map(outputOf)).toEqual(calls.map((_, id) => id));
+  });
+
+  test("that computes when its process is killed counts as begun", async () => {
+    const box = await openBox();
+    const onLog = async (): Promise<void> => {
+      await pause(50);
+      for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
+    };
+    const error = errorOf(
+      await run(box, { what: "loop", after: "log" }, { timeoutMs: LONG_MS, onLog: () => void onLog() }),
+    );
+    expect([error.code, error.details]).toEqual(["SANDBOX_CRASHED", { begun: true }]);
+    expect(outputOf(await run(box, {}))).toBe("done");
+  });
+});
+
+describe("calls that compute without end", () => {
+  const ENDLESS = {
+    loop: "export default () => { for (;;); };",
+    allocations: "export default () => { for (;;) new Array(1_000).fill(1); };",
+    microtasks: "export default async () => { for (;;) await null; };",
+  };
+
+  test.for(Object.entries(ENDLESS))("%s: 8 of them delay no other tool of their tenant", async ([, source]) => {
+    const box = await openBox();
+    await box.addTool({ name: "endless", source });
+    const controller = new AbortController();
+    const context = { timeoutMs: LONG_MS, signal: controller.signal };
+    let ended = 0;
+    const endless = Array.from({ length: 8 }, (_, n) =>
+      box.execute({ id: `e${n}`, toolName: "endless" }, context).then((result) => {
+        ended += 1;
+        return codeOf(result);
+      }),
+    );
+    for (let n = 0; n < 40; n += 1) {
+      expect(outputOf(await box.execute({ id: "o", toolName: "other", arguments: { id: n } }))).toBe(n);
+      expect(outputOf(await run(box, { after: "capability" }))).toBe("done");
+      await pause(10);
+    }
+    // They all ended before any endless call did.
+    expect(ended).toBe(0);
+    controller.abort();
+    expect(new Set(await Promise.all(endless))).toEqual(new Set(["CANCELLED"]));
+  });
+});

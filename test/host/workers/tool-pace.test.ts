@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { ToolPaces } from "../../../src/host/workers/scheduling/tool-pace.ts";
+import type { WorkerToolProfile } from "../../../src/host/workers/worker-process.ts";
+
+const newProfile = (): WorkerToolProfile => ({}) as WorkerToolProfile;
+const recordTimes = (paces: ToolPaces, profile: WorkerToolProfile, times: number, cpuMs: number): void => {
+  for (let n = 0; n < times; n += 1) paces.record(profile, cpuMs);
+};
+
+describe("ToolPaces", () => {
+  test("knows a tool as short after three short calls in a row", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    recordTimes(paces, profile, 2, 1);
+    paces.record(profile, 20);
+    recordTimes(paces, profile, 2, 1);
+    expect(paces.paceOf(profile)).toBe("unknown");
+    paces.record(profile, 1);
+    expect(paces.paceOf(profile)).toBe("short");
+    expect(paces.paceOf(newProfile())).toBe("unknown");
+  });
+
+  test("knows a tool as long after one long call, until it has proved otherwise", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    paces.record(profile, 50);
+    expect(paces.paceOf(profile)).toBe("long");
+    recordTimes(paces, profile, 3, 1);
+    expect(paces.paceOf(profile)).toBe("short");
+  });
+
+  test("requires twice as many short calls each time that a short tool was long after all", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    recordTimes(paces, profile, 3, 1);
+    for (const proof of [6, 12, 24]) {
+      paces.recordLong(profile);
+      recordTimes(paces, profile, proof - 1, 1);
+      expect(paces.paceOf(profile)).toBe("long");
+      paces.record(profile, 1);
+      expect(paces.paceOf(profile)).toBe("short");
+    }
+  });
+});
