@@ -14,6 +14,7 @@ const BENCHMARKS = [
   "mcp",
   "python",
   "warm",
+  "hops",
   "cold",
   "fresh",
   "platform",
@@ -26,6 +27,7 @@ const BENCHMARKS = [
   "kill",
   "start",
   "scale",
+  "same-tenant",
   "noisy-neighbour",
 ] as const;
 const words = process.argv.slice(2);
@@ -38,8 +40,8 @@ if (unknown.length > 0) {
 
 for (const name of words.includes("--page") ? [] : BENCHMARKS) {
   if (names.length > 0 && !names.includes(name)) continue;
-  // It takes two minutes however few calls it makes.
-  if (QUICK && name === "noisy-neighbour") continue;
+  // They take minutes however few calls they make.
+  if (QUICK && (name === "noisy-neighbour" || name === "same-tenant")) continue;
   const { status } = spawnSync(process.execPath, [benchmarkPath(`${name}.ts`), ...(QUICK ? ["--quick"] : [])], {
     stdio: "inherit",
   });

@@ -143,7 +143,7 @@ const CapabilityResultSchema = z.strictObject({
 });
 /** Requests the code caches of the platform modules from a worker that has not run any tool code. It responds with one `module-caches`. */
 const MakeModuleCachesSchema = z.strictObject({ type: z.literal("make-module-caches") });
-/** Requests a `pong`. Isolates run on their own threads, so a healthy worker responds soon. */
+/** Requests a `pong`. A healthy worker responds soon, unless a call runs on its main thread. */
 const PingSchema = z.strictObject({ type: z.literal("ping") });
 
 export const HostMessageSchema = z.discriminatedUnion("type", [

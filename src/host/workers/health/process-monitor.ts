@@ -5,8 +5,8 @@ import { innermostProcess, ProcessMeter, type ProcessReading } from "./process-m
 /** Silence in ms after which a busy worker receives a ping. */
 const PING_AFTER_MS = 250;
 /**
- * Longest time in ms to answer it. Isolates run on threads of their own, so the worker's main thread is never busy for
- * long.
+ * Longest time in ms to answer it. Isolates run on threads of their own, so the worker's main thread is not busy for
+ * long, except with a call that the host has sent to it. Such a worker is not pinged.
  */
 const PONG_WITHIN_MS = 5_000;
 /** CPU time in ms that a process without a call may use within a second, for example for garbage collection. */
