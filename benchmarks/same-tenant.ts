@@ -48,16 +48,16 @@ for (const [name, source] of Object.entries(HOSTILE)) {
         await box.execute({ id: "h", toolName: "hostile" }, { tenantId: TENANT, signal: stop.signal });
       }
     });
-    const next to = await probe(box, PHASE_MS);
+    const loaded = await probe(box, PHASE_MS);
     stop.abort();
     await Promise.all(attacks);
-    const [aloneP99, besideP99] = [percentile(alone, 0.99), percentile(beside, 0.99)];
+    const [aloneP99, loadedP99] = [percentile(alone, 0.99), percentile(loaded, 0.99)];
     rows[`${count} ${name}`] = {
       "alone p50": percentile(alone, 0.5).toFixed(1),
       "alone p99": aloneP99.toFixed(1),
-      "next to p50": percentile(beside, 0.5).toFixed(1),
-      "next to p99": besideP99.toFixed(1),
-      "next to max": percentile(beside, 1).toFixed(1),
+      "next to p50": percentile(loaded, 0.5).toFixed(1),
+      "next to p99": loadedP99.toFixed(1),
+      "next to max": percentile(loaded, 1).toFixed(1),
       goal: (3 * aloneP99 + 10).toFixed(1),
     };
     console.log(`${count} ${name}`, rows[`${count} ${name}`]);

@@ -101,15 +101,11 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
       (made) => void cache.setCodeCache(sha256, engineKey, made),
     );
   };
-  const [preludeCache, moduleCache] = await Promise.all([
+  const [preludeCache, moduleCache, launcher] = await Promise.all([
     engineCacheOf(preludeSha256, artifacts.preludeSource.length),
     engineCacheOf(artifacts.chunks.sha256, artifacts.chunks.units),
+    Launcher.create({ script: artifacts.workerPath, hardening, isolatesPerProcess: ISOLATES_PER_WORKER }),
   ]);
-  const launcher = await Launcher.create({
-    script: artifacts.workerPath,
-    hardening,
-    isolatesPerProcess: ISOLATES_PER_WORKER,
-  });
   const pool = new WorkerPool(
     { ...artifacts, preludeCache, moduleCache, launcher, inspector },
     {

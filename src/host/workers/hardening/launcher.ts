@@ -120,18 +120,22 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
   const isLinux = process.platform === "linux";
   const isRoot = process.getuid?.() === 0;
   const find = (name: string): string | undefined => (isLinux ? findTool(name) : undefined);
+  const node = realpathSync(process.execPath);
+  const [bwrap, setpriv] = [find("bwrap"), find("setpriv")];
+  const programs = isRoot && setpriv !== undefined ? [node, setpriv] : [node];
+  const [env, libraries] = await Promise.all([
+    isLinux ? findGnuEnv() : undefined,
+    bwrap === undefined ? [] : librariesOf([...programs, addonPath()]),
+  ]);
   const tools: WrapperTools = {
     prlimit: find("prlimit"),
-    setpriv: find("setpriv"),
+    setpriv,
     unshare: find("unshare"),
-    bwrap: find("bwrap"),
+    bwrap,
     chrt: find("chrt"),
     sh: find("sh"),
-    env: isLinux ? await findGnuEnv() : undefined,
+    env,
   };
-  const node = realpathSync(process.execPath);
-  const programs = isRoot && tools.setpriv !== undefined ? [node, tools.setpriv] : [node];
-  const libraries = tools.bwrap === undefined ? [] : await librariesOf([...programs, addonPath()]);
   const scripts = dirname(scriptPath);
   const packages = packageFolders();
   const leanFiles = libraries.length === 0 ? [] : [...[...libraries, ...programs, scripts].map(toLinked), ...packages];
