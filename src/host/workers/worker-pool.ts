@@ -111,6 +111,15 @@ const MAX_ATTEMPTS = 3;
 const FIRST_WINDOW = 4;
 /** Window for a tenant past its CPU share. The second call keeps another of its tools from waiting. */
 const PAST_SHARE_WINDOW = 2;
+const NO_WORKERS: readonly WorkerProcess[] = [];
+/**
+ * Waiting calls from which on a process takes several at once, and the time in ms for which it does. Calls in isolates
+ * of their own gain from that at once: while one runs on a thread, the main thread creates the isolate of the next.
+ */
+const CROWD = { warm: 4, fresh: 1 } as const;
+const CROWDED_MS = 250;
+const crowdOf = ({ order }: Job): number =>
+  order.type === "call" && order.tool.isolateLifetime === "tool" ? CROWD.warm : CROWD.fresh;
 /** Time in ms after an owner's last short call for which one of its processes is kept free of computing calls. */
 const SHORT_USE_MS = 10_000;
 const MAX_OWNERS = 10_000;
@@ -141,6 +150,8 @@ export class WorkerPool implements AsyncDisposable {
   /** When an owner's last short call was placed, by performance.now(). */
   readonly #shortUses = new Map<string, number>();
   #patience: NodeJS.Timeout | undefined;
+  /** Until when an owner's calls run on threads, by performance.now(): many at once need fewer wake-ups there. */
+  readonly #crowdedUntil = new Map<string, number>();
   #scheduling = false;
   #closed = false;
 
@@ -341,7 +352,7 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   /** @param usesParentSlot the call runs in the slot of its parent, so limits on the number of calls do not apply */
-  #workerFor({ job, pace, queuedAt }: PlacedJob, usesParentSlot: boolean): WorkerProcess | undefined {
+  #workerFor({ job, pace, placementKey, queuedAt }: PlacedJob, usesParentSlot: boolean): WorkerProcess | undefined {
     if (!usesParentSlot && !this.#manager.mayRunLowPriority(job.owner, pace)) return undefined;
     const sessionWorker = job.session?.worker;
     if (sessionWorker !== undefined) return this.#canEnterSession(sessionWorker, job) ? sessionWorker : undefined;
@@ -351,7 +362,9 @@ export class WorkerPool implements AsyncDisposable {
     if (job.fresh) return this.#freshFor(job, own.length);
     const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
     if (pace === "short") setBounded(this.#shortUses, job.owner, performance.now(), MAX_OWNERS);
-    const unproven = own.filter((worker) => this.#hasUnprovenCalls(worker));
+    const unproven = own.some((worker) => worker.unproven > 0)
+      ? own.filter((worker) => this.#hasUnprovenCalls(worker))
+      : NO_WORKERS;
     const isKeptFree = !usesParentSlot && this.#keepsOneFree(job.owner, pace, unproven.length);
     let best: WorkerProcess | undefined;
     let bestScore = Number.POSITIVE_INFINITY;
@@ -374,6 +387,10 @@ export class WorkerPool implements AsyncDisposable {
       }
     }
     if (isBusyBriefly && best === undefined && performance.now() - queuedAt < PATIENCE_MS) {
+      const waiting = this.#queuedByKey.get(placementKey) ?? 0;
+      if (waiting >= crowdOf(job)) {
+        setBounded(this.#crowdedUntil, job.owner, performance.now() + CROWDED_MS, MAX_OWNERS);
+      }
       this.#scheduleSoon();
       return undefined;
     }
@@ -408,6 +425,7 @@ export class WorkerPool implements AsyncDisposable {
 
   /** Whether the process has calls, of tools not known to be short, that have just begun or that compute. */
   #hasUnprovenCalls(worker: WorkerProcess): boolean {
+    if (worker.unproven === 0) return false;
     const since = worker.cpuRate >= BUSY_RATE ? 0 : performance.now() - LONG_CPU_MS;
     for (const { pace, placedAt } of this.#placed.get(worker) ?? []) {
       if (pace !== "short" && placedAt > since) return true;
@@ -421,7 +439,7 @@ export class WorkerPool implements AsyncDisposable {
     if (order.type !== "call" || session !== undefined || inputBytes !== undefined) return false;
     if (!worker.isFree) return false;
     const isPlain = order.stream === undefined && order.deterministic === undefined && order.prewarm === undefined;
-    return isPlain && pace === "short";
+    return isPlain && pace === "short" && performance.now() > (this.#crowdedUntil.get(job.owner) ?? 0);
   }
 
   /**
@@ -469,6 +487,7 @@ export class WorkerPool implements AsyncDisposable {
     placed.attempts += 1;
     placed.placedAt = performance.now();
     addToSet(this.#placed, worker, placed);
+    if (placed.pace !== "short") worker.unproven += 1;
     if (job.session !== undefined && job.session.worker === undefined) {
       job.session.worker = worker;
       // An exclusive session's process must not serve other calls later.
@@ -505,7 +524,7 @@ export class WorkerPool implements AsyncDisposable {
           this.#quarantine.recordSuccess(claim.toolKey);
           this.#manager.recordSuccess(worker, message.usage.cpuMs);
         }
-        this.#recordPace(placed.job, message);
+        this.#recordPace(placed, worker, message);
         listener.onEnded(message, parts, peakBytes);
       },
       onLost: (loss, peakBytes) => this.#onLost(placed, worker, loss, peakBytes),
@@ -513,11 +532,15 @@ export class WorkerPool implements AsyncDisposable {
     };
   }
 
-  /** The CPU time is the worker's word, which only decides about its own tenant's calls. */
-  #recordPace({ order }: Job, { outcome, usage }: EndedMessage): void {
+  /** The CPU time is reported by the worker, which is not trusted; it only decides about its own tenant's calls. */
+  #recordPace({ job, pace }: PlacedJob, worker: WorkerProcess, { outcome, usage }: EndedMessage): void {
+    const { order } = job;
     if (order.type !== "call" || order.prewarm !== undefined) return;
-    if (outcome === "cancelled" || outcome === "cpu") this.#paces.recordLong(order.tool);
-    else this.#paces.record(order.tool, usage.cpuMs);
+    // The division of the CPU time between calls of one process is an estimate, and the others may have computed.
+    const isEstimate = pace === "short" && worker.unproven > 0;
+    if (outcome === "cpu") this.#paces.recordLong(order.tool);
+    else if (outcome !== "cancelled" || usage.cpuMs >= LONG_CPU_MS)
+      this.#paces.record(order.tool, usage.cpuMs, isEstimate);
   }
 
   /** Frees the job's slot in the queue. */
@@ -526,7 +549,9 @@ export class WorkerPool implements AsyncDisposable {
     if (placed.state !== "placed" || entry === undefined) return;
     placed.state = "over";
     this.#queue.end(entry, performance.now() - placed.placedAt);
-    if (worker !== undefined) this.#placed.get(worker)?.delete(placed);
+    if (worker === undefined) return;
+    this.#placed.get(worker)?.delete(placed);
+    if (placed.pace !== "short") worker.unproven -= 1;
   }
 
   #giveUp(placed: PlacedJob, loss: CallLossReason, peakBytes = 0): void {
@@ -540,6 +565,8 @@ export class WorkerPool implements AsyncDisposable {
   #onLost(placed: PlacedJob, worker: WorkerProcess, loss: CallLossReason, peakBytes: number): void {
     if (placed.state === "over") return;
     const { job } = placed;
+    const isUnstoppable = worker.endReason === "interrupted" || worker.endReason === "stuck";
+    if (isUnstoppable && job.order.type === "call") this.#paces.recordLong(job.order.tool);
     if (loss.isSuspect) this.#quarantine.add(job.claim.toolKey);
     const mayRunAgain =
       (!loss.begun || job.idempotent === true) && loss.outOfMemory !== true && job.session === undefined;

@@ -191,6 +191,8 @@ export class WorkerProcess {
   draining = false;
   /** The running call must not share the process. */
   isExclusive = false;
+  /** Calls of tools that are not known to be short; see WorkerPool. */
+  unproven = 0;
   /** Its calls may compute for long, and its owner has short calls in another process. */
   isBackground = false;
   /** Calls that the process may run at once; see WorkerPool. */

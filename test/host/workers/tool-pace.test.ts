@@ -29,6 +29,17 @@ describe("ToolPaces", () => {
     expect(paces.paceOf(profile)).toBe("short");
   });
 
+  test("ignores a long time that may belong to other calls", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    recordTimes(paces, profile, 3, 1);
+    paces.record(profile, 60, true);
+    paces.record(profile, 10, true);
+    expect(paces.paceOf(profile)).toBe("short");
+    paces.record(profile, 60);
+    expect(paces.paceOf(profile)).toBe("long");
+  });
+
   test("requires twice as many short calls each time that a short tool was long after all", () => {
     const paces = new ToolPaces();
     const profile = newProfile();

@@ -29,9 +29,13 @@ export class ToolPaces {
     return history.shortCalls >= history.proof ? "short" : "unknown";
   }
 
-  /** Records a call that has ended by itself. */
-  record(profile: WorkerToolProfile, cpuMs: number): void {
+  /**
+   * Records the CPU time of a call.
+   * @param isEstimate whether part of it may belong to other calls, so that it only counts if it is short
+   */
+  record(profile: WorkerToolProfile, cpuMs: number, isEstimate: boolean = false): void {
     if (cpuMs > SHORT_CPU_MS) {
+      if (isEstimate) return;
       if (cpuMs >= LONG_CPU_MS) this.recordLong(profile);
       else this.#historyOf(profile).shortCalls = 0;
       return;
