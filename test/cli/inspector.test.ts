@@ -201,21 +201,24 @@ describe("the server for DevTools", () => {
   });
 });
 
-test("wakes a paused isolate until it has answered the client's requests", async () => {
-  const isolate = new TestIsolate();
-  const socket = await openWebSocket();
-  hub.onOpened(isolate);
-  const answered = answersOf(socket, 1, () => socket.send(JSON.stringify({ id: 1, method: "Debugger.resume" })));
-  await expect.poll(() => isolate.received.at(-1)?.method).toBe("Debugger.resume");
-  // isolated-vm handles the request only when a later one arrives.
-  hub.onMessage(isolate, JSON.stringify({ method: "Debugger.paused", params: {} }));
-  await expect
-    .poll(() => isolate.received.filter(({ method }) => method === "Runtime.getIsolateId").length)
-    .toBeGreaterThan(1);
-  hub.onMessage(isolate, JSON.stringify({ id: 1, result: {} }));
-  expect(await answered.catch(() => [])).toBeDefined();
-  hub.onMessage(isolate, JSON.stringify({ method: "Debugger.resumed", params: {} }));
-  const count = isolate.received.length;
-  hub.onClosed(isolate);
-  expect(isolate.received).toHaveLength(count);
-});
+test.for(["paused", "idle"])(
+  "wakes an isolate that is %s until it has answered the client's requests",
+  async (state) => {
+    const isolate = new TestIsolate();
+    const socket = await openWebSocket();
+    hub.onOpened(isolate);
+    const answered = answersOf(socket, 1, () => socket.send(JSON.stringify({ id: 1, method: "Debugger.resume" })));
+    await expect.poll(() => isolate.received.at(-1)?.method).toBe("Debugger.resume");
+    // isolated-vm handles the request only when a later one arrives.
+    if (state === "paused") hub.onMessage(isolate, JSON.stringify({ method: "Debugger.paused", params: {} }));
+    await expect
+      .poll(() => isolate.received.filter(({ method }) => method === "Runtime.getIsolateId").length)
+      .toBeGreaterThan(1);
+    hub.onMessage(isolate, JSON.stringify({ id: 1, result: {} }));
+    expect(await answered.catch(() => [])).toBeDefined();
+    hub.onMessage(isolate, JSON.stringify({ method: "Debugger.resumed", params: {} }));
+    const count = isolate.received.length;
+    hub.onClosed(isolate);
+    expect(isolate.received).toHaveLength(count);
+  },
+);

@@ -13,8 +13,9 @@ export interface InspectorClient {
 }
 
 /**
- * Interval in ms at which a paused isolate with unanswered requests is woken. isolated-vm loses the wake-up of a request that arrives just
- * before the isolate starts to wait at a pause, and answers it only when the next request arrives: without this, both sides wait forever.
+ * Interval in ms at which an isolate with unanswered requests is woken. isolated-vm loses the wake-up of a request that arrives just before
+ * the isolate starts to wait at a pause, or stops running, and answers it only when the next request arrives: without this, both sides wait
+ * forever.
  */
 const WAKE_UP_MS = 100;
 /** A request without effect. */
@@ -128,7 +129,7 @@ export class InspectorHub implements Inspector {
   }
 
   onOpened(isolate: InspectedIsolate): void {
-    this.#stopWakeUps();
+    this.#startWakeUps();
     this.#isolate = isolate;
     this.#hasStarted = false;
     this.#startBreakpoint = undefined;
@@ -207,9 +208,7 @@ export class InspectorHub implements Inspector {
     if (method === "Debugger.paused") {
       this.#isolate?.hold(true);
       this.#removeStartBreakpoint();
-      this.#startWakeUps();
     } else if (method === "Debugger.resumed") {
-      this.#stopWakeUps();
       this.#isolate?.hold(false);
     } else if (method === "Runtime.executionContextCreated") {
       this.#onContextCreated(params.context);
