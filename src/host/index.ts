@@ -79,6 +79,7 @@ export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
 export { createGlovebox } from "./glovebox/create-glovebox.ts";
 export type { Glovebox, ToolInspection } from "./glovebox/glovebox.ts";
+export type { ReleaseVersion, StoredCode } from "./glovebox/tool-releases.ts";
 export type { McpManager } from "./mcp/client/manager.ts";
 export type {
   McpAuthProvider,

@@ -10,7 +10,7 @@ import { tenancyOf } from "../tenants/tenancy.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
 /** Fields of a ToolContext that the agent sets for each call. */
-type OwnField = "signal" | "onLog" | "onProgress" | "stepId" | "deterministic" | "toolDigest";
+type OwnField = "signal" | "onLog" | "onProgress" | "stepId" | "deterministic" | "toolDigest" | "toolVersion";
 
 /** The tenant and the settings of all calls of a run, as for `router.execute`. The agent sets the other fields of a ToolContext itself. */
 export type AgentContext = Omit<ToolContext, OwnField>;
@@ -31,11 +31,20 @@ export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   ...{ onProgress: reserved("use stream() and its events"), stepId: reserved("it counts the steps") },
   deterministic: reserved("it does not repeat calls"),
   toolDigest: reserved("it binds each call to the tool that was offered"),
+  toolVersion: reserved("the release of each tool decides"),
 }) as unknown as z.ZodType<AgentContext>;
 
 const CallContextSchema: z.ZodType<ToolContext> = strictObject({
   ...contextFields,
-  ...{ signal: field, onLog: field, onProgress: field, stepId: field, deterministic: field, toolDigest: field },
+  ...{
+    signal: field,
+    onLog: field,
+    onProgress: field,
+    stepId: field,
+    deterministic: field,
+    toolDigest: field,
+    toolVersion: field,
+  },
 } satisfies Record<keyof ToolContext, z.ZodType>) as unknown as z.ZodType<ToolContext>;
 
 /** @throws {ToolError} PARAM_INVALID, naming the path */

@@ -58,6 +58,11 @@ export interface ToolContext {
    * the call does not run and fails with APPROVAL_REQUIRED.
    */
   readonly toolDigest?: string | undefined;
+  /**
+   * Version of the tool to run, 1 to 128 characters, for a tool that was registered with `setRelease`. Default: by the weights of its versions;
+   * calls with the same `sessionId` run the same version as long as the weights do not change.
+   */
+  readonly toolVersion?: string | undefined;
 }
 
 /** A call for `ToolInvoker`, with its own time limit and context. Without an `id`, one is created. */
@@ -112,6 +117,8 @@ export interface NestedCall {
 interface ToolResultBase {
   readonly callId: string;
   readonly toolName: string;
+  /** Version of the tool that ran, for a tool that was registered with `setRelease`. */
+  readonly toolVersion?: string;
   /** Time in ms from admission to result. */
   readonly durationMs: number;
   readonly usage: ToolUsage;

@@ -146,8 +146,12 @@ async function readChunk(chunk: RawChunk, reading: ChunkReading, redactor: Redac
 /** Returns the result of a call that was ended because of an invalid chunk, or that had ended before the chunk was read. */
 function toFailedResult(result: ToolResult, error: ToolError): ToolResult {
   if (!result.success && result.error.code !== "CANCELLED") return result;
-  const { callId, toolName, durationMs, usage, logs, calls } = result;
-  const metadata = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls }) };
+  const { callId, toolName, toolVersion, durationMs, usage, logs, calls } = result;
+  const metadata = {
+    ...{ callId, toolName, durationMs, usage, logs },
+    ...(toolVersion === undefined ? {} : { toolVersion }),
+    ...(calls === undefined ? {} : { calls }),
+  };
   return { ...metadata, success: false, error: error.toData(toolName) };
 }
 

@@ -117,6 +117,18 @@ export class DefinitionExtractor {
     return { definition, codeCache, modules };
   }
 
+  /** Returns what is known of a bundle without running it: its platform modules, and its code cache if this machine has made one. */
+  async find(
+    bundle: Pick<ToolBundle, "sha256">,
+    features: readonly EngineFeature[],
+  ): Promise<Omit<ExtractedDefinition, "definition">> {
+    const { cache } = this.#options;
+    const known = await cache.getCodeCache(bundle.sha256, this.#keyOf(features));
+    const codeCache = (known && unpackDefinition(known)?.codeCache) ?? new Uint8Array(0);
+    const names = await cache.getPlatformModules(bundle.sha256);
+    return { codeCache, modules: new PlatformModuleUsage(cache, bundle.sha256, names) };
+  }
+
   #run(
     bundle: ToolBundle,
     stackMapper: StackMapper,

@@ -69,6 +69,7 @@ import {
   type RegistrationMode,
   ToolRegistrar,
 } from "./tool-registrar.ts";
+import { parseReleaseVersions, type ReleaseVersion, ToolReleases } from "./tool-releases.ts";
 
 /** Longest time in ms to close the running calls. They end within a second of their abort, but the host's hooks may take longer. */
 const CALLS_CLOSE_MS = 1_500;
@@ -116,6 +117,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #environments: EnvironmentResolver;
   readonly #sessions: Sessions;
   readonly #registrar: ToolRegistrar;
+  readonly #releases: ToolReleases;
   readonly #sessionRouter: ToolRouter;
   readonly #ownStore: KvStore | undefined;
   readonly #store: KvStore;
@@ -187,6 +189,11 @@ export class Glovebox implements AsyncDisposable {
       ...{ config: parts.config, router: parts.router, builder: this.#builder, environments: this.#environments },
       ...{ pool: parts.pool, python: parts.python, log: parts.log, openSessions: this.#sessions.openSessions },
       throwIfClosed: () => this.#throwIfClosed(),
+    });
+    this.#releases = new ToolReleases({
+      ...parts,
+      environments: this.#environments,
+      openSessions: this.#sessions.openSessions,
     });
     this.#lifecycle = new TenantLifecycle({
       ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
@@ -293,6 +300,24 @@ export class Glovebox implements AsyncDisposable {
   /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not match the `tenancy` option */
   #withOwner({ tenantId, scope, ...chosen }: ParsedToolOptions): OwnedToolOptions {
     return { ...chosen, tenantId: this.router.tenancy.ownerOf({ tenantId, scope }) };
+  }
+
+  /**
+   * Registers stored versions of a tool under one name, or replaces the release of this name in one step. The code of a version is loaded
+   * when it first runs, so registering costs no build and no process. Each call runs the version that `context.toolVersion` names, or one by
+   * weight; calls with the same `sessionId` stay on one version. Running calls end on the version that they began with. Listed is the
+   * definition of the version with the largest weight. `removeTool` removes a release.
+   * @param versions `inspectTool` returns the definition, the code and the hash of a version
+   * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "global" }` for a tool of all tenants
+   * @throws {ToolError} PARAM_INVALID for invalid versions or options; NAME_TAKEN if the owner has a tool of this name that is not a release;
+   *   BUNDLE_FAILED for a schema that cannot be used; TOOL_UNAVAILABLE if Glovebox is closed or the tenant is being deleted
+   */
+  setRelease(toolName: string, versions: readonly ReleaseVersion[], options?: ToolOwner): void {
+    this.#throwIfClosed();
+    const name = checkString(toolName, "toolName");
+    const tenantId = this.router.tenancy.ownerOf(parseToolOwner(options));
+    if (tenantId !== undefined) this.router.admission.checkAdding(tenantId);
+    this.#releases.set(name, parseReleaseVersions(name, versions), tenantId);
   }
 
   /**

@@ -256,7 +256,9 @@ export class ToolRegistrar {
     const tool = this.#parts.router.registry.get(name, tenantId);
     const isRemoved = this.#parts.router.registry.remove(name, tenantId);
     if (!isRemoved) return false;
-    if (tool?.tenantId === tenantId) tool?.executor.retire?.();
+    if (tool !== undefined && tool.tenantId === tenantId) {
+      for (const { executor } of tool.release?.tools ?? [tool]) executor.retire?.();
+    }
     // An update that was requested earlier must not add the tool again.
     using change = this.#updates.begin();
     change.done(name, tenantId);

@@ -19,6 +19,7 @@ const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" }
 export interface ResultMetadata {
   readonly callId: string;
   readonly toolName: string;
+  readonly toolVersion?: string | undefined;
   readonly started: number;
   readonly usage?: ToolUsage;
   readonly logs?: readonly LogEntry[];
@@ -29,10 +30,15 @@ export interface ResultMetadata {
 type Successful = Extract<ToolResult, { success: true }>;
 
 function toBase(metadata: ResultMetadata): Omit<Successful, "success" | "output" | "content"> {
-  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, coercions } = metadata;
+  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, coercions, toolVersion } = metadata;
   const durationMs = performance.now() - started;
   const base = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
-  return coercions === undefined ? base : { ...base, coercions };
+  if (coercions === undefined && toolVersion === undefined) return base;
+  return {
+    ...base,
+    ...(toolVersion === undefined ? {} : { toolVersion }),
+    ...(coercions === undefined ? {} : { coercions }),
+  };
 }
 
 /** Keeps only the JSON parts of error details, because a host function may put any value into them. */

@@ -66,6 +66,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   arguments: true,
   logSourceLocations: true,
   toolDigest: true,
+  toolVersion: true,
 };
 /** An array, because searching so few names is as fast as a Set. */
 export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
@@ -97,6 +98,7 @@ export function readExplicitContext(context: unknown, isBatch = false): ToolCont
   if (stepId !== undefined) readText(stepId, "context.stepId");
   checkSessionId(fields.sessionId);
   if (fields.toolDigest !== undefined) readText(fields.toolDigest, "context.toolDigest");
+  if (fields.toolVersion !== undefined) readText(fields.toolVersion, "context.toolVersion");
   if (tenantId !== undefined) readText(tenantId, "context.tenantId");
   return fields;
 }
@@ -104,7 +106,7 @@ export function readExplicitContext(context: unknown, isBatch = false): ToolCont
 function copyContext(context: ToolContext, known: readonly string[]): ToolContext {
   checkKeys(context, "context", known);
   const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logSourceLocations } = context;
-  const { traceparent, tracestate, client, sessionId, toolDigest } = context;
+  const { traceparent, tracestate, client, sessionId, toolDigest, toolVersion } = context;
   const deterministic = copyDeterministic(context.deterministic);
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
   const argumentOptions = parseArgumentOptions(context.arguments, "context.arguments");
@@ -128,6 +130,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
     ...(client === undefined ? {} : { client }),
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(toolDigest === undefined ? {} : { toolDigest }),
+    ...(toolVersion === undefined ? {} : { toolVersion }),
   };
 }
 

@@ -7,6 +7,7 @@ import type { JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
+import { versionOf } from "../routing/tool-release.ts";
 import type { Clock } from "./clock.ts";
 import { type ArgumentOptions, type Coercion, coerceArguments, resolveArgumentOptions } from "./coercion.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
@@ -124,7 +125,7 @@ export function validateCall(
   registry: ToolRegistry,
   options: ValidateOptions,
 ): ValidatedCall | Promise<ValidatedCall> {
-  const found = registry.get(envelope.toolName, context.tenantId);
+  const found = versionOf(registry.get(envelope.toolName, context.tenantId), context.toolVersion);
   const { decided, isUpdated = never } = options;
   const tool = decided === undefined ? found : toDecided(decided.tool, found, envelope.toolName, isUpdated);
   if (tool === undefined) {

@@ -39,6 +39,7 @@ import type { OpenCalls, TrackedCall } from "./open-calls.ts";
 import { readContextAfter, readNames, tryReadEnvelope } from "./read-call.ts";
 import type { RegisteredTool } from "./registry.ts";
 import type { ToolGate } from "./tool-gate.ts";
+import { versionOf, withVersion } from "./tool-release.ts";
 
 /** Parts of the router that a call uses. */
 export interface CallRunnerParts {
@@ -176,6 +177,8 @@ export class CallRunner {
       if (isUnknown) {
         await this.#discover(envelope.toolName, read.tenantId, read, waiting);
       }
+      const versioned = withVersion(read, envelope.toolName, this.#registry.get(envelope.toolName, read.tenantId));
+      if (versioned.toolVersion !== undefined) facts = { ...facts, toolVersion: versioned.toolVersion };
       const prepare = {
         limits: this.#limits,
         tenant,
@@ -192,14 +195,14 @@ export class CallRunner {
         isGated: this.#gate !== undefined,
         arguments: this.#arguments,
         isUpdated: this.#isUpdated,
-        startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
+        startClock: (tool) => startCall(tool, versioned, prepare, timeoutMs).clock,
       };
       const admitted =
         observer === undefined
           ? { envelope }
-          : await this.#admit(observer, envelope, read, validate, prepare, timeoutMs);
+          : await this.#admit(observer, envelope, versioned, validate, prepare, timeoutMs);
       const checks = "decided" in admitted ? { ...validate, decided: admitted.decided } : validate;
-      const validating = validateCall(admitted.envelope, read, this.#registry, checks);
+      const validating = validateCall(admitted.envelope, versioned, this.#registry, checks);
       // Small values are validated synchronously: omitting the `await` shortens a warm call by a few microseconds.
       const validated = validating instanceof Promise ? await validating : validating;
       if (validated.coercions !== undefined) facts = { ...facts, coercions: validated.coercions };
@@ -286,7 +289,7 @@ export class CallRunner {
     prepare: PrepareOptions,
     timeoutMs: number | undefined,
   ): Promise<{ readonly envelope: CallEnvelope; readonly decided: { readonly tool: RegisteredTool | undefined } }> {
-    const tool = this.#registry.get(envelope.toolName, context.tenantId);
+    const tool = versionOf(this.#registry.get(envelope.toolName, context.tenantId), context.toolVersion);
     observer.beginValidate();
     const decided = { tool };
     if (tool === undefined) return { envelope, decided };

@@ -5,10 +5,23 @@ import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/defini
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
 import type { Executor } from "../executors/executor.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import { notifySafely } from "../util/host-callback.ts";
+
+/** Versions of a tool that was registered with `setRelease`. */
+export interface ToolVersions {
+  /** All versions. */
+  readonly tools: readonly RegisteredTool[];
+  get(version: string): RegisteredTool | undefined;
+  /**
+   * Returns the version that a call runs: the one that it names, the one of its session, or a random one by weight.
+   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) for an unknown version, or if no version has a weight
+   */
+  choose(toolName: string, context: Pick<ToolContext, "toolVersion" | "sessionId">): string;
+}
 
 /** A registered tool, ready to be called. */
 export interface RegisteredTool {
@@ -35,6 +48,8 @@ export interface RegisteredTool {
   /** When the owner's tool of this name was added, and when it was last updated, in ms since 1970. */
   readonly addedAt?: number | undefined;
   readonly updatedAt?: number | undefined;
+  /** Present for a tool that was registered with `setRelease`. */
+  readonly release?: ToolVersions | undefined;
 }
 
 export type RegistryListener = (tenantId: string | undefined) => void;

@@ -219,6 +219,24 @@ export class ToolRouter implements AsyncDisposable {
     return true;
   }
 
+  /**
+   * Registers a release in one step. Versions that the release before it had, and this one has not, end with their running calls.
+   * @internal the tool's tenant must be resolved
+   */
+  setRelease(tool: RegisteredTool): void {
+    const { definition, tenantId, release } = tool;
+    const before = this.registry.get(definition.name, tenantId);
+    if (before?.tenantId !== tenantId || !this.registry.replace(tool)) this.registry.add(tool);
+    const kept = new Set(release?.tools.map(({ executor }) => executor));
+    const ended = before?.tenantId === tenantId ? (before?.release?.tools ?? []) : [];
+    for (const { executor } of ended) {
+      if (kept.has(executor)) continue;
+      this.#updated ??= new WeakSet();
+      this.#updated.add(executor);
+      executor.retire?.();
+    }
+  }
+
   /** Clears the health record of a tool that had this name before. */
   #forgetHealthOf({ definition, tenantId, executor }: RegisteredTool): void {
     const { source, sourceId } = executor;

@@ -96,6 +96,9 @@ export const ExtractedToolDefinitionSchema: z.ZodType<ExtractedToolDefinition> =
   misnamed: z.array(z.string().max(64)).max(MAX_MISNAMED).optional(),
 });
 
+/** A definition that the host has stored and passes on again. */
+export const ToolDefinitionSchema: z.ZodType<ToolDefinition> = strictObject(definitionFields);
+
 /** Fields of a definition that the host supplies or overrides. */
 export type DefinitionOverrides = {
   readonly [Key in Exclude<keyof ToolDefinition, "origin">]?: ToolDefinition[Key] | undefined;

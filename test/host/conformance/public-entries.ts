@@ -50,7 +50,7 @@ const callContext: OptionTable = {
   client: "object",
 };
 const toolContext: OptionTable = {
-  ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text" },
+  ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text", toolVersion: "text" },
   deterministic: { seed: "text", now: "number" },
 };
 /** Without a seed the other field of `deterministic` is not looked at. */
@@ -237,6 +237,17 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: scope,
       call: (options) => box.removeTool("none", given(options)),
+    },
+    {
+      name: "glovebox.setRelease(name, versions, options)",
+      where: "options",
+      options: scope,
+      call: (options) => {
+        const name = nextName();
+        const definition = { name, description: "", inputSchema: { type: "object" } } as const;
+        const version = { version: "1", weight: 1, definition, sha256: "0".repeat(64), load: () => ({ files: {} }) };
+        box.setRelease(name, [version], given(options));
+      },
     },
     { name: "glovebox.health(options)", where: "options", options: scope, call: (o) => box.health(given(o)) },
     {

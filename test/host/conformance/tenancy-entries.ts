@@ -69,6 +69,16 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   { name: "Glovebox.listCalls", scope: "all", call: (box, whose) => box.listCalls(given(whose)) },
   { name: "Glovebox.cancelCall", call: (box, whose) => box.cancelCall("none", given(whose)) },
   { name: "Glovebox.inspectTool", scope: "global", call: (box, whose) => box.inspectTool(SOURCE, given(whose)) },
+  {
+    name: "Glovebox.setRelease",
+    scope: "global",
+    call: (box, whose) => {
+      const name = nextName();
+      const definition = { name, description: "", inputSchema: { type: "object" } } as const;
+      const version = { version: "1", weight: 1, definition, sha256: "0".repeat(64), load: () => ({ files: {} }) };
+      box.setRelease(name, [version], given(whose));
+    },
+  },
   { name: "Glovebox.removeTool", scope: "global", call: (box, whose) => box.removeTool("none", given(whose)) },
   { name: "Glovebox.health", scope: "all", call: (box, whose) => box.health(given(whose)) },
   { name: "Glovebox.listTools", call: (box, whose) => box.listTools(given(whose)) },
@@ -174,6 +184,7 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "Glovebox.workerPids": "is the operator's overview of processes",
   "Glovebox.hardening": "is about the machine",
   "Glovebox.addBuiltinTools": "is internal; first-party tools belong to all tenants",
+  "ToolRouter.setRelease": "internal: its tool has an owner",
   "ToolRouter.addToolProvider": "adds a transport; each of its tools has an owner",
   "ToolRouter.add": "is internal; the owner has been resolved",
   "ToolRouter.replace": "takes a tool whose owner has been resolved",

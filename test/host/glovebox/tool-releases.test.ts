@@ -1,0 +1,150 @@
+// Releases: stored versions of a tool, loaded when they first run, chosen by weight, session or name.
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Glovebox, ToolInspection } from "../../../src/host/glovebox/glovebox.ts";
+import type { ReleaseVersion } from "../../../src/host/glovebox/tool-releases.ts";
+import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const ACME = { tenantId: "acme" } as const;
+let box: Glovebox;
+const inspections = new Map<string, ToolInspection>();
+
+const sourceOf = (says: string): string => `export const description = "says ${says}"; export default () => "${says}";`;
+
+async function inspected(name: string, says: string): Promise<ToolInspection> {
+  const key = JSON.stringify([name, says]);
+  const known = inspections.get(key) ?? (await box.inspectTool({ source: sourceOf(says), name }, ACME));
+  inspections.set(key, known);
+  return known;
+}
+
+async function versionOf(
+  name: string,
+  says: string,
+  weight: number,
+): Promise<ReleaseVersion & { load: ReturnType<typeof vi.fn> }> {
+  const { definition, bundle } = await inspected(name, says);
+  return { version: says, weight, definition, sha256: bundle.sha256, load: vi.fn(() => bundle) } as never;
+}
+
+const run = (toolName: string, context: object = {}) => box.execute({ id: "c", toolName }, { ...ACME, ...context });
+
+beforeAll(async () => {
+  box = await makeBox({ tenancy: "multi" });
+});
+afterAll(() => box.close());
+
+describe("a release", () => {
+  test("loads the code of a version when it first runs, once", async () => {
+    const one = await versionOf("lazy", "one", 1);
+    box.setRelease("lazy", [one], ACME);
+    expect(one.load).not.toHaveBeenCalled();
+    const results = await Promise.all([run("lazy"), run("lazy")]);
+    expect(results.map(outputOf)).toEqual(["one", "one"]);
+    expect(results[0]?.toolVersion).toBe("one");
+    expect(one.load).toHaveBeenCalledTimes(1);
+  });
+
+  test("runs the version that a call names, also one with weight 0", async () => {
+    box.setRelease("named", [await versionOf("named", "one", 1), await versionOf("named", "two", 0)], ACME);
+    expect(outputOf(await run("named"))).toBe("one");
+    const named = await run("named", { toolVersion: "two" });
+    expect([outputOf(named), named.toolVersion]).toEqual(["two", "two"]);
+    const error = errorOf(await run("named", { toolVersion: "three" }));
+    expect([error.code, error.details?.reason]).toEqual(["TOOL_UNAVAILABLE", "not_found"]);
+  });
+
+  test("divides calls by weight, and keeps a session on its version while a canary grows", async () => {
+    const [live, canary] = [await versionOf("split", "one", 70), await versionOf("split", "two", 30)];
+    box.setRelease("split", [live, canary], ACME);
+    const sessions = Array.from({ length: 40 }, (_, index) => `session-${index}`);
+    const versions = async (): Promise<(string | undefined)[]> =>
+      await Promise.all(sessions.map(async (sessionId) => (await run("split", { sessionId })).toolVersion));
+    const first = await versions();
+    expect(new Set(first)).toEqual(new Set(["one", "two"]));
+    expect(await versions()).toEqual(first);
+    box.setRelease(
+      "split",
+      [
+        { ...live, weight: 30 },
+        { ...canary, weight: 70 },
+      ],
+      ACME,
+    );
+    const later = await versions();
+    for (const [index, version] of first.entries()) if (version === "two") expect(later[index]).toBe("two");
+  });
+
+  test("lists the definition of its largest version, and only for its owner", async () => {
+    box.setRelease("listed", [await versionOf("listed", "one", 1), await versionOf("listed", "two", 9)], ACME);
+    const listed = (await box.listTools(ACME)).find(({ name }) => name === "listed");
+    expect(listed?.description).toBe("says two");
+    expect(await box.listTools({ tenantId: "beta" })).toEqual([]);
+  });
+
+  test("lets running calls end on the version that they began with", async () => {
+    const slow = await box.inspectTool(
+      {
+        source: "export default async () => { await new Promise((r) => setTimeout(r, 400)); return 'old'; }",
+        name: "swap",
+      },
+      ACME,
+    );
+    const before = {
+      version: "1",
+      weight: 1,
+      definition: slow.definition,
+      sha256: slow.bundle.sha256,
+      load: () => slow.bundle,
+    };
+    box.setRelease("swap", [before], ACME);
+    const running = run("swap");
+    await vi.waitFor(() => expect(box.listCalls(ACME).map(({ state }) => state)).toContain("running"));
+    box.setRelease("swap", [await versionOf("swap", "new", 1)], ACME);
+    expect(outputOf(await run("swap"))).toBe("new");
+    expect(outputOf(await running)).toBe("old");
+  });
+
+  test("fails a call whose code cannot be loaded or has another hash, and tries again for the next call", async () => {
+    const good = await versionOf("broken", "one", 1);
+    let load: () => unknown = () => Promise.reject(new Error("the disk is gone"));
+    box.setRelease("broken", [{ ...good, load: () => load() as never }], ACME);
+    expect(errorOf(await run("broken")).code).toBe("INTERNAL");
+    const other = (await inspected("broken", "two")).bundle;
+    load = () => other;
+    expect(errorOf(await run("broken")).code).toBe("INTERNAL");
+    load = good.load;
+    expect(outputOf(await run("broken"))).toBe("one");
+  });
+
+  test("loads Python from its files", async () => {
+    const files = { "tool.py": "def main(input):\n    return 'python'\n" };
+    const { definition, bundle } = await box.inspectTool({ files, name: "snake", language: "python" }, ACME);
+    const version = {
+      version: "1",
+      weight: 1,
+      definition,
+      sha256: bundle.sha256,
+      language: "python",
+      load: () => ({ files }),
+    } as const;
+    box.setRelease("snake", [version], ACME);
+    expect(outputOf(await run("snake"))).toBe("python");
+  }, 120_000);
+
+  test("rejects a name that is taken, a definition of another name, and versions of the same name", async () => {
+    await box.addTool({ source: sourceOf("x"), name: "taken" }, ACME);
+    const version = await versionOf("taken", "one", 1);
+    expect(() => box.setRelease("taken", [version], ACME)).toThrow(expect.objectContaining({ code: "NAME_TAKEN" }));
+    const invalid = expect.objectContaining({ code: "PARAM_INVALID" });
+    expect(() => box.setRelease("other", [version], ACME)).toThrow(invalid);
+    expect(() => box.setRelease("taken", [version, version], ACME)).toThrow(invalid);
+    expect(() => box.setRelease("taken", [], ACME)).toThrow(invalid);
+    expect(() => box.setRelease("taken", [{ ...version, extra: 1 } as never], ACME)).toThrow(invalid);
+  });
+
+  test("is removed with removeTool", async () => {
+    box.setRelease("gone", [await versionOf("gone", "one", 1)], ACME);
+    expect(box.removeTool("gone", ACME)).toBe(true);
+    expect(errorOf(await run("gone")).code).toBe("TOOL_UNAVAILABLE");
+  });
+});
