@@ -1,0 +1,18 @@
+// What a migration must state differently for SQLite and for Postgres.
+import { type RawBuilder, sql } from "kysely";
+
+export type DatabaseKind = "sqlite" | "postgres";
+
+export interface ColumnTypes {
+  /** Type of a column of whole numbers of up to 53 bits. */
+  readonly integer: "integer" | "bigint";
+  /** Type of a column of bytes. */
+  readonly bytes: "blob" | "bytea";
+  /** What follows the column list of a table. SQLite checks the types of values only in tables that are STRICT. */
+  readonly tableOptions: RawBuilder<unknown>;
+}
+
+export const COLUMN_TYPES: { readonly [Kind in DatabaseKind]: ColumnTypes } = {
+  sqlite: { integer: "integer", bytes: "blob", tableOptions: sql`strict` },
+  postgres: { integer: "bigint", bytes: "bytea", tableOptions: sql`` },
+};

@@ -1,0 +1,39 @@
+// Ids of the server's records: a prefix that names the kind, the time, and 80 random bits. Ids of one kind sort by time.
+import { randomBytes } from "node:crypto";
+
+export type IdKind = "call" | "key" | "schedule" | "webhook" | "delivery" | "trigger" | "request";
+
+/** Crockford's base 32 in lower case: no letters that look like digits. */
+const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
+const TIME_LENGTH = 10;
+const RANDOM_BYTES = 10;
+
+function encode(bytes: Uint8Array): string {
+  let text = "";
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += DIGITS[(value >> bits) & 31];
+    }
+    value &= (1 << bits) - 1;
+  }
+  return text;
+}
+
+function encodeTime(ms: number): string {
+  let left = ms;
+  let text = "";
+  for (let index = 0; index < TIME_LENGTH; index += 1) {
+    text = `${DIGITS[left % 32]}${text}`;
+    left = Math.floor(left / 32);
+  }
+  return text;
+}
+
+/** @param now ms since 1970 */
+export const createId = (kind: IdKind, now: number = Date.now()): string =>
+  `${kind}_${encodeTime(now)}${encode(randomBytes(RANDOM_BYTES))}`;
