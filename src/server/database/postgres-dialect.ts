@@ -23,7 +23,9 @@ async function importPg(): Promise<PgModule> {
     const loaded = (await import(name)) as { readonly default: PgModule };
     return loaded.default;
   } catch (cause) {
-    throw new ToolError("PARAM_INVALID", 'A Postgres database needs the package "pg". Install it: npm install pg', { cause });
+    throw new ToolError("PARAM_INVALID", 'A Postgres database needs the package "pg". Install it: npm install pg', {
+      cause,
+    });
   }
 }
 

@@ -7,6 +7,8 @@ export interface TenantsTable {
   state: "active" | "suspended" | "deleting";
   /** JSON of a {@link TenantPolicy}. */
   policy: string;
+  /** Counts the changes of the tenant, its tools and its releases, so that every server process notices them. */
+  revision: number;
   created_at: number;
   updated_at: number;
 }

@@ -1,13 +1,15 @@
 // kysely's SQLite dialect on node:sqlite, which is part of Node.js. Statements are prepared once.
+// biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { type Dialect, SqliteDialect, type SqliteDatabase, type SqliteStatement } from "kysely";
+import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
 
 /** How many prepared statements are kept. The server has fewer different ones. */
 const MAX_STATEMENTS = 500;
 /** Longest time in ms that a statement waits for another process, such as a backup. */
 const BUSY_TIMEOUT_MS = 5_000;
 
-const toInput = (value: unknown): SQLInputValue => (typeof value === "boolean" ? Number(value) : (value as SQLInputValue));
+const toInput = (value: unknown): SQLInputValue =>
+  typeof value === "boolean" ? Number(value) : (value as SQLInputValue);
 
 class Statement implements SqliteStatement {
   readonly #statement: StatementSync;
@@ -61,7 +63,9 @@ class Database implements SqliteDatabase {
  */
 export function openSqlite(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: true, timeout: BUSY_TIMEOUT_MS });
-  database.exec("pragma journal_mode = wal; pragma synchronous = normal; pragma secure_delete = on; pragma temp_store = memory");
+  database.exec(
+    "pragma journal_mode = wal; pragma synchronous = normal; pragma secure_delete = on; pragma temp_store = memory",
+  );
   return database;
 }
 

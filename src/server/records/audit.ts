@@ -94,9 +94,17 @@ export interface AuditPage {
 /** Lists the newest events first, of one tenant or of all. */
 export async function listAudit(
   db: Db,
-  { tenantId, before, limit }: { readonly tenantId?: string; readonly before?: number | undefined; readonly limit: number },
+  {
+    tenantId,
+    before,
+    limit,
+  }: { readonly tenantId?: string; readonly before?: number | undefined; readonly limit: number },
 ): Promise<AuditPage> {
-  let query = db.selectFrom("audit").selectAll().orderBy("sequence", "desc").limit(limit + 1);
+  let query = db
+    .selectFrom("audit")
+    .selectAll()
+    .orderBy("sequence", "desc")
+    .limit(limit + 1);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   if (before !== undefined) query = query.where("sequence", "<", before);
   const rows = await query.execute();

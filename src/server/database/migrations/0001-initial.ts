@@ -9,6 +9,7 @@ export async function up(db: Kysely<unknown>, { bytes, integer, tableOptions }: 
     .addColumn("name", "text", (column) => column.notNull())
     .addColumn("state", "text", (column) => column.notNull())
     .addColumn("policy", "text", (column) => column.notNull())
+    .addColumn("revision", integer, (column) => column.notNull())
     .addColumn("created_at", integer, (column) => column.notNull())
     .addColumn("updated_at", integer, (column) => column.notNull())
     .modifyEnd(tableOptions)

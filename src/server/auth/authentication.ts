@@ -1,0 +1,123 @@
+// Finds out who sends a request: the API key in its Authorization header, and the tenant that its path names.
+import type { Db } from "../database/open-database.ts";
+import { type ApiKey, findKeyByHash, storeLastUses } from "../records/api-keys.ts";
+import { findTenant, type Tenant } from "../records/tenants.ts";
+import { hashOfKey, isApiKey } from "./api-key.ts";
+import type { Scope } from "./scopes.ts";
+
+/** Who sends a request. */
+export interface Principal {
+  readonly keyId: string;
+  /** Null for a key of the platform, which may act for every tenant. */
+  readonly tenantId: string | null;
+  readonly scopes: ReadonlySet<Scope>;
+}
+
+/** Time in ms for which rows are kept in memory with SQLite, where this process makes all changes and clears them at once. */
+const CACHE_MS = 1_000;
+const MAX_CACHED = 10_000;
+const LAST_USE_MS = 10_000;
+
+interface Cached<Value> {
+  readonly value: Value;
+  readonly until: number;
+}
+
+class RowCache<Value> {
+  readonly #rows = new Map<string, Cached<Value>>();
+  readonly #ttlMs: number;
+
+  constructor(ttlMs: number) {
+    this.#ttlMs = ttlMs;
+  }
+
+  get(key: string): Cached<Value> | undefined {
+    const found = this.#rows.get(key);
+    return found !== undefined && found.until > performance.now() ? found : undefined;
+  }
+
+  set(key: string, value: Value): void {
+    if (this.#ttlMs === 0) return;
+    if (this.#rows.size >= MAX_CACHED) this.#rows.clear();
+    this.#rows.set(key, { value, until: performance.now() + this.#ttlMs });
+  }
+
+  clear(): void {
+    this.#rows.clear();
+  }
+}
+
+export class Authenticator implements AsyncDisposable {
+  readonly #db: Db;
+  readonly #keys: RowCache<ApiKey>;
+  readonly #tenants: RowCache<Tenant>;
+  readonly #lastUses = new Map<string, number>();
+  readonly #timer: NodeJS.Timeout;
+  /** Counts the changes, so that a row that was read before a change is not kept after it. */
+  #generation = 0;
+
+  /** @param isShared whether other processes change the database too: then each request reads it */
+  constructor(db: Db, isShared: boolean) {
+    this.#db = db;
+    const ttlMs = isShared ? 0 : CACHE_MS;
+    this.#keys = new RowCache(ttlMs);
+    this.#tenants = new RowCache(ttlMs);
+    this.#timer = setInterval(() => void this.#storeLastUses().catch(() => {}), LAST_USE_MS);
+    this.#timer.unref();
+  }
+
+  /**
+   * Returns who has this key; undefined for a header that is missing or malformed, and a key that is unknown, expired, revoked or of a tenant
+   * that does not exist. All of these look the same to the caller.
+   * @param header value of the Authorization header
+   */
+  async authenticate(header: string | undefined): Promise<Principal | undefined> {
+    const key = /^Bearer ([^\s]{1,128})$/i.exec(header ?? "")?.[1];
+    if (key === undefined || !isApiKey(key)) return undefined;
+    const row = await this.#keyOf(hashOfKey(key));
+    const now = Date.now();
+    if (row === undefined || row.revokedAt !== null || (row.expiresAt ?? now + 1) <= now) return undefined;
+    this.#lastUses.set(row.id, now);
+    return { keyId: row.id, tenantId: row.tenantId, scopes: new Set(row.scopes) };
+  }
+
+  /** Returns a tenant that is not being deleted. */
+  async tenant(id: string): Promise<Tenant | undefined> {
+    const cached = this.#tenants.get(id);
+    if (cached !== undefined) return cached.value;
+    const generation = this.#generation;
+    const found = await findTenant(this.#db, id);
+    if (found === undefined) return undefined;
+    if (generation === this.#generation) this.#tenants.set(id, found);
+    return found.state === "deleting" ? undefined : found;
+  }
+
+  /** Forgets all rows. Called after each change. */
+  clear(): void {
+    this.#generation += 1;
+    this.#keys.clear();
+    this.#tenants.clear();
+  }
+
+  async #keyOf(hash: string): Promise<ApiKey | undefined> {
+    const cached = this.#keys.get(hash);
+    if (cached !== undefined) return cached.value;
+    const generation = this.#generation;
+    const found = await findKeyByHash(this.#db, hash);
+    // Unknown keys are not kept: a flood of guesses must not displace the others.
+    if (found !== undefined && generation === this.#generation) this.#keys.set(hash, found);
+    return found;
+  }
+
+  async #storeLastUses(): Promise<void> {
+    if (this.#lastUses.size === 0) return;
+    const uses = new Map(this.#lastUses);
+    this.#lastUses.clear();
+    await storeLastUses(this.#db, uses);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#storeLastUses();
+  }
+}

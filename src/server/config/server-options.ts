@@ -1,0 +1,87 @@
+// The configuration of a server: one schema for the config file, the environment and the command line, with every default.
+import { join } from "node:path";
+import * as z from "zod";
+import { ToolError } from "../../host/index.ts";
+import { LimitsSchema } from "../records/tenant-policy.ts";
+
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+
+export const ServerOptionsSchema = z.strictObject({
+  /** Address to listen on. */
+  host: z.string().min(1).max(255).default("127.0.0.1"),
+  /** Port to listen on; 0 picks a free one. */
+  port: z.int().min(0).max(65_535).default(7_070),
+  /** Host names that clients use, with or without a port, in addition to the loopback names. */
+  allowHosts: z.array(z.string().min(1).max(255)).max(100).default([]),
+  /** URL of a Postgres database. Default: SQLite in `dataDir`. */
+  database: z
+    .string()
+    .regex(/^postgres(?:ql)?:\/\//, { error: "Expected a URL that begins with postgres://" })
+    .optional(),
+  /** Folder of the SQLite files and caches. */
+  dataDir: z.string().min(1).default("glovebox-data"),
+  /** Largest body of a request in bytes. */
+  maxBodyBytes: z
+    .int()
+    .min(1_024)
+    .max(MAX_BODY_BYTES)
+    .default(4 * 1024 * 1024),
+  /** Longest time in ms that running calls have to finish when the server stops. */
+  drainMs: z.int().min(0).max(300_000).default(25_000),
+  /** Level of the log on stderr: one JSON object a line. */
+  logLevel: z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
+  /** Limits of every call. A tenant, tool or call can only lower them. */
+  limits: LimitsSchema.default({}),
+  /** Most worker processes at one time. */
+  maxWorkers: z.int().min(1).max(1_024).default(16),
+});
+export type ServerOptions = z.input<typeof ServerOptionsSchema>;
+export type ServerConfig = z.output<typeof ServerOptionsSchema>;
+
+/** The environment variable of each option. */
+export const ENVIRONMENT_NAMES = {
+  host: "GLOVEBOX_HOST",
+  port: "GLOVEBOX_PORT",
+  allowHosts: "GLOVEBOX_ALLOW_HOSTS",
+  database: "GLOVEBOX_DATABASE",
+  dataDir: "GLOVEBOX_DATA_DIR",
+  maxBodyBytes: "GLOVEBOX_MAX_BODY_BYTES",
+  drainMs: "GLOVEBOX_DRAIN_MS",
+  logLevel: "GLOVEBOX_LOG_LEVEL",
+  maxWorkers: "GLOVEBOX_MAX_WORKERS",
+} as const;
+
+const NUMBERS: ReadonlySet<string> = new Set(["port", "maxBodyBytes", "drainMs", "maxWorkers"]);
+
+/** Returns the options that the environment sets. Lists are separated by commas. */
+export function readEnvironment(env: { readonly [name: string]: string | undefined }): {
+  readonly [name: string]: unknown;
+} {
+  const set = Object.entries(ENVIRONMENT_NAMES).flatMap(([option, name]): readonly [string, unknown][] => {
+    const text = env[name];
+    if (text === undefined || text === "") return [];
+    if (option === "allowHosts") return [[option, text.split(",").map((host) => host.trim())]];
+    return [[option, NUMBERS.has(option) && /^\d+$/.test(text) ? Number(text) : text]];
+  });
+  return Object.fromEntries(set);
+}
+
+/**
+ * Parses the options of a server.
+ * @param sources each source overrides the ones before it
+ * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
+ */
+export function parseServerOptions(...sources: readonly object[]): ServerConfig {
+  const parsed = ServerOptionsSchema.safeParse(Object.assign({}, ...sources));
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => `options.${path.join(".")}: ${message}`);
+  throw new ToolError("PARAM_INVALID", issues.join("; ").replaceAll("options.: ", "options: "));
+}
+
+/** Returns the configuration with the password of its database redacted. */
+export function toShownConfig({ database, ...config }: ServerConfig): object {
+  if (database === undefined) return { ...config, database: `sqlite: ${join(config.dataDir, "glovebox.sqlite")}` };
+  const url = URL.canParse(database) ? new URL(database) : undefined;
+  if (url !== undefined && url.password !== "") url.password = "redacted";
+  return { ...config, database: url?.href ?? "redacted" };
+}

@@ -1,0 +1,122 @@
+// The HTTP application: guards for every request, the routes of the API, and one form of error.
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { HTTPException } from "hono/http-exception";
+import { IdempotencyConflict } from "../calls/call-service.ts";
+import { createId } from "../ids.ts";
+import type { App, AppEnv, ServerParts } from "./context.ts";
+import { RequestError, toProblem } from "./problem.ts";
+import { addAuditRoutes } from "./routes/audit.ts";
+import { addCallRoutes } from "./routes/calls.ts";
+import { addKeyRoutes } from "./routes/keys.ts";
+import { addOperationRoutes } from "./routes/operation.ts";
+import { addTenantRoutes } from "./routes/tenants.ts";
+import { addToolRoutes } from "./routes/tools.ts";
+
+const MAX_URL_LENGTH = 4_096;
+const MAX_ISSUES = 10;
+
+/** Headers of every response. Nothing that the API returns may be rendered, framed, cached or guessed. */
+const SECURITY_HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+} as const;
+
+const nameOf = (host: string): string => host.replace(/:\d+$/, "").toLowerCase();
+
+/** Checks that a request names this server, so that a page in a browser cannot reach it through another name (DNS rebinding). */
+function checkHost(host: string | undefined, allowedHosts: readonly string[]): void {
+  if (host !== undefined && allowedHosts.some((allowed) => allowed === host.toLowerCase() || allowed === nameOf(host)))
+    return;
+  throw new RequestError("FORBIDDEN", "The Host header does not name this server. Allow other names with --allow-host");
+}
+
+/** Checks that no page of another origin sends the request. */
+function checkOrigin(origin: string | undefined, host: string | undefined): void {
+  if (origin === undefined) return;
+  const from = URL.canParse(origin) ? new URL(origin).host : undefined;
+  if (from !== undefined && from === host?.toLowerCase()) return;
+  throw new RequestError("FORBIDDEN", "Requests of other origins are not allowed");
+}
+
+/** Returns a message for a request that does not match its schema: at most ten issues, each with its path. */
+function describeIssues(
+  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
+): string {
+  const lines = issues
+    .slice(0, MAX_ISSUES)
+    .map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`));
+  return lines.join("; ");
+}
+
+/** Creates the application. It keeps no state of its own. */
+export function createApp(parts: ServerParts): App {
+  const app: App = new OpenAPIHono<AppEnv>({
+    strict: true,
+    defaultHook: (result) => {
+      if (result.success) return;
+      const issues = result.error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({ path, message }));
+      throw new RequestError("INVALID", describeIssues(issues), { details: { in: result.target, issues } });
+    },
+  });
+
+  app.use(async (c, next) => {
+    const started = performance.now();
+    const requestId = createId("request");
+    c.set("requestId", requestId);
+    c.header("x-request-id", requestId);
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.header(name, value);
+    if (c.req.url.length > MAX_URL_LENGTH)
+      throw new RequestError("URL_TOO_LONG", `Expected a URL of at most ${MAX_URL_LENGTH} characters`);
+    checkHost(c.req.header("host"), parts.allowedHosts);
+    checkOrigin(c.req.header("origin"), c.req.header("host"));
+    await next();
+    parts.metrics.requestEnded(
+      `${c.req.method} ${routeOf(c.req.routePath)}`,
+      c.res.status,
+      performance.now() - started,
+    );
+  });
+
+  addOperationRoutes(app, parts);
+  addTenantRoutes(app, parts);
+  addKeyRoutes(app, parts);
+  addToolRoutes(app, parts);
+  addCallRoutes(app, parts);
+  addAuditRoutes(app, parts);
+
+  app.notFound(() => {
+    throw new RequestError("NOT_FOUND", "There is no such path. The reference is at /reference");
+  });
+  app.onError((thrown, c) => {
+    const requestId = c.get("requestId") ?? createId("request");
+    const { status, body, headers } = toProblem(toRequestError(thrown), requestId);
+    if (status === 500) parts.onError(thrown, requestId);
+    for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...headers, "x-request-id": requestId }))
+      c.header(name, value);
+    return c.json(body, status as 400);
+  });
+  app.openAPIRegistry.registerComponent("securitySchemes", "key", {
+    type: "http",
+    scheme: "bearer",
+    description: "An API key: gbx_…",
+  });
+  return app;
+}
+
+/** Returns the path template of a route; the same text for all paths that have no route. */
+const routeOf = (path: string): string => (path === "*" || path === "/*" ? "unknown" : path);
+
+function toRequestError(thrown: unknown): unknown {
+  if (thrown instanceof IdempotencyConflict) {
+    return new RequestError("CONFLICT", thrown.message);
+  }
+  // hono throws this for a body that is not JSON.
+  if (thrown instanceof HTTPException && thrown.status === 400) {
+    return new RequestError("MALFORMED", "The body is not valid JSON");
+  }
+  return thrown;
+}

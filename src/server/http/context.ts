@@ -1,0 +1,43 @@
+// What the routes share: the parts of the server, and the properties of a request that the guards have established.
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Glovebox } from "../../host/index.ts";
+import type { Authenticator, Principal } from "../auth/authentication.ts";
+import type { CallService } from "../calls/call-service.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { Metrics } from "../operation/metrics.ts";
+import type { Actor } from "../records/audit.ts";
+import type { Tenant } from "../records/tenants.ts";
+import type { TenantTools } from "../tools/tenant-tools.ts";
+
+export interface ServerParts {
+  readonly database: OpenDatabase;
+  readonly box: Glovebox;
+  readonly authenticator: Authenticator;
+  readonly tools: TenantTools;
+  readonly calls: CallService;
+  readonly metrics: Metrics;
+  readonly version: string;
+  /** Host names under which clients reach the server, with or without a port. */
+  readonly allowedHosts: readonly string[];
+  /** Largest body of a request in bytes. */
+  readonly maxBodyBytes: number;
+  /** Returns whether the server accepts requests: false once it drains. */
+  readonly isReady: () => boolean;
+  /** Receives errors whose cause must not be shown to the caller. */
+  readonly onError: (error: unknown, requestId: string) => void;
+}
+
+export interface AppVariables {
+  requestId: string;
+  /** Set by the guard of a route that is not public. */
+  principal: Principal;
+  /** Set by the guard of a route whose path names a tenant. */
+  tenant: Tenant;
+  actor: Actor;
+}
+export interface AppEnv {
+  Variables: AppVariables;
+  Bindings: { incoming?: { socket?: { remoteAddress?: string | undefined } } };
+}
+
+export type App = OpenAPIHono<AppEnv>;

@@ -1,0 +1,81 @@
+// Error responses: one form for all of them, with a status, a code and a message that says what to do.
+import { type ErrorCode, ToolError, toHttpStatus, toRetryAfterSeconds } from "../../host/index.ts";
+
+/** Codes of errors that concern the request, in addition to those of the library. */
+export const REQUEST_ERRORS = {
+  MALFORMED: 400,
+  UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  INVALID: 422,
+  TOO_LARGE: 413,
+  URL_TOO_LONG: 414,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMITED: 429,
+  UNAVAILABLE: 503,
+} as const;
+export type RequestErrorCode = keyof typeof REQUEST_ERRORS;
+
+/** An error that becomes a response. */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  readonly code: RequestErrorCode;
+  readonly details: { readonly [name: string]: unknown } | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    code: RequestErrorCode,
+    message: string,
+    options: { readonly details?: { readonly [name: string]: unknown }; readonly retryAfterSeconds?: number } = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.details = options.details;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+export interface ErrorBody {
+  readonly error: {
+    readonly code: ErrorCode | RequestErrorCode;
+    readonly message: string;
+    readonly details?: { readonly [name: string]: unknown };
+    readonly requestId: string;
+  };
+}
+
+export interface Problem {
+  readonly status: number;
+  readonly body: ErrorBody;
+  readonly headers: { readonly [name: string]: string };
+}
+
+/**
+ * Returns the response for a thrown value. Anything but a ToolError and a RequestError is an internal error, whose cause only the operator
+ * sees.
+ */
+export function toProblem(thrown: unknown, requestId: string): Problem {
+  if (thrown instanceof RequestError) {
+    const { code, message, details, retryAfterSeconds } = thrown;
+    const challenge = code === "UNAUTHENTICATED" ? { "www-authenticate": 'Bearer realm="glovebox"' } : {};
+    const retry = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+    return {
+      status: REQUEST_ERRORS[code],
+      body: { error: { code, message, ...(details === undefined ? {} : { details }), requestId } },
+      headers: { ...challenge, ...retry },
+    };
+  }
+  if (Error.isError(thrown) && thrown instanceof ToolError && thrown.code !== "INTERNAL") {
+    const { code, message, details } = thrown;
+    const seconds = toRetryAfterSeconds(thrown);
+    return {
+      status: toHttpStatus(thrown),
+      body: { error: { code, message, ...(details === undefined ? {} : { details }), requestId } },
+      headers: seconds === undefined ? {} : { "retry-after": String(seconds) },
+    };
+  }
+  const message = `The server failed. Its operator finds the cause in the log by the request id ${requestId}`;
+  return { status: 500, body: { error: { code: "INTERNAL", message, requestId } }, headers: {} };
+}

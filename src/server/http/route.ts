@@ -1,0 +1,164 @@
+// Adds routes: each has a row in the table of scopes, and guards that run before its input is read. The order of the checks is the order of
+// the errors: 401, 404 for another tenant's path, 403, 415, 413, 400, 422.
+import { createRoute, type RouteConfig } from "@hono/zod-openapi";
+import type { Context, MiddlewareHandler } from "hono";
+import type { z } from "zod";
+import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
+import type { App, AppEnv, ServerParts } from "./context.ts";
+import { RequestError } from "./problem.ts";
+import { ErrorSchema } from "./schemas.ts";
+
+type Method = "get" | "post" | "put" | "patch" | "delete";
+
+const JSON_TYPE = "application/json";
+
+/** Reads a body of limited size, and replaces the request's, so that whatever reads it afterwards cannot read more. */
+async function readBody(request: Request, maxBytes: number): Promise<Request> {
+  const tooLarge = (): RequestError => new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of request.body ?? []) {
+    size += part.byteLength;
+    if (size > maxBytes) throw tooLarge();
+    parts.push(part);
+  }
+  const { method, headers, url, signal } = request;
+  return new Request(url, { method, headers, signal, body: Buffer.concat(parts) });
+}
+
+/** Checks key, tenant and scope of a request, and the form of its body. */
+function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): MiddlewareHandler<AppEnv> {
+  const scope = ROUTE_SCOPES[name];
+  return async (c, next) => {
+    if (scope !== "public") {
+      const principal = await parts.authenticator.authenticate(c.req.header("authorization"));
+      if (principal === undefined) {
+        throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
+      }
+      c.set("principal", principal);
+      const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
+      c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
+      const tenantId = c.req.param("tenant");
+      if (tenantId !== undefined) {
+        const isOwn = principal.tenantId === null || principal.tenantId === tenantId;
+        // The answer for another tenant is the one for a tenant that does not exist, and neither is looked up.
+        const tenant = isOwn ? await parts.authenticator.tenant(tenantId) : undefined;
+        if (tenant === undefined) throw new RequestError("NOT_FOUND", "There is no such tenant");
+        c.set("tenant", tenant);
+      } else if (principal.tenantId !== null && scope !== "any") {
+        throw new RequestError("FORBIDDEN", "This key belongs to a tenant. Use the paths of its tenant");
+      }
+      if (scope !== "any" && !principal.scopes.has(scope)) {
+        throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, { details: { scope } });
+      }
+    }
+    if (hasBody) {
+      const type = c.req.header("content-type")?.split(";")[0]?.trim().toLowerCase();
+      if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
+      c.req.raw = await readBody(c.req.raw, parts.maxBodyBytes);
+    }
+    return await next();
+  };
+}
+
+const error = (description: string): RouteConfig["responses"][number] => ({
+  content: { [JSON_TYPE]: { schema: ErrorSchema } },
+  description,
+});
+
+interface RouteOptions<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
+  readonly summary: string;
+  readonly description?: string;
+  readonly params?: Params;
+  readonly query?: Query;
+  readonly body?: Body;
+  readonly responses: RouteConfig["responses"];
+}
+
+/** The validated input of a request. */
+export interface RouteInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
+  readonly params: z.output<Params>;
+  readonly query: z.output<Query>;
+  readonly body: z.output<Body>;
+}
+
+/** Adds a route of the API. Its responses are not typed by status: a test checks them against the OpenAPI document. */
+export function addRoute<
+  Params extends z.ZodType = z.ZodNever,
+  Query extends z.ZodType = z.ZodNever,
+  Body extends z.ZodType = z.ZodNever,
+>(
+  app: App,
+  parts: ServerParts,
+  name: RouteName,
+  options: RouteOptions<Params, Query, Body>,
+  handle: (c: Context<AppEnv>, input: RouteInput<Params, Query, Body>) => Response | Promise<Response>,
+): void {
+  const { params, query, body } = options;
+  const route = toRouteConfig(parts, name, options);
+  app.openapi(
+    route as never,
+    (async (c: Context<AppEnv>) => {
+      const valid = (target: string): unknown => c.req.valid(target as never);
+      const input = {
+        params: params === undefined ? undefined : valid("param"),
+        query: query === undefined ? undefined : valid("query"),
+        body: body === undefined ? undefined : valid("json"),
+      };
+      return await handle(c, input as RouteInput<Params, Query, Body>);
+    }) as never,
+  );
+}
+
+function toRouteConfig(
+  parts: ServerParts,
+  name: RouteName,
+  { summary, description, params, query, body, responses }: RouteOptions<z.ZodType, z.ZodType, z.ZodType>,
+): object {
+  const [method = "", path = ""] = name.split(" ");
+  const scope = ROUTE_SCOPES[name];
+  const isPublic = scope === "public";
+  const needed = isPublic || scope === "any" ? undefined : `Scope: \`${scope}\`.`;
+  return createRoute({
+    method: method.toLowerCase() as Method,
+    path,
+    operationId: operationIdOf(method, path),
+    summary,
+    description: [description, needed].filter((text) => text !== undefined).join(" "),
+    security: isPublic ? [] : [{ key: [] }],
+    "x-glovebox-scope": scope,
+    request: {
+      ...(params === undefined ? {} : { params: params as z.ZodObject }),
+      ...(query === undefined ? {} : { query: query as z.ZodObject }),
+      ...(body === undefined ? {} : { body: { required: true, content: { [JSON_TYPE]: { schema: body } } } }),
+    },
+    middleware: createGuard(name, parts, body !== undefined),
+    responses: {
+      ...responses,
+      ...(isPublic ? {} : { 401: error("The key is missing or not valid") }),
+      ...(isPublic ? {} : { 403: error("The key does not have the scope") }),
+      ...(path.includes("{") ? { 404: error("There is no such resource for this key") } : {}),
+      ...(body === undefined ? {} : { 400: error("The body is not JSON"), 413: error("The body is too large") }),
+      ...(body === undefined ? {} : { 415: error("The body is not application/json") }),
+      422: error("A parameter or a field is not valid"),
+    },
+  });
+}
+
+/** `GET /v1/tenants/{tenant}/tools` becomes `getTenantsTools`. */
+function operationIdOf(method: string, path: string): string {
+  const words = path
+    .replace(/^\/v1/, "")
+    .split("/")
+    .filter((part) => part !== "" && !part.startsWith("{"));
+  const ends = path.endsWith("}") ? "ById" : "";
+  const name = words.map((word) => word.replaceAll(/[^a-z]/g, "").replace(/^./, (first) => first.toUpperCase()));
+  return `${method.toLowerCase()}${name.join("")}${ends}`;
+}
+
+/** A response with a JSON body. */
+export const json = (schema: z.ZodType, description: string): RouteConfig["responses"][number] => ({
+  content: { [JSON_TYPE]: { schema } },
+  description,
+});

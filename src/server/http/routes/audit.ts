@@ -1,0 +1,54 @@
+// Routes of the audit log.
+import { z } from "@hono/zod-openapi";
+import { type AuditPage, listAudit } from "../../records/audit.ts";
+import type { App, ServerParts } from "../context.ts";
+import { addRoute, json } from "../route.ts";
+import { AuditEntrySchema, pageOf } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const AuditQuerySchema = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.coerce.number().int().min(1).optional(),
+});
+
+const show = ({ entries, next }: AuditPage): object => ({
+  items: entries.map((row) => ({
+    ...{ sequence: row.sequence, at: row.at, actor: row.actor, tenantId: row.tenant_id, action: row.action },
+    ...{ target: row.target, ip: row.ip, requestId: row.request_id, details: JSON.parse(row.details), hash: row.hash },
+  })),
+  next: next === undefined ? null : String(next),
+});
+
+export function addAuditRoutes(app: App, parts: ServerParts): void {
+  const responses = { 200: json(pageOf(AuditEntrySchema), "A page of entries, the newest first") };
+  addRoute(
+    app,
+    parts,
+    "GET /v1/audit",
+    {
+      summary: "Lists the changes of all tenants",
+      query: AuditQuerySchema,
+      responses,
+    },
+    async (c, input) => {
+      const { limit, cursor } = input.query;
+      return c.json(show(await listAudit(parts.database.db, { limit, before: cursor })), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/audit",
+    {
+      summary: "Lists the changes of a tenant",
+      params: TenantParamsSchema,
+      query: AuditQuerySchema,
+      responses,
+    },
+    async (c, input) => {
+      const { limit, cursor } = input.query;
+      const tenantId = c.get("tenant").id;
+      return c.json(show(await listAudit(parts.database.db, { tenantId, limit, before: cursor })), 200);
+    },
+  );
+}

@@ -1,0 +1,152 @@
+// Routes of calls: run at once, later or streamed; list, read and cancel.
+import { z } from "@hono/zod-openapi";
+import { streamSSE } from "hono/streaming";
+import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
+import type { CallCaller, CallRequest } from "../../calls/call-service.ts";
+import { type CallRow, listCalls, logsOf, toCallRecord } from "../../records/calls.ts";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import {
+  CALL_STATES,
+  CallSchema,
+  IdSchema,
+  NewCallSchema,
+  PageQuerySchema,
+  pageOf,
+  ToolNameSchema,
+} from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
+const CallParamsSchema = TenantParamsSchema.extend({ call: IdSchema });
+const CallQuerySchema = PageQuerySchema.extend({
+  tool: ToolNameSchema.optional(),
+  state: z.enum(CALL_STATES).optional(),
+});
+/** Structured Headers allow quotes around the key; both forms are in use. */
+const KEY_PATTERN = /^"?([A-Za-z0-9._:-]{1,200})"?$/;
+
+const showWhole = (row: CallRow): object => ({ ...toCallRecord(row), logs: logsOf(row) });
+
+/** Returns the status of a call that has ended: 200, or what its error stands for. */
+function statusOf(row: CallRow): { readonly status: number; readonly headers: { readonly [name: string]: string } } {
+  if (row.error === null) return { status: 200, headers: {} };
+  const error = JSON.parse(row.error) as Parameters<typeof toHttpStatus>[0];
+  const seconds = toRetryAfterSeconds(error);
+  return { status: toHttpStatus(error), headers: seconds === undefined ? {} : { "retry-after": String(seconds) } };
+}
+
+/** @throws {RequestError} INVALID */
+function readKey(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  const key = KEY_PATTERN.exec(header)?.[1];
+  if (key !== undefined) return key;
+  throw new RequestError("INVALID", "Idempotency-Key: Expected 1 to 200 of A-Z a-z 0-9 . _ : -");
+}
+
+export function addCallRoutes(app: App, parts: ServerParts): void {
+  const { db } = parts.database;
+
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/tools/{tool}/calls",
+    {
+      summary: "Calls a tool",
+      description:
+        "Returns the call when it has ended. With `Prefer: respond-async`, returns it at once with status 202, and it runs later. With `Accept: text/event-stream`, streams its events. A failed call has the status of its error. With `Idempotency-Key`, a repeated request returns the first call.",
+      params: ToolParamsSchema,
+      body: NewCallSchema,
+      responses: { 200: json(CallSchema, "The call"), 202: json(CallSchema, "The call, which runs later") },
+    },
+    async (c, { params, body }) => {
+      const { tool: toolName } = params;
+      const { input, version, alias, sessionId, timeoutMs } = body;
+      if (!parts.isReady())
+        throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
+      if (version !== undefined && alias !== undefined)
+        throw new RequestError("INVALID", "Expected version or alias, got both");
+      const idempotencyKey = readKey(c.req.header("idempotency-key"));
+      const request: CallRequest = { toolName, input, version, alias, sessionId, timeoutMs, idempotencyKey };
+      const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
+      if (/\brespond-async\b/i.test(c.req.header("prefer") ?? "")) {
+        const row = await parts.calls.enqueue(request, { tenant: caller.tenant, keyId: caller.keyId });
+        c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
+        c.header("preference-applied", "respond-async");
+        return c.json(showWhole(row), 202);
+      }
+      if (/\btext\/event-stream\b/i.test(c.req.header("accept") ?? "")) {
+        if (idempotencyKey !== undefined)
+          throw new RequestError("INVALID", "Idempotency-Key: A streamed call cannot be repeated");
+        return streamSSE(c, async (stream) => {
+          for await (const { event, data } of parts.calls.stream(request, caller)) {
+            const shown = event === "result" ? showWhole(data) : data;
+            await stream.writeSSE({ event, data: JSON.stringify(shown) });
+          }
+        });
+      }
+      const row = await parts.calls.run(request, caller);
+      const { status, headers } = statusOf(row);
+      for (const [name, value] of Object.entries(headers)) c.header(name, value);
+      return c.json(showWhole(row), status as 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/calls",
+    {
+      summary: "Lists the calls of a tenant, the newest first",
+      params: TenantParamsSchema,
+      query: CallQuerySchema,
+      responses: { 200: json(pageOf(CallSchema), "A page of calls, without their logs") },
+    },
+    async (c, input) => {
+      const { limit, cursor, tool, state } = input.query;
+      await parts.calls.flush();
+      const rows = await listCalls(db, c.get("tenant").id, { tool, state, before: cursor, limit: limit + 1 });
+      const items = rows.slice(0, limit);
+      return c.json(
+        { items: items.map(toCallRecord), next: rows.length > limit ? (items.at(-1)?.id ?? null) : null } as never,
+        200,
+      );
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/calls/{call}",
+    {
+      summary: "Returns a call with its logs",
+      params: CallParamsSchema,
+      responses: { 200: json(CallSchema, "The call") },
+    },
+    async (c, input) => {
+      const row = await parts.calls.find(c.get("tenant").id, input.params.call);
+      if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
+      return c.json(showWhole(row), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/calls/{call}/cancel",
+    {
+      summary: "Cancels a call that has not ended",
+      params: CallParamsSchema,
+      responses: {
+        202: json(CallSchema.partial(), "The call is being cancelled"),
+        409: { description: "The call has ended" },
+      },
+    },
+    async (c, input) => {
+      const { call } = input.params;
+      const before = await parts.calls.cancel(c.get("tenant").id, call);
+      if (before === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
+      if (before !== "queued" && before !== "running")
+        throw new RequestError("CONFLICT", `The call has ended (${before})`);
+      return c.json({ id: call }, 202);
+    },
+  );
+}

@@ -1,0 +1,98 @@
+// Routes for operators and tools: health, metrics, the OpenAPI document and its reference page.
+
+import { z } from "@hono/zod-openapi";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { renderReference } from "../reference-page.ts";
+import { addRoute, json } from "../route.ts";
+import { OkSchema, PrincipalSchema } from "../schemas.ts";
+
+const text = (type: string, description: string): object => ({
+  content: { [type]: { schema: z.string() } },
+  description,
+});
+
+export function addOperationRoutes(app: App, parts: ServerParts): void {
+  const document = (): object =>
+    app.getOpenAPI31Document({
+      openapi: "3.1.0",
+      info: {
+        title: "Glovebox",
+        version: parts.version,
+        description:
+          "Hosts tools that the tenants of a service have written, and runs each call in an isolate of its own.",
+      },
+    });
+  const ok = { 200: json(OkSchema, "The server runs") };
+
+  addRoute(app, parts, "GET /healthz", { summary: "Whether the process runs", responses: ok }, (c, _input) =>
+    c.json({ ok: true } as const, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /readyz",
+    {
+      summary: "Whether the server accepts requests and reaches its database",
+      responses: ok,
+    },
+    async (c, _input) => {
+      if (!parts.isReady())
+        throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
+      try {
+        await parts.database.db.selectFrom("tenants").select("id").limit(1).execute();
+      } catch (thrown) {
+        parts.onError(thrown, c.get("requestId"));
+        throw new RequestError("UNAVAILABLE", "The server cannot reach its database", { retryAfterSeconds: 5 });
+      }
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /metrics",
+    {
+      summary: "Metrics in the format of Prometheus",
+      responses: { 200: text("text/plain", "The metrics") as never },
+    },
+    async (c, _input) =>
+      c.body(await parts.metrics.registry.metrics(), 200, { "content-type": parts.metrics.registry.contentType }),
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /openapi.json",
+    {
+      summary: "This document",
+      responses: { 200: json(z.looseObject({ openapi: z.string() }), "The OpenAPI document") },
+    },
+    (c, _input) => c.json(document(), 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /reference",
+    {
+      summary: "The reference of this API as a page",
+      responses: { 200: text("text/html", "The page") as never },
+    },
+    (c, _input) => {
+      const { html, csp } = renderReference(document());
+      return c.body(html, 200, { "content-type": "text/html; charset=utf-8", "content-security-policy": csp });
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/me",
+    {
+      summary: "The key that sends the request",
+      responses: { 200: json(PrincipalSchema, "The key") },
+    },
+    (c, _input) => {
+      const { keyId, tenantId, scopes } = c.get("principal");
+      return c.json({ keyId, tenantId, scopes: [...scopes] }, 200);
+    },
+  );
+}

@@ -1,0 +1,135 @@
+// Routes of tenants: create, list, change, suspend and delete.
+import { z } from "@hono/zod-openapi";
+import { appendAudit } from "../../records/audit.ts";
+import { insertTenant, listTenants, type Tenant, updateTenant } from "../../records/tenants.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import { deleteTenant } from "../../tenants/delete-tenant.ts";
+import type { App, ServerParts } from "../context.ts";
+import { addRoute, json } from "../route.ts";
+import {
+  DeletedTenantSchema,
+  NewTenantSchema,
+  PageQuerySchema,
+  pageOf,
+  TenantChangesSchema,
+  TenantIdSchema,
+  TenantSchema,
+} from "../schemas.ts";
+
+export const TenantParamsSchema = z.strictObject({ tenant: TenantIdSchema });
+
+const show = ({ id, name, state, policy, createdAt, updatedAt }: Tenant): object => ({
+  id,
+  name,
+  state,
+  policy,
+  createdAt,
+  updatedAt,
+});
+
+export function addTenantRoutes(app: App, parts: ServerParts): void {
+  const { db } = parts.database;
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants",
+    {
+      summary: "Lists tenants by id",
+      query: PageQuerySchema,
+      responses: { 200: json(pageOf(TenantSchema), "A page of tenants") },
+    },
+    async (c, input) => {
+      const { limit, cursor } = input.query;
+      const tenants = await listTenants(db, { after: cursor, limit: limit + 1 });
+      const items = tenants.slice(0, limit);
+      return c.json(
+        { items: items.map(show), next: tenants.length > limit ? (items.at(-1)?.id ?? null) : null } as never,
+        200,
+      );
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants",
+    {
+      summary: "Creates a tenant",
+      body: NewTenantSchema,
+      responses: { 201: json(TenantSchema, "The tenant"), 409: { description: "The id is taken" } },
+    },
+    async (c, input) => {
+      const { id, name = id, policy } = input.body;
+      const tenant = await changeExclusively(parts.database, async (transaction) => {
+        const created = await insertTenant(transaction, { id, name, policy });
+        await appendAudit(transaction, {
+          actor: c.get("actor"),
+          tenantId: id,
+          action: "tenant.created",
+          target: id,
+          details: { name, policy },
+        });
+        return created;
+      });
+      parts.authenticator.clear();
+      return c.json(show(tenant), 201);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}",
+    {
+      summary: "Returns a tenant",
+      params: TenantParamsSchema,
+      responses: { 200: json(TenantSchema, "The tenant") },
+    },
+    (c, _input) => c.json(show(c.get("tenant")), 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "PATCH /v1/tenants/{tenant}",
+    {
+      summary: "Changes a tenant's name, policy or state",
+      description:
+        "A policy replaces the one before as a whole. A suspended tenant's calls are denied; those that run, finish.",
+      params: TenantParamsSchema,
+      body: TenantChangesSchema,
+      responses: { 200: json(TenantSchema, "The tenant") },
+    },
+    async (c, input) => {
+      const { id } = c.get("tenant");
+      const changes = input.body;
+      await changeExclusively(parts.database, async (transaction) => {
+        await updateTenant(transaction, id, changes as never);
+        await appendAudit(transaction, {
+          actor: c.get("actor"),
+          tenantId: id,
+          action: "tenant.changed",
+          target: id,
+          details: changes,
+        });
+      });
+      parts.authenticator.clear();
+      parts.box.invalidateTenant(id);
+      return c.json(show((await parts.authenticator.tenant(id)) as Tenant), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}",
+    {
+      summary: "Deletes a tenant with everything that it owns",
+      description: "Ends its calls, and removes its keys, tools, calls and stored values, also from the database file.",
+      params: TenantParamsSchema,
+      responses: { 200: json(DeletedTenantSchema, "What was deleted") },
+    },
+    async (c, _input) => {
+      const { id } = c.get("tenant");
+      const receipt = await deleteTenant(parts, id, c.get("actor"));
+      return c.json({ receipt }, 200);
+    },
+  );
+}

@@ -1,0 +1,150 @@
+// The server: hosts the tools of many tenants behind an HTTP API. `createServer` opens its database and its Glovebox, and listens.
+import { mkdirSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { type ServerType, serve } from "@hono/node-server";
+import { pino } from "pino";
+import { createGlovebox, type Glovebox, ToolError } from "../host/index.ts";
+import { createApiKey } from "./auth/api-key.ts";
+import { Authenticator } from "./auth/authentication.ts";
+import { SCOPES } from "./auth/scopes.ts";
+import { CallService } from "./calls/call-service.ts";
+import { parseServerOptions, type ServerConfig, type ServerOptions } from "./config/server-options.ts";
+import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
+import { createApp } from "./http/app.ts";
+import type { ServerParts } from "./http/context.ts";
+import { createId } from "./ids.ts";
+import { Metrics } from "./operation/metrics.ts";
+import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
+import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
+import { toTenantOptions } from "./records/tenant-policy.ts";
+import { findTenant } from "./records/tenants.ts";
+import { changeExclusively } from "./records/write-lock.ts";
+import { TenantTools } from "./tools/tenant-tools.ts";
+
+export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
+
+/** Limits of connections, in ms and in number. They stop clients that send slowly or not at all. */
+const CONNECTION_OPTIONS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 16_384,
+} as const;
+const MAX_CONNECTIONS = 4_096;
+const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]", "::1"];
+
+/** A server that listens. Disposing it closes it at once; `close` lets calls finish. */
+export interface Server extends AsyncDisposable {
+  /** `http://127.0.0.1:7070` */
+  readonly url: string;
+  /** The key of the platform that was created because there was none. Shown once: only its hash is stored. */
+  readonly adminKey: string | undefined;
+  readonly config: ServerConfig;
+  /** Stops accepting calls, waits up to `drainMs` for those that run, and closes everything. */
+  close(options?: { readonly drainMs?: number }): Promise<void>;
+}
+
+async function createAdminKey(database: OpenDatabase): Promise<string | undefined> {
+  return await changeExclusively(database, async (transaction) => {
+    if (await hasPlatformKey(transaction)) return undefined;
+    const { key, hash, prefix } = createApiKey();
+    const id = createId("key");
+    await insertKey(transaction, { id, tenantId: null, name: "admin", prefix, scopes: SCOPES, expiresAt: null, hash });
+    await appendAudit(transaction, {
+      actor: SERVER_ACTOR,
+      tenantId: null,
+      action: "key.created",
+      target: id,
+      details: { name: "admin" },
+    });
+    return key;
+  });
+}
+
+async function openBox(config: ServerConfig, database: OpenDatabase, log: pino.Logger): Promise<Glovebox> {
+  const packages = join(config.dataDir, "packages");
+  mkdirSync(packages, { recursive: true, mode: 0o700 });
+  return await createGlovebox({
+    tenancy: "multi",
+    limits: config.limits,
+    // A tenant that the database does not know, or that it is about to delete, has no policy, so its calls are denied.
+    tenants: async (tenantId) => {
+      const tenant = await findTenant(database.db, tenantId);
+      return tenant === undefined || tenant.state === "deleting" ? undefined : toTenantOptions(tenant.policy);
+    },
+    workers: { max: config.maxWorkers },
+    kv: { path: join(config.dataDir, "kv.sqlite") },
+    cache: { directory: join(config.dataDir, "cache") },
+    // Code of tenants imports only what it uploads.
+    bundler: { root: packages, allowPackages: [] },
+    shutdown: false,
+    onError: (error) => log.error({ err: error }, "glovebox"),
+    onWarning: (warning) => log.warn(warning, "tool"),
+  });
+}
+
+async function listen(app: ReturnType<typeof createApp>, { host, port }: ServerConfig): Promise<ServerType> {
+  const server = serve({ fetch: app.fetch, hostname: host, port, serverOptions: CONNECTION_OPTIONS });
+  server.maxConnections = MAX_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once("listening", resolve);
+    server.once("error", ({ code }: NodeJS.ErrnoException) => {
+      const why = code === "EADDRINUSE" ? "is in use" : `is not available (${code})`;
+      reject(new ToolError("PARAM_INVALID", `options.port: Port ${port} of ${host} ${why}`));
+    });
+  });
+  return server;
+}
+
+/**
+ * Opens a server.
+ * @throws {ToolError} PARAM_INVALID for invalid options, a port that is in use, or a missing package; otherwise what the database throws
+ */
+export async function createServer(options: ServerOptions = {}): Promise<Server> {
+  const config = parseServerOptions(options);
+  const log = pino({ level: config.logLevel, base: null }, pino.destination(2));
+  await using resources = new AsyncDisposableStack();
+  const database = resources.use(
+    await openDatabase({
+      ...{ url: config.database, dataDir: config.dataDir },
+      onError: (error) => log.error({ err: error }, "database"),
+    }),
+  );
+  const box = resources.use(await openBox(config, database, log));
+  const authenticator = resources.use(new Authenticator(database.db, database.kind === "postgres"));
+  const tools = resources.use(new TenantTools(box, database.db));
+  const metrics = new Metrics(() => box.workerPids.length);
+  const onError = (error: unknown): void => log.error({ err: error }, "call");
+  const calls = resources.use(new CallService({ database, box, tools, metrics, onError }));
+  let isReady = true;
+  const parts: ServerParts = {
+    ...{ database, box, authenticator, tools, calls, metrics, version: "1" },
+    ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },
+    isReady: () => isReady,
+    onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
+  };
+  const adminKey = await createAdminKey(database);
+  const server = await listen(createApp(parts), config);
+  calls.start();
+  const { port } = server.address() as AddressInfo;
+  const shownHost = config.host.includes(":") ? `[${config.host}]` : config.host;
+  const opened = resources.move();
+  let closing: Promise<void> | undefined;
+
+  const close = async (drainMs: number): Promise<void> => {
+    // Readiness fails first, so that a load balancer sends nothing new.
+    isReady = false;
+    const stopped = new Promise((resolve) => server.close(resolve));
+    await Promise.all([calls.drain(), box.close({ drainMs })]);
+    if ("closeAllConnections" in server) server.closeAllConnections();
+    await stopped;
+    await opened.disposeAsync();
+  };
+  return {
+    ...{ url: `http://${shownHost}:${port}`, adminKey, config },
+    close: (given = {}) => (closing ??= close(given.drainMs ?? config.drainMs)),
+    [Symbol.asyncDispose]: () => (closing ??= close(0)),
+  };
+}

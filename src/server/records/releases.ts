@@ -1,0 +1,126 @@
+// Stores releases: which versions of a tool an alias runs, each with its share of the calls, and the history of its changes.
+import * as z from "zod";
+import type { Db } from "../database/open-database.ts";
+import type { ReleaseHistoryTable, ReleasesTable } from "../database/schema.ts";
+import { readJson } from "./json.ts";
+
+export const ReleasedVersionsSchema = z
+  .array(z.strictObject({ version: z.int().min(1), weight: z.number().gt(0).max(1_000_000) }))
+  .min(1)
+  .max(10)
+  .refine((versions) => new Set(versions.map(({ version }) => version)).size === versions.length, {
+    error: "Expected different versions",
+  });
+export type ReleasedVersions = z.infer<typeof ReleasedVersionsSchema>;
+
+export interface Release {
+  readonly toolName: string;
+  readonly alias: string;
+  readonly versions: ReleasedVersions;
+  readonly revision: number;
+  readonly changedBy: string;
+  readonly updatedAt: number;
+}
+
+const toRelease = (row: ReleasesTable): Release => ({
+  ...{ toolName: row.tool_name, alias: row.alias },
+  versions: readJson(ReleasedVersionsSchema, row.versions, "release"),
+  ...{ revision: row.revision, changedBy: row.changed_by, updatedAt: row.updated_at },
+});
+
+interface AliasKey {
+  readonly tenantId: string;
+  readonly toolName: string;
+  readonly alias: string;
+}
+
+/** Lists the releases of a tenant, or those of one tool. */
+export async function listReleases(
+  db: Db,
+  { tenantId, toolName }: { readonly tenantId: string; readonly toolName?: string | undefined },
+): Promise<readonly Release[]> {
+  let query = db
+    .selectFrom("releases")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .orderBy("tool_name")
+    .orderBy("alias");
+  if (toolName !== undefined) query = query.where("tool_name", "=", toolName);
+  return (await query.execute()).map(toRelease);
+}
+
+export async function findRelease(db: Db, { tenantId, toolName, alias }: AliasKey): Promise<Release | undefined> {
+  const row = await db
+    .selectFrom("releases")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("alias", "=", alias)
+    .executeTakeFirst();
+  return row === undefined ? undefined : toRelease(row);
+}
+
+export interface ReleaseChange {
+  readonly versions: ReleasedVersions;
+  readonly reason: ReleaseHistoryTable["reason"];
+  readonly changedBy: string;
+}
+
+/** Sets what an alias runs, and adds the change to its history. */
+export async function storeRelease(
+  db: Db,
+  key: AliasKey,
+  { versions, reason, changedBy }: ReleaseChange,
+): Promise<Release> {
+  const { tenantId, toolName, alias } = key;
+  const last = await db
+    .selectFrom("release_history")
+    .select(({ fn }) => fn.max("revision").as("revision"))
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("alias", "=", alias)
+    .executeTakeFirst();
+  const revision = Number(last?.revision ?? 0) + 1;
+  const now = Date.now();
+  const names = { tenant_id: tenantId, tool_name: toolName, alias };
+  const row: ReleasesTable = {
+    ...{ ...names, versions: JSON.stringify(versions), rollback: null, revision },
+    ...{ changed_by: changedBy, updated_at: now },
+  };
+  await db
+    .insertInto("releases")
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(["tenant_id", "tool_name", "alias"])
+        .doUpdateSet({ versions: row.versions, revision, changed_by: changedBy, updated_at: now }),
+    )
+    .execute();
+  await db
+    .insertInto("release_history")
+    .values({ ...names, revision, versions: row.versions, reason, changed_by: changedBy, created_at: now })
+    .execute();
+  return toRelease(row);
+}
+
+/** Returns what the alias ran before its latest change; undefined if it ran nothing before. A rollback undoes one change. */
+export async function findPrevious(
+  db: Db,
+  { tenantId, toolName, alias }: AliasKey,
+): Promise<ReleasedVersions | undefined> {
+  const rows = await db
+    .selectFrom("release_history")
+    .select(["versions", "reason"])
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("alias", "=", alias)
+    .orderBy("revision")
+    .execute();
+  const states: string[] = [];
+  for (const { versions, reason } of rows) {
+    if (reason === "set") states.push(versions);
+    else states.pop();
+  }
+  const before = states.at(-2);
+  return before === undefined ? undefined : readJson(ReleasedVersionsSchema, before, "release");
+}

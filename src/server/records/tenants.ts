@@ -1,0 +1,76 @@
+// Stores tenants: their policy, their state, and the revision that tells server processes when something of a tenant has changed.
+import { ToolError } from "../../host/index.ts";
+import type { Db } from "../database/open-database.ts";
+import type { TenantsTable } from "../database/schema.ts";
+import { readJson } from "./json.ts";
+import { type TenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";
+
+export interface Tenant {
+  readonly id: string;
+  readonly name: string;
+  readonly state: TenantsTable["state"];
+  readonly policy: TenantPolicy;
+  readonly revision: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+const toTenant = (row: TenantsTable): Tenant => ({
+  ...{ id: row.id, name: row.name, state: row.state },
+  policy: readJson(TenantPolicySchema, row.policy, "policy of a tenant"),
+  ...{ revision: row.revision, createdAt: row.created_at, updatedAt: row.updated_at },
+});
+
+export async function findTenant(db: Db, id: string): Promise<Tenant | undefined> {
+  const row = await db.selectFrom("tenants").selectAll().where("id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : toTenant(row);
+}
+
+/** Lists tenants by id. */
+export async function listTenants(
+  db: Db,
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<readonly Tenant[]> {
+  let query = db.selectFrom("tenants").selectAll().orderBy("id").limit(limit);
+  if (after !== undefined) query = query.where("id", ">", after);
+  return (await query.execute()).map(toTenant);
+}
+
+/** @throws {ToolError} NAME_TAKEN */
+export async function insertTenant(
+  db: Db,
+  { id, name, policy }: Pick<Tenant, "id" | "name" | "policy">,
+): Promise<Tenant> {
+  if ((await findTenant(db, id)) !== undefined) {
+    throw new ToolError("NAME_TAKEN", `The id "${id}" is taken by another tenant`);
+  }
+  const now = Date.now();
+  const row: TenantsTable = {
+    ...{ id, name, state: "active", policy: JSON.stringify(policy), revision: 1, created_at: now, updated_at: now },
+  };
+  await db.insertInto("tenants").values(row).execute();
+  return toTenant(row);
+}
+
+export async function updateTenant(
+  db: Db,
+  id: string,
+  changes: Partial<Pick<Tenant, "name" | "state" | "policy">>,
+): Promise<void> {
+  const { policy, ...rest } = changes;
+  await db
+    .updateTable("tenants")
+    .set((column) => ({
+      ...rest,
+      ...(policy === undefined ? {} : { policy: JSON.stringify(policy) }),
+      revision: column("revision", "+", 1),
+      updated_at: Date.now(),
+    }))
+    .where("id", "=", id)
+    .execute();
+}
+
+/** Marks that something of a tenant has changed. Part of every change of its tools and releases. */
+export async function touchTenant(db: Db, id: string): Promise<void> {
+  await updateTenant(db, id, {});
+}

@@ -1,0 +1,183 @@
+// Deploys a tool: builds what was uploaded, compares its requests with those of the live version, stores it as a new version, and releases it.
+import { createHash } from "node:crypto";
+import * as z from "zod";
+import { type Glovebox, ToolError, type ToolInspection } from "../../host/index.ts";
+import type { DatabaseKind } from "../database/column-types.ts";
+import type { Db } from "../database/open-database.ts";
+import { type Actor, appendAudit } from "../records/audit.ts";
+import { findRelease, type Release, type ReleasedVersions, storeRelease } from "../records/releases.ts";
+import { LimitsSchema } from "../records/tenant-policy.ts";
+import { findTenant, type Tenant, touchTenant } from "../records/tenants.ts";
+import {
+  findLatest,
+  findVersion,
+  insertVersion,
+  listToolNames,
+  type ToolVersion,
+  type VersionSettings,
+} from "../records/tool-versions.ts";
+import { changeExclusively } from "../records/write-lock.ts";
+import { compareRequests, type RequestDiff } from "./requests.ts";
+import { LIVE } from "./tenant-tools.ts";
+
+export const ALIAS_PATTERN = /^[a-z][a-z0-9_-]{0,62}$/;
+const MAX_FILES = 500;
+
+const uploadFields = {
+  /** Name of the tool if its code does not export one. */
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,128}$/)
+    .optional(),
+  language: z.enum(["javascript", "typescript", "python"]).optional(),
+  limits: LimitsSchema.optional(),
+  isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),
+  /** The release that runs the new version from now on; null for none. */
+  alias: z.string().regex(ALIAS_PATTERN).nullable().default(LIVE),
+  /** Share in percent of the calls that the new version gets; the rest stays on the versions that the alias runs now. */
+  canaryPercent: z.number().gt(0).max(100).default(100),
+  /** Approves what the version requests. Needs the scope `tools:approve`. */
+  approve: z.boolean().default(false),
+};
+
+export const DeploymentSchema = z.union([
+  z.strictObject({ source: z.string().min(1), ...uploadFields }),
+  z.strictObject({
+    files: z
+      .record(z.string().min(1).max(512), z.string())
+      .refine((files) => Object.keys(files).length <= MAX_FILES, { error: `Expected at most ${MAX_FILES} files` }),
+    entry: z.string().min(1).max(512).optional(),
+    ...uploadFields,
+  }),
+]);
+export type Deployment = z.infer<typeof DeploymentSchema>;
+
+export interface Deployed {
+  readonly version: ToolVersion;
+  /** Whether the same upload was stored before; no new version was made then. */
+  readonly isKnown: boolean;
+  readonly requests: RequestDiff;
+  /** What the alias runs now; undefined if nothing was released. */
+  readonly release: Release | undefined;
+  readonly warnings: readonly string[];
+}
+
+export interface DeploymentParts {
+  readonly box: Glovebox;
+  readonly db: Db;
+  readonly kind: DatabaseKind;
+}
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** @throws {ToolError} CAPABILITY_DENIED for a capability that the tenant's tools cannot have */
+function grantsFor({ policy }: Tenant, { definition }: ToolInspection): readonly string[] {
+  const requested = Object.keys(definition.capabilities ?? {});
+  const allowed: readonly string[] = policy.capabilities;
+  const denied = requested.filter((name) => !allowed.includes(name) && name !== "log");
+  if (denied.length === 0) return requested.filter((name) => name !== "log");
+  throw new ToolError(
+    "CAPABILITY_DENIED",
+    `The tool requests ${denied.join(", ")}, which tools of this tenant cannot have (policy.capabilities)`,
+    { details: { denied } },
+  );
+}
+
+/** Returns the versions that an alias runs when a new one gets its share. */
+export function withCanary(before: ReleasedVersions | undefined, version: number, percent: number): ReleasedVersions {
+  const others = (before ?? []).filter((one) => one.version !== version);
+  if (percent === 100 || others.length === 0) return [{ version, weight: 100 }];
+  const total = others.reduce((sum, { weight }) => sum + weight, 0);
+  const shared = others.map((one) => ({ version: one.version, weight: (one.weight / total) * (100 - percent) }));
+  return [...shared, { version, weight: percent }];
+}
+
+/** Checks how many tools and versions the tenant has. @throws {ToolError} QUOTA_EXCEEDED */
+async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefined): Promise<void> {
+  const { maxTools, maxVersions } = tenant.policy;
+  if (latest === undefined) {
+    const tools = await listToolNames(db, tenant.id, { limit: maxTools + 1 });
+    if (tools.length < maxTools) return;
+    throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${tools.length} tools; policy.maxTools is ${maxTools}`);
+  }
+  if (latest.version < maxVersions) return;
+  throw new ToolError(
+    "QUOTA_EXCEEDED",
+    `The tool ${JSON.stringify(latest.toolName)} has ${latest.version} versions; policy.maxVersions is ${maxVersions}`,
+  );
+}
+
+/**
+ * Deploys a tool for a tenant.
+ * @param mayApprove whether the caller may approve requests
+ * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
+ */
+export async function deploy(
+  { box, db, kind }: DeploymentParts,
+  tenantId: string,
+  upload: Deployment,
+  { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },
+): Promise<Deployed> {
+  const { name, language, limits, isolateLifetime, alias, canaryPercent, approve, ...source } = upload;
+  const input = { ...source, ...(name === undefined ? {} : { name }), ...(language === undefined ? {} : { language }) };
+  const inspection = await box.inspectTool(input, { tenantId });
+  const { definition, bundle } = inspection;
+  const toolName = definition.name;
+  return await changeExclusively({ db, kind }, async (transaction) => {
+    const tenant = await findTenant(transaction, tenantId);
+    if (tenant === undefined) throw new ToolError("TOOL_UNAVAILABLE", "The tenant was deleted meanwhile");
+    const key = { tenantId, toolName };
+    const grant = [...grantsFor(tenant, inspection)];
+    const settings: VersionSettings = { grant, isolateLifetime, ...(limits === undefined ? {} : { limits }) };
+    const isPython = bundle.entry.endsWith(".py");
+    const stored = isPython ? toPythonFiles(source) : source;
+    const contentHash = sha256(JSON.stringify([stored, bundle.sha256, definition, settings]));
+    const latest = await findLatest(transaction, key);
+    const live = await findRelease(transaction, { ...key, alias: LIVE });
+    const liveVersion = live?.versions.toSorted((a, b) => b.weight - a.weight)[0]?.version;
+    const liveDefinition =
+      liveVersion === undefined ? undefined : (await findVersion(transaction, key, liveVersion))?.definition;
+    const requests = compareRequests(liveDefinition, definition);
+    const isApproved = requests.added.length === 0 || (approve && mayApprove);
+    const isKnown = latest?.contentHash === contentHash;
+    if (!isKnown) await checkCounts(transaction, tenant, latest);
+    const version = isKnown
+      ? (latest as ToolVersion)
+      : await insertVersion(
+          transaction,
+          tenantId,
+          {
+            ...{ toolName, version: (latest?.version ?? 0) + 1, contentHash, definition, settings, createdBy: keyId },
+            state: isApproved ? "ready" : "waiting_for_approval",
+            language: isPython ? "python" : "javascript",
+            bundleHash: bundle.sha256,
+          },
+          { source: JSON.stringify(stored), bundle: JSON.stringify(bundle) },
+        );
+    const isReleased = version.state === "ready" && alias !== null;
+    const before = alias === null ? undefined : await findRelease(transaction, { ...key, alias });
+    const release = isReleased
+      ? await storeRelease(
+          transaction,
+          { ...key, alias },
+          {
+            versions: withCanary(before?.versions, version.version, canaryPercent),
+            ...{ reason: "set", changedBy: keyId },
+          },
+        )
+      : undefined;
+    await touchTenant(transaction, tenantId);
+    await appendAudit(transaction, {
+      ...{ actor, tenantId, action: "version.deployed", target: `${toolName}@${version.version}` },
+      details: { contentHash, state: version.state, requests, isKnown, release: release?.versions ?? null, alias },
+    });
+    return { version, isKnown, requests, release, warnings: inspection.warnings };
+  });
+}
+
+/** Returns the files of a Python tool: a single source is `tool.py`. */
+function toPythonFiles(
+  source: { readonly source: string } | { readonly files: object; readonly entry?: string | undefined },
+): object {
+  return "source" in source ? { files: { "tool.py": source.source }, entry: "tool.py" } : source;
+}
