@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type ServerType, serve } from "@hono/node-server";
 import { pino } from "pino";
+import { packageVersion } from "../host/config/package-version.ts";
 import { createGlovebox, type Glovebox, ToolError } from "../host/index.ts";
 import { createApiKey } from "./auth/api-key.ts";
 import { Authenticator } from "./auth/authentication.ts";
@@ -14,6 +15,7 @@ import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
 import type { ServerParts } from "./http/context.ts";
 import { createId } from "./ids.ts";
+import { TenantMcp } from "./mcp/tenant-mcp.ts";
 import { Metrics } from "./operation/metrics.ts";
 import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
 import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
@@ -118,9 +120,19 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   const metrics = new Metrics(() => box.workerPids.length);
   const onError = (error: unknown): void => log.error({ err: error }, "call");
   const calls = resources.use(new CallService({ database, box, tools, metrics, onError }));
+  const mcp = resources.use(
+    new TenantMcp({
+      box,
+      authenticator,
+      tools,
+      calls,
+      allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts],
+      onError,
+    }),
+  );
   let isReady = true;
   const parts: ServerParts = {
-    ...{ database, box, authenticator, tools, calls, metrics, version: "1" },
+    ...{ database, box, authenticator, tools, calls, mcp, metrics, version: packageVersion() },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },
     isReady: () => isReady,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
@@ -138,6 +150,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
     isReady = false;
     const stopped = new Promise((resolve) => server.close(resolve));
     await Promise.all([calls.drain(), box.close({ drainMs })]);
+    await mcp.close();
     if ("closeAllConnections" in server) server.closeAllConnections();
     await stopped;
     await opened.disposeAsync();

@@ -5,6 +5,8 @@ import {
   type LogEntry,
   type Progress,
   type StreamItem,
+  type ToolCall,
+  type ToolContext,
   ToolError,
   type ToolResult,
   toJson,
@@ -103,6 +105,25 @@ export class CallService implements AsyncDisposable {
     if (known !== undefined) return known;
     const result = await this.#execute(row, request, caller);
     return await this.#ended(row, request, caller, result);
+  }
+
+  /** Runs a call that came over another protocol, and adds its record to the journal. Never rejects. */
+  async runForeign(toolCall: ToolCall, context: ToolContext, { tenant, keyId }: CallCaller): Promise<ToolResult> {
+    const request = { toolName: toolCall.toolName, input: toolCall.arguments ?? toolCall.argumentsText };
+    const row = this.#newRow({ ...request, sessionId: context.sessionId }, { tenant, keyId }, "sync");
+    const result = await this.#executeForeign(row, toolCall, context, tenant);
+    await this.#ended(row, request, { tenant, keyId }, result);
+    return result;
+  }
+
+  async #executeForeign(row: CallRow, toolCall: ToolCall, context: ToolContext, tenant: Tenant): Promise<ToolResult> {
+    try {
+      checkActive(tenant);
+      await this.#parts.tools.ensure(tenant.id, tenant.revision);
+      return await this.#parts.box.execute({ ...toolCall, id: row.id }, { ...context, tenantId: tenant.id });
+    } catch (thrown) {
+      return this.#toResult(row, thrown);
+    }
   }
 
   /** Adds a call to the queue, and returns its record. */

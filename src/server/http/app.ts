@@ -9,6 +9,7 @@ import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRoutes } from "./routes/calls.ts";
 import { addKeyRoutes } from "./routes/keys.ts";
 import { addOperationRoutes } from "./routes/operation.ts";
+import { addProtocolRoutes } from "./routes/protocols.ts";
 import { addTenantRoutes } from "./routes/tenants.ts";
 import { addToolRoutes } from "./routes/tools.ts";
 
@@ -86,6 +87,7 @@ export function createApp(parts: ServerParts): App {
   addKeyRoutes(app, parts);
   addToolRoutes(app, parts);
   addCallRoutes(app, parts);
+  addProtocolRoutes(app, parts);
   addAuditRoutes(app, parts);
 
   app.notFound(() => {

@@ -4,6 +4,7 @@ import type { Glovebox } from "../../host/index.ts";
 import type { Authenticator, Principal } from "../auth/authentication.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import type { TenantMcp } from "../mcp/tenant-mcp.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import type { Actor } from "../records/audit.ts";
 import type { Tenant } from "../records/tenants.ts";
@@ -15,6 +16,7 @@ export interface ServerParts {
   readonly authenticator: Authenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
+  readonly mcp: TenantMcp;
   readonly metrics: Metrics;
   readonly version: string;
   /** Host names under which clients reach the server, with or without a port. */

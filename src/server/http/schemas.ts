@@ -195,3 +195,17 @@ export const pageOf = <Item extends z.ZodType>(
 export const PrincipalSchema = z
   .strictObject({ keyId: z.string(), tenantId: z.string().nullable(), scopes: z.array(z.enum(SCOPES)) })
   .openapi("Principal");
+
+export const OpenAIToolsSchema = z
+  .strictObject({ tools: z.array(z.record(z.string(), z.unknown())), names: z.record(z.string(), z.string()) })
+  .openapi("OpenAITools");
+
+export const ApprovalSchema = z
+  .strictObject({
+    tool: z.string(),
+    version: z.int(),
+    requests: RequestsSchema,
+    createdBy: z.string(),
+    createdAt: TimeSchema,
+  })
+  .openapi("Approval");

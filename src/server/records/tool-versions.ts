@@ -181,6 +181,19 @@ export async function readVersionFile(
   return row === undefined ? undefined : Buffer.from(row.bytes).toString("utf8");
 }
 
+/** Lists the versions of a tenant that wait for approval, the oldest first. */
+export async function listWaiting(db: Db, tenantId: string, limit: number): Promise<readonly ToolVersion[]> {
+  const rows = await db
+    .selectFrom("tool_versions")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .where("state", "=", "waiting_for_approval")
+    .orderBy("created_at")
+    .limit(limit)
+    .execute();
+  return rows.map(toVersion);
+}
+
 /** Decides about a version that waits for approval. Returns false if it does not wait. */
 export async function decideVersion(
   db: Db,

@@ -1,7 +1,7 @@
 // Deploys a tool: builds what was uploaded, compares its requests with those of the live version, stores it as a new version, and releases it.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { type Glovebox, ToolError, type ToolInspection } from "../../host/index.ts";
+import { type Glovebox, type ToolDefinition, ToolError, type ToolInspection } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
@@ -92,6 +92,16 @@ export function withCanary(before: ReleasedVersions | undefined, version: number
   return [...shared, { version, weight: percent }];
 }
 
+/** Returns the definition of the live version with the largest weight; undefined if nothing is live. */
+export async function findLiveDefinition(
+  db: Db,
+  key: { readonly tenantId: string; readonly toolName: string },
+): Promise<ToolDefinition | undefined> {
+  const live = await findRelease(db, { ...key, alias: LIVE });
+  const version = live?.versions.toSorted((a, b) => b.weight - a.weight)[0]?.version;
+  return version === undefined ? undefined : (await findVersion(db, key, version))?.definition;
+}
+
 /** Checks how many tools and versions the tenant has. @throws {ToolError} QUOTA_EXCEEDED */
 async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefined): Promise<void> {
   const { maxTools, maxVersions } = tenant.policy;
@@ -133,10 +143,7 @@ export async function deploy(
     const stored = isPython ? toPythonFiles(source) : source;
     const contentHash = sha256(JSON.stringify([stored, bundle.sha256, definition, settings]));
     const latest = await findLatest(transaction, key);
-    const live = await findRelease(transaction, { ...key, alias: LIVE });
-    const liveVersion = live?.versions.toSorted((a, b) => b.weight - a.weight)[0]?.version;
-    const liveDefinition =
-      liveVersion === undefined ? undefined : (await findVersion(transaction, key, liveVersion))?.definition;
+    const liveDefinition = await findLiveDefinition(transaction, key);
     const requests = compareRequests(liveDefinition, definition);
     const isApproved = requests.added.length === 0 || (approve && mayApprove);
     const isKnown = latest?.contentHash === contentHash;

@@ -14,15 +14,18 @@ import {
   findVersion,
   listToolNames,
   listVersions,
+  listWaiting,
   type ToolVersion,
 } from "../../records/tool-versions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import { type Deployed, DeploymentSchema, deploy } from "../../tools/deployment.ts";
+import { type Deployed, DeploymentSchema, deploy, findLiveDefinition } from "../../tools/deployment.ts";
+import { compareRequests } from "../../tools/requests.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
   AliasSchema,
+  ApprovalSchema,
   DeployedSchema,
   OkSchema,
   PageQuerySchema,
@@ -54,6 +57,8 @@ const showDeployed = ({ version, isKnown, requests, release, warnings }: Deploye
   release: release === undefined ? null : showRelease(release),
 });
 
+/** Most versions in the list of approvals. */
+const MAX_APPROVALS = 200;
 const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
 
 export function addToolRoutes(app: App, parts: ServerParts): void {
@@ -245,6 +250,27 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         } as never,
         200,
       );
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/approvals",
+    {
+      summary: "Lists the versions that wait for approval, with what they request in addition to the live version",
+      params: TenantParamsSchema,
+      responses: { 200: json(pageOf(ApprovalSchema), "At most 200 versions, the oldest first") },
+    },
+    async (c) => {
+      const tenantId = c.get("tenant").id;
+      const waiting = await listWaiting(db, tenantId, MAX_APPROVALS);
+      const items = await Promise.all(
+        waiting.map(async ({ toolName, version, definition, createdBy, createdAt }) => {
+          const live = await findLiveDefinition(db, { tenantId, toolName });
+          return { tool: toolName, version, requests: compareRequests(live, definition), createdBy, createdAt };
+        }),
+      );
+      return c.json({ items, next: null }, 200);
     },
   );
   addRoute(
