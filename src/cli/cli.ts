@@ -18,6 +18,8 @@ const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = 
   test: async () => (await import("./commands/test.ts")).testCommand,
   types: async () => (await import("./commands/types.ts")).typesCommand,
   inspect: async () => (await import("./commands/inspect.ts")).inspectCommand,
+  serve: async () => (await import("./commands/serve.ts")).serveCommand,
+  config: async () => (await import("./commands/serve.ts")).configCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
   init: async () => (await import("./commands/init.ts")).initCommand,
 };

@@ -16,6 +16,8 @@ Usage
   glovebox types [PATH…] [--out FILE]                                  write the types of a set of tools as a .d.ts
   glovebox inspect PATH [--json]                                       show a tool's definition, imports and sizes
   glovebox init NAME                                                   create a new tool that works
+  glovebox serve [options]                                             host the tools of many tenants behind an HTTP API
+  glovebox config [options]                                            print the configuration that serve would use
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 
 PATH is a file or a folder that contains a tool
@@ -47,8 +49,17 @@ Options of mcp
   --host ADDRESS      the address to listen on (default: 127.0.0.1)
   --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
 
+Options of serve and config. A config file (glovebox.config.ts) and variables (GLOVEBOX_PORT …) can set them too; flags come first
+  --host ADDRESS      the address to listen on (default: 127.0.0.1)
+  --port PORT         the port to listen on (default: 7070); 0 picks a free port
+  --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
+  --database URL      a Postgres database: postgres://… (default: SQLite in the data folder)
+  --data-dir FOLDER   the folder of the database and the caches (default: ./glovebox-data)
+  --log-level LEVEL   silent, error, warn, info or debug (default: info)
+  --config FILE       the config file (default: ./glovebox.config.ts, if it exists)
+
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by
-SIGINT or SIGTERM, 141 the reader of the output closed it. dev and mcp exit with 0 if they are stopped while they run`;
+SIGINT or SIGTERM, 141 the reader of the output closed it. dev, mcp and serve exit with 0 if they are stopped while they run`;
 
 /** An output error, such as a full disk. The command line prints its message and exits with 1. */
 export class OutputError extends Error {

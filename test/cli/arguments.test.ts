@@ -26,6 +26,8 @@ const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
   types: [],
   inspect: ["no-such-tool.ts"],
   init: ["a b"],
+  serve: [],
+  config: [],
   doctor: [],
 };
 

@@ -21,6 +21,13 @@ export function createTestIo(stop: AbortSignal = new AbortController().signal): 
     });
     return new CliOutput(stream, () => {});
   };
-  const io = { env: {}, stdin: process.stdin, stdout: outputTo("stdout"), stderr: outputTo("stderr"), stop };
+  const io = {
+    env: {},
+    stdin: process.stdin,
+    stdout: outputTo("stdout"),
+    stderr: outputTo("stderr"),
+    stop,
+    setStopTimeout() {},
+  };
   return { io, written };
 }

@@ -74,6 +74,21 @@ const CALL_OPTIONS = {
 const ONE_PATH: PositionalSpec = { expects: "PATH of a tool", min: 1, max: 1 };
 const MANY_PATHS: PositionalSpec = { expects: "PATH of a tool", min: 0, max: Number.POSITIVE_INFINITY };
 
+const NO_POSITIONALS: PositionalSpec = { expects: "argument", min: 0, max: 0 };
+const HOST = { expects: "a host name or an IP address", accepts: isHostName } as const satisfies OptionValue;
+const ALLOW_HOST = { ...anyText("a host name, or name:port"), multiple: true } as const satisfies OptionValue;
+
+/** Options of the server. Its schema checks the values again, together with those of the config file and the environment. */
+const SERVER_OPTIONS = {
+  host: HOST,
+  port: PORT,
+  "allow-host": ALLOW_HOST,
+  database: anyText("a URL that begins with postgres://"),
+  "data-dir": anyText("a folder"),
+  "log-level": anyText("one of silent, error, warn, info and debug"),
+  config: anyText("a file"),
+} as const satisfies OptionSpecs;
+
 export const COMMAND_SPECS = {
   run: {
     options: { ...CALL_OPTIONS, time: "switch", json: "switch" },
@@ -88,8 +103,8 @@ export const COMMAND_SPECS = {
       ...GRANT_OPTIONS,
       tool: { ...anyText("the name of one of Glovebox's own tools"), multiple: true },
       http: PORT,
-      host: { expects: "a host name or an IP address", accepts: isHostName },
-      "allow-host": { ...anyText("a host name, or name:port"), multiple: true },
+      host: HOST,
+      "allow-host": ALLOW_HOST,
     },
     positionals: MANY_PATHS,
   },
@@ -97,7 +112,9 @@ export const COMMAND_SPECS = {
   types: { options: { out: anyText("a file") }, positionals: MANY_PATHS },
   inspect: { options: { json: "switch" }, positionals: ONE_PATH },
   init: { options: {}, positionals: { expects: "NAME for the tool", min: 1, max: 1 } },
-  doctor: { options: { json: "switch" }, positionals: { expects: "argument", min: 0, max: 0 } },
+  serve: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
+  config: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
+  doctor: { options: { json: "switch" }, positionals: NO_POSITIONALS },
 } as const satisfies { readonly [command: string]: CommandSpec };
 
 export type CommandName = keyof typeof COMMAND_SPECS;

@@ -12,6 +12,8 @@ const EXIT_FAILED = 1;
 export const EXIT_INTERRUPTED: number = 128 + constants.signals.SIGINT;
 /** Time in ms that a stopped command has to end in order. After that the process exits, which also ends its worker processes. */
 const MAX_STOP_MS = 10_000;
+/** Signals within this time in ms count as one. */
+const SAME_SIGNAL_MS = 500;
 const MAX_MESSAGE_LENGTH = 4_000;
 
 /** Write errors which mean that the reader closed the stream. EIO comes from a closed terminal. */
@@ -36,6 +38,8 @@ export interface Io {
   readonly stderr: CliOutput;
   /** Aborts with a {@link StopError} on SIGINT or SIGTERM, and if stdout or stderr cannot be written. */
   readonly stop: AbortSignal;
+  /** Sets how long the command may take to end in order after it was stopped, in ms. @default 10_000 */
+  setStopTimeout(ms: number): void;
 }
 
 /** Returns the exit code of a stopped command; undefined while it runs. */
@@ -60,6 +64,8 @@ export class ProcessIo implements Io {
   readonly #stop = new AbortController();
   /** Set by a failed output or an uncaught error. Takes precedence over the command's result. */
   #failureCode: number | undefined;
+  #stopTimeoutMs: number = MAX_STOP_MS;
+  #stoppedAt = 0;
   readonly stdout: CliOutput;
   readonly stderr: CliOutput;
 
@@ -68,7 +74,7 @@ export class ProcessIo implements Io {
     this.stdout = new CliOutput(process.stdout, (error) => this.#outputFailed("stdout", error));
     this.stderr = new CliOutput(process.stderr, (error) => this.#outputFailed("stderr", error));
     for (const name of ["SIGINT", "SIGTERM"] as const) {
-      process.on(name, () => this.#requestStop(new StopError(`Stopped by ${name}`, 128 + constants.signals[name])));
+      process.on(name, () => this.#signalled(new StopError(`Stopped by ${name}`, 128 + constants.signals[name])));
     }
     // Also receives unhandled rejections.
     process.on("uncaughtException", (thrown) => this.#fail(thrown));
@@ -123,10 +129,21 @@ export class ProcessIo implements Io {
     this.#requestStop(new StopError(reason, code));
   }
 
+  setStopTimeout(ms: number): void {
+    this.#stopTimeoutMs = ms;
+  }
+
+  /** The first signal stops the command, a second one ends the process at once. npm passes on a signal that the terminal has sent as well. */
+  #signalled(reason: StopError): void {
+    if (this.stop.aborted && performance.now() - this.#stoppedAt > SAME_SIGNAL_MS) this.#process.exit(reason.exitCode);
+    this.#requestStop(reason);
+  }
+
   #requestStop(reason: StopError): void {
     if (this.stop.aborted) return;
+    this.#stoppedAt = performance.now();
     this.#stop.abort(reason);
     const exit = (): void => this.#process.exit(this.#process.exitCode ?? reason.exitCode);
-    setTimeout(exit, MAX_STOP_MS).unref();
+    setTimeout(exit, this.#stopTimeoutMs).unref();
   }
 }

@@ -1,0 +1,136 @@
+// glovebox serve as its users run it: from an empty folder, with flags, a config file and variables; stopped in order, and killed.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { apiOf } from "../server/support/api.ts";
+import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "glovebox-serve-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}): NodeProcess =>
+  new NodeProcess([MAIN, ...args], { cwd: folder, env: { ...cliEnvironment(folder), ...env } });
+
+interface Running {
+  readonly url: string;
+  readonly adminKey: string | undefined;
+}
+
+async function listening(server: NodeProcess): Promise<Running> {
+  await vi.waitFor(() => expect(server.stdout + server.stderr).toMatch(/API reference|glovebox:/), { timeout: 60_000 });
+  const url = /Listening at (\S+)/.exec(server.stdout)?.[1];
+  if (url === undefined) throw new Error(`The server did not start: ${server.stderr}`);
+  return { url, adminKey: /Admin key, shown only now: (\S+)/.exec(server.stdout)?.[1] };
+}
+
+interface Call {
+  readonly id: string;
+  readonly state: string;
+  readonly effects: string;
+  readonly output: unknown;
+}
+
+test("starts in an empty folder, prints an admin key once, and lets a call finish when it is stopped", async () => {
+  await using server = start(["serve", "--port", "0", "--log-level", "silent"]);
+  const { url, adminKey } = await listening(server);
+  const api = apiOf({ url, adminKey });
+  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  const source = "export default () => new Promise((resolve) => setTimeout(() => resolve('finished'), 1500))";
+  await api("POST", "/v1/tenants/acme/tools", { name: "slow", source });
+  const call = api<Call>("POST", "/v1/tenants/acme/tools/slow/calls", {});
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  server.signal("SIGTERM");
+  expect((await call).body.output).toBe("finished");
+  expect(await server.exit).toBe(0);
+  await using again = start(["serve", "--port", "0", "--log-level", "silent"]);
+  const second = await listening(again);
+  expect(second.adminKey).toBeUndefined();
+  expect((await apiOf({ url: second.url, adminKey })("GET", "/v1/tenants/acme")).status).toBe(200);
+  again.signal("SIGINT");
+  expect(await again.exit).toBe(0);
+});
+
+test("runs every accepted asynchronous call after it was killed, and none twice that may have had effects", async () => {
+  const args = ["serve", "--port", "0", "--log-level", "silent"];
+  const first = start(args);
+  const { url, adminKey } = await listening(first);
+  const api = apiOf({ url, adminKey });
+  await api("POST", "/v1/tenants", { id: "acme" });
+  const source = "export default async ({ n }) => { await new Promise((r) => setTimeout(r, 40)); return n; }";
+  await api("POST", "/v1/tenants/acme/tools", { name: "work", source });
+  const headers = { prefer: "respond-async" };
+  const accepted = await Promise.all(
+    Array.from({ length: 120 }, (_, n) =>
+      api<Call>("POST", "/v1/tenants/acme/tools/work/calls", { input: { n } }, headers),
+    ),
+  );
+  expect(accepted.every(({ status }) => status === 202)).toBe(true);
+  process.kill(first.pid, "SIGKILL");
+  await first.exit;
+  await using second = start(args);
+  const after = apiOf({ url: (await listening(second)).url, adminKey });
+  const states = await vi.waitFor(
+    async () => {
+      const replies = await Promise.all(
+        accepted.map(({ body }) => after<Call>("GET", `/v1/tenants/acme/calls/${body.id}`)),
+      );
+      const calls = replies.map(({ body }) => body);
+      expect(calls.filter(({ state }) => state === "queued" || state === "running")).toEqual([]);
+      return calls;
+    },
+    { timeout: 55_000, interval: 250 },
+  );
+  for (const [n, { state, effects, output }] of states.entries()) {
+    // A call that ran when the server was killed says that it may have had effects; every other one has run.
+    expect([state, effects, output]).toEqual(
+      state === "failed" ? ["failed", "possible", null] : ["succeeded", "complete", n],
+    );
+  }
+  expect(states.filter(({ state }) => state === "succeeded").length).toBeGreaterThan(60);
+});
+
+test("reads its config file and variables, and flags come first", async () => {
+  writeFileSync(
+    join(folder, "glovebox.config.ts"),
+    "export default { port: 7001, drainMs: 1234, logLevel: 'warn' as const };\n",
+  );
+  const env = { GLOVEBOX_PORT: "7002", GLOVEBOX_DATABASE: "postgres://user:secret@db.example/glovebox" };
+  await using config = start(["config", "--log-level", "error"], env);
+  expect(await config.exit).toBe(0);
+  expect(JSON.parse(config.stdout)).toMatchObject({
+    ...{ port: 7002, drainMs: 1234, logLevel: "error", host: "127.0.0.1" },
+    database: "postgres://user:redacted@db.example/glovebox",
+  });
+});
+
+test.for([
+  [["serve", "--port", "0", "--host", "0.0.0.0"], "--allow-host"],
+  [["serve", "--database", "mysql://x"], "postgres://"],
+  [["serve", "--config", "none.ts"], "none.ts does not exist"],
+  [["serve", "--log-level", "loud"], "logLevel"],
+] as const)("%j is a usage error that says what is right", async ([args, expected]) => {
+  await using server = start(args);
+  expect(await server.exit).toBe(2);
+  expect(server.stderr).toContain(expected);
+  expect(server.stdout).toBe("");
+});
+
+test("says which option of a config file is wrong", async () => {
+  writeFileSync(join(folder, "glovebox.config.ts"), "export default { prot: 7001 };\n");
+  await using server = start(["serve"]);
+  expect(await server.exit).toBe(2);
+  expect(server.stderr).toContain("prot");
+});
+
+test("keeps its data readable for its user only", async () => {
+  await using server = start(["serve", "--port", "0", "--log-level", "silent"]);
+  await listening(server);
+  const { statSync } = await import("node:fs");
+  expect(statSync(join(folder, "glovebox-data")).mode & 0o077).toBe(0);
+  expect(statSync(join(folder, "glovebox-data", "glovebox.sqlite")).mode & 0o077).toBe(0);
+  expect(readFileSync(`/proc/${server.pid}/cmdline`, "utf8")).not.toContain("gbx_");
+});

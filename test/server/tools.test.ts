@@ -1,0 +1,279 @@
+// Deploying, releasing and calling tools over HTTP, on both databases.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { createServer, type Server } from "../../src/server/index.ts";
+import { apiOf } from "./support/api.ts";
+import { STORES, type TestStore, TestStores } from "./support/stores.ts";
+
+interface Call {
+  readonly id: string;
+  readonly state: string;
+  readonly version: number;
+  readonly output: unknown;
+  readonly effects: string;
+  readonly input: unknown;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly logs: readonly { readonly message: string }[];
+}
+interface Deployed {
+  readonly version: { readonly version: number; readonly state: string };
+  readonly requests: { readonly added: readonly string[] };
+  readonly release: { readonly versions: readonly { version: number; weight: number }[] } | null;
+  readonly isKnown: boolean;
+}
+
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+
+describe.for(STORES)("with %s", (kind) => {
+  let store: TestStore;
+  let server: Server;
+  let api: ReturnType<typeof apiOf>;
+  const tools = "/v1/tenants/acme/tools";
+
+  beforeAll(async () => {
+    store = await stores.create(kind);
+    server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+    api = apiOf(server);
+    expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  });
+  afterAll(async () => {
+    await server.close({ drainMs: 0 });
+    await store[Symbol.asyncDispose]();
+  });
+
+  const deploy = (name: string, source: string, more: object = {}) =>
+    api<Deployed>("POST", tools, { name, source, ...more });
+  const call = (name: string, body: object = {}, headers = {}) =>
+    api<Call>("POST", `${tools}/${name}/calls`, body, headers);
+  const ended = (id: string) =>
+    vi.waitFor(
+      async () => {
+        const { body } = await api<Call>("GET", `/v1/tenants/acme/calls/${id}`);
+        expect(["succeeded", "failed", "cancelled"]).toContain(body.state);
+        return body;
+      },
+      { timeout: 30_000, interval: 20 },
+    );
+
+  test("deploys a tool, calls it, and shows the call with its logs", async () => {
+    expect((await deploy("add", "export default ({ a, b }) => { console.log('adding'); return a + b; }")).status).toBe(
+      201,
+    );
+    const { status, body } = await call("add", { input: { a: 1, b: 2 } });
+    expect([status, body.output, body.version, body.effects]).toEqual([200, 3, 1, "complete"]);
+    const stored = await api<Call>("GET", `/v1/tenants/acme/calls/${body.id}`);
+    expect(stored.body).toMatchObject({ state: "succeeded", output: 3, input: { a: 1, b: 2 } });
+    expect(stored.body.logs.map(({ message }) => message)).toEqual(["adding"]);
+  });
+
+  test("does not store the same upload twice", async () => {
+    const source = "export default () => 'same'";
+    const first = await deploy("same", source);
+    const second = await deploy("same", source);
+    expect([first.status, second.status]).toEqual([201, 200]);
+    expect([second.body.version.version, second.body.isKnown]).toEqual([1, true]);
+  });
+
+  test("rejects a tool that does not build with its file and line, and keeps what is live", async () => {
+    await deploy("solid", "export default () => 'fine'");
+    const { status, body } = await deploy("solid", "export default () => {\n  return (;\n}");
+    const { code, message } = (body as unknown as { error: { code: string; message: string } }).error;
+    expect([status, code]).toEqual([422, "BUNDLE_FAILED"]);
+    expect(message).toContain("tool.ts:2");
+    expect((await call("solid")).body.output).toBe("fine");
+  });
+
+  test("gives a canary its share, and rolls back in one request", async () => {
+    await deploy("split", "export default () => 1");
+    const { body } = await deploy("split", "export default () => 2", { canaryPercent: 25 });
+    expect(body.release?.versions).toEqual([
+      { version: 1, weight: 75 },
+      { version: 2, weight: 25 },
+    ]);
+    expect((await call("split", { version: 2 })).body.output).toBe(2);
+    const full = await deploy("split", "export default () => 3");
+    expect(full.body.release?.versions).toEqual([{ version: 3, weight: 100 }]);
+    expect((await call("split")).body.output).toBe(3);
+    const rollback = `${tools}/split/releases/live/rollback`;
+    expect((await api("POST", rollback)).body.versions).toEqual(body.release?.versions);
+    expect((await api("POST", rollback)).body.versions).toEqual([{ version: 1, weight: 100 }]);
+    expect((await call("split")).body.output).toBe(1);
+    expect((await api("POST", rollback)).status).toBe(409);
+  });
+
+  test("runs an alias of its own, and rejects versions that do not exist", async () => {
+    await deploy("named", "export default () => 'live'");
+    await deploy("named", "export default () => 'next'", { alias: "staging" });
+    expect((await call("named", { alias: "staging" })).body.output).toBe("next");
+    expect((await call("named")).body.output).toBe("live");
+    expect((await call("named", { alias: "none" })).status).toBe(404);
+    expect((await call("named", { version: 9 })).status).toBe(404);
+    const wrong = await api("PUT", `${tools}/named/releases/live`, { versions: [{ version: 9, weight: 1 }] });
+    expect(wrong.status).toBe(404);
+  });
+
+  test("lets a version that requests more wait for approval, and shows the difference", async () => {
+    await deploy("wants", "export default () => 'old'");
+    const source =
+      "export const capabilities = { kv: {} }; export default async (_, ctx) => { await ctx.kv.set('a', 1); return await ctx.kv.get('a'); }";
+    const { body } = await deploy("wants", source);
+    expect([body.version.state, body.requests.added, body.release]).toEqual(["waiting_for_approval", ["kv"], null]);
+    expect((await call("wants")).body.output).toBe("old");
+    expect((await call("wants", { version: 2 })).status).toBe(404);
+    const { items } = (await api("GET", "/v1/tenants/acme/approvals")).body as {
+      items: { tool: string; requests: object }[];
+    };
+    expect(items).toContainEqual(expect.objectContaining({ tool: "wants", requests: { added: ["kv"], removed: [] } }));
+    const release = { versions: [{ version: 2, weight: 1 }] };
+    expect((await api("PUT", `${tools}/wants/releases/live`, release)).status).toBe(409);
+    expect((await api("POST", `${tools}/wants/versions/2/approve`)).body.state).toBe("ready");
+    expect((await api("POST", `${tools}/wants/versions/2/approve`)).status).toBe(409);
+    expect((await api("PUT", `${tools}/wants/releases/live`, release)).status).toBe(200);
+    expect((await call("wants")).body.output).toBe(1);
+    const denied = await deploy("wants", source.replace("kv: {}", "kv: {}, fetch: ['api.example.com']"));
+    expect((await api("POST", `${tools}/wants/versions/${denied.body.version.version}/deny`)).body.state).toBe(
+      "denied",
+    );
+  });
+
+  test("answers a failed call with the status of its error", async () => {
+    await deploy("throws", "export default () => { throw new Error('no luck'); }");
+    const { status, body } = await call("throws");
+    expect([status, body.state, body.error?.code, body.effects]).toEqual([502, "failed", "TOOL_FAILED", "possible"]);
+    expect((await call("missing")).status).toBe(404);
+  });
+
+  test("keeps no secret of an input or a log", async () => {
+    await deploy(
+      "leaks",
+      "export default (input) => { console.log('password=hunter2hunter2'); return { apiKey: input.apiKey }; }",
+    );
+    const { body } = await call("leaks", { input: { apiKey: "sk-1234567890abcdef" } });
+    expect(body.output).toEqual({ apiKey: "sk-1234567890abcdef" });
+    const stored = await api("GET", `/v1/tenants/acme/calls/${body.id}`);
+    expect(JSON.stringify(stored.body)).not.toMatch(/sk-1234567890abcdef|hunter2hunter2/);
+  });
+
+  test("runs an asynchronous call later, once, and reports it", async () => {
+    await deploy("later", "export default ({ n }) => n * 2");
+    const { status, body, headers } = await call("later", { input: { n: 21 } }, { prefer: "respond-async" });
+    expect([status, body.state, body.effects]).toEqual([202, "queued", "none"]);
+    expect(headers.get("location")).toBe(`/v1/tenants/acme/calls/${body.id}`);
+    expect(await ended(body.id)).toMatchObject({ state: "succeeded", output: 42, effects: "complete", attempts: 1 });
+  });
+
+  test("returns the first call for a repeated idempotency key, and rejects the key for another request", async () => {
+    await deploy("once", "export default () => Math.random()");
+    const key = { "idempotency-key": `"order-${kind}"` };
+    const first = await call("once", { input: {} }, key);
+    const second = await call("once", { input: {} }, key);
+    expect([second.body.id, second.body.output]).toEqual([first.body.id, first.body.output]);
+    expect((await call("once", { input: { other: true } }, key)).status).toBe(409);
+    expect((await call("once", {}, { "idempotency-key": "a b" })).status).toBe(422);
+    const later = { ...key, "idempotency-key": `later-${kind}`, prefer: "respond-async" };
+    const [one, two] = await Promise.all([call("once", { input: {} }, later), call("once", { input: {} }, later)]);
+    expect(one.body.id).toBe(two.body.id);
+    await ended(one.body.id);
+  });
+
+  test("streams log lines, chunks and the result", async () => {
+    await deploy("stream", "export default async function* () { console.log('one'); yield 1; yield 2; }");
+    const response = await fetch(`${server.url}${tools}/stream/calls`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${server.adminKey}`,
+        "content-type": "application/json",
+        accept: "text/event-stream",
+      },
+      body: "{}",
+    });
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    const events = (await response.text())
+      .split("\n\n")
+      .filter((text) => text !== "")
+      .map((text) => ({
+        event: /^event: (.+)$/m.exec(text)?.[1],
+        data: JSON.parse(/^data: (.+)$/m.exec(text)?.[1] ?? "null"),
+      }));
+    expect(events.filter(({ event }) => event === "chunk").map(({ data }) => data)).toEqual([1, 2]);
+    expect(events.some(({ event }) => event === "log")).toBe(true);
+    expect(events.at(-1)).toMatchObject({ event: "result", data: { state: "succeeded" } });
+  });
+
+  test("cancels a call that runs, one that waits in no queue any more, and one whose client has left", async () => {
+    await deploy("endless", "export default () => new Promise(() => { setInterval(() => {}, 1000); })");
+    const { body } = await call("endless", {}, { prefer: "respond-async" });
+    await vi.waitFor(
+      async () => expect((await api("GET", `/v1/tenants/acme/calls/${body.id}`)).body.state).toBe("running"),
+      {
+        timeout: 30_000,
+      },
+    );
+    const cancel = `/v1/tenants/acme/calls/${body.id}/cancel`;
+    expect((await api("POST", cancel)).status).toBe(202);
+    expect((await ended(body.id)).state).toBe("cancelled");
+    expect((await api("POST", cancel)).status).toBe(409);
+    const leave = new AbortController();
+    const left = fetch(`${server.url}${tools}/endless/calls`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${server.adminKey}`, "content-type": "application/json" },
+      body: "{}",
+      signal: leave.signal,
+    });
+    const open = async (): Promise<readonly Call[]> =>
+      (await api<{ items: Call[] }>("GET", "/v1/tenants/acme/calls?tool=endless&state=cancelled")).body.items;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    leave.abort();
+    await expect(left).rejects.toThrow();
+    await vi.waitFor(async () => expect((await open()).length).toBe(2), { timeout: 30_000 });
+  });
+
+  test("denies the calls of a suspended tenant, and shows no call of one tenant to another", async () => {
+    await api("POST", "/v1/tenants", { id: "beta" });
+    await api("POST", "/v1/tenants/beta/tools", { name: "one", source: "export default () => 1" });
+    const run = () => api<Call>("POST", "/v1/tenants/beta/tools/one/calls", {});
+    const { body } = await run();
+    expect((await api("GET", `/v1/tenants/acme/calls/${body.id}`)).status).toBe(404);
+    await api("PATCH", "/v1/tenants/beta", { state: "suspended" });
+    expect((await run()).body.error?.code).toBe("TOOL_UNAVAILABLE");
+    await api("PATCH", "/v1/tenants/beta", { state: "active" });
+    expect((await run()).status).toBe(200);
+  });
+
+  test("applies a tenant's limits to its calls", async () => {
+    await api("POST", "/v1/tenants", { id: "small", policy: { limits: { timeoutMs: 50 } } });
+    await api("POST", "/v1/tenants/small/tools", {
+      name: "slow",
+      source: "export default () => new Promise((r) => setTimeout(r, 5000))",
+    });
+    expect((await api("POST", "/v1/tenants/small/tools/slow/calls", {})).status).toBe(504);
+    const { status, body } = await api("PATCH", "/v1/tenants/small", { policy: { limits: { timeoutMs: -1 } } });
+    expect([status, (body.error as { message: string }).message]).toEqual([
+      422,
+      expect.stringContaining("policy.limits.timeoutMs"),
+    ]);
+  });
+
+  test("deletes a tenant with everything that it owns", async () => {
+    const marker = `marker-${kind}-7f3a9c51`;
+    await api("POST", "/v1/tenants", { id: "gone" });
+    await api("POST", "/v1/tenants/gone/tools", {
+      name: "note",
+      source: `export default (x) => { console.log("${marker}"); return x; }`,
+    });
+    const { body } = await api<Call>("POST", "/v1/tenants/gone/tools/note/calls", { input: { marker } });
+    expect(body.output).toEqual({ marker });
+    const receipt = (await api("DELETE", "/v1/tenants/gone")).body.receipt as { rows: Record<string, number> };
+    expect(receipt.rows).toMatchObject({ calls: 1, tool_versions: 1, releases: 1 });
+    expect((await api("GET", "/v1/tenants/gone")).status).toBe(404);
+    if (kind === "sqlite") {
+      const files = readdirSync(store.options.dataDir, { recursive: true, withFileTypes: true }).filter((entry) =>
+        entry.isFile(),
+      );
+      const found = files.filter((entry) => readFileSync(join(entry.parentPath, entry.name)).includes(marker));
+      expect(found.map(({ name }) => name)).toEqual([]);
+    }
+  });
+});
