@@ -20,6 +20,13 @@ const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = 
   inspect: async () => (await import("./commands/inspect.ts")).inspectCommand,
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
   config: async () => (await import("./commands/serve.ts")).configCommand,
+  login: async () => (await import("./commands/remote.ts")).loginCommand,
+  deploy: async () => (await import("./commands/remote.ts")).deployCommand,
+  rollback: async () => (await import("./commands/remote.ts")).rollbackCommand,
+  tools: async () => (await import("./commands/remote.ts")).toolsCommand,
+  calls: async () => (await import("./commands/remote.ts")).callsCommand,
+  logs: async () => (await import("./commands/remote.ts")).logsCommand,
+  call: async () => (await import("./commands/remote.ts")).callCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
   init: async () => (await import("./commands/init.ts")).initCommand,
 };

@@ -18,6 +18,12 @@ Usage
   glovebox init NAME                                                   create a new tool that works
   glovebox serve [options]                                             host the tools of many tenants behind an HTTP API
   glovebox config [options]                                            print the configuration that serve would use
+  glovebox login [URL]                                                 store the API key of a server, read from stdin
+  glovebox deploy PATH [--alias NAME] [--canary 10%] [--approve]       deploy a tool to the server
+  glovebox rollback NAME [--alias NAME]                                go back to what a release ran before
+  glovebox call NAME [--input JSON] [--async]                          call a tool on the server
+  glovebox tools | calls [--tool NAME] [--state STATE]                 list tools, or the latest calls
+  glovebox logs NAME|ID [--follow]                                     show the log lines of a tool's calls, or of one call
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 
 PATH is a file or a folder that contains a tool
@@ -57,6 +63,16 @@ Options of serve and config. A config file (glovebox.config.ts) and variables (G
   --data-dir FOLDER   the folder of the database and the caches (default: ./glovebox-data)
   --log-level LEVEL   silent, error, warn, info or debug (default: info)
   --config FILE       the config file (default: ./glovebox.config.ts, if it exists)
+
+Options of login
+  --key-file FILE     read the API key from a file instead of stdin
+
+Options of deploy, rollback, call, tools, calls and logs. They use the server of glovebox login, or GLOVEBOX_URL and GLOVEBOX_API_KEY
+  --tenant ID         the tenant (default: the one of the API key)
+  --json              print JSON also in a terminal; in a pipe, it is the default
+  --alias NAME        the release that runs the new version, that is rolled back, or that is called (default: live)
+  --canary SHARE      the share of the calls that the new version gets: 10%
+  --approve           approve what the new version requests; the key needs the scope tools:approve
 
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by
 SIGINT or SIGTERM, 141 the reader of the output closed it. dev, mcp and serve exit with 0 if they are stopped while they run`;

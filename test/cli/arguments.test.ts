@@ -28,6 +28,13 @@ const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
   init: ["a b"],
   serve: [],
   config: [],
+  login: [],
+  deploy: ["no-such-tool.ts"],
+  rollback: ["none"],
+  tools: [],
+  calls: [],
+  logs: ["none"],
+  call: ["none"],
   doctor: [],
 };
 

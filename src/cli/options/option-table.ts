@@ -89,6 +89,11 @@ const SERVER_OPTIONS = {
   config: anyText("a file"),
 } as const satisfies OptionSpecs;
 
+/** Options of every command that uses a server. */
+const REMOTE_OPTIONS = { tenant: GRANT_OPTIONS.tenant, json: "switch" } as const satisfies OptionSpecs;
+const ALIAS = anyText("the name of a release, such as live");
+const TOOL_NAME: PositionalSpec = { expects: "NAME of a tool", min: 1, max: 1 };
+
 export const COMMAND_SPECS = {
   run: {
     options: { ...CALL_OPTIONS, time: "switch", json: "switch" },
@@ -114,6 +119,30 @@ export const COMMAND_SPECS = {
   init: { options: {}, positionals: { expects: "NAME for the tool", min: 1, max: 1 } },
   serve: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
   config: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
+  login: { options: { "key-file": anyText("a file") }, positionals: { expects: "URL of a server", min: 0, max: 1 } },
+  deploy: {
+    options: {
+      ...REMOTE_OPTIONS,
+      alias: ALIAS,
+      canary: { expects: "a share from 1% to 100%", accepts: (text) => /^(?:[1-9]\d?|100)%?$/.test(text) },
+      approve: "switch",
+    },
+    positionals: ONE_PATH,
+  },
+  rollback: { options: { ...REMOTE_OPTIONS, alias: ALIAS }, positionals: TOOL_NAME },
+  call: {
+    options: { ...REMOTE_OPTIONS, input: anyText("JSON"), alias: ALIAS, async: "switch" },
+    positionals: TOOL_NAME,
+  },
+  tools: { options: REMOTE_OPTIONS, positionals: NO_POSITIONALS },
+  calls: {
+    options: { ...REMOTE_OPTIONS, tool: anyText("the name of a tool"), state: anyText("the state of a call") },
+    positionals: NO_POSITIONALS,
+  },
+  logs: {
+    options: { ...REMOTE_OPTIONS, follow: "switch" },
+    positionals: { expects: "NAME of a tool or ID of a call", min: 1, max: 1 },
+  },
   doctor: { options: { json: "switch" }, positionals: NO_POSITIONALS },
 } as const satisfies { readonly [command: string]: CommandSpec };
 

@@ -1,14 +1,12 @@
 // Brings a database to the schema of this version. Migrations only go forward: the way back is a backup.
 import { type Kysely, type Migration, type MigrationProvider, Migrator } from "kysely";
 import { COLUMN_TYPES, type ColumnTypes, type DatabaseKind } from "./column-types.ts";
-import * as initial from "./migrations/0001-initial.ts";
+import { up as initial } from "./migrations/0001-initial.ts";
 
-interface MigrationModule {
-  readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
-}
+type MigrateUp = (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
 
 /** In the order in which they run. A migration that was released never changes. */
-const MIGRATIONS: { readonly [name: string]: MigrationModule } = {
+const MIGRATIONS: { readonly [name: string]: MigrateUp } = {
   "0001-initial": initial,
 };
 
@@ -21,7 +19,7 @@ class Migrations implements MigrationProvider {
 
   async getMigrations(): Promise<Record<string, Migration>> {
     const entries = Object.entries(MIGRATIONS);
-    return Object.fromEntries(entries.map(([name, { up }]) => [name, { up: (db) => up(db, this.#types) }]));
+    return Object.fromEntries(entries.map(([name, up]) => [name, { up: (db) => up(db, this.#types) }]));
   }
 }
 

@@ -1,5 +1,5 @@
 // kysely's Postgres dialect on the package `pg`, which is an optional peer dependency.
-import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
+import { type Dialect, PostgresDialect } from "kysely";
 import { ToolError } from "../../host/index.ts";
 
 /** Most connections of one server process. */
@@ -10,18 +10,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const INT8_OID = 20;
 
-interface PgModule {
-  readonly Pool: new (options: object) => PostgresPool & { on(event: "error", listener: (error: Error) => void): void };
-  readonly types: {
-    getTypeParser(oid: number, format?: string): (text: string) => unknown;
-  };
-}
-
-async function importPg(): Promise<PgModule> {
-  const name = "pg";
+async function importPg(): Promise<typeof import("pg")["default"]> {
   try {
-    const loaded = (await import(name)) as { readonly default: PgModule };
-    return loaded.default;
+    return (await import("pg")).default;
   } catch (cause) {
     throw new ToolError("PARAM_INVALID", 'A Postgres database needs the package "pg". Install it: npm install pg', {
       cause,
@@ -37,14 +28,14 @@ export async function createPostgresDialect(url: string, onError: (error: Error)
   const { Pool, types } = await importPg();
   // Counters and times fit into a double: 2 ** 53 ms is the year 287396.
   const getTypeParser = (oid: number, format?: string): ((text: string) => unknown) =>
-    oid === INT8_OID ? Number : types.getTypeParser(oid, format);
+    oid === INT8_OID ? Number : types.getTypeParser(oid, format as "text");
   const pool = new Pool({
     connectionString: url,
     max: MAX_CONNECTIONS,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     application_name: "glovebox",
-    types: { getTypeParser },
+    types: { getTypeParser: getTypeParser as typeof types.getTypeParser },
   });
   pool.on("error", onError);
   return new PostgresDialect({ pool });

@@ -66,8 +66,6 @@ export const TenantPolicySchema = z.strictObject({
 });
 export type TenantPolicy = z.infer<typeof TenantPolicySchema>;
 
-export const DEFAULT_POLICY: TenantPolicy = TenantPolicySchema.parse({});
-
 /** Returns the options of the library for a tenant. */
 export function toTenantOptions({ limits, egress, rateLimit, quotas, weight }: TenantPolicy): TenantOptions {
   return { limits, egress, rateLimit, quotas, weight };

@@ -1,0 +1,198 @@
+// The commands that use a server: login, deploy, rollback, tools, calls, logs and call.
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
+import type { Call, Deployed } from "../../client/index.ts";
+import { createClient } from "../../client/index.ts";
+import { connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
+import { isJsonWanted, printItems, timeOf } from "../remote/table.ts";
+import { prepareUpload } from "../remote/upload.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { type Arguments, UsageError } from "../usage.ts";
+
+const LIST_LIMIT = 50;
+const FOLLOW_MS = 1_000;
+
+async function take<Item>(items: AsyncIterable<Item>, most: number): Promise<readonly Item[]> {
+  const taken: Item[] = [];
+  for await (const item of items) {
+    if (taken.push(item) >= most) break;
+  }
+  return taken;
+}
+
+/** Reads the key: from a file, a pipe, or a prompt. Never from an argument, which other users of the machine could see. */
+async function readKey({ values }: Arguments, io: Io): Promise<string> {
+  const file = values["key-file"] as string | undefined;
+  if (file !== undefined) {
+    try {
+      return readFileSync(file, "utf8").trim();
+    } catch {
+      throw new UsageError(`--key-file: ${file} cannot be read`);
+    }
+  }
+  if (io.stdin.isTTY) io.stderr.print("API key: ");
+  const lines = createInterface({ input: io.stdin, signal: io.stop } as never);
+  for await (const line of lines) {
+    lines.close();
+    return line.trim();
+  }
+  return "";
+}
+
+export async function loginCommand(given: Arguments, io: Io): Promise<number> {
+  const [url = DEFAULT_URL] = given.positionals;
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new UsageError("URL: expected an http or https URL");
+  const key = await readKey(given, io);
+  if (key === "") throw new UsageError("Expected an API key on stdin, or --key-file FILE");
+  return await withServerErrors(async () => {
+    const { tenantId } = await createClient({ url, key }).whoAmI();
+    storeCredentials({ url, key }, io.env);
+    io.stderr.print(
+      `Logged in at ${url} with a key of ${tenantId === null ? "the platform" : `the tenant ${tenantId}`}\n`,
+    );
+    return 0;
+  });
+}
+
+function printDeployed({ version, requests, release, isKnown, warnings }: Deployed, io: Io): void {
+  for (const warning of warnings) io.stderr.print(`Warning: ${warning}\n`);
+  const name = `${version.tool}@${version.version}`;
+  io.stdout.print(isKnown ? `${name} has this content already\n` : `Deployed ${name}\n`);
+  if (version.state === "waiting_for_approval") {
+    io.stdout.print("It waits for approval, because it requests more than the live version:\n");
+    for (const item of requests.added) io.stdout.print(`  + ${item}\n`);
+    for (const item of requests.removed) io.stdout.print(`  - ${item}\n`);
+  }
+  if (release === null) return;
+  const shares = release.versions.map((one) => `version ${one.version}: ${Math.round(one.weight * 10) / 10}`);
+  io.stdout.print(`${release.alias} runs ${shares.join(", ")}\n`);
+}
+
+/** Exits with 0 if the version is released or waits for approval. */
+export async function deployCommand(given: Arguments, io: Io): Promise<number> {
+  const { values, positionals } = given;
+  const [path = ""] = positionals;
+  const upload = await prepareUpload(path);
+  return await withServerErrors(async () => {
+    const tenant = await connectTenant(given, io);
+    const canary = values.canary as string | undefined;
+    const deployed = await tenant.deploy({
+      ...upload,
+      ...(values.alias === undefined ? {} : { alias: values.alias }),
+      ...(canary === undefined ? {} : { canaryPercent: Number(canary.replace("%", "")) }),
+      ...(values.approve === true ? { approve: true } : {}),
+    });
+    if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify(deployed, null, 2)}\n`);
+    else printDeployed(deployed, io);
+    return 0;
+  });
+}
+
+export async function rollbackCommand(given: Arguments, io: Io): Promise<number> {
+  return await withServerErrors(async () => {
+    const tenant = await connectTenant(given, io);
+    const [tool = ""] = given.positionals;
+    const release = await tenant.rollback(tool, (given.values.alias as string | undefined) ?? "live");
+    printItems(given, io, release.versions, { version: (one) => one.version, weight: (one) => one.weight });
+    return 0;
+  });
+}
+
+export async function toolsCommand(given: Arguments, io: Io): Promise<number> {
+  return await withServerErrors(async () => {
+    const tools = await take((await connectTenant(given, io)).tools(), 10_000);
+    printItems(given, io, tools, {
+      name: (tool) => tool.name,
+      versions: (tool) => tool.versions,
+      latest: (tool) => tool.latestVersion,
+    });
+    return 0;
+  });
+}
+
+const durationOf = ({ startedAt, endedAt }: Call): string =>
+  startedAt === null || endedAt === null ? "" : `${endedAt - startedAt} ms`;
+
+export async function callsCommand(given: Arguments, io: Io): Promise<number> {
+  const { tool, state } = given.values as { readonly tool?: string; readonly state?: string };
+  return await withServerErrors(async () => {
+    const calls = await take((await connectTenant(given, io)).calls({ tool, state }), LIST_LIMIT);
+    printItems(given, io, calls, {
+      id: (call) => call.id,
+      tool: (call) => `${call.tool}${call.version === null ? "" : `@${call.version}`}`,
+      state: (call) => call.state,
+      effects: (call) => call.effects,
+      created: (call) => timeOf(call.createdAt),
+      duration: durationOf,
+      error: (call) => (call.error as { readonly message?: string } | null)?.message,
+    });
+    return 0;
+  });
+}
+
+interface LogLine {
+  readonly at?: number;
+  readonly time?: number;
+  readonly level?: string;
+  readonly message?: string;
+}
+
+/** Prints the log lines of a call, or of the latest calls of a tool; with `--follow`, also of calls that end later. */
+export async function logsCommand(given: Arguments, io: Io): Promise<number> {
+  return await withServerErrors(async () => {
+    const tenant = await connectTenant(given, io);
+    const [target = ""] = given.positionals;
+    const print = async (id: string): Promise<void> => {
+      const { logs, tool, version } = await tenant.getCall(id);
+      for (const line of (logs ?? []) as readonly LogLine[]) {
+        if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify({ call: id, ...line })}\n`);
+        else io.stdout.print(`${tool}@${version} ${line.level ?? ""} ${line.message ?? ""}\n`);
+      }
+    };
+    if (target.startsWith("call_")) {
+      await print(target);
+      return 0;
+    }
+    const seen = new Set<string>();
+    for (;;) {
+      const ended = (await take(tenant.calls({ tool: target }), LIST_LIMIT)).filter(({ endedAt }) => endedAt !== null);
+      for (const { id } of ended.toReversed()) {
+        if (seen.has(id)) continue;
+        seen.add(id);
+        await print(id);
+      }
+      if (given.values.follow !== true || io.stop.aborted) return 0;
+      await new Promise((resolve) => setTimeout(resolve, FOLLOW_MS));
+    }
+  });
+}
+
+function parseInput(text: string | undefined): unknown {
+  if (text === undefined) return {};
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UsageError("--input: expected JSON");
+  }
+}
+
+/** Exits with 0 if the call succeeded or was accepted, and with 1 if it failed. */
+export async function callCommand(given: Arguments, io: Io): Promise<number> {
+  const { values, positionals } = given;
+  const [tool = ""] = positionals;
+  const input = parseInput(values.input as string | undefined);
+  const alias = values.alias as string | undefined;
+  return await withServerErrors(async () => {
+    const tenant = await connectTenant(given, io);
+    const call =
+      values.async === true
+        ? await tenant.enqueue(tool, { input, alias })
+        : await tenant.call(tool, { input, alias }, { signal: io.stop });
+    const error = call.error as { readonly code: string; readonly message: string } | null;
+    if (values.json === true || values.async === true) io.stdout.print(`${JSON.stringify(call, null, 2)}\n`);
+    else if (error === null) io.stdout.print(`${JSON.stringify(call.output, null, 2)}\n`);
+    if (error !== null && values.json !== true) io.stderr.print(`glovebox: ${error.code}: ${error.message}\n`);
+    return error === null ? 0 : 1;
+  });
+}

@@ -1,0 +1,67 @@
+// The server and the key that commands use: from the environment, or as `glovebox login` has stored them.
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import * as z from "zod";
+import { ApiError, createClient, type GloveboxClient, type TenantClient } from "../../client/index.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { type Arguments, OutputError, UsageError } from "../usage.ts";
+
+export const DEFAULT_URL = "http://127.0.0.1:7070";
+
+const CredentialsSchema = z.strictObject({ url: z.url(), key: z.string().min(1) });
+export type Credentials = z.infer<typeof CredentialsSchema>;
+
+const fileIn = (env: NodeJS.ProcessEnv): string =>
+  join(env.HOME ?? homedir(), ".config", "glovebox", "credentials.json");
+
+/** Stores the server and the key, readable for this user only. */
+export function storeCredentials(credentials: Credentials, env: NodeJS.ProcessEnv): string {
+  const file = fileIn(env);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
+  // The mode of writeFileSync does not concern a file that exists.
+  chmodSync(file, 0o600);
+  return file;
+}
+
+/** @throws {UsageError} if there is no key, or the file with it is invalid */
+function readCredentials(env: NodeJS.ProcessEnv): Credentials {
+  const key = env.GLOVEBOX_API_KEY;
+  const url = env.GLOVEBOX_URL;
+  if (key !== undefined && key !== "") return { url: url ?? DEFAULT_URL, key };
+  const file = fileIn(env);
+  if (!existsSync(file)) throw new UsageError("No API key: run glovebox login, or set GLOVEBOX_API_KEY");
+  try {
+    const stored = CredentialsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    return { ...stored, ...(url === undefined ? {} : { url }) };
+  } catch {
+    throw new UsageError("The stored API key cannot be read: run glovebox login again");
+  }
+}
+
+export function connect({ env }: Pick<Io, "env">): GloveboxClient {
+  return createClient(readCredentials(env));
+}
+
+/** Returns the client of the tenant that a command concerns: `--tenant`, or the one of the key. */
+export async function connectTenant({ values }: Arguments, io: Pick<Io, "env">): Promise<TenantClient> {
+  const client = connect(io);
+  const named = values.tenant as string | undefined;
+  const tenant = named ?? (await client.whoAmI()).tenantId ?? undefined;
+  if (tenant === undefined)
+    throw new UsageError("--tenant: expected the id of a tenant, because this key is one of the platform");
+  return client.tenant(tenant);
+}
+
+/** Runs a command against the server. An error of the server becomes one line. */
+export async function withServerErrors(run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (thrown) {
+    if (!(thrown instanceof ApiError)) throw thrown;
+    const { code, message, requestId, status } = thrown;
+    const suffix = status >= 500 && requestId !== undefined ? ` (${requestId})` : "";
+    throw new OutputError(`${code}: ${message}${suffix}`);
+  }
+}
