@@ -18,6 +18,8 @@ const PUBLISHED: readonly (readonly [specifier: string, source: string])[] = [
   ['from "glovebox/tool"', "src/sandbox/guest/tool.ts"],
   ['from "glovebox/agent"', "src/host/agent/index.ts"],
   ['from "glovebox/openai"', "src/host/openai/index.ts"],
+  ['from "glovebox/client"', "src/client/index.ts"],
+  ['from "glovebox/server"', "src/server/index.ts"],
   ['from "glovebox/mcp"', "src/host/mcp/server/index.ts"],
   ['from "glovebox"', "src/host/index.ts"],
 ];

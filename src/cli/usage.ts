@@ -22,7 +22,8 @@ Usage
   glovebox deploy PATH [--alias NAME] [--canary 10%] [--approve]       deploy a tool to the server
   glovebox rollback NAME [--alias NAME]                                go back to what a release ran before
   glovebox call NAME [--input JSON] [--async]                          call a tool on the server
-  glovebox tools | calls [--tool NAME] [--state STATE]                 list tools, or the latest calls
+  glovebox tools                                                       list the tools on the server
+  glovebox calls [--tool NAME] [--state STATE]                         list the latest calls
   glovebox logs NAME|ID [--follow]                                     show the log lines of a tool's calls, or of one call
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 

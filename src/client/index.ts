@@ -382,11 +382,6 @@ export class TenantClient {
 /**
  * Creates a client of a server.
  * @throws {TypeError} for a URL that is not http or https, or a missing key
- * @example
- * ```ts
- * const acme = createClient({ url: "http://127.0.0.1:7070", key }).tenant("acme");
- * const { output } = await acme.call("add", { input: { a: 1, b: 2 } });
- * ```
  */
 export function createClient(options: ClientOptions): GloveboxClient {
   const known = ["url", "key", "retries", "fetch"];

@@ -10,6 +10,7 @@ import { createApiKey } from "./auth/api-key.ts";
 import { Authenticator } from "./auth/authentication.ts";
 import { SCOPES } from "./auth/scopes.ts";
 import { CallService } from "./calls/call-service.ts";
+import { startRetention } from "./calls/retention.ts";
 import { parseServerOptions, type ServerConfig, type ServerOptions } from "./config/server-options.ts";
 import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
@@ -120,6 +121,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   const metrics = new Metrics(() => box.workerPids.length);
   const onError = (error: unknown): void => log.error({ err: error }, "call");
   const calls = resources.use(new CallService({ database, box, tools, metrics, onError }));
+  resources.use(startRetention(database.db, onError));
   const mcp = resources.use(
     new TenantMcp({
       box,

@@ -12,9 +12,11 @@ import { DevToolsClient } from "../support/devtools-client.ts";
 class TestIsolate implements InspectedIsolate {
   readonly received: { readonly id: number; readonly method: string }[] = [];
   send(text: string): void {
-    const request = JSON.parse(text) as { readonly id: number; readonly method: string };
-    // The hub repeats this one as long as the client waits for a response.
-    if (request.method !== "Runtime.getIsolateId") this.received.push(request);
+    this.received.push(JSON.parse(text));
+  }
+  /** The latest request other than the one that the hub repeats as long as the client waits for a response. */
+  get latest(): { readonly id: number; readonly method: string } | undefined {
+    return this.received.findLast(({ method }) => method !== "Runtime.getIsolateId");
   }
   go(): void {}
   hold(): void {}
@@ -106,7 +108,7 @@ describe("the server for DevTools", () => {
       { id: 8, error: { code: -32_000 } },
     ]);
     socket.send('{"id":7,"method":"again"}');
-    await expect.poll(() => isolate.received.at(-1)).toMatchObject({ id: 7, method: "again" });
+    await expect.poll(() => isolate.latest).toMatchObject({ id: 7, method: "again" });
   });
 
   test("queues at most 32 MiB for the next isolate", async () => {
@@ -128,7 +130,7 @@ describe("the server for DevTools", () => {
       socket.send(JSON.stringify({ id, method: "Debugger.setBreakpointByUrl", params: { url, id } }));
     }
     socket.send('{"id":200,"method":"Runtime.enable"}');
-    await expect.poll(() => first.received.at(-1)?.id, { timeout: 30_000 }).toBe(200);
+    await expect.poll(() => first.latest?.id, { timeout: 30_000 }).toBe(200);
     const next = new TestIsolate();
     hub.onOpened(next);
     expect(next.received.map(({ method }) => method)).toEqual(["Runtime.enable"]);

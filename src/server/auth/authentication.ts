@@ -81,15 +81,13 @@ export class Authenticator implements AsyncDisposable {
     return { keyId: row.id, tenantId: row.tenantId, scopes: new Set(row.scopes) };
   }
 
-  /** Returns a tenant that is not being deleted. */
-  async tenant(id: string): Promise<Tenant | undefined> {
-    const cached = this.#tenants.get(id);
-    if (cached !== undefined) return cached.value;
-    const generation = this.#generation;
-    const found = await findTenant(this.#db, id);
-    if (found === undefined) return undefined;
-    if (generation === this.#generation) this.#tenants.set(id, found);
-    return found.state === "deleting" ? undefined : found;
+  /** Returns a tenant. One whose deletion has begun counts as missing, except for a request that deletes it again. */
+  async tenant(
+    id: string,
+    { isDeletion = false }: { readonly isDeletion?: boolean } = {},
+  ): Promise<Tenant | undefined> {
+    const found = await this.#tenantOf(id);
+    return found?.state === "deleting" && !isDeletion ? undefined : found;
   }
 
   /** Forgets all rows. Called after each change. */
@@ -106,6 +104,15 @@ export class Authenticator implements AsyncDisposable {
     const found = await findKeyByHash(this.#db, hash);
     // Unknown keys are not kept: a flood of guesses must not displace the others.
     if (found !== undefined && generation === this.#generation) this.#keys.set(hash, found);
+    return found;
+  }
+
+  async #tenantOf(id: string): Promise<Tenant | undefined> {
+    const cached = this.#tenants.get(id);
+    if (cached !== undefined) return cached.value;
+    const generation = this.#generation;
+    const found = await findTenant(this.#db, id);
+    if (found !== undefined && generation === this.#generation) this.#tenants.set(id, found);
     return found;
   }
 

@@ -1,4 +1,4 @@
-// What a key may do. Each route of the API needs exactly one scope; the table lists all of them.
+// The scopes of keys. Each route of the API needs exactly one scope; the table lists all of them.
 
 export const SCOPES = [
   "tenants:read",

@@ -14,6 +14,7 @@ import {
   requeue,
   storeOutcome,
 } from "../records/calls.ts";
+import { toStoredInput } from "./outcome.ts";
 
 /** Length of a lease in ms, and how often it is renewed. A process that is busy for longer than the difference could lose its calls. */
 const LEASE_MS = 15_000;
@@ -135,13 +136,20 @@ export class CallQueue implements AsyncDisposable {
     const { db, isIdempotent } = this.#parts;
     for (const row of await findExpired(db, Date.now())) {
       if (this.#running.has(row.id)) continue;
-      const mayRepeat = row.effects === "none" || (await isIdempotent(row));
+      // The client of a synchronous call is gone, and its input is not stored.
+      const mayRepeat = row.mode === "async" && (row.effects === "none" || (await isIdempotent(row)));
       if (mayRepeat && row.attempts < MAX_ATTEMPTS && row.cancel_requested === 0) {
         if (await requeue(db, row, Date.now())) this.notify();
         continue;
       }
       await storeOutcome(db, row, {
-        ...{ state: "failed", effects: row.effects, tool_version: row.tool_version, input: row.input, output: null },
+        ...{
+          state: "failed",
+          effects: row.effects,
+          tool_version: row.tool_version,
+          input: toStoredInput(row.input),
+          output: null,
+        },
         ...{ error: JSON.stringify(lostError), logs: null, usage: null, calls: null, ended_at: Date.now() },
       });
     }

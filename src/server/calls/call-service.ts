@@ -14,13 +14,20 @@ import {
 import type { OpenDatabase } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { Metrics } from "../operation/metrics.ts";
-import { type CallRow, findCall, insertOnce, requestCancel, storeOutcome } from "../records/calls.ts";
+import {
+  type CallRow,
+  findCall,
+  insertOnce,
+  redactStoredInput,
+  requestCancel,
+  storeOutcome,
+} from "../records/calls.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import { CallJournal } from "./call-journal.ts";
 import { CallQueue } from "./call-queue.ts";
-import { toOutcome } from "./outcome.ts";
+import { toOutcome, toStoredInput } from "./outcome.ts";
 
 /** A call as a request describes it. */
 export interface CallRequest {
@@ -54,6 +61,9 @@ export interface CallServiceParts {
   readonly metrics: Metrics;
   readonly onError: (error: unknown) => void;
 }
+
+/** Time in ms after which a synchronous call has ended in any case: its longest timeout and a margin. */
+const LONGEST_CALL_MS = 330_000;
 
 function requestHash(request: CallRequest): string {
   const { toolName, input, version, alias, sessionId, timeoutMs } = request;
@@ -186,8 +196,11 @@ export class CallService implements AsyncDisposable {
   async cancel(tenantId: string, id: string): Promise<CallRow["state"] | undefined> {
     // A synchronous call has no row before it ends.
     if (this.#parts.box.cancelCall(id, { tenantId })) return "running";
-    const before = await requestCancel(this.#parts.database.db, tenantId, id);
+    const { db } = this.#parts.database;
+    const before = await requestCancel(db, tenantId, id);
     if (before === "running") this.#queue.cancel(id);
+    // The input of a queued call is stored as it is until the call has ended.
+    if (before === "queued") await redactStoredInput(db, id, toStoredInput);
     return before;
   }
 
@@ -222,7 +235,9 @@ export class CallService implements AsyncDisposable {
   /** Stores the row of a call with an idempotency key before it runs. Returns the call that has used the key before. */
   async #claimKey(row: CallRow): Promise<CallRow | undefined> {
     if (row.idempotency_key === null) return undefined;
-    const known = await insertOnce(this.#parts.database.db, row);
+    // With a lease, so that a call whose server has died gets a final state.
+    const leased = { ...row, lease_until: row.created_at + LONGEST_CALL_MS };
+    const known = await insertOnce(this.#parts.database.db, leased);
     return known === undefined ? undefined : checkSame(known, row);
   }
 

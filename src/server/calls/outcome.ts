@@ -27,6 +27,10 @@ export function effectsOf(result: ToolResult): CallOutcome["effects"] {
 /** Returns JSON text of a value without the secrets in it. */
 export const toStoredJson = (value: unknown): string => JSON.stringify(redact(value, REDACTION) ?? null);
 
+/** Returns the stored input of a queued call without the secrets in it. */
+export const toStoredInput = (input: string | null): string | null =>
+  input === null ? null : toStoredJson(JSON.parse(input));
+
 /**
  * Returns what is stored of a call.
  * @param input the input of the call, unless it is stored already

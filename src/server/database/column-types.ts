@@ -1,4 +1,4 @@
-// What a migration must state differently for SQLite and for Postgres.
+// The differences between SQLite and Postgres in a migration.
 import { type RawBuilder, sql } from "kysely";
 
 export type DatabaseKind = "sqlite" | "postgres";
@@ -8,7 +8,7 @@ export interface ColumnTypes {
   readonly integer: "integer" | "bigint";
   /** Type of a column of bytes. */
   readonly bytes: "blob" | "bytea";
-  /** What follows the column list of a table. SQLite checks the types of values only in tables that are STRICT. */
+  /** Options after the column list of a table. SQLite checks the types of values only in tables that are STRICT. */
   readonly tableOptions: RawBuilder<unknown>;
 }
 

@@ -1,4 +1,4 @@
-// What the routes share: the parts of the server, and the properties of a request that the guards have established.
+// The context of the routes: the parts of the server, and the properties of a request that the guards have established.
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Glovebox } from "../../host/index.ts";
 import type { Authenticator, Principal } from "../auth/authentication.ts";

@@ -43,7 +43,8 @@ function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): Mid
       if (tenantId !== undefined) {
         const isOwn = principal.tenantId === null || principal.tenantId === tenantId;
         // The answer for another tenant is the one for a tenant that does not exist, and neither is looked up.
-        const tenant = isOwn ? await parts.authenticator.tenant(tenantId) : undefined;
+        const isDeletion = name === "DELETE /v1/tenants/{tenant}";
+        const tenant = isOwn ? await parts.authenticator.tenant(tenantId, { isDeletion }) : undefined;
         if (tenant === undefined) throw new RequestError("NOT_FOUND", "There is no such tenant");
         c.set("tenant", tenant);
       } else if (principal.tenantId !== null && scope !== "any") {

@@ -20,7 +20,7 @@ export interface AuditEvent {
   readonly action: string;
   /** Id of what was changed. */
   readonly target: string;
-  /** What changed. Contains no secrets. */
+  /** The changed values. Contains no secrets. */
   readonly details: { readonly [name: string]: unknown };
 }
 

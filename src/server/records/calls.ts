@@ -126,6 +126,46 @@ export async function storeOutcome(db: Db, { id, fence }: Claim, outcome: CallOu
   return numUpdatedRows > 0n;
 }
 
+/** Replaces the stored input of a call that has ended without running. */
+export async function redactStoredInput(
+  db: Db,
+  id: string,
+  toStored: (input: string | null) => string | null,
+): Promise<void> {
+  const row = await db.selectFrom("calls").select("input").where("id", "=", id).executeTakeFirst();
+  if (row !== undefined)
+    await db
+      .updateTable("calls")
+      .set({ input: toStored(row.input) })
+      .where("id", "=", id)
+      .execute();
+}
+
+/**
+ * Deletes the finished calls of a tenant that are older than a time, up to `limit` of them. Ids sort by time.
+ * @returns how many were deleted
+ */
+export async function deleteOldCalls(
+  db: Db,
+  tenantId: string,
+  { before, limit }: { readonly before: number; readonly limit: number },
+): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("calls")
+    .where("id", "in", (query) =>
+      query
+        .selectFrom("calls")
+        .select("id")
+        .where("tenant_id", "=", tenantId)
+        .where("ended_at", "<", before)
+        .where("state", "in", ["succeeded", "failed", "cancelled"])
+        .orderBy("id")
+        .limit(limit),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
 export interface LeaseOptions {
   readonly owner: string;
   /** End of the lease in ms since 1970. */

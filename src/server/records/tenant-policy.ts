@@ -1,4 +1,4 @@
-// What a tenant may do, as the operator sets it and the database stores it, and the options of the library that follow from it.
+// The policy of a tenant, as the operator sets it and the database stores it, and the options of the library that follow from it.
 import * as z from "zod";
 import { LIMITS, type LimitName, type TenantOptions } from "../../host/index.ts";
 
@@ -25,7 +25,7 @@ const RuleSchema = z.union([
 ]);
 
 /** Capabilities of the library that a tool of a tenant can be granted. */
-const CAPABILITIES = ["fetch", "kv", "secrets", "tools"] as const;
+const CAPABILITIES = ["fetch", "kv", "tools"] as const;
 
 const DAY_LIMIT = 3_650;
 
@@ -35,7 +35,10 @@ export const TenantPolicySchema = z.strictObject({
   /** Hosts that the tenant's tools may send requests to. Default: none. */
   egress: z.strictObject({ allow: z.array(RuleSchema).max(1_000) }).default({ allow: [] }),
   /** Capabilities that tools of the tenant may request. A deployment that requests another one fails. */
-  capabilities: z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length).default(["fetch", "kv", "secrets", "tools"]),
+  capabilities: z
+    .array(z.enum(CAPABILITIES))
+    .max(CAPABILITIES.length)
+    .default([...CAPABILITIES]),
   rateLimit: z
     .strictObject({
       calls: z.int().min(1).max(1_000_000),

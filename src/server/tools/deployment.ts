@@ -57,7 +57,7 @@ export interface Deployed {
   /** Whether the same upload was stored before; no new version was made then. */
   readonly isKnown: boolean;
   readonly requests: RequestDiff;
-  /** What the alias runs now; undefined if nothing was released. */
+  /** The versions that the alias runs now; undefined if nothing was released. */
   readonly release: Release | undefined;
   readonly warnings: readonly string[];
 }

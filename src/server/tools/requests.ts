@@ -1,4 +1,4 @@
-// What a version of a tool requests of its host, and how two versions differ in it. A version that requests more than the one that is live
+// Lists the requests of a tool's version (capabilities and limits), and compares those of two versions. A version that requests more than the one that is live
 // waits for approval.
 import { LIMITS, type LimitName, type ToolDefinition } from "../../host/index.ts";
 

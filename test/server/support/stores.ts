@@ -46,7 +46,7 @@ export class TestStores implements AsyncDisposable {
 
   async #start(): Promise<{ readonly server: EmbeddedPostgres; readonly port: number; readonly folder: string }> {
     const folder = mkdtempSync(join(tmpdir(), "glovebox-postgres-"));
-    // Postgres refuses to run as root, so it runs as another user.
+    // Postgres does not run as root, so it has a user of its own.
     chmodSync(folder, 0o755);
     const port = await freePort();
     const server = new EmbeddedPostgres({

@@ -1,0 +1,40 @@
+// Deletes the finished calls of tenants after the time that their policies set, in small batches, so that no request waits for it.
+import type { Db } from "../database/open-database.ts";
+import { deleteOldCalls } from "../records/calls.ts";
+import { listTenants } from "../records/tenants.ts";
+
+const DAY_MS = 86_400_000;
+/** Time in ms between two runs. */
+const INTERVAL_MS = 60 * 60_000;
+const BATCH = 500;
+const TENANTS_PER_PAGE = 100;
+
+/**
+ * Deletes all calls that are older than their tenant's policy allows.
+ * @param now ms since 1970
+ * @returns how many were deleted
+ */
+export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
+  let deleted = 0;
+  let after: string | undefined;
+  for (;;) {
+    const tenants = await listTenants(db, { after, limit: TENANTS_PER_PAGE });
+    for (const { id, policy } of tenants) {
+      const before = now - policy.retention.callDays * DAY_MS;
+      for (;;) {
+        const count = await deleteOldCalls(db, id, { before, limit: BATCH });
+        deleted += count;
+        if (count < BATCH) break;
+      }
+    }
+    after = tenants.at(-1)?.id;
+    if (tenants.length < TENANTS_PER_PAGE) return deleted;
+  }
+}
+
+/** Deletes expired calls once an hour. Several servers may do so at the same time. Dispose it to stop. */
+export function startRetention(db: Db, onError: (error: unknown) => void): Disposable {
+  const timer = setInterval(() => deleteExpiredCalls(db, Date.now()).catch(onError), INTERVAL_MS);
+  timer.unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,203 @@
+// Calls in the database: claims, leases, outcomes, retention, and calls whose server has died. On both databases.
+import { afterAll, describe, expect, test } from "vitest";
+import { CallJournal } from "../../src/server/calls/call-journal.ts";
+import { CallQueue } from "../../src/server/calls/call-queue.ts";
+import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
+import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { createId } from "../../src/server/ids.ts";
+import {
+  type CallOutcome,
+  type CallRow,
+  claimCalls,
+  findCall,
+  findExpired,
+  insertCalls,
+  insertOnce,
+  markStarted,
+  requeue,
+  storeOutcome,
+} from "../../src/server/records/calls.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants.ts";
+import { STORES, TestStores } from "./support/stores.ts";
+
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+
+const toRow = (more: Partial<CallRow> = {}): CallRow => ({
+  ...{ id: createId("call"), tenant_id: "acme", tool_name: "t", tool_version: null, alias: "live", mode: "async" },
+  ...{ state: "queued", effects: "none", key_id: "key", session_id: null, idempotency_key: null, request_hash: null },
+  ...{ timeout_ms: null, input: "{}", output: null, error: null, logs: null, usage: null, calls: null },
+  ...{ created_at: Date.now(), started_at: null, ended_at: null, run_at: 0, lease_owner: null, lease_until: null },
+  ...{ fence: 0, attempts: 0, cancel_requested: 0, ...more },
+});
+const outcome: CallOutcome = {
+  ...{ state: "succeeded", effects: "complete", tool_version: 1, input: "{}", output: "1", error: null },
+  ...{ logs: null, usage: null, calls: null, ended_at: 1 },
+};
+
+interface Opened extends AsyncDisposable {
+  readonly database: OpenDatabase;
+  readonly db: Db;
+}
+
+async function open(kind: (typeof STORES)[number]): Promise<Opened> {
+  const store = await stores.create(kind);
+  const database = await openDatabase({ url: store.options.database, dataDir: store.options.dataDir, onError() {} });
+  await insertTenant(database.db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
+  return {
+    ...{ database, db: database.db },
+    [Symbol.asyncDispose]: async () => {
+      await database[Symbol.asyncDispose]();
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe.for(STORES)("with %s", (kind) => {
+  test("concurrent claims share the queued calls, each call with one of them", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    await insertCalls(
+      db,
+      Array.from({ length: 60 }, () => toRow()),
+    );
+    const owners = Array.from({ length: 6 }, (_, index) => `owner-${index}`);
+    const claimed = await Promise.all(
+      owners.map((owner) => claimCalls(database, 10, { owner, until: Date.now() + 60_000 })),
+    );
+    const ids = claimed.flat().map(({ id }) => id);
+    expect([ids.length, new Set(ids).size]).toEqual([60, 60]);
+    expect(await claimCalls(database, 10, { owner: "late", until: Date.now() + 60_000 })).toEqual([]);
+  });
+
+  test("an outcome counts only with the number of the latest claim", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const row = toRow();
+    await insertCalls(db, [row]);
+    const [first] = await claimCalls(database, 1, { owner: "a", until: Date.now() - 1 });
+    expect(await findExpired(db, Date.now())).toHaveLength(1);
+    expect(await requeue(db, first as CallRow, 0)).toBe(true);
+    expect(await requeue(db, first as CallRow, 0)).toBe(false);
+    const [second] = await claimCalls(database, 1, { owner: "b", until: Date.now() + 60_000 });
+    expect(await markStarted(db, first as CallRow, 1)).toBe(false);
+    expect(await storeOutcome(db, first as CallRow, { ...outcome, output: '"late"' })).toBe(false);
+    expect(await markStarted(db, second as CallRow, 1)).toBe(true);
+    expect(await storeOutcome(db, second as CallRow, outcome)).toBe(true);
+    expect(await storeOutcome(db, second as CallRow, outcome)).toBe(false);
+    expect(await findCall(db, "acme", row.id)).toMatchObject({ state: "succeeded", output: "1", attempts: 2 });
+  });
+
+  test("decides about calls whose server has died by what may have happened", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const dead = { state: "running", lease_owner: "dead", lease_until: 1, fence: 1, attempts: 1 } as const;
+    const claimed = toRow({ ...dead, tool_name: "claimed" });
+    const started = toRow({
+      ...dead,
+      effects: "possible",
+      tool_name: "started",
+      input: '{"password":"hunter2hunter2"}',
+    });
+    const repeatable = toRow({ ...dead, effects: "possible", tool_name: "idempotent" });
+    const sync = toRow({ ...dead, effects: "possible", mode: "sync", tool_name: "idempotent", input: null });
+    const hopeless = toRow({ ...dead, tool_name: "claimed", attempts: 9 });
+    await insertCalls(db, [claimed, started, repeatable, sync, hopeless]);
+    const ran: string[] = [];
+    const queue = new CallQueue({
+      ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+      run: async ({ id }) => {
+        ran.push(id);
+        return { callId: id } as never;
+      },
+      toOutcome: async () => outcome,
+      isIdempotent: async ({ tool_name }) => tool_name === "idempotent",
+    });
+    queue.start();
+    const all = [claimed, started, repeatable, sync, hopeless];
+    await expect
+      .poll(async () => (await Promise.all(all.map(({ id }) => findCall(db, "acme", id)))).map((row) => row?.state), {
+        timeout: 30_000,
+      })
+      .toEqual(["succeeded", "failed", "succeeded", "failed", "failed"]);
+    await queue[Symbol.asyncDispose]();
+    expect(ran.toSorted()).toEqual([claimed.id, repeatable.id].toSorted());
+    const failed = await findCall(db, "acme", started.id);
+    expect(failed).toMatchObject({ effects: "possible", error: expect.stringContaining("server_ended") });
+    expect(failed?.input).not.toContain("hunter2hunter2");
+  });
+
+  test("two queues run each call once", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const rows = Array.from({ length: 150 }, () => toRow());
+    await insertCalls(db, rows);
+    const ran: string[] = [];
+    const makeQueue = (): CallQueue =>
+      new CallQueue({
+        ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+        run: async ({ id }) => {
+          ran.push(id);
+          return {} as never;
+        },
+        toOutcome: async () => outcome,
+        isIdempotent: async () => false,
+      });
+    const queues = [makeQueue(), makeQueue()];
+    for (const queue of queues) queue.start();
+    await expect.poll(() => ran.length, { timeout: 30_000 }).toBe(150);
+    for (const queue of queues) await queue[Symbol.asyncDispose]();
+    expect(new Set(ran).size).toBe(150);
+    const left = await db.selectFrom("calls").select("id").where("state", "!=", "succeeded").execute();
+    expect(left).toEqual([]);
+  });
+
+  test("stores one call for an idempotency key, also if it is requested several times at once", async () => {
+    await using opened = await open(kind);
+    const { db } = opened;
+    const rows = Array.from({ length: 8 }, () => toRow({ idempotency_key: "k" }));
+    const known = await Promise.all(rows.map((row) => insertOnce(db, row)));
+    expect(known.filter((row) => row === undefined)).toHaveLength(1);
+    expect(new Set(known.flatMap((row) => row?.id ?? [])).size).toBe(1);
+  });
+
+  test("deletes finished calls after the time of the tenant's policy, and no others", async () => {
+    await using opened = await open(kind);
+    const { db } = opened;
+    const policy = TenantPolicySchema.parse({ retention: { callDays: 2 } });
+    await insertTenant(db, { id: "brief", name: "brief", policy });
+    const day = 86_400_000;
+    const now = Date.now();
+    const ended = (days: number, more: Partial<CallRow> = {}) =>
+      toRow({ state: "succeeded", ended_at: now - days * day, ...more });
+    const kept = [
+      ended(10),
+      ended(1, { tenant_id: "brief" }),
+      toRow({ tenant_id: "brief", created_at: now - 9 * day }),
+    ];
+    const old = Array.from({ length: 1_100 }, () => ended(3, { tenant_id: "brief" }));
+    await insertCalls(db, [...kept, ...old, ended(31)]);
+    expect(await deleteExpiredCalls(db, now)).toBe(1_101);
+    const rows = await db.selectFrom("calls").select("id").execute();
+    expect(rows.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort());
+  });
+
+  test("the journal writes all records but those of a tenant that is gone", async () => {
+    await using opened = await open(kind);
+    const { db } = opened;
+    const errors: unknown[] = [];
+    const journal = new CallJournal(db, (error) => errors.push(error));
+    const rows = Array.from({ length: 450 }, (_, index) =>
+      toRow({ state: "succeeded", tenant_id: index === 7 ? "gone" : "acme" }),
+    );
+    for (const row of rows) void journal.add(row);
+    await journal[Symbol.asyncDispose]();
+    expect(errors).toHaveLength(1);
+    const { count } = await db
+      .selectFrom("calls")
+      .select(({ fn }) => fn.countAll().as("count"))
+      .executeTakeFirstOrThrow();
+    expect(Number(count)).toBe(449);
+  });
+});
