@@ -74,6 +74,8 @@ describe.for(STORES)("with %s", (kind) => {
     const second = await deploy("same", source);
     expect([first.status, second.status]).toEqual([201, 200]);
     expect([second.body.version.version, second.body.isKnown]).toEqual([1, true]);
+    const { items } = (await api("GET", `${tools}/same/releases`)).body as { items: { revision: number }[] };
+    expect(items.map(({ revision }) => revision)).toEqual([1]);
   });
 
   test("rejects a tool that does not build with its file and line, and keeps what is live", async () => {

@@ -129,7 +129,7 @@ export class CallService implements AsyncDisposable {
   async #executeForeign(row: CallRow, toolCall: ToolCall, context: ToolContext, tenant: Tenant): Promise<ToolResult> {
     try {
       checkActive(tenant);
-      await this.#parts.tools.ensure(tenant.id, tenant.revision);
+      await this.#parts.tools.ensureTool(tenant.id, tenant.revision, toolCall.toolName);
       return await this.#parts.box.execute({ ...toolCall, id: row.id }, { ...context, tenantId: tenant.id });
     } catch (thrown) {
       return this.#toResult(row, thrown);
@@ -242,15 +242,18 @@ export class CallService implements AsyncDisposable {
   }
 
   async #versionOf(
-    row: Pick<CallRow, "tenant_id" | "tool_name" | "alias" | "tool_version">,
+    row: Pick<CallRow, "tenant_id" | "tool_name" | "alias" | "tool_version" | "session_id">,
     tenant: Tenant,
   ): Promise<{ readonly toolVersion?: string }> {
     const { tools } = this.#parts;
-    await tools.ensure(tenant.id, tenant.revision);
+    await tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
     const version = row.tool_version ?? undefined;
     // The alias that every call has, and no version: the Glovebox chooses.
     if (version === undefined && row.alias === LIVE) return {};
-    const toolVersion = await tools.choose(tenant.id, row.tool_name, { alias: row.alias, version });
+    const toolVersion = await tools.choose(tenant.id, row.tool_name, {
+      ...{ alias: row.alias, version },
+      ...(row.session_id === null ? {} : { sessionId: row.session_id }),
+    });
     return toolVersion === undefined ? {} : { toolVersion };
   }
 
@@ -331,7 +334,7 @@ export class CallService implements AsyncDisposable {
   async #isIdempotent(row: CallRow): Promise<boolean> {
     const tenant = await findTenant(this.#parts.database.db, row.tenant_id);
     if (tenant === undefined) return false;
-    await this.#parts.tools.ensure(tenant.id, tenant.revision);
+    await this.#parts.tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
     const tools = this.#parts.box.router.getRegisteredTools({ tenantId: row.tenant_id });
     return tools.find(({ name }) => name === row.tool_name)?.annotations?.idempotentHint === true;
   }

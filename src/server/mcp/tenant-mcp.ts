@@ -56,7 +56,7 @@ export class TenantMcp implements AsyncDisposable {
 
   /** Answers a request whose key and tenant have been checked. */
   async fetch(request: Request, caller: CallCaller): Promise<Response> {
-    await this.#parts.tools.ensure(caller.tenant.id, caller.tenant.revision);
+    await this.#parts.tools.ensureAll(caller.tenant.id, caller.tenant.revision);
     return await this.#callers.run(caller, () => this.#handler.fetch(request));
   }
 

@@ -181,6 +181,17 @@ export async function readVersionFile(
   return row === undefined ? undefined : Buffer.from(row.bytes).toString("utf8");
 }
 
+/** Lists the versions of a tenant that can be called. */
+export async function listReadyVersions(db: Db, tenantId: string): Promise<readonly ToolVersion[]> {
+  const rows = await db
+    .selectFrom("tool_versions")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .where("state", "=", "ready")
+    .execute();
+  return rows.map(toVersion);
+}
+
 /** Lists the versions of a tenant that wait for approval, the oldest first. */
 export async function listWaiting(db: Db, tenantId: string, limit: number): Promise<readonly ToolVersion[]> {
   const rows = await db

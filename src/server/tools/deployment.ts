@@ -5,7 +5,13 @@ import { type Glovebox, type ToolDefinition, ToolError, type ToolInspection } fr
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
-import { findRelease, type Release, type ReleasedVersions, storeRelease } from "../records/releases.ts";
+import {
+  findRelease,
+  type Release,
+  type ReleaseChange,
+  type ReleasedVersions,
+  storeRelease,
+} from "../records/releases.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { findTenant, type Tenant, touchTenant } from "../records/tenants.ts";
 import {
@@ -92,6 +98,17 @@ export function withCanary(before: ReleasedVersions | undefined, version: number
   return [...shared, { version, weight: percent }];
 }
 
+/** Sets a release, unless it runs the same versions already: a rollback goes back to something else. */
+async function releaseVersion(
+  db: Db,
+  key: Parameters<typeof storeRelease>[1],
+  before: Release | undefined,
+  change: ReleaseChange,
+): Promise<Release> {
+  const isSame = before !== undefined && JSON.stringify(before.versions) === JSON.stringify(change.versions);
+  return isSame ? before : await storeRelease(db, key, change);
+}
+
 /** Returns the definition of the live version with the largest weight; undefined if nothing is live. */
 export async function findLiveDefinition(
   db: Db,
@@ -164,14 +181,10 @@ export async function deploy(
     const isReleased = version.state === "ready" && alias !== null;
     const before = alias === null ? undefined : await findRelease(transaction, { ...key, alias });
     const release = isReleased
-      ? await storeRelease(
-          transaction,
-          { ...key, alias },
-          {
-            versions: withCanary(before?.versions, version.version, canaryPercent),
-            ...{ reason: "set", changedBy: keyId },
-          },
-        )
+      ? await releaseVersion(transaction, { ...key, alias: alias as string }, before, {
+          versions: withCanary(before?.versions, version.version, canaryPercent),
+          ...{ reason: "set", changedBy: keyId },
+        })
       : undefined;
     await touchTenant(transaction, tenantId);
     await appendAudit(transaction, {

@@ -1,9 +1,10 @@
-// Keeps the tools of tenants in the Glovebox: registers the releases of a tenant when it is first used, and again when they have changed. The
+// Keeps the tools of tenants in the Glovebox: registers the releases of a tool when it is first called, and again when they have changed. The
 // code of a version is read from the database when the version first runs, so a tool that is not called costs a row.
+import { createHash } from "node:crypto";
 import { type Glovebox, type ReleaseVersion, type StoredCode, type ToolBundle, ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { listReleases, type Release } from "../records/releases.ts";
-import { findVersion, readVersionFile, type ToolVersion } from "../records/tool-versions.ts";
+import { findVersion, listReadyVersions, readVersionFile, type ToolVersion } from "../records/tool-versions.ts";
 
 /** The alias that calls without an alias run. */
 export const LIVE = "live";
@@ -11,24 +12,51 @@ export const LIVE = "live";
 const IDLE_MS = 10 * 60_000;
 const SWEEP_MS = 60_000;
 
-interface LoadedTenant {
+interface LoadedTool {
+  /** Revision of the tenant when the tool was read. */
   readonly revision: number;
-  readonly releases: ReadonlyMap<string, readonly Release[]>;
-  /** Versions by tool that calls have named although no alias has them. */
-  readonly extra: Map<string, Set<number>>;
+  readonly releases: readonly Release[];
+  /** Versions that calls have named although no alias has them. */
+  readonly extra: readonly ToolVersion[];
+}
+
+interface LoadedTenant {
+  readonly tools: Map<string, LoadedTool>;
+  /** Latest revision that was seen. */
+  revision: number;
+  /** Revision for which all tools are registered. */
+  wholeRevision: number;
   usedAt: number;
 }
+
+interface Choice {
+  readonly alias?: string | undefined;
+  readonly version?: number | undefined;
+  readonly sessionId?: string | undefined;
+}
+
+type FindVersion = (toolName: string, version: number) => Promise<ToolVersion | undefined>;
 
 const notFound = (toolName: string, what: string): ToolError =>
   new ToolError("TOOL_UNAVAILABLE", `The tool ${JSON.stringify(toolName)} ${what}`, {
     details: { reason: "not_found", toolName },
   });
 
+/** Returns a number from 0 to 1 (exclusive): random, or always the same for one session. */
+function positionOf(sessionId: string | undefined, name: string): number {
+  if (sessionId === undefined) return Math.random();
+  const digest = createHash("sha256")
+    .update(JSON.stringify([name, sessionId]))
+    .digest();
+  return digest.readUInt32BE(0) / 2 ** 32;
+}
+
 export class TenantTools implements Disposable {
   readonly #box: Glovebox;
   readonly #db: Db;
   readonly #tenants = new Map<string, LoadedTenant>();
-  readonly #loading = new Map<string, { readonly revision: number; readonly done: Promise<LoadedTenant> }>();
+  /** The latest load of each tool, and of each tenant as a whole. Loads of one key run one after the other. */
+  readonly #loads = new Map<string, Promise<void>>();
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(box: Glovebox, db: Db) {
@@ -39,50 +67,65 @@ export class TenantTools implements Disposable {
   }
 
   /**
-   * Registers the tools of a tenant unless they are. Concurrent calls share one load.
+   * Registers a tool unless it is registered as of this revision.
    * @param revision of the tenant, as the request has read it
    */
-  async ensure(tenantId: string, revision: number): Promise<void> {
-    const known = this.#tenants.get(tenantId);
-    if (known !== undefined && known.revision >= revision) {
-      known.usedAt = Date.now();
-      return;
-    }
-    let loading = this.#loading.get(tenantId);
-    if (loading === undefined || loading.revision < revision) {
-      const before = loading?.done.catch(() => undefined);
-      const done = Promise.resolve(before).then(() => this.#load(tenantId, revision));
-      loading = { revision, done };
-      this.#loading.set(tenantId, loading);
-      const own = loading;
-      const forget = (): void => {
-        if (this.#loading.get(tenantId) === own) this.#loading.delete(tenantId);
-      };
-      done.then(forget, forget);
-    }
-    await loading.done;
+  async ensureTool(tenantId: string, revision: number, toolName: string): Promise<void> {
+    const tenant = this.#tenantOf(tenantId, revision);
+    const isKnown = (): boolean => (tenant.tools.get(toolName)?.revision ?? 0) >= revision;
+    if (isKnown()) return;
+    await this.#once(JSON.stringify([tenantId, toolName]), isKnown, async () => {
+      const releases = await listReleases(this.#db, { tenantId, toolName });
+      const find: FindVersion = (name, version) => findVersion(this.#db, { tenantId, toolName: name }, version);
+      await this.#register(tenantId, tenant, toolName, { revision, releases, extra: [] }, find);
+    });
+    // A tool that may call others calls them by name, so they must be registered.
+    const granted = this.#box.router.registry.get(toolName, tenantId)?.granted;
+    if (granted?.includes("tools") === true) await this.ensureAll(tenantId, revision);
+  }
+
+  /** Registers all tools of a tenant, for a list of them. */
+  async ensureAll(tenantId: string, revision: number): Promise<void> {
+    const tenant = this.#tenantOf(tenantId, revision);
+    const isKnown = (): boolean => tenant.wholeRevision >= revision;
+    if (isKnown()) return;
+    await this.#once(JSON.stringify([tenantId]), isKnown, async () => {
+      const byTool = Map.groupBy(await listReleases(this.#db, { tenantId }), ({ toolName }) => toolName);
+      const versions = new Map<string, ToolVersion>();
+      for (const version of await listReadyVersions(this.#db, tenantId)) {
+        versions.set(`${version.version} ${version.toolName}`, version);
+      }
+      const find: FindVersion = async (name, version) => versions.get(`${version} ${name}`);
+      for (const toolName of new Set([...tenant.tools.keys(), ...byTool.keys()])) {
+        if ((tenant.tools.get(toolName)?.revision ?? 0) >= revision) continue;
+        const releases = byTool.get(toolName) ?? [];
+        await this.#register(tenantId, tenant, toolName, { revision, releases, extra: [] }, find);
+      }
+      tenant.wholeRevision = revision;
+    });
   }
 
   /**
-   * Returns the version that a call must name: undefined for the alias `live`, whose weights the Glovebox applies itself.
+   * Returns the version that a call must name: undefined for the alias `live`, whose weights the Glovebox applies itself. The tool must be
+   * registered.
    * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`)
    */
   async choose(
     tenantId: string,
     toolName: string,
-    { alias = LIVE, version }: { readonly alias?: string | undefined; readonly version?: number | undefined },
+    { alias = LIVE, version, sessionId }: Choice,
   ): Promise<string | undefined> {
-    const loaded = this.#tenants.get(tenantId);
-    const releases = loaded?.releases.get(toolName);
     if (version !== undefined) {
       await this.#addVersion(tenantId, toolName, version);
       return String(version);
     }
     if (alias === LIVE) return undefined;
-    const release = releases?.find((one) => one.alias === alias);
+    const release = this.#tenants
+      .get(tenantId)
+      ?.tools.get(toolName)
+      ?.releases.find((one) => one.alias === alias);
     if (release === undefined) throw notFound(toolName, `has no release ${JSON.stringify(alias)}`);
-    const total = release.versions.reduce((sum, { weight }) => sum + weight, 0);
-    let left = Math.random() * total;
+    let left = release.versions.reduce((sum, { weight }) => sum + weight, 0) * positionOf(sessionId, toolName);
     const chosen = release.versions.find(({ weight }) => {
       left -= weight;
       return left < 0;
@@ -92,75 +135,81 @@ export class TenantTools implements Disposable {
 
   /** Removes the tools of a tenant from the Glovebox. */
   forget(tenantId: string): void {
-    const loaded = this.#tenants.get(tenantId);
+    const tenant = this.#tenants.get(tenantId);
     this.#tenants.delete(tenantId);
-    for (const toolName of this.#namesOf(loaded)) this.#box.removeTool(toolName, { tenantId });
+    for (const toolName of tenant?.tools.keys() ?? []) this.#box.removeTool(toolName, { tenantId });
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#sweeper);
   }
 
-  #namesOf(loaded: LoadedTenant | undefined): ReadonlySet<string> {
-    return new Set([...(loaded?.releases.keys() ?? []), ...(loaded?.extra.keys() ?? [])]);
-  }
-
-  async #load(tenantId: string, revision: number): Promise<LoadedTenant> {
-    const releases = Map.groupBy(await listReleases(this.#db, { tenantId }), ({ toolName }) => toolName);
-    const before = this.#tenants.get(tenantId);
-    const versions = await this.#versionsOf(tenantId, releases);
-    // No await from here on, so that each call finds either the old tools or the new ones.
-    for (const toolName of this.#namesOf(before)) {
-      if (!releases.has(toolName)) this.#box.removeTool(toolName, { tenantId });
+  #tenantOf(tenantId: string, revision: number): LoadedTenant {
+    let tenant = this.#tenants.get(tenantId);
+    if (tenant === undefined) {
+      tenant = { tools: new Map(), revision, wholeRevision: 0, usedAt: 0 };
+      this.#tenants.set(tenantId, tenant);
     }
-    for (const [toolName, released] of versions) this.#box.setRelease(toolName, released, { tenantId });
-    this.#box.invalidateTenant(tenantId);
-    const loaded = { revision, releases, extra: new Map(), usedAt: Date.now() };
-    this.#tenants.set(tenantId, loaded);
-    return loaded;
+    // Another process may have changed the policy.
+    if (tenant.revision < revision) this.#box.invalidateTenant(tenantId);
+    tenant.revision = Math.max(tenant.revision, revision);
+    tenant.usedAt = Date.now();
+    return tenant;
   }
 
-  async #versionsOf(
+  /** Runs a load after the one before it, unless that has done its work. Concurrent requests share it. */
+  async #once(key: string, isDone: () => boolean, load: () => Promise<void>): Promise<void> {
+    const before = this.#loads.get(key);
+    const run = (async () => {
+      await before?.catch(() => {});
+      if (!isDone()) await load();
+    })();
+    this.#loads.set(key, run);
+    try {
+      await run;
+    } finally {
+      if (this.#loads.get(key) === run) this.#loads.delete(key);
+    }
+  }
+
+  async #register(
     tenantId: string,
-    releases: ReadonlyMap<string, readonly Release[]>,
-  ): Promise<ReadonlyMap<string, readonly ReleaseVersion[]>> {
-    const tools = new Map<string, readonly ReleaseVersion[]>();
-    for (const [toolName, aliases] of releases) {
-      const live = aliases.find(({ alias }) => alias === LIVE);
-      const weights = new Map(live?.versions.map(({ version, weight }) => [version, weight]));
-      for (const { versions } of aliases) {
-        for (const { version } of versions) if (!weights.has(version)) weights.set(version, 0);
-      }
-      const found: ReleaseVersion[] = [];
-      for (const [version, weight] of weights) {
-        const stored = await findVersion(this.#db, { tenantId, toolName }, version);
-        if (stored !== undefined && stored.state === "ready") found.push(this.#toReleased(tenantId, stored, weight));
-      }
-      if (found.length > 0) tools.set(toolName, found);
+    tenant: LoadedTenant,
+    toolName: string,
+    tool: LoadedTool,
+    find: FindVersion,
+  ): Promise<void> {
+    const versions: ReleaseVersion[] = [];
+    for (const [version, weight] of weightsOf(tool.releases)) {
+      const stored = await find(toolName, version);
+      if (stored?.state === "ready") versions.push(this.#toReleased(tenantId, stored, weight));
     }
-    return tools;
+    for (const stored of tool.extra) versions.push(this.#toReleased(tenantId, stored, 0));
+    if (versions.length > 0) {
+      this.#box.setRelease(toolName, versions, { tenantId });
+      tenant.tools.set(toolName, tool);
+    } else if (tenant.tools.delete(toolName)) this.#box.removeTool(toolName, { tenantId });
   }
 
   /** Registers a version that no alias has, for the calls that name it. */
   async #addVersion(tenantId: string, toolName: string, version: number): Promise<void> {
-    const loaded = this.#tenants.get(tenantId);
-    if (loaded === undefined) return;
-    const released = loaded.releases.get(toolName) ?? [];
-    if (released.some(({ versions }) => versions.some((one) => one.version === version))) return;
-    if (loaded.extra.get(toolName)?.has(version) === true) return;
-    const stored = await findVersion(this.#db, { tenantId, toolName }, version);
-    if (stored === undefined) throw notFound(toolName, `has no version ${version}`);
-    if (stored.state !== "ready") throw notFound(toolName, `has a version ${version}, but it is not approved`);
-    const known = await this.#versionsOf(tenantId, new Map(released.length === 0 ? [] : [[toolName, released]]));
-    const extra = loaded.extra.get(toolName) ?? new Set<number>();
-    extra.add(version);
-    loaded.extra.set(toolName, extra);
-    const others: ReleaseVersion[] = [];
-    for (const one of extra) {
-      const other = one === version ? stored : await findVersion(this.#db, { tenantId, toolName }, one);
-      if (other !== undefined) others.push(this.#toReleased(tenantId, other, 0));
-    }
-    this.#box.setRelease(toolName, [...(known.get(toolName) ?? []), ...others], { tenantId });
+    const tenant = this.#tenants.get(tenantId);
+    if (tenant === undefined) return;
+    const toolOf = (): LoadedTool =>
+      tenant.tools.get(toolName) ?? { revision: tenant.revision, releases: [], extra: [] };
+    const isKnown = (): boolean => {
+      const { releases, extra } = toolOf();
+      return weightsOf(releases).has(version) || extra.some((one) => one.version === version);
+    };
+    if (isKnown()) return;
+    await this.#once(JSON.stringify([tenantId, toolName]), isKnown, async () => {
+      const find: FindVersion = (name, number) => findVersion(this.#db, { tenantId, toolName: name }, number);
+      const stored = await find(toolName, version);
+      if (stored === undefined) throw notFound(toolName, `has no version ${version}`);
+      if (stored.state !== "ready") throw notFound(toolName, `has a version ${version}, but it is not approved`);
+      const tool = toolOf();
+      await this.#register(tenantId, tenant, toolName, { ...tool, extra: [...tool.extra, stored] }, find);
+    });
   }
 
   #toReleased(tenantId: string, stored: ToolVersion, weight: number): ReleaseVersion {
@@ -183,4 +232,14 @@ export class TenantTools implements Disposable {
       if (usedAt < before && this.#box.listCalls({ tenantId }).length === 0) this.forget(tenantId);
     }
   }
+}
+
+/** Returns the weight of each released version: that of the alias `live`, and 0 for versions of other aliases. */
+function weightsOf(releases: readonly Release[]): ReadonlyMap<number, number> {
+  const live = releases.find(({ alias }) => alias === LIVE);
+  const weights = new Map(live?.versions.map(({ version, weight }) => [version, weight]));
+  for (const { versions } of releases) {
+    for (const { version } of versions) if (!weights.has(version)) weights.set(version, 0);
+  }
+  return weights;
 }

@@ -49,7 +49,7 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { query }) => {
       const { id, revision } = c.get("tenant");
-      await parts.tools.ensure(id, revision);
+      await parts.tools.ensureAll(id, revision);
       const definitions = await parts.box.router.listTools({ tenantId: id });
       const { tools, notes } = toOpenAITools(definitions, { api: query.api });
       const names = Object.fromEntries(notes.map(({ alias, toolName }) => [alias, toolName]));
