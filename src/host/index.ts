@@ -24,6 +24,7 @@ export {
   UNAVAILABLE_REASONS,
   type UnavailablePolicy,
   type UnavailableReason,
+  unavailable,
 } from "../sandbox/contract/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/contract/limits.ts";
 export type { IsolateLifetime, LogLevel, Progress } from "../sandbox/protocol/messages.ts";

@@ -10,6 +10,7 @@ import {
   ToolError,
   type ToolResult,
   toJson,
+  unavailable,
 } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
@@ -320,7 +321,7 @@ export class CallService implements AsyncDisposable {
 
   async #runQueued(row: CallRow, signal: AbortSignal): Promise<ToolResult> {
     const tenant = await findTenant(this.#parts.database.db, row.tenant_id);
-    if (tenant === undefined) return this.#toResult(row, new ToolError("TOOL_UNAVAILABLE", "The tenant was deleted"));
+    if (tenant === undefined) return this.#toResult(row, unavailable("tenant_deleted", "The tenant was deleted"));
     const request: CallRequest = {
       ...{ toolName: row.tool_name, input: JSON.parse(row.input ?? "{}"), alias: row.alias },
       ...(row.session_id === null ? {} : { sessionId: row.session_id }),
@@ -360,7 +361,7 @@ function checkActive({ state }: Tenant): void {
   if (state === "active") return;
   const reason = state === "suspended" ? "tenant_suspended" : "tenant_deleted";
   const message = state === "suspended" ? "The tenant is suspended" : "The tenant is being deleted";
-  throw new ToolError("TOOL_UNAVAILABLE", message, { details: { reason } });
+  throw unavailable(reason, message);
 }
 
 function checkSame(known: CallRow, row: CallRow): CallRow {

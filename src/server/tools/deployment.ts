@@ -1,7 +1,7 @@
 // Deploys a tool: builds what was uploaded, compares its requests with those of the live version, stores it as a new version, and releases it.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { type Glovebox, type ToolDefinition, ToolError, type ToolInspection } from "../../host/index.ts";
+import { type Glovebox, type ToolDefinition, ToolError, type ToolInspection, unavailable } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
@@ -152,7 +152,7 @@ export async function deploy(
   const toolName = definition.name;
   return await changeExclusively({ db, kind }, async (transaction) => {
     const tenant = await findTenant(transaction, tenantId);
-    if (tenant === undefined) throw new ToolError("TOOL_UNAVAILABLE", "The tenant was deleted meanwhile");
+    if (tenant === undefined) throw unavailable("tenant_deleted", "The tenant was deleted meanwhile");
     const key = { tenantId, toolName };
     const grant = [...grantsFor(tenant, inspection)];
     const settings: VersionSettings = { grant, isolateLifetime, ...(limits === undefined ? {} : { limits }) };

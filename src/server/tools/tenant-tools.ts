@@ -1,7 +1,14 @@
 // Keeps the tools of tenants in the Glovebox: registers the releases of a tool when it is first called, and again when they have changed. The
 // code of a version is read from the database when the version first runs, so a tool that is not called costs a row.
 import { createHash } from "node:crypto";
-import { type Glovebox, type ReleaseVersion, type StoredCode, type ToolBundle, ToolError } from "../../host/index.ts";
+import {
+  type Glovebox,
+  type ReleaseVersion,
+  type StoredCode,
+  type ToolBundle,
+  type ToolError,
+  unavailable,
+} from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { listReleases, type Release } from "../records/releases.ts";
 import { findVersion, listReadyVersions, readVersionFile, type ToolVersion } from "../records/tool-versions.ts";
@@ -38,9 +45,7 @@ interface Choice {
 type FindVersion = (toolName: string, version: number) => Promise<ToolVersion | undefined>;
 
 const notFound = (toolName: string, what: string): ToolError =>
-  new ToolError("TOOL_UNAVAILABLE", `The tool ${JSON.stringify(toolName)} ${what}`, {
-    details: { reason: "not_found", toolName },
-  });
+  unavailable("not_found", `The tool ${JSON.stringify(toolName)} ${what}`, { details: { toolName } });
 
 /** Returns a number from 0 to 1 (exclusive): random, or always the same for one session. */
 function positionOf(sessionId: string | undefined, name: string): number {
