@@ -581,6 +581,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
 export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
   MemoryToolRegistry: "takes tools and names; test/host/routing/registry-conformance.ts",
   ToolError: "is thrown by Glovebox and its capabilities",
+  unavailable: "creates a ToolError, with the options of its constructor",
   ModelResponseError: "is thrown by Glovebox",
   createToolFailureMessage: "takes a result",
   toCallSchema: "takes definitions",
