@@ -25,6 +25,7 @@ Usage
   glovebox tools                                                       list the tools on the server
   glovebox calls [--tool NAME] [--state STATE]                         list the latest calls
   glovebox logs NAME|ID [--follow]                                     show the log lines of a tool's calls, or of one call
+  glovebox secrets list | set NAME --allow-host HOST | delete NAME     manage the secrets of a tenant
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 
 PATH is a file or a folder that contains a tool
@@ -68,11 +69,13 @@ Options of serve and config. A config file (glovebox.config.ts) and variables (G
 Options of login
   --key-file FILE     read the API key from a file instead of stdin
 
-Options of deploy, rollback, call, tools, calls and logs. They use the server of glovebox login, or GLOVEBOX_URL and GLOVEBOX_API_KEY
+Options of deploy, rollback, call, tools, calls, logs and secrets. They use the server of glovebox login, or GLOVEBOX_URL and GLOVEBOX_API_KEY
   --tenant ID         the tenant (default: the one of the API key)
   --json              print JSON also in a terminal; in a pipe, it is the default
   --alias NAME        the release that runs the new version, that is rolled back, or that is called (default: live)
   --canary SHARE      the share of the calls that the new version gets: 10%
+  --allow-host HOST   a host that may receive the secret: host, host:port, *.host or an origin; repeatable
+  --value-file FILE   read the value of the secret from a file instead of stdin
   --approve           approve what the new version requests; the key needs the scope tools:approve
 
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by

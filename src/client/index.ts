@@ -1,5 +1,8 @@
 // "glovebox/client": a client of the server's HTTP API. Uses fetch only, so that it runs in Node, Deno, Bun and browsers.
 import type * as z from "zod";
+import type { ScheduleSchema } from "../server/http/routes/schedules.ts";
+import type { CreatedTriggerSchema, TriggerSchema } from "../server/http/routes/triggers.ts";
+import type { CreatedWebhookSchema, DeliverySchema, WebhookSchema } from "../server/http/routes/webhooks.ts";
 import type {
   ApprovalSchema,
   AuditEntrySchema,
@@ -7,12 +10,21 @@ import type {
   CreatedKeySchema,
   DeployedSchema,
   KeySchema,
+  QuotasSchema,
   ReleaseSchema,
+  SecretSchema,
   TenantSchema,
   ToolSummarySchema,
+  UsageSchema,
   VersionSummarySchema,
 } from "../server/http/schemas.ts";
 
+export type Schedule = z.output<typeof ScheduleSchema>;
+export type Webhook = z.output<typeof WebhookSchema>;
+export type CreatedWebhook = z.output<typeof CreatedWebhookSchema>;
+export type Delivery = z.output<typeof DeliverySchema>;
+export type Trigger = z.output<typeof TriggerSchema>;
+export type CreatedTrigger = z.output<typeof CreatedTriggerSchema>;
 export type Tenant = z.output<typeof TenantSchema>;
 export type ApiKey = z.output<typeof KeySchema>;
 export type CreatedApiKey = z.output<typeof CreatedKeySchema>;
@@ -22,6 +34,9 @@ export type Release = z.output<typeof ReleaseSchema>;
 export type Deployed = z.output<typeof DeployedSchema>;
 export type Approval = z.output<typeof ApprovalSchema>;
 export type Call = z.output<typeof CallSchema>;
+export type Secret = z.output<typeof SecretSchema>;
+export type Usage = z.output<typeof UsageSchema>;
+export type Quotas = z.output<typeof QuotasSchema>;
 export type AuditEntry = z.output<typeof AuditEntrySchema>;
 
 /** An event of a streamed call. The last one is the `result`. */
@@ -372,6 +387,111 @@ export class TenantClient {
 
   async cancelCall(id: string): Promise<void> {
     await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/cancel`);
+  }
+
+  secrets(): AsyncGenerator<Secret, void> {
+    return this.#client.list(`${this.#path}/secrets`);
+  }
+
+  /** Sets a secret. Its value is sent only to these hosts. */
+  async setSecret(
+    name: string,
+    secret: { readonly value: string; readonly hosts: readonly string[] },
+  ): Promise<Secret> {
+    return await this.#client.request("PUT", `${this.#path}/secrets/${segment(name)}`, { body: secret, isSafe: true });
+  }
+
+  async deleteSecret(name: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/secrets/${segment(name)}`);
+  }
+
+  schedules(): AsyncGenerator<Schedule, void> {
+    return this.#client.list(`${this.#path}/schedules`);
+  }
+
+  /** Creates a schedule. Times are in UTC, and runs do not overlap, unless it says otherwise. */
+  async createSchedule(schedule: {
+    readonly name: string;
+    readonly tool: string;
+    readonly cron: string;
+    readonly timeZone?: string;
+    readonly input?: unknown;
+    readonly alias?: string;
+    readonly overlap?: Schedule["overlap"];
+    readonly catchUp?: Schedule["catchUp"];
+  }): Promise<Schedule> {
+    return await this.#client.request("POST", `${this.#path}/schedules`, { body: schedule });
+  }
+
+  async updateSchedule(
+    id: string,
+    changes: Partial<Pick<Schedule, "cron" | "timeZone" | "input" | "alias" | "overlap" | "catchUp" | "state">>,
+  ): Promise<Schedule> {
+    return await this.#client.request("PATCH", `${this.#path}/schedules/${segment(id)}`, {
+      body: changes,
+      isSafe: true,
+    });
+  }
+
+  async deleteSchedule(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/schedules/${segment(id)}`);
+  }
+
+  webhooks(): AsyncGenerator<Webhook, void> {
+    return this.#client.list(`${this.#path}/webhooks`);
+  }
+
+  /** Creates a webhook, and returns it with its signing secret, which is shown only now. */
+  async createWebhook(webhook: { readonly url: string; readonly events: Webhook["events"] }): Promise<CreatedWebhook> {
+    return await this.#client.request("POST", `${this.#path}/webhooks`, { body: webhook });
+  }
+
+  async deleteWebhook(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/webhooks/${segment(id)}`);
+  }
+
+  /** Yields the deliveries of a webhook, the newest first. */
+  deliveries(webhookId: string): AsyncGenerator<Delivery, void> {
+    return this.#client.list(`${this.#path}/webhooks/${segment(webhookId)}/deliveries`);
+  }
+
+  async redeliver(webhookId: string, id: string): Promise<void> {
+    const path = `${this.#path}/webhooks/${segment(webhookId)}/deliveries/${segment(id)}/redeliver`;
+    await this.#client.request("POST", path);
+  }
+
+  triggers(): AsyncGenerator<Trigger, void> {
+    return this.#client.list(`${this.#path}/triggers`);
+  }
+
+  /** Creates a trigger, and returns it with its signing secret, which is shown only now. */
+  async createTrigger(trigger: {
+    readonly name: string;
+    readonly tool: string;
+    readonly alias?: string;
+    readonly verification?: Trigger["verification"];
+    readonly secret?: string;
+  }): Promise<CreatedTrigger> {
+    return await this.#client.request("POST", `${this.#path}/triggers`, { body: trigger });
+  }
+
+  async deleteTrigger(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/triggers/${segment(id)}`);
+  }
+
+  /** Returns the usage by hour and outcome. Default: the last 30 days. */
+  async usage(
+    filter: { readonly from?: number; readonly until?: number; readonly tool?: string } = {},
+  ): Promise<readonly Usage[]> {
+    const { items } = await this.#client.request<{ readonly items: readonly Usage[] }>("GET", `${this.#path}/usage`, {
+      query: filter,
+    });
+    return items;
+  }
+
+  /** Returns the limits of the tenant, and what is left of them. */
+  async quotas(): Promise<Quotas> {
+    return await this.#client.request("GET", `${this.#path}/quotas`);
   }
 
   audit(): AsyncGenerator<AuditEntry, void> {

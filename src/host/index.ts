@@ -38,6 +38,7 @@ export {
   defineCapability,
 } from "./capabilities/capability.ts";
 export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/fetch/egress-policy.ts";
+export { type GuardedRequest, type GuardedResponse, sendGuardedRequest } from "./capabilities/fetch/guarded-request.ts";
 export type {
   KvDeleteOutcome,
   KvDeletion,
@@ -136,5 +137,5 @@ export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quo
 export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
 export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
 export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
-export type { TenantLookup, TenantOptions, Tenants } from "./tenants/tenant-policies.ts";
+export { checkTenantOptions, type TenantLookup, type TenantOptions, type Tenants } from "./tenants/tenant-policies.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

@@ -18,12 +18,19 @@ import type { ServerParts } from "./http/context.ts";
 import { createId } from "./ids.ts";
 import { TenantMcp } from "./mcp/tenant-mcp.ts";
 import { Metrics } from "./operation/metrics.ts";
+import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
 import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
 import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
+import { readSecrets } from "./records/secrets.ts";
 import { toTenantOptions } from "./records/tenant-policy.ts";
 import { findTenant } from "./records/tenants.ts";
+import { emitEvents } from "./records/webhooks.ts";
 import { changeExclusively } from "./records/write-lock.ts";
+import { ReleaseWatch } from "./releases/release-watch.ts";
+import { Scheduler } from "./schedules/scheduler.ts";
+import { type MasterKey, openMasterKey } from "./secrets/master-key.ts";
 import { TenantTools } from "./tools/tenant-tools.ts";
+import { DeliveryQueue } from "./webhooks/delivery-queue.ts";
 
 export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
 
@@ -54,7 +61,16 @@ async function createAdminKey(database: OpenDatabase): Promise<string | undefine
     if (await hasPlatformKey(transaction)) return undefined;
     const { key, hash, prefix } = createApiKey();
     const id = createId("key");
-    await insertKey(transaction, { id, tenantId: null, name: "admin", prefix, scopes: SCOPES, expiresAt: null, hash });
+    await insertKey(transaction, {
+      id,
+      tenantId: null,
+      name: "admin",
+      prefix,
+      scopes: SCOPES,
+      expiresAt: null,
+      rateLimit: null,
+      hash,
+    });
     await appendAudit(transaction, {
       actor: SERVER_ACTOR,
       tenantId: null,
@@ -66,7 +82,14 @@ async function createAdminKey(database: OpenDatabase): Promise<string | undefine
   });
 }
 
-async function openBox(config: ServerConfig, database: OpenDatabase, log: pino.Logger): Promise<Glovebox> {
+interface BoxParts {
+  readonly database: OpenDatabase;
+  readonly masterKey: MasterKey;
+  readonly quotas: DatabaseQuotaStore;
+  readonly log: pino.Logger;
+}
+
+async function openBox(config: ServerConfig, { database, masterKey, quotas, log }: BoxParts): Promise<Glovebox> {
   const packages = join(config.dataDir, "packages");
   mkdirSync(packages, { recursive: true, mode: 0o700 });
   return await createGlovebox({
@@ -75,8 +98,10 @@ async function openBox(config: ServerConfig, database: OpenDatabase, log: pino.L
     // A tenant that the database does not know, or that it is about to delete, has no policy, so its calls are denied.
     tenants: async (tenantId) => {
       const tenant = await findTenant(database.db, tenantId);
-      return tenant === undefined || tenant.state === "deleting" ? undefined : toTenantOptions(tenant.policy);
+      if (tenant === undefined || tenant.state === "deleting") return undefined;
+      return toTenantOptions(tenant.policy, await readSecrets(database.db, masterKey, tenantId));
     },
+    quotaStore: quotas,
     workers: { max: config.maxWorkers },
     kv: { path: join(config.dataDir, "kv.sqlite") },
     cache: { directory: join(config.dataDir, "cache") },
@@ -115,13 +140,32 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       onError: (error) => log.error({ err: error }, "database"),
     }),
   );
-  const box = resources.use(await openBox(config, database, log));
+  const { db, kind } = database;
+  const masterKey = await openMasterKey(db, config);
+  const onEventError = (error: unknown): void => log.error({ err: error }, "event");
+  const quotas = new DatabaseQuotaStore({
+    ...{ db, kind },
+    onWarning: ({ tenantId, ...data }) => {
+      emitEvents(db, [{ tenantId, type: "quota.warning", data }]).catch(onEventError);
+    },
+  });
+  const box = resources.use(await openBox(config, { database, masterKey, quotas, log }));
   const authenticator = resources.use(new Authenticator(database.db, database.kind === "postgres"));
   const tools = resources.use(new TenantTools(box, database.db));
   const metrics = new Metrics(() => box.workerPids.length);
   const onError = (error: unknown): void => log.error({ err: error }, "call");
-  const calls = resources.use(new CallService({ database, box, tools, metrics, onError }));
-  resources.use(startRetention(database.db, onError));
+  const watch = new ReleaseWatch({
+    ...{ database, onError, onChange: () => authenticator.clear() },
+    releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
+  });
+  const calls = resources.use(new CallService({ database, box, tools, metrics, watch, onError }));
+  resources.use(startRetention(db, quotas, onError));
+  const deliveries = resources.use(
+    new DeliveryQueue({ database, masterKey, addresses: config.webhookAddresses, onError: onEventError }),
+  );
+  const scheduler = resources.use(
+    new Scheduler({ db, calls, onError: (error) => log.error({ err: error }, "schedule") }),
+  );
   const mcp = resources.use(
     new TenantMcp({
       box,
@@ -134,7 +178,19 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   );
   let isReady = true;
   const parts: ServerParts = {
-    ...{ database, box, authenticator, tools, calls, mcp, metrics, version: packageVersion() },
+    ...{
+      database,
+      box,
+      authenticator,
+      tools,
+      calls,
+      mcp,
+      metrics,
+      quotas,
+      masterKey,
+      deliveries,
+      version: packageVersion(),
+    },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },
     isReady: () => isReady,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
@@ -142,6 +198,8 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   const adminKey = await createAdminKey(database);
   const server = await listen(createApp(parts), config);
   calls.start();
+  deliveries.start();
+  scheduler.start();
   const { port } = server.address() as AddressInfo;
   const shownHost = config.host.includes(":") ? `[${config.host}]` : config.host;
   const opened = resources.move();
@@ -151,6 +209,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
     // Readiness fails first, so that a load balancer sends nothing new.
     isReady = false;
     const stopped = new Promise((resolve) => server.close(resolve));
+    await scheduler[Symbol.asyncDispose]();
     await Promise.all([calls.drain(), box.close({ drainMs })]);
     await mcp.close();
     if ("closeAllConnections" in server) server.closeAllConnections();

@@ -35,6 +35,7 @@ const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
   calls: [],
   logs: ["none"],
   call: ["none"],
+  secrets: ["list"],
   doctor: [],
 };
 

@@ -87,7 +87,7 @@ describe("the server for DevTools", () => {
       client.sendText(`{"id":1,"method":"${method}","params":{"patterns":${nested(depth)}}}`);
     }
     client.sendText('{"id":2,"method":"Runtime.enable"}');
-    await expect.poll(() => isolate.received.map(({ id }) => id)).toEqual([2]);
+    await expect.poll(() => isolate.received.map(({ id }) => id), { timeout: 30_000 }).toEqual([2]);
     expect(client.isOpen).toBe(true);
   });
 

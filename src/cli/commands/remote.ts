@@ -1,24 +1,16 @@
 // The commands that use a server: login, deploy, rollback, tools, calls, logs and call.
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
 import type { Call, Deployed } from "../../client/index.ts";
 import { createClient } from "../../client/index.ts";
 import { connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
-import { isJsonWanted, printItems, timeOf } from "../remote/table.ts";
+import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload } from "../remote/upload.ts";
+import { readFirstLine } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
 const LIST_LIMIT = 50;
 const FOLLOW_MS = 1_000;
-
-async function take<Item>(items: AsyncIterable<Item>, most: number): Promise<readonly Item[]> {
-  const taken: Item[] = [];
-  for await (const item of items) {
-    if (taken.push(item) >= most) break;
-  }
-  return taken;
-}
 
 /** Reads the key: from a file, a pipe, or a prompt. Never from an argument, which other users of the machine could see. */
 async function readKey({ values }: Arguments, io: Io): Promise<string> {
@@ -30,13 +22,7 @@ async function readKey({ values }: Arguments, io: Io): Promise<string> {
       throw new UsageError(`--key-file: ${file} cannot be read`);
     }
   }
-  if (io.stdin.isTTY) io.stderr.print("API key: ");
-  const lines = createInterface({ input: io.stdin, signal: io.stop } as never);
-  for await (const line of lines) {
-    lines.close();
-    return line.trim();
-  }
-  return "";
+  return await readFirstLine(io, "API key: ");
 }
 
 export async function loginCommand(given: Arguments, io: Io): Promise<number> {

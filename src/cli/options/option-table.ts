@@ -143,6 +143,10 @@ export const COMMAND_SPECS = {
     options: { ...REMOTE_OPTIONS, follow: "switch" },
     positionals: { expects: "NAME of a tool or ID of a call", min: 1, max: 1 },
   },
+  secrets: {
+    options: { ...REMOTE_OPTIONS, "allow-host": ALLOW_HOST, "value-file": anyText("a file") },
+    positionals: { expects: "list, set NAME or delete NAME", min: 1, max: 2 },
+  },
   doctor: { options: { json: "switch" }, positionals: NO_POSITIONALS },
 } as const satisfies { readonly [command: string]: CommandSpec };
 

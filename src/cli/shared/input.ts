@@ -1,7 +1,9 @@
 // Reads a call's input from an option, a file or stdin, limited to the largest input that any host allows. A file that is not JSON is
 // passed as text to a tool with one text input.
+
 import { createReadStream } from "node:fs";
 import { basename } from "node:path";
+import { createInterface } from "node:readline/promises";
 import { addAbortSignal, type Readable } from "node:stream";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
@@ -93,4 +95,15 @@ export async function readInput(
   if (file !== undefined) return await readInputFile(file, schema, signal);
   if (stdin) return parseJson(await readText(stream, "stdin", signal), "stdin");
   return {};
+}
+
+/** Reads one line of stdin, with a prompt if it is a terminal. Returns an empty text at its end. */
+export async function readFirstLine(io: Io, prompt: string): Promise<string> {
+  if (io.stdin.isTTY) io.stderr.print(prompt);
+  const lines = createInterface({ input: io.stdin, signal: io.stop } as never);
+  for await (const line of lines) {
+    lines.close();
+    return line.trim();
+  }
+  return "";
 }

@@ -12,7 +12,7 @@ import {
   type Secrets,
   SecretsSchema,
 } from "../capabilities/fetch/egress-policy.ts";
-import { toOptionIssues } from "../config/option-errors.ts";
+import { parseOptions, toOptionIssues } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
@@ -216,6 +216,15 @@ export class TenantPolicies implements Disposable {
   [Symbol.dispose](): void {
     this.#cache?.[Symbol.dispose]();
   }
+}
+
+/**
+ * Checks the options of a tenant, for example before a host stores them: invalid options of a stored policy would deny every call of the
+ * tenant.
+ * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
+ */
+export function checkTenantOptions(options: TenantOptions): void {
+  parseOptions(TenantOptionsSchema as z.ZodType<unknown>, options, "options");
 }
 
 /** A policy may be a proxy that throws when it is read. */

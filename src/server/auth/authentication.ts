@@ -1,6 +1,6 @@
 // Finds out who sends a request: the API key in its Authorization header, and the tenant that its path names.
 import type { Db } from "../database/open-database.ts";
-import { type ApiKey, findKeyByHash, storeLastUses } from "../records/api-keys.ts";
+import { type ApiKey, findKeyByHash, type KeyRateLimit, storeLastUses } from "../records/api-keys.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
 import type { Scope } from "./scopes.ts";
@@ -11,6 +11,8 @@ export interface Principal {
   /** Null for a key of the platform, which may act for every tenant. */
   readonly tenantId: string | null;
   readonly scopes: ReadonlySet<Scope>;
+  /** Limit of the requests of this caller; null for none. */
+  readonly rateLimit: KeyRateLimit | null;
 }
 
 /** Time in ms for which rows are kept in memory with SQLite, where this process makes all changes and clears them at once. */
@@ -78,7 +80,7 @@ export class Authenticator implements AsyncDisposable {
     const now = Date.now();
     if (row === undefined || row.revokedAt !== null || (row.expiresAt ?? now + 1) <= now) return undefined;
     this.#lastUses.set(row.id, now);
-    return { keyId: row.id, tenantId: row.tenantId, scopes: new Set(row.scopes) };
+    return { keyId: row.id, tenantId: row.tenantId, scopes: new Set(row.scopes), rateLimit: row.rateLimit };
   }
 
   /** Returns a tenant. One whose deletion has begun counts as missing, except for a request that deletes it again. */

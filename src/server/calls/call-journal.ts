@@ -1,7 +1,7 @@
 // Writes the records of finished calls in batches, off the path of the calls. What is written survives the end of the process; the records of
 // the last milliseconds before a kill are lost, but no result is.
 import type { Db } from "../database/open-database.ts";
-import { type CallRow, insertCalls } from "../records/calls.ts";
+import { type CallRow, insertEndedCalls } from "../records/calls.ts";
 
 /** Longest time in ms that a record waits for others. */
 const FLUSH_MS = 20;
@@ -52,7 +52,7 @@ export class CallJournal implements AsyncDisposable {
     if (rows.length === 0) return;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await insertCalls(this.#db, rows);
+        return await insertEndedCalls(this.#db, rows);
       } catch (thrown) {
         if (attempt < MAX_ATTEMPTS && rows.length > 1) {
           // One record may belong to a tenant that was deleted meanwhile; the others are written without it.
@@ -68,7 +68,7 @@ export class CallJournal implements AsyncDisposable {
   async #writeEach(rows: readonly CallRow[]): Promise<void> {
     for (const row of rows) {
       try {
-        await insertCalls(this.#db, [row]);
+        await insertEndedCalls(this.#db, [row]);
       } catch (thrown) {
         this.#onError(thrown);
       }

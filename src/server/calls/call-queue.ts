@@ -9,10 +9,10 @@ import {
   type CallRow,
   claimCalls,
   findExpired,
+  finishCall,
   markStarted,
   renewLeases,
   requeue,
-  storeOutcome,
 } from "../records/calls.ts";
 import { toStoredInput } from "./outcome.ts";
 
@@ -122,7 +122,7 @@ export class CallQueue implements AsyncDisposable {
     const { db, run, toOutcome } = this.#parts;
     if (!(await markStarted(db, row, Date.now()))) return;
     const result = await run(row, signal);
-    await storeOutcome(db, row, await toOutcome(row, result));
+    await finishCall(db, row, await toOutcome(row, result));
   }
 
   async #renew(): Promise<void> {
@@ -142,7 +142,7 @@ export class CallQueue implements AsyncDisposable {
         if (await requeue(db, row, Date.now())) this.notify();
         continue;
       }
-      await storeOutcome(db, row, {
+      await finishCall(db, row, {
         ...{
           state: "failed",
           effects: row.effects,

@@ -15,15 +15,9 @@ import {
 import type { OpenDatabase } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { Metrics } from "../operation/metrics.ts";
-import {
-  type CallRow,
-  findCall,
-  insertOnce,
-  redactStoredInput,
-  requestCancel,
-  storeOutcome,
-} from "../records/calls.ts";
+import { type CallRow, findCall, finishCall, insertOnce, redactStoredInput, requestCancel } from "../records/calls.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
+import type { ReleaseWatch } from "../releases/release-watch.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import { CallJournal } from "./call-journal.ts";
@@ -60,6 +54,7 @@ export interface CallServiceParts {
   readonly box: Glovebox;
   readonly tools: TenantTools;
   readonly metrics: Metrics;
+  readonly watch: ReleaseWatch;
   readonly onError: (error: unknown) => void;
 }
 
@@ -137,14 +132,23 @@ export class CallService implements AsyncDisposable {
     }
   }
 
-  /** Adds a call to the queue, and returns its record. */
-  async enqueue(request: CallRequest, caller: CallCaller): Promise<CallRow> {
-    const now = Date.now();
-    const row: CallRow = {
+  /** Returns the record of a call that waits in the queue, for a caller that stores it together with something else. */
+  toQueuedRow(request: CallRequest, caller: CallCaller): CallRow {
+    return {
       ...this.#newRow(request, caller, "async"),
-      ...{ state: "queued", effects: "none", started_at: null, run_at: now, attempts: 0 },
+      ...{ state: "queued", effects: "none", started_at: null, run_at: Date.now(), attempts: 0 },
       input: JSON.stringify(request.input ?? {}),
     };
+  }
+
+  /** Runs queued calls soon. Call it when a record was added. */
+  notify(): void {
+    this.#queue.notify();
+  }
+
+  /** Adds a call to the queue, and returns its record. */
+  async enqueue(request: CallRequest, caller: CallCaller): Promise<CallRow> {
+    const row = this.toQueuedRow(request, caller);
     const known = await insertOnce(this.#parts.database.db, row);
     if (known !== undefined) return checkSame(known, row);
     this.#queue.notify();
@@ -286,9 +290,10 @@ export class CallService implements AsyncDisposable {
     const version = outcome.tool_version ?? row.tool_version;
     const ended: CallRow = { ...row, ...outcome, tool_version: version };
     this.#parts.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
+    this.#parts.watch.observe(ended);
     // A call with an idempotency key has a row already.
     if (row.idempotency_key === null) await this.#journal.add(ended);
-    else await storeOutcome(this.#parts.database.db, row, { ...outcome, tool_version: version });
+    else await finishCall(this.#parts.database.db, row, { ...outcome, tool_version: version });
     // The caller receives what the tool returned; only the stored copy is redacted.
     return { ...ended, ...toShown(result, request) };
   }
@@ -329,6 +334,11 @@ export class CallService implements AsyncDisposable {
     };
     const result = await this.#execute(row, request, { tenant, keyId: row.key_id, signal });
     this.#parts.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
+    this.#parts.watch.observe({
+      ...{ tenant_id: row.tenant_id, tool_name: row.tool_name, alias: row.alias },
+      tool_version: result.toolVersion === undefined ? row.tool_version : Number(result.toolVersion),
+      error: result.success ? null : JSON.stringify(result.error),
+    });
     return result;
   }
 

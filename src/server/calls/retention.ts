@@ -2,6 +2,7 @@
 import type { Db } from "../database/open-database.ts";
 import { deleteOldCalls } from "../records/calls.ts";
 import { listTenants } from "../records/tenants.ts";
+import { deleteOldDeliveries } from "../records/webhooks.ts";
 
 const DAY_MS = 86_400_000;
 /** Time in ms between two runs. */
@@ -21,6 +22,7 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
     const tenants = await listTenants(db, { after, limit: TENANTS_PER_PAGE });
     for (const { id, policy } of tenants) {
       const before = now - policy.retention.callDays * DAY_MS;
+      await deleteOldDeliveries(db, id, before);
       for (;;) {
         const count = await deleteOldCalls(db, id, { before, limit: BATCH });
         deleted += count;
@@ -32,9 +34,17 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
   }
 }
 
-/** Deletes expired calls once an hour. Several servers may do so at the same time. Dispose it to stop. */
-export function startRetention(db: Db, onError: (error: unknown) => void): Disposable {
-  const timer = setInterval(() => deleteExpiredCalls(db, Date.now()).catch(onError), INTERVAL_MS);
+/** Deletes expired calls and ended counters once an hour. Several servers may do so at the same time. Dispose it to stop. */
+export function startRetention(
+  db: Db,
+  quotas: { sweep(): Promise<void> },
+  onError: (error: unknown) => void,
+): Disposable {
+  const run = async (): Promise<void> => {
+    await deleteExpiredCalls(db, Date.now());
+    await quotas.sweep();
+  };
+  const timer = setInterval(() => run().catch(onError), INTERVAL_MS);
   timer.unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }

@@ -20,6 +20,10 @@ export const ServerOptionsSchema = z.strictObject({
     .optional(),
   /** Folder of the SQLite files and caches. */
   dataDir: z.string().min(1).default("glovebox-data"),
+  /** The master key that encrypts secrets: 32 bytes in base64 or hexadecimal. Default: `master.key` in `dataDir`, which is created. */
+  masterKey: z.string().min(1).max(1_024).optional(),
+  /** File that holds the master key. */
+  masterKeyFile: z.string().min(1).optional(),
   /** Largest body of a request in bytes. */
   maxBodyBytes: z
     .int()
@@ -30,6 +34,8 @@ export const ServerOptionsSchema = z.strictObject({
   drainMs: z.int().min(0).max(300_000).default(25_000),
   /** Level of the log on stderr: one JSON object a line. */
   logLevel: z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
+  /** Addresses and CIDR ranges that webhooks may reach although they are not public. */
+  webhookAddresses: z.array(z.string().min(1).max(64)).max(100).default([]),
   /** Limits of every call. A tenant, tool or call can only lower them. */
   limits: LimitsSchema.default({}),
   /** Most worker processes at one time. */
@@ -45,6 +51,8 @@ export const ENVIRONMENT_NAMES = {
   allowHosts: "GLOVEBOX_ALLOW_HOSTS",
   database: "GLOVEBOX_DATABASE",
   dataDir: "GLOVEBOX_DATA_DIR",
+  masterKey: "GLOVEBOX_MASTER_KEY",
+  masterKeyFile: "GLOVEBOX_MASTER_KEY_FILE",
   maxBodyBytes: "GLOVEBOX_MAX_BODY_BYTES",
   drainMs: "GLOVEBOX_DRAIN_MS",
   logLevel: "GLOVEBOX_LOG_LEVEL",
@@ -73,13 +81,18 @@ export function readEnvironment(env: { readonly [name: string]: string | undefin
  */
 export function parseServerOptions(...sources: readonly object[]): ServerConfig {
   const parsed = ServerOptionsSchema.safeParse(Object.assign({}, ...sources));
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    const { masterKey, masterKeyFile } = parsed.data;
+    if (masterKey === undefined || masterKeyFile === undefined) return parsed.data;
+    throw new ToolError("PARAM_INVALID", "options: Expected masterKey or masterKeyFile, got both");
+  }
   const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => `options.${path.join(".")}: ${message}`);
   throw new ToolError("PARAM_INVALID", issues.join("; ").replaceAll("options.: ", "options: "));
 }
 
-/** Returns the configuration with the password of its database redacted. */
-export function toShownConfig({ database, ...config }: ServerConfig): object {
+/** Returns the configuration without its master key and the password of its database. */
+export function toShownConfig({ database, ...given }: ServerConfig): object {
+  const config = { ...given, ...(given.masterKey === undefined ? {} : { masterKey: "redacted" }) };
   if (database === undefined) return { ...config, database: `sqlite: ${join(config.dataDir, "glovebox.sqlite")}` };
   const url = URL.canParse(database) ? new URL(database) : undefined;
   if (url !== undefined && url.password !== "") url.password = "redacted";

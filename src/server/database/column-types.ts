@@ -6,6 +6,8 @@ export type DatabaseKind = "sqlite" | "postgres";
 export interface ColumnTypes {
   /** Type of a column of whole numbers of up to 53 bits. */
   readonly integer: "integer" | "bigint";
+  /** Type of a column of numbers with a fraction. */
+  readonly real: "real" | "double precision";
   /** Type of a column of bytes. */
   readonly bytes: "blob" | "bytea";
   /** Options after the column list of a table. SQLite checks the types of values only in tables that are STRICT. */
@@ -13,6 +15,6 @@ export interface ColumnTypes {
 }
 
 export const COLUMN_TYPES: { readonly [Kind in DatabaseKind]: ColumnTypes } = {
-  sqlite: { integer: "integer", bytes: "blob", tableOptions: sql`strict` },
-  postgres: { integer: "bigint", bytes: "bytea", tableOptions: sql`` },
+  sqlite: { integer: "integer", real: "real", bytes: "blob", tableOptions: sql`strict` },
+  postgres: { integer: "bigint", real: "double precision", bytes: "bytea", tableOptions: sql`` },
 };

@@ -2,12 +2,14 @@
 import { type Kysely, type Migration, type MigrationProvider, Migrator } from "kysely";
 import { COLUMN_TYPES, type ColumnTypes, type DatabaseKind } from "./column-types.ts";
 import { up as initial } from "./migrations/0001-initial.ts";
+import { up as operations } from "./migrations/0002-operations.ts";
 
 type MigrateUp = (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
 
 /** In the order in which they run. A migration that was released never changes. */
 const MIGRATIONS: { readonly [name: string]: MigrateUp } = {
   "0001-initial": initial,
+  "0002-operations": operations,
 };
 
 class Migrations implements MigrationProvider {

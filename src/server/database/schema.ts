@@ -24,6 +24,8 @@ export interface ApiKeysTable {
   prefix: string;
   /** JSON array of scopes. */
   scopes: string;
+  /** JSON of a {@link KeyRateLimit}, or null. */
+  rate_limit: string | null;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
@@ -151,7 +153,151 @@ export interface AuditTable {
   hash: string;
 }
 
+/** Values of the database as a whole. */
+export interface SettingsTable {
+  name: "master_key_id";
+  value: string;
+}
+
+export interface SecretsTable {
+  tenant_id: string;
+  name: string;
+  /** The value, encrypted under the master key. */
+  sealed: Uint8Array;
+  /** JSON array of the hosts that may receive the value. */
+  hosts: string;
+  changed_by: string;
+  created_at: number;
+  updated_at: number;
+}
+
+/** What a tenant's calls of one tool used in one hour, by outcome. */
+export interface UsageTable {
+  tenant_id: string;
+  tool_name: string;
+  /** Start of the hour in ms since 1970. */
+  hour: number;
+  /** `ok`, or the code of the error. */
+  outcome: string;
+  calls: number;
+  cpu_ms: number;
+  wall_ms: number;
+  input_bytes: number;
+  output_bytes: number;
+  egress_bytes_in: number;
+  egress_bytes_out: number;
+}
+
+/** Counters of rate limits and quotas. */
+export interface QuotaCountersTable {
+  tenant_id: string;
+  name: string;
+  /** For a window: the amount charged. For a bucket: the time when it is full again, in ms since 1970. */
+  value: number;
+  /** Time in ms since 1970 when the counter can be removed. */
+  ends_at: number;
+  /** 1 once the warning at 80 % of the limit was sent. */
+  is_warned: number;
+}
+
+export interface SchedulesTable {
+  id: string;
+  tenant_id: string;
+  name: string;
+  tool_name: string;
+  alias: string;
+  /** JSON of the input. */
+  input: string;
+  cron: string;
+  time_zone: string;
+  overlap: "skip" | "queue";
+  catch_up: "none" | "latest" | "all";
+  state: "active" | "paused";
+  created_by: string;
+  /** Time of the next run; null if there is none. */
+  next_at: number | null;
+  last_at: number | null;
+  last_call_id: string | null;
+  /** Runs that were skipped because the one before had not ended. */
+  skipped: number;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface WebhooksTable {
+  id: string;
+  tenant_id: string;
+  url: string;
+  /** JSON array of event types. */
+  events: string;
+  /** The signing secret, encrypted under the master key. */
+  sealed_secret: Uint8Array;
+  state: "active" | "disabled";
+  created_by: string;
+  created_at: number;
+  updated_at: number;
+}
+
+export type DeliveryState = "waiting" | "sending" | "delivered" | "failed";
+
+export interface DeliveriesTable {
+  id: string;
+  tenant_id: string;
+  webhook_id: string;
+  event: string;
+  /** JSON of the body. */
+  body: string;
+  state: DeliveryState;
+  attempts: number;
+  /** Earliest time of the next attempt. */
+  run_at: number;
+  lease_until: number | null;
+  fence: number;
+  /** Status of the latest response; null if there was none. */
+  status: number | null;
+  error: string | null;
+  created_at: number;
+  ended_at: number | null;
+}
+
+export interface TriggersTable {
+  id: string;
+  tenant_id: string;
+  name: string;
+  tool_name: string;
+  alias: string;
+  /** How a request proves that it is genuine. */
+  verification: "standard_webhooks" | "github";
+  sealed_secret: Uint8Array;
+  state: "active" | "paused";
+  created_by: string;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Values of tools, with a Postgres database. With SQLite they are in a file of their own. */
+export interface KvEntriesTable {
+  tenant_id: string;
+  tool: string;
+  /** The key in UTF-8, because Postgres stores no NUL in text. */
+  key: Uint8Array;
+  kind: "json" | "bytes";
+  data: Uint8Array;
+  version: string;
+  expires_at: number | null;
+  size: number;
+}
+
 export interface Schema {
+  settings: SettingsTable;
+  secrets: SecretsTable;
+  usage: UsageTable;
+  quota_counters: QuotaCountersTable;
+  schedules: SchedulesTable;
+  webhooks: WebhooksTable;
+  deliveries: DeliveriesTable;
+  triggers: TriggersTable;
+  kv_entries: KvEntriesTable;
   tenants: TenantsTable;
   api_keys: ApiKeysTable;
   tool_versions: ToolVersionsTable;

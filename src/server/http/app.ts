@@ -10,8 +10,13 @@ import { addCallRoutes } from "./routes/calls.ts";
 import { addKeyRoutes } from "./routes/keys.ts";
 import { addOperationRoutes } from "./routes/operation.ts";
 import { addProtocolRoutes } from "./routes/protocols.ts";
+import { addScheduleRoutes } from "./routes/schedules.ts";
+import { addSecretRoutes } from "./routes/secrets.ts";
 import { addTenantRoutes } from "./routes/tenants.ts";
 import { addToolRoutes } from "./routes/tools.ts";
+import { addTriggerRoutes } from "./routes/triggers.ts";
+import { addUsageRoutes } from "./routes/usage.ts";
+import { addWebhookRoutes } from "./routes/webhooks.ts";
 
 const MAX_URL_LENGTH = 4_096;
 const MAX_ISSUES = 10;
@@ -88,6 +93,11 @@ export function createApp(parts: ServerParts): App {
   addToolRoutes(app, parts);
   addCallRoutes(app, parts);
   addProtocolRoutes(app, parts);
+  addSecretRoutes(app, parts);
+  addScheduleRoutes(app, parts);
+  addWebhookRoutes(app, parts);
+  addTriggerRoutes(app, parts);
+  addUsageRoutes(app, parts);
   addAuditRoutes(app, parts);
 
   app.notFound(() => {

@@ -6,9 +6,12 @@ import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TenantMcp } from "../mcp/tenant-mcp.ts";
 import type { Metrics } from "../operation/metrics.ts";
+import type { DatabaseQuotaStore } from "../quotas/database-quota-store.ts";
 import type { Actor } from "../records/audit.ts";
 import type { Tenant } from "../records/tenants.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
+import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
 
 export interface ServerParts {
   readonly database: OpenDatabase;
@@ -18,6 +21,9 @@ export interface ServerParts {
   readonly calls: CallService;
   readonly mcp: TenantMcp;
   readonly metrics: Metrics;
+  readonly quotas: DatabaseQuotaStore;
+  readonly masterKey: MasterKey;
+  readonly deliveries: DeliveryQueue;
   readonly version: string;
   /** Host names under which clients reach the server, with or without a port. */
   readonly allowedHosts: readonly string[];

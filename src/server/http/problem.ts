@@ -24,16 +24,22 @@ export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly details: { readonly [name: string]: unknown } | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly headers: { readonly [name: string]: string };
 
   constructor(
     code: RequestErrorCode,
     message: string,
-    options: { readonly details?: { readonly [name: string]: unknown }; readonly retryAfterSeconds?: number } = {},
+    options: {
+      readonly details?: { readonly [name: string]: unknown };
+      readonly retryAfterSeconds?: number;
+      readonly headers?: { readonly [name: string]: string };
+    } = {},
   ) {
     super(message);
     this.code = code;
     this.details = options.details;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.headers = options.headers ?? {};
   }
 }
 
@@ -58,13 +64,13 @@ export interface Problem {
  */
 export function toProblem(thrown: unknown, requestId: string): Problem {
   if (thrown instanceof RequestError) {
-    const { code, message, details, retryAfterSeconds } = thrown;
+    const { code, message, details, retryAfterSeconds, headers } = thrown;
     const challenge = code === "UNAUTHENTICATED" ? { "www-authenticate": 'Bearer realm="glovebox"' } : {};
     const retry = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
     return {
       status: REQUEST_ERRORS[code],
       body: { error: { code, message, ...(details === undefined ? {} : { details }), requestId } },
-      headers: { ...challenge, ...retry },
+      headers: { ...headers, ...challenge, ...retry },
     };
   }
   if (Error.isError(thrown) && thrown instanceof ToolError && thrown.code !== "INTERNAL") {

@@ -3,7 +3,9 @@
 import { createRoute, type RouteConfig } from "@hono/zod-openapi";
 import type { Context, MiddlewareHandler } from "hono";
 import type { z } from "zod";
+import type { Principal } from "../auth/authentication.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
+import { rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";
 import { RequestError } from "./problem.ts";
 import { ErrorSchema } from "./schemas.ts";
@@ -13,7 +15,7 @@ type Method = "get" | "post" | "put" | "patch" | "delete";
 const JSON_TYPE = "application/json";
 
 /** Reads a body of limited size, and replaces the request's, so that whatever reads it afterwards cannot read more. */
-async function readBody(request: Request, maxBytes: number): Promise<Request> {
+export async function readBody(request: Request, maxBytes: number): Promise<Request> {
   const tooLarge = (): RequestError => new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const parts: Uint8Array[] = [];
@@ -27,6 +29,26 @@ async function readBody(request: Request, maxBytes: number): Promise<Request> {
   return new Request(url, { method, headers, signal, body: Buffer.concat(parts) });
 }
 
+const PERIOD_MS = { second: 1_000, minute: 60_000 } as const;
+
+/** Counts a request of a key with a rate limit, and adds the headers that say what is left. */
+async function checkRate(c: Context<AppEnv>, { keyId, rateLimit }: Principal, { quotas }: ServerParts): Promise<void> {
+  if (rateLimit === null) return;
+  const { calls, per, burst = calls } = rateLimit;
+  const refillMs = PERIOD_MS[per] / calls;
+  const outcome = await quotas.consume([
+    { kind: "rate", tenantId: keyId, name: "requests", capacity: burst, refillMs },
+  ]);
+  const fullAt = (await quotas.read(keyId)).get("requests");
+  const headers = toRateLimitHeaders([rateStatus(rateLimit, fullAt, Date.now())]);
+  for (const [name, value] of Object.entries(headers)) c.header(name, value);
+  if (outcome.allowed) return;
+  const retryAfterSeconds = Math.ceil(outcome.retryAfterMs / 1_000);
+  throw new RequestError("RATE_LIMITED", `This key may send ${calls} requests per ${per}, ${burst} at once`, {
+    ...{ retryAfterSeconds, headers },
+  });
+}
+
 /** Checks key, tenant and scope of a request, and the form of its body. */
 function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): MiddlewareHandler<AppEnv> {
   const scope = ROUTE_SCOPES[name];
@@ -37,6 +59,7 @@ function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): Mid
         throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
       }
       c.set("principal", principal);
+      await checkRate(c, principal, parts);
       const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
       c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
       const tenantId = c.req.param("tenant");

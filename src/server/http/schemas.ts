@@ -1,6 +1,8 @@
 // Schemas of what the API accepts and returns. The OpenAPI document and the typed client follow from them.
 import { z } from "@hono/zod-openapi";
 import { SCOPES } from "../auth/scopes.ts";
+import { KeyRateLimitSchema } from "../records/api-keys.ts";
+import { RollbackPolicySchema } from "../records/releases.ts";
 import { TenantPolicySchema } from "../records/tenant-policy.ts";
 
 const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
@@ -23,7 +25,7 @@ export const PageQuerySchema = z.strictObject({
   cursor: z.string().min(1).max(256).optional(),
 });
 
-const TimeSchema = z.int().describe("Time in ms since 1970");
+export const TimeSchema = z.int().describe("Time in ms since 1970");
 const JsonSchema = z.any().describe("Any JSON value");
 
 export const ErrorSchema = z
@@ -71,6 +73,7 @@ const keyFields = {
   name: z.string(),
   prefix: z.string().describe("The first characters of the key"),
   scopes: z.array(z.enum(SCOPES)),
+  rateLimit: KeyRateLimitSchema.nullable(),
   createdAt: TimeSchema,
   expiresAt: TimeSchema.nullable(),
   lastUsedAt: TimeSchema.nullable(),
@@ -84,6 +87,7 @@ export const NewKeySchema = z
   .strictObject({
     name: z.string().min(1).max(200),
     scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
+    rateLimit: KeyRateLimitSchema.optional(),
     expiresInDays: z.int().min(1).max(3_650).optional(),
   })
   .openapi("NewApiKey");
@@ -111,6 +115,7 @@ export const ReleaseSchema = z
     tool: z.string(),
     alias: z.string(),
     versions: WeightsSchema,
+    rollback: RollbackPolicySchema.nullable(),
     revision: z.int(),
     changedBy: z.string(),
     updatedAt: TimeSchema,
@@ -134,6 +139,7 @@ export const SetReleaseSchema = z
       .array(z.strictObject({ version: z.int().min(1), weight: z.number().gt(0).max(1_000_000) }))
       .min(1)
       .max(10),
+    rollback: RollbackPolicySchema.optional().describe("When the release goes back by itself. Default: never"),
   })
   .openapi("SetRelease");
 
@@ -170,6 +176,55 @@ export const CallSchema = z
     logs: JsonSchema.optional(),
   })
   .openapi("Call");
+const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
+export const SecretNameSchema = z
+  .string()
+  .regex(SECRET_NAME, { error: "Expected 1 to 128 of A-Z a-z 0-9 _ -, beginning with a letter or _" });
+export const NewSecretSchema = z
+  .strictObject({
+    value: z.string().min(8).max(8_192).describe("The value. It is never returned"),
+    hosts: z.array(z.string().min(1).max(512)).min(1).max(100).describe("Hosts that may receive the value"),
+  })
+  .openapi("NewSecret");
+export const SecretSchema = z
+  .strictObject({
+    name: z.string(),
+    hosts: z.array(z.string()),
+    changedBy: z.string(),
+    createdAt: TimeSchema,
+    updatedAt: TimeSchema,
+  })
+  .openapi("Secret");
+export const UsageSchema = z
+  .strictObject({
+    tool: z.string(),
+    hour: TimeSchema,
+    outcome: z.string().describe("ok, or the code of the error"),
+    calls: z.int(),
+    cpuMs: z.number(),
+    wallMs: z.number(),
+    inputBytes: z.int(),
+    outputBytes: z.int(),
+    egressBytesIn: z.int(),
+    egressBytesOut: z.int(),
+  })
+  .openapi("Usage");
+export const QuotasSchema = z
+  .strictObject({
+    quotas: z.array(
+      z.strictObject({
+        name: z.string(),
+        limit: z.number(),
+        used: z.number(),
+        remaining: z.number(),
+        windowSeconds: z.int(),
+        resetSeconds: z.int(),
+      }),
+    ),
+    tools: z.strictObject({ limit: z.int(), used: z.int() }),
+    storedBytes: z.strictObject({ limit: z.int(), used: z.int() }),
+  })
+  .openapi("Quotas");
 export const AuditEntrySchema = z
   .strictObject({
     sequence: z.int(),

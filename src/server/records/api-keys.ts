@@ -6,6 +6,14 @@ import type { Db } from "../database/open-database.ts";
 import type { ApiKeysTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
 
+export const KeyRateLimitSchema = z.strictObject({
+  calls: z.int().min(1).max(1_000_000),
+  per: z.enum(["second", "minute"]),
+  burst: z.int().min(1).max(1_000_000).optional(),
+});
+/** Requests per period, and how many may come at once (default: `calls`). */
+export type KeyRateLimit = z.infer<typeof KeyRateLimitSchema>;
+
 export interface ApiKey {
   readonly id: string;
   /** Null for a key of the platform. */
@@ -13,6 +21,8 @@ export interface ApiKey {
   readonly name: string;
   readonly prefix: string;
   readonly scopes: readonly Scope[];
+  /** Limit of the requests with this key; null for none. */
+  readonly rateLimit: KeyRateLimit | null;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly lastUsedAt: number | null;
@@ -24,6 +34,7 @@ const ScopesSchema = z.array(z.enum(SCOPES));
 const toApiKey = (row: ApiKeysTable): ApiKey => ({
   ...{ id: row.id, tenantId: row.tenant_id, name: row.name, prefix: row.prefix },
   scopes: readJson(ScopesSchema, row.scopes, "list of scopes"),
+  rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
   ...{ createdAt: row.created_at, expiresAt: row.expires_at, lastUsedAt: row.last_used_at, revokedAt: row.revoked_at },
 });
 
@@ -35,11 +46,14 @@ export async function findKeyByHash(db: Db, hash: string): Promise<ApiKey | unde
 
 export async function insertKey(
   db: Db,
-  key: Pick<ApiKey, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt"> & { readonly hash: string },
+  key: Pick<ApiKey, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt" | "rateLimit"> & {
+    readonly hash: string;
+  },
 ): Promise<ApiKey> {
   const row: ApiKeysTable = {
     ...{ id: key.id, tenant_id: key.tenantId, name: key.name, hash: key.hash, prefix: key.prefix },
     ...{ scopes: JSON.stringify(key.scopes), created_at: Date.now(), expires_at: key.expiresAt },
+    rate_limit: key.rateLimit === null ? null : JSON.stringify(key.rateLimit),
     ...{ last_used_at: null, revoked_at: null },
   };
   await db.insertInto("api_keys").values(row).execute();

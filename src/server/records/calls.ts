@@ -5,6 +5,8 @@ import type { JsonValue } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { CallState, CallsTable } from "../database/schema.ts";
+import { addUsage } from "./usage.ts";
+import { emitEvents } from "./webhooks.ts";
 
 export type CallRow = CallsTable;
 
@@ -124,6 +126,41 @@ export async function storeOutcome(db: Db, { id, fence }: Claim, outcome: CallOu
     .where("state", "=", "running")
     .executeTakeFirst();
   return numUpdatedRows > 0n;
+}
+
+/** Adds the usage of calls that have ended, and tells webhooks. */
+async function recordEnded(transaction: Db, rows: readonly CallRow[]): Promise<void> {
+  await addUsage(transaction, rows);
+  await emitEvents(
+    transaction,
+    rows.map((row) => ({
+      tenantId: row.tenant_id,
+      type: `call.${row.state as "succeeded" | "failed" | "cancelled"}` as const,
+      // Without input and output: a receiver fetches them with a key that may read them.
+      data: {
+        ...{ id: row.id, tool: row.tool_name, version: row.tool_version, alias: row.alias, mode: row.mode },
+        ...{ state: row.state, effects: row.effects, error: parse(row.error), caller: row.key_id },
+        ...{ createdAt: row.created_at, endedAt: row.ended_at },
+      },
+    })),
+  );
+}
+
+/** Stores the outcome of a claimed call and its usage, both or none. Returns false as {@link storeOutcome} does. */
+export async function finishCall(db: Db, row: CallRow, outcome: CallOutcome): Promise<boolean> {
+  return await db.transaction().execute(async (transaction) => {
+    const isStored = await storeOutcome(transaction, row, outcome);
+    if (isStored) await recordEnded(transaction, [{ ...row, ...outcome }]);
+    return isStored;
+  });
+}
+
+/** Inserts calls that have ended, and their usage, all or nothing. */
+export async function insertEndedCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await insertCalls(transaction, rows);
+    await recordEnded(transaction, rows);
+  });
 }
 
 /** Replaces the stored input of a call that has ended without running. */

@@ -13,10 +13,20 @@ export const ReleasedVersionsSchema = z
   });
 export type ReleasedVersions = z.infer<typeof ReleasedVersionsSchema>;
 
+/** When a release goes back by itself. */
+export const RollbackPolicySchema = z.strictObject({
+  /** Share of failed calls of one version above which the release goes back, 0 to 1. */
+  errorRate: z.number().min(0).max(1),
+  /** Calls of the version before the share counts. */
+  minCalls: z.int().min(1).max(1_000_000).default(20),
+});
+export type RollbackPolicy = z.infer<typeof RollbackPolicySchema>;
+
 export interface Release {
   readonly toolName: string;
   readonly alias: string;
   readonly versions: ReleasedVersions;
+  readonly rollback: RollbackPolicy | null;
   readonly revision: number;
   readonly changedBy: string;
   readonly updatedAt: number;
@@ -25,6 +35,7 @@ export interface Release {
 const toRelease = (row: ReleasesTable): Release => ({
   ...{ toolName: row.tool_name, alias: row.alias },
   versions: readJson(ReleasedVersionsSchema, row.versions, "release"),
+  rollback: row.rollback === null ? null : readJson(RollbackPolicySchema, row.rollback, "rollback policy"),
   ...{ revision: row.revision, changedBy: row.changed_by, updatedAt: row.updated_at },
 });
 
@@ -64,13 +75,15 @@ export interface ReleaseChange {
   readonly versions: ReleasedVersions;
   readonly reason: ReleaseHistoryTable["reason"];
   readonly changedBy: string;
+  /** Default: none. */
+  readonly rollback?: RollbackPolicy | null;
 }
 
 /** Sets what an alias runs, and adds the change to its history. */
 export async function storeRelease(
   db: Db,
   key: AliasKey,
-  { versions, reason, changedBy }: ReleaseChange,
+  { versions, reason, changedBy, rollback = null }: ReleaseChange,
 ): Promise<Release> {
   const { tenantId, toolName, alias } = key;
   const last = await db
@@ -84,16 +97,21 @@ export async function storeRelease(
   const now = Date.now();
   const names = { tenant_id: tenantId, tool_name: toolName, alias };
   const row: ReleasesTable = {
-    ...{ ...names, versions: JSON.stringify(versions), rollback: null, revision },
+    ...{ ...names, versions: JSON.stringify(versions), revision },
+    rollback: rollback === null ? null : JSON.stringify(rollback),
     ...{ changed_by: changedBy, updated_at: now },
   };
   await db
     .insertInto("releases")
     .values(row)
     .onConflict((conflict) =>
-      conflict
-        .columns(["tenant_id", "tool_name", "alias"])
-        .doUpdateSet({ versions: row.versions, revision, changed_by: changedBy, updated_at: now }),
+      conflict.columns(["tenant_id", "tool_name", "alias"]).doUpdateSet({
+        versions: row.versions,
+        rollback: row.rollback,
+        revision,
+        changed_by: changedBy,
+        updated_at: now,
+      }),
     )
     .execute();
   await db

@@ -1,6 +1,13 @@
 // The policy of a tenant, as the operator sets it and the database stores it, and the options of the library that follow from it.
 import * as z from "zod";
-import { LIMITS, type LimitName, type TenantOptions } from "../../host/index.ts";
+import {
+  checkTenantOptions,
+  LIMITS,
+  type LimitName,
+  type Secrets,
+  type TenantOptions,
+  ToolError,
+} from "../../host/index.ts";
 
 const limitFields = Object.fromEntries(
   Object.entries(LIMITS).map(([name, { min, max }]) => [name, z.number().min(min).max(max).optional()]),
@@ -25,7 +32,7 @@ const RuleSchema = z.union([
 ]);
 
 /** Capabilities of the library that a tool of a tenant can be granted. */
-const CAPABILITIES = ["fetch", "kv", "tools"] as const;
+const CAPABILITIES = ["fetch", "kv", "secrets", "tools"] as const;
 
 const DAY_LIMIT = 3_650;
 
@@ -56,6 +63,11 @@ export const TenantPolicySchema = z.strictObject({
   /** Most tools, and most versions of one tool. */
   maxTools: z.int().min(0).max(1_000_000).default(1_000),
   maxVersions: z.int().min(1).max(100_000).default(1_000),
+  /** Most bytes of code that all versions of the tenant's tools take. */
+  maxStoredBytes: z
+    .int()
+    .min(0)
+    .default(1024 * 1024 * 1024),
   /** Share of the machine's CPU time relative to other busy tenants. */
   weight: z.number().min(0.01).max(100).optional(),
   retention: z
@@ -70,6 +82,22 @@ export const TenantPolicySchema = z.strictObject({
 export type TenantPolicy = z.infer<typeof TenantPolicySchema>;
 
 /** Returns the options of the library for a tenant. */
-export function toTenantOptions({ limits, egress, rateLimit, quotas, weight }: TenantPolicy): TenantOptions {
-  return { limits, egress, rateLimit, quotas, weight };
+export function toTenantOptions(
+  { limits, egress, rateLimit, quotas, weight }: TenantPolicy,
+  secrets: Secrets,
+): TenantOptions {
+  return { limits, egress, rateLimit, quotas, weight, secrets };
+}
+
+/**
+ * Checks what the schema of a policy cannot, such as the form of hosts.
+ * @throws {ToolError} PARAM_INVALID, with paths that begin with `policy`
+ */
+export function checkPolicy(policy: TenantPolicy, secrets: Secrets = {}): void {
+  try {
+    checkTenantOptions(toTenantOptions(policy, secrets));
+  } catch (thrown) {
+    if (!(thrown instanceof ToolError)) throw thrown;
+    throw new ToolError("PARAM_INVALID", thrown.message.replace(/^options/, "policy"), { cause: thrown });
+  }
 }

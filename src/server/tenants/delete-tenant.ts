@@ -20,6 +20,14 @@ export interface DeletionParts {
 /** Tables with rows of tenants, in an order that no foreign key forbids. */
 const TENANT_TABLES = [
   "calls",
+  "usage",
+  "deliveries",
+  "webhooks",
+  "triggers",
+  "schedules",
+  "secrets",
+  "kv_entries",
+  "quota_counters",
   "releases",
   "release_history",
   "version_files",

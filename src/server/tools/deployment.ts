@@ -22,6 +22,8 @@ import {
   type ToolVersion,
   type VersionSettings,
 } from "../records/tool-versions.ts";
+import { storedBytes } from "../records/usage.ts";
+import { emitEvents, type ServerEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { compareRequests, type RequestDiff } from "./requests.ts";
 import { LIVE } from "./tenant-tools.ts";
@@ -119,9 +121,14 @@ export async function findLiveDefinition(
   return version === undefined ? undefined : (await findVersion(db, key, version))?.definition;
 }
 
-/** Checks how many tools and versions the tenant has. @throws {ToolError} QUOTA_EXCEEDED */
-async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefined): Promise<void> {
-  const { maxTools, maxVersions } = tenant.policy;
+/** Checks how many tools, versions and bytes the tenant has. @throws {ToolError} QUOTA_EXCEEDED */
+async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefined, newBytes: number): Promise<void> {
+  const { maxTools, maxVersions, maxStoredBytes } = tenant.policy;
+  const stored = await storedBytes(db, tenant.id);
+  if (stored + newBytes > maxStoredBytes) {
+    const message = `The tenant's code takes ${stored} bytes, and this upload ${newBytes}; policy.maxStoredBytes is ${maxStoredBytes}`;
+    throw new ToolError("QUOTA_EXCEEDED", message);
+  }
   if (latest === undefined) {
     const tools = await listToolNames(db, tenant.id, { limit: maxTools + 1 });
     if (tools.length < maxTools) return;
@@ -164,7 +171,9 @@ export async function deploy(
     const requests = compareRequests(liveDefinition, definition);
     const isApproved = requests.added.length === 0 || (approve && mayApprove);
     const isKnown = latest?.contentHash === contentHash;
-    if (!isKnown) await checkCounts(transaction, tenant, latest);
+    const files = { source: JSON.stringify(stored), bundle: JSON.stringify(bundle) };
+    const newBytes = Buffer.byteLength(files.source) + Buffer.byteLength(files.bundle);
+    if (!isKnown) await checkCounts(transaction, tenant, latest, newBytes);
     const version = isKnown
       ? (latest as ToolVersion)
       : await insertVersion(
@@ -176,14 +185,14 @@ export async function deploy(
             language: isPython ? "python" : "javascript",
             bundleHash: bundle.sha256,
           },
-          { source: JSON.stringify(stored), bundle: JSON.stringify(bundle) },
+          files,
         );
     const isReleased = version.state === "ready" && alias !== null;
     const before = alias === null ? undefined : await findRelease(transaction, { ...key, alias });
     const release = isReleased
       ? await releaseVersion(transaction, { ...key, alias: alias as string }, before, {
           versions: withCanary(before?.versions, version.version, canaryPercent),
-          ...{ reason: "set", changedBy: keyId },
+          ...{ reason: "set", changedBy: keyId, rollback: before?.rollback ?? null },
         })
       : undefined;
     await touchTenant(transaction, tenantId);
@@ -191,6 +200,14 @@ export async function deploy(
       ...{ actor, tenantId, action: "version.deployed", target: `${toolName}@${version.version}` },
       details: { contentHash, state: version.state, requests, isKnown, release: release?.versions ?? null, alias },
     });
+    const data = { tool: toolName, version: version.version, contentHash };
+    const events: ServerEvent[] = [];
+    if (!isKnown) events.push({ tenantId, type: "version.deployed", data });
+    if (version.state === "waiting_for_approval" && !isKnown)
+      events.push({ tenantId, type: "version.waiting_for_approval", data: { ...data, requests } });
+    if (release !== undefined && release !== before)
+      events.push({ tenantId, type: "release.changed", data: { tool: toolName, alias, versions: release.versions } });
+    await emitEvents(transaction, events);
     return { version, isKnown, requests, release, warnings: inspection.warnings };
   });
 }

@@ -138,6 +138,12 @@ export class TenantTools implements Disposable {
     return String((chosen ?? release.versions[0])?.version);
   }
 
+  /** Returns a release as it was last read. */
+  releaseOf(tenantId: string, toolName: string, alias: string): Release | undefined {
+    const tool = this.#tenants.get(tenantId)?.tools.get(toolName);
+    return tool?.releases.find((release) => release.alias === alias);
+  }
+
   /** Removes the tools of a tenant from the Glovebox. */
   forget(tenantId: string): void {
     const tenant = this.#tenants.get(tenantId);

@@ -9,6 +9,7 @@ import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import { checkConversation, mendConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { sendGuardedRequest } from "../../../src/host/capabilities/fetch/guarded-request.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
@@ -22,6 +23,7 @@ import { toResponsesInput } from "../../../src/host/openai/responses-input.ts";
 import { toOpenAITools } from "../../../src/host/openai/tools.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { checkTenantOptions } from "../../../src/host/tenants/tenant-policies.ts";
 import { openTool } from "../../../src/host/testing/index.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { LIMITS } from "../../../src/sandbox/contract/limits.ts";
@@ -562,6 +564,27 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: { ...serverOptions, tenantId: "text", stdin: "object", stdout: "object" },
       call: (options) => closing(serveMcpStdio(box, given(options))),
+    },
+    {
+      name: "checkTenantOptions(options)",
+      where: "options",
+      options: { limits, weight: "number", coarseTime: "boolean", egress, secrets: "object", ...tenantQuotas },
+      call: (options) => checkTenantOptions(given(options)),
+    },
+    {
+      name: "sendGuardedRequest(request)",
+      where: "request",
+      options: {
+        ...{ url: "text", method: "text", headers: "object", body: "text", addresses: "list", timeoutMs: "number" },
+        ...{ maxResponseBytes: "number", signal: "object" },
+      },
+      // Nothing listens at this port.
+      valid: () => ({ url: "http://127.0.0.1:9" }),
+      call: async (options) => {
+        const thrown = await sendGuardedRequest(given(options)).catch((error: unknown) => error);
+        // The address is not public.
+        if ((thrown as { readonly code?: string }).code !== "CAPABILITY_DENIED") throw thrown;
+      },
     },
     {
       name: "createResourceServer(options)",

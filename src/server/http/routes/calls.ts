@@ -1,10 +1,12 @@
 // Routes of calls: run at once, later or streamed; list, read and cancel.
 import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import { streamSSE } from "hono/streaming";
 import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-service.ts";
+import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts";
 import { type CallRow, listCalls, logsOf, toCallRecord } from "../../records/calls.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -47,6 +49,13 @@ function readKey(header: string | undefined): string | undefined {
 
 export function addCallRoutes(app: App, parts: ServerParts): void {
   const { db } = parts.database;
+  /** Adds what is left of the tenant's limits. A tenant without limits costs no query. */
+  const addRateHeaders = async (c: Context<AppEnv>): Promise<void> => {
+    const { id, policy } = c.get("tenant");
+    if (policy.rateLimit === undefined && policy.quotas === undefined) return;
+    const statuses = quotaStatuses(policy, await parts.quotas.read(id), Date.now());
+    for (const [name, value] of Object.entries(toRateLimitHeaders(statuses))) c.header(name, value);
+  };
 
   addRoute(
     app,
@@ -89,6 +98,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       const row = await parts.calls.run(request, caller);
       const { status, headers } = statusOf(row);
       for (const [name, value] of Object.entries(headers)) c.header(name, value);
+      await addRateHeaders(c);
       return c.json(showWhole(row), status as 200);
     },
   );

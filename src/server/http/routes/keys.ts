@@ -43,9 +43,10 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   const create = async (
     c: Context<AppEnv>,
     tenantId: string | null,
-    { name, scopes, expiresInDays }: z.infer<typeof NewKeySchema>,
+    { name, scopes, expiresInDays, rateLimit: limit }: z.infer<typeof NewKeySchema>,
   ): Promise<ApiKey & { readonly key: string }> => {
     checkScopes(scopes, c.get("principal").scopes, tenantId);
+    const rateLimit = limit ?? null;
     const { key, hash, prefix } = createApiKey();
     const expiresAt = expiresInDays === undefined ? null : Date.now() + expiresInDays * DAY_MS;
     const stored = await changeExclusively(database, async (transaction) => {
@@ -56,6 +57,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
         prefix,
         scopes,
         expiresAt,
+        rateLimit,
         hash,
       });
       await appendAudit(transaction, {
@@ -63,7 +65,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
         tenantId,
         action: "key.created",
         target: row.id,
-        details: { name, scopes, expiresAt },
+        details: { name, scopes, expiresAt, rateLimit },
       });
       return row;
     });

@@ -1,6 +1,7 @@
 // Routes of tenants: create, list, change, suspend and delete.
 import { z } from "@hono/zod-openapi";
 import { appendAudit } from "../../records/audit.ts";
+import { checkPolicy } from "../../records/tenant-policy.ts";
 import { insertTenant, listTenants, type Tenant, updateTenant } from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
@@ -60,6 +61,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     },
     async (c, input) => {
       const { id, name = id, policy } = input.body;
+      checkPolicy(policy);
       const tenant = await changeExclusively(parts.database, async (transaction) => {
         const created = await insertTenant(transaction, { id, name, policy });
         await appendAudit(transaction, {
@@ -101,6 +103,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     async (c, input) => {
       const { id } = c.get("tenant");
       const changes = input.body;
+      if (changes.policy !== undefined) checkPolicy(changes.policy);
       await changeExclusively(parts.database, async (transaction) => {
         await updateTenant(transaction, id, changes as never);
         await appendAudit(transaction, {

@@ -2,9 +2,11 @@ import type { Context } from "hono";
 import { appendAudit } from "../../records/audit.ts";
 import {
   findPrevious,
+  findRelease,
   listReleases,
   type Release,
   type ReleasedVersions,
+  type RollbackPolicy,
   storeRelease,
 } from "../../records/releases.ts";
 import { touchTenant } from "../../records/tenants.ts";
@@ -17,6 +19,7 @@ import {
   listWaiting,
   type ToolVersion,
 } from "../../records/tool-versions.ts";
+import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { type Deployed, DeploymentSchema, deploy, findLiveDefinition } from "../../tools/deployment.ts";
 import { compareRequests } from "../../tools/requests.ts";
@@ -49,8 +52,8 @@ const showVersion = (one: ToolVersion): object => ({
   ...{ isolateLifetime: one.settings.isolateLifetime, createdBy: one.createdBy, createdAt: one.createdAt },
   ...{ decidedBy: one.decidedBy, decidedAt: one.decidedAt },
 });
-const showRelease = ({ toolName, alias, versions, revision, changedBy, updatedAt }: Release): object => ({
-  ...{ tool: toolName, alias, versions, revision, changedBy, updatedAt },
+const showRelease = ({ toolName, alias, versions, rollback, revision, changedBy, updatedAt }: Release): object => ({
+  ...{ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt },
 });
 const showDeployed = ({ version, isKnown, requests, release, warnings }: Deployed): object => ({
   ...{ version: showVersion(version), isKnown, requests, warnings },
@@ -70,6 +73,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     { toolName, alias }: { readonly toolName: string; readonly alias: string },
     reason: "set" | "rollback",
     choose: (transaction: typeof db) => Promise<ReleasedVersions>,
+    chosen?: RollbackPolicy | null,
   ): Promise<Release> => {
     const tenantId = c.get("tenant").id;
     const release = await changeExclusively(database, async (transaction) => {
@@ -81,7 +85,13 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
           throw new RequestError("CONFLICT", `Version ${version} is not approved (${found.state})`);
       }
       const changedBy = c.get("principal").keyId;
-      const stored = await storeRelease(transaction, { tenantId, toolName, alias }, { versions, reason, changedBy });
+      const key = { tenantId, toolName, alias };
+      // A rollback keeps what the release says about failures.
+      const rollback = chosen === undefined ? (await findRelease(transaction, key))?.rollback : chosen;
+      const change = { versions, reason, changedBy, rollback: rollback ?? null };
+      const stored = await storeRelease(transaction, key, change);
+      const type = reason === "set" ? "release.changed" : "release.rolled_back";
+      await emitEvents(transaction, [{ tenantId, type, data: { tool: toolName, alias, versions } }]);
       await touchTenant(transaction, tenantId);
       const action = reason === "set" ? "release.set" : "release.rolled_back";
       await appendAudit(transaction, {
@@ -346,7 +356,12 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     async (c, input) => {
       const { tool: toolName, alias } = input.params;
       const { versions } = input.body;
-      return c.json(showRelease(await setRelease(c, { toolName, alias }, "set", async () => versions)) as never, 200);
+      return c.json(
+        showRelease(
+          await setRelease(c, { toolName, alias }, "set", async () => versions, input.body.rollback ?? null),
+        ) as never,
+        200,
+      );
     },
   );
   addRoute(

@@ -1,0 +1,194 @@
+// Routes of schedules: create, list, change and delete.
+import { z } from "@hono/zod-openapi";
+import type { SchedulesTable } from "../../database/schema.ts";
+import { createId } from "../../ids.ts";
+import { appendAudit } from "../../records/audit.ts";
+import {
+  deleteSchedule,
+  findSchedule,
+  insertSchedule,
+  listSchedules,
+  toSchedule,
+  updateSchedule,
+} from "../../records/schedules.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const ScheduleParamsSchema = TenantParamsSchema.extend({ schedule: IdSchema });
+const NameSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, { error: "Expected 1 to 128 of A-Z a-z 0-9 _ . -" });
+const MAX_SCHEDULES = 1_000;
+
+const changeable = {
+  cron: z.string().min(1).max(200).describe("Five fields, six with seconds first, or @daily and the like"),
+  timeZone: z.string().min(1).max(64).describe("Name of the IANA database, such as Europe/Berlin"),
+  input: z.any().describe("Input of the calls"),
+  alias: AliasSchema,
+  overlap: z.enum(["skip", "queue"]).describe("Whether a run starts before the one before it has ended"),
+  catchUp: z.enum(["none", "latest", "all"]).describe("Which runs start that were missed while no server ran"),
+  state: z.enum(["active", "paused"]),
+};
+const NewScheduleSchema = z
+  .strictObject({
+    ...{ name: NameSchema, tool: ToolNameSchema, ...changeable },
+    timeZone: changeable.timeZone.default("UTC"),
+    input: z.any().default({}),
+    alias: AliasSchema.default("live"),
+    overlap: changeable.overlap.default("skip"),
+    catchUp: changeable.catchUp.default("latest"),
+    state: changeable.state.default("active"),
+  })
+  .openapi("NewSchedule");
+const ScheduleChangesSchema = z.strictObject(changeable).partial().openapi("ScheduleChanges");
+export const ScheduleSchema = z
+  .strictObject({
+    ...{ id: z.string(), name: z.string(), tool: z.string(), ...changeable, alias: z.string() },
+    nextAt: TimeSchema.nullable(),
+    lastAt: TimeSchema.nullable(),
+    lastCallId: z.string().nullable(),
+    skipped: z.int().describe("Runs that were skipped because the one before had not ended"),
+    createdBy: z.string(),
+    createdAt: TimeSchema,
+    updatedAt: TimeSchema,
+  })
+  .openapi("Schedule");
+
+function checkCron(times: { readonly cron: string; readonly timeZone: string }): void {
+  const message = findCronError(times);
+  if (message !== undefined) throw new RequestError("INVALID", message);
+}
+
+const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such schedule");
+
+export function addScheduleRoutes(app: App, parts: ServerParts): void {
+  const { database } = parts;
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/schedules",
+    {
+      summary: "Lists the schedules of a tenant",
+      params: TenantParamsSchema,
+      responses: { 200: json(pageOf(ScheduleSchema), "The schedules") },
+    },
+    async (c, _input) =>
+      c.json({ items: await listSchedules(database.db, c.get("tenant").id), next: null } as never, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/schedules",
+    {
+      summary: "Creates a schedule, which calls a tool at certain times",
+      description:
+        "Its calls are queued like those with `Prefer: respond-async`, with the id of the schedule as the key.",
+      params: TenantParamsSchema,
+      body: NewScheduleSchema,
+      responses: { 201: json(ScheduleSchema, "The schedule"), 409: { description: "The name is taken" } },
+    },
+    async (c, { body }) => {
+      checkCron(body);
+      const tenantId = c.get("tenant").id;
+      const now = Date.now();
+      const row: SchedulesTable = {
+        ...{ id: createId("schedule", now), tenant_id: tenantId, name: body.name, tool_name: body.tool },
+        ...{ alias: body.alias, input: JSON.stringify(body.input), cron: body.cron, time_zone: body.timeZone },
+        ...{ overlap: body.overlap, catch_up: body.catchUp, state: body.state },
+        ...{ created_by: c.get("principal").keyId, next_at: nextRunAfter(body, now), last_at: null },
+        ...{ last_call_id: null, skipped: 0, created_at: now, updated_at: now },
+      };
+      const created = await changeExclusively(database, async (transaction) => {
+        const others = await listSchedules(transaction, tenantId);
+        if (others.length >= MAX_SCHEDULES)
+          throw new RequestError("INVALID", `A tenant can have at most ${MAX_SCHEDULES} schedules`);
+        const schedule = await insertSchedule(transaction, row);
+        const { name, tool, cron, timeZone } = schedule;
+        await appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId, action: "schedule.created", target: row.id },
+          details: { name, tool, cron, timeZone },
+        });
+        return schedule;
+      });
+      return c.json(created as never, 201);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/schedules/{schedule}",
+    {
+      summary: "Returns a schedule",
+      params: ScheduleParamsSchema,
+      responses: { 200: json(ScheduleSchema, "The schedule") },
+    },
+    async (c, { params }) => {
+      const row = await findSchedule(database.db, c.get("tenant").id, params.schedule);
+      if (row === undefined) throw none();
+      return c.json(toSchedule(row) as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "PATCH /v1/tenants/{tenant}/schedules/{schedule}",
+    {
+      summary: "Changes, pauses or resumes a schedule",
+      description: "The next run is computed from now on: runs that a paused schedule would have had do not start.",
+      params: ScheduleParamsSchema,
+      body: ScheduleChangesSchema,
+      responses: { 200: json(ScheduleSchema, "The schedule") },
+    },
+    async (c, { params, body }) => {
+      const tenantId = c.get("tenant").id;
+      const changed = await changeExclusively(database, async (transaction) => {
+        const row = await findSchedule(transaction, tenantId, params.schedule);
+        if (row === undefined) return undefined;
+        const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
+        checkCron(times);
+        const next: SchedulesTable = {
+          ...{ ...row, cron: times.cron, time_zone: times.timeZone, alias: body.alias ?? row.alias },
+          ...{ overlap: body.overlap ?? row.overlap, catch_up: body.catchUp ?? row.catch_up },
+          ...{ state: body.state ?? row.state, next_at: nextRunAfter(times, Date.now()) },
+          input: body.input === undefined ? row.input : JSON.stringify(body.input),
+        };
+        const { input: _input, ...details } = body;
+        await appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId, action: "schedule.changed", target: row.id, details },
+        });
+        return await updateSchedule(transaction, next);
+      });
+      if (changed === undefined) throw none();
+      return c.json(changed as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}/schedules/{schedule}",
+    {
+      summary: "Deletes a schedule. Its calls remain",
+      params: ScheduleParamsSchema,
+      responses: { 200: json(OkSchema, "Deleted") },
+    },
+    async (c, { params }) => {
+      const tenantId = c.get("tenant").id;
+      const isDeleted = await changeExclusively(database, async (transaction) => {
+        const deleted = await deleteSchedule(transaction, tenantId, params.schedule);
+        if (deleted)
+          await appendAudit(transaction, {
+            ...{ actor: c.get("actor"), tenantId, action: "schedule.deleted", target: params.schedule, details: {} },
+          });
+        return deleted;
+      });
+      if (!isDeleted) throw none();
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+}

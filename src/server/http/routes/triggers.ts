@@ -1,0 +1,201 @@
+// Routes of triggers: their management, and the public URLs at which other services call tools with a signature.
+import { z } from "@hono/zod-openapi";
+import { createId } from "../../ids.ts";
+import { appendAudit } from "../../records/audit.ts";
+import { deleteTrigger, findTrigger, insertTrigger, listTriggers, updateTrigger } from "../../records/triggers.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import { verifyRequest } from "../../triggers/verify-request.ts";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json, readBody } from "../route.ts";
+import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+import { newSigningSecret } from "./webhooks.ts";
+
+const TriggerParamsSchema = TenantParamsSchema.extend({ trigger: IdSchema });
+const HookParamsSchema = z.strictObject({ trigger: IdSchema });
+const MAX_TRIGGERS = 1_000;
+/** Longest body of a request to a trigger. */
+const MAX_HOOK_BYTES = 1024 * 1024;
+
+const VerificationSchema = z.enum(["standard_webhooks", "github"]);
+const StateSchema = z.enum(["active", "paused"]);
+const NewTriggerSchema = z
+  .strictObject({
+    name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, { error: "Expected 1 to 128 of A-Z a-z 0-9 _ . -" }),
+    tool: ToolNameSchema,
+    alias: AliasSchema.default("live"),
+    verification: VerificationSchema.default("standard_webhooks"),
+    secret: z
+      .string()
+      .min(16)
+      .max(512)
+      .optional()
+      .describe("The secret of a service that chooses it itself: whsec_… for Standard Webhooks. Default: a new one"),
+  })
+  .openapi("NewTrigger");
+const fields = {
+  ...{ id: z.string(), name: z.string(), tool: z.string(), alias: z.string(), verification: VerificationSchema },
+  ...{ state: StateSchema, path: z.string().describe("Path of the URL"), createdBy: z.string() },
+  ...{ createdAt: TimeSchema, updatedAt: TimeSchema },
+};
+export const TriggerSchema = z.strictObject(fields).openapi("Trigger");
+export const CreatedTriggerSchema = z
+  .strictObject({ ...fields, secret: z.string().describe("The signing secret, which is shown only now") })
+  .openapi("CreatedTrigger");
+const TriggerChangesSchema = z
+  .strictObject({ state: StateSchema, alias: AliasSchema })
+  .partial()
+  .openapi("TriggerChanges");
+
+const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such trigger");
+
+export function addTriggerRoutes(app: App, parts: ServerParts): void {
+  const { database, masterKey, authenticator, calls } = parts;
+  const { db } = database;
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/triggers",
+    {
+      summary: "Lists the triggers of a tenant",
+      params: TenantParamsSchema,
+      responses: { 200: json(pageOf(TriggerSchema), "The triggers") },
+    },
+    async (c, _input) => c.json({ items: await listTriggers(db, c.get("tenant").id), next: null } as never, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/triggers",
+    {
+      summary: "Creates a trigger: a URL at which another service calls a tool with a signature",
+      params: TenantParamsSchema,
+      body: NewTriggerSchema,
+      responses: { 201: json(CreatedTriggerSchema, "The trigger"), 409: { description: "The name is taken" } },
+    },
+    async (c, { body }) => {
+      const tenantId = c.get("tenant").id;
+      const id = createId("trigger");
+      const { secret = newSigningSecret(), ...given } = body;
+      if (given.verification === "standard_webhooks" && !/^whsec_[A-Za-z0-9+/]{22,}={0,2}$/.test(secret))
+        throw new RequestError("INVALID", "secret: Expected whsec_ and at least 16 bytes in base64");
+      const now = Date.now();
+      const created = await changeExclusively(database, async (transaction) => {
+        if ((await listTriggers(transaction, tenantId)).length >= MAX_TRIGGERS)
+          throw new RequestError("INVALID", `A tenant can have at most ${MAX_TRIGGERS} triggers`);
+        await appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId, action: "trigger.created", target: id, details: given },
+        });
+        return await insertTrigger(transaction, {
+          ...{ id, tenant_id: tenantId, name: given.name, tool_name: given.tool, alias: given.alias, state: "active" },
+          verification: given.verification,
+          sealed_secret: masterKey.seal(secret, { table: "triggers", tenantId, name: id }),
+          ...{ created_by: c.get("principal").keyId, created_at: now, updated_at: now },
+        });
+      });
+      return c.json({ ...created, secret } as never, 201);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "PATCH /v1/tenants/{tenant}/triggers/{trigger}",
+    {
+      summary: "Pauses or resumes a trigger, or chooses another release",
+      params: TriggerParamsSchema,
+      body: TriggerChangesSchema,
+      responses: { 200: json(TriggerSchema, "The trigger") },
+    },
+    async (c, { params, body }) => {
+      const key = { tenantId: c.get("tenant").id, id: params.trigger };
+      const changed = await changeExclusively(database, async (transaction) => {
+        const trigger = await updateTrigger(transaction, key, body as never);
+        if (trigger !== undefined)
+          await appendAudit(transaction, {
+            ...{
+              actor: c.get("actor"),
+              tenantId: key.tenantId,
+              action: "trigger.changed",
+              target: key.id,
+              details: body,
+            },
+          });
+        return trigger;
+      });
+      if (changed === undefined) throw none();
+      return c.json(changed as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}/triggers/{trigger}",
+    {
+      summary: "Deletes a trigger",
+      params: TriggerParamsSchema,
+      responses: { 200: json(OkSchema, "Deleted") },
+    },
+    async (c, { params }) => {
+      const tenantId = c.get("tenant").id;
+      const isDeleted = await changeExclusively(database, async (transaction) => {
+        const deleted = await deleteTrigger(transaction, tenantId, params.trigger);
+        if (deleted)
+          await appendAudit(transaction, {
+            ...{ actor: c.get("actor"), tenantId, action: "trigger.deleted", target: params.trigger, details: {} },
+          });
+        return deleted;
+      });
+      if (!isDeleted) throw none();
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /hooks/{trigger}",
+    {
+      summary: "Calls the tool of a trigger",
+      description:
+        "For other services, without a key: the request carries a signature. The body is the tool's input, a JSON object. A request that is repeated with its id adds no second call.",
+      params: HookParamsSchema,
+      responses: { 202: json(OkSchema, "The call was queued") },
+    },
+    async (c, { params }) => {
+      const request = await readBody(c.req.raw, MAX_HOOK_BYTES);
+      const body = await request.text();
+      const row = await findTrigger(db, params.trigger);
+      const tenant = row === undefined ? undefined : await authenticator.tenant(row.tenant_id);
+      const secret =
+        row && masterKey.open(row.sealed_secret, { table: "triggers", tenantId: row.tenant_id, name: row.id });
+      const id =
+        row === undefined || secret === undefined
+          ? undefined
+          : verifyRequest({ headers: request.headers, body }, row.verification, secret);
+      // A trigger that does not exist or is paused looks like a wrong signature.
+      if (row === undefined || tenant === undefined || id === undefined || row.state !== "active")
+        throw new RequestError("UNAUTHENTICATED", "Expected a valid signature of an active trigger");
+      const call = {
+        toolName: row.tool_name,
+        alias: row.alias,
+        input: parseInput(body),
+        idempotencyKey: `${row.id}:${id}`,
+      };
+      await calls.enqueue(call, { tenant, keyId: row.id });
+      return c.json({ ok: true } as const, 202);
+    },
+  );
+}
+
+/** @throws {RequestError} MALFORMED for a body that is not a JSON object */
+function parseInput(body: string): unknown {
+  let input: unknown;
+  try {
+    input = JSON.parse(body);
+  } catch {
+    throw new RequestError("MALFORMED", "The body is not valid JSON");
+  }
+  if (typeof input === "object" && input !== null && !Array.isArray(input)) return input;
+  throw new RequestError("INVALID", "Expected a JSON object as the body");
+}

@@ -1,0 +1,105 @@
+// Routes of usage: what a tenant's tools used by hour, as JSON or CSV, and what is left of its limits.
+import { z } from "@hono/zod-openapi";
+import { quotaStatuses } from "../../quotas/quota-status.ts";
+import { listToolNames } from "../../records/tool-versions.ts";
+import { readUsage, storedBytes, type UsageRecord } from "../../records/usage.ts";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { QuotasSchema, ToolNameSchema, UsageSchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const DAY_MS = 86_400_000;
+const MAX_DAYS = 400;
+/** Most rows of a JSON response. CSV is streamed, so it has no such limit. */
+const MAX_ROWS = 50_000;
+
+const TimeSchema = z.coerce.number().int().min(0).max(8.64e15);
+const UsageQuerySchema = z.strictObject({
+  from: TimeSchema.optional().describe("First hour in ms since 1970. Default: 30 days ago"),
+  until: TimeSchema.optional().describe("End in ms since 1970, exclusive. Default: now"),
+  tool: ToolNameSchema.optional(),
+  format: z.enum(["json", "csv"]).default("json"),
+});
+
+const COLUMNS = [
+  ...(["hour", "tool", "outcome", "calls", "cpuMs", "wallMs"] as const),
+  ...(["inputBytes", "outputBytes", "egressBytesIn", "egressBytesOut"] as const),
+] satisfies readonly (keyof UsageRecord)[];
+
+/** Names of tools and codes consist of letters, digits and `_ . -`, so a field needs quotes only to be safe. */
+const field = (value: string | number): string =>
+  typeof value === "number" ? String(value) : `"${value.replaceAll('"', '""')}"`;
+
+const toLine = (row: UsageRecord): string =>
+  `${COLUMNS.map((name) => (name === "hour" ? new Date(row.hour).toISOString() : field(row[name]))).join(",")}\r\n`;
+
+export function addUsageRoutes(app: App, parts: ServerParts): void {
+  const { db } = parts.database;
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/usage",
+    {
+      summary: "Returns what a tenant's tools used, by hour and outcome",
+      params: TenantParamsSchema,
+      query: UsageQuerySchema,
+      responses: {
+        200: {
+          content: {
+            "application/json": { schema: z.strictObject({ items: z.array(UsageSchema) }) },
+            "text/csv": { schema: z.string() },
+          },
+          description: "The usage, the earliest hour first",
+        },
+      },
+    },
+    async (c, { query }) => {
+      const until = query.until ?? Date.now() + 1;
+      const from = query.from ?? until - 30 * DAY_MS;
+      if (from >= until || until - from > MAX_DAYS * DAY_MS)
+        throw new RequestError("INVALID", `from: Expected a time before until, at most ${MAX_DAYS} days`);
+      await parts.calls.flush();
+      const rows = readUsage(db, c.get("tenant").id, { from, until, tool: query.tool });
+      if (query.format === "csv") {
+        const lines = ReadableStream.from(
+          (async function* () {
+            yield `${COLUMNS.join(",")}\r\n`;
+            for await (const row of rows) yield toLine(row);
+          })(),
+        ).pipeThrough(new TextEncoderStream() as never);
+        c.header("content-disposition", 'attachment; filename="usage.csv"');
+        return c.body(lines as never, 200, { "content-type": "text/csv; charset=utf-8" });
+      }
+      const items: UsageRecord[] = [];
+      for await (const row of rows) {
+        if (items.push(row) > MAX_ROWS)
+          throw new RequestError("INVALID", `More than ${MAX_ROWS} rows. Choose a shorter time, or format=csv`);
+      }
+      return c.json({ items }, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/quotas",
+    {
+      summary: "Returns the limits of a tenant, and what is left of them",
+      params: TenantParamsSchema,
+      responses: { 200: json(QuotasSchema, "The limits") },
+    },
+    async (c, _input) => {
+      const { id, policy } = c.get("tenant");
+      const tools = await listToolNames(db, id, { limit: policy.maxTools + 1 });
+      return c.json(
+        {
+          quotas: [...quotaStatuses(policy, await parts.quotas.read(id), Date.now())],
+          tools: { limit: policy.maxTools, used: tools.length },
+          storedBytes: { limit: policy.maxStoredBytes, used: await storedBytes(db, id) },
+        },
+        200,
+      );
+    },
+  );
+}

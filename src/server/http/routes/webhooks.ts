@@ -1,0 +1,234 @@
+// Routes of webhooks: create, list, change and delete them, list their deliveries, and send one again.
+import { randomBytes } from "node:crypto";
+import { z } from "@hono/zod-openapi";
+import type { DeliveriesTable } from "../../database/schema.ts";
+import { createId } from "../../ids.ts";
+import { appendAudit } from "../../records/audit.ts";
+import {
+  deleteWebhook,
+  EVENTS,
+  findWebhook,
+  insertTestDelivery,
+  insertWebhook,
+  listDeliveries,
+  listWebhooks,
+  redeliver,
+  updateWebhook,
+} from "../../records/webhooks.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { IdSchema, OkSchema, PageQuerySchema, pageOf, TimeSchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const WebhookParamsSchema = TenantParamsSchema.extend({ webhook: IdSchema });
+const DeliveryParamsSchema = WebhookParamsSchema.extend({ delivery: IdSchema });
+const MAX_WEBHOOKS = 100;
+/** Bytes of a signing secret, as Standard Webhooks recommends: 24 to 64. */
+const SECRET_BYTES = 32;
+
+export const newSigningSecret = (): string => `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+
+const UrlSchema = z
+  .string()
+  .max(2_048)
+  .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
+    error: "Expected an http or https URL",
+  })
+  .refine((text) => !URL.canParse(text) || `${new URL(text).username}${new URL(text).password}` === "", {
+    error: "Expected a URL without a user name or password",
+  });
+const EventsSchema = z.array(z.enum(EVENTS)).min(1).max(EVENTS.length);
+const StateSchema = z.enum(["active", "disabled"]);
+
+const NewWebhookSchema = z.strictObject({ url: UrlSchema, events: EventsSchema }).openapi("NewWebhook");
+const WebhookChangesSchema = z
+  .strictObject({ url: UrlSchema, events: EventsSchema, state: StateSchema })
+  .partial()
+  .openapi("WebhookChanges");
+const fields = {
+  ...{ id: z.string(), url: z.string(), events: EventsSchema, state: StateSchema, createdBy: z.string() },
+  ...{ createdAt: TimeSchema, updatedAt: TimeSchema },
+};
+export const WebhookSchema = z.strictObject(fields).openapi("Webhook");
+export const CreatedWebhookSchema = z
+  .strictObject({ ...fields, secret: z.string().describe("The signing secret, which is shown only now") })
+  .openapi("CreatedWebhook");
+export const DeliverySchema = z
+  .strictObject({
+    ...{ id: z.string(), event: z.string(), state: z.enum(["waiting", "sending", "delivered", "failed"]) },
+    ...{ attempts: z.int(), status: z.int().nullable(), error: z.string().nullable() },
+    nextAt: TimeSchema.nullable().describe("Time of the next attempt"),
+    createdAt: TimeSchema,
+    endedAt: TimeSchema.nullable(),
+    body: z.any().describe("What is sent"),
+  })
+  .openapi("Delivery");
+
+const showDelivery = (row: DeliveriesTable): object => ({
+  ...{ id: row.id, event: row.event, state: row.state, attempts: row.attempts, status: row.status, error: row.error },
+  ...{ nextAt: row.state === "waiting" ? row.run_at : null, createdAt: row.created_at, endedAt: row.ended_at },
+  body: JSON.parse(row.body),
+});
+const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such webhook");
+
+export function addWebhookRoutes(app: App, parts: ServerParts): void {
+  const { database, masterKey, deliveries } = parts;
+  const { db } = database;
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/webhooks",
+    {
+      summary: "Lists the webhooks of a tenant",
+      params: TenantParamsSchema,
+      responses: { 200: json(pageOf(WebhookSchema), "The webhooks") },
+    },
+    async (c, _input) => c.json({ items: await listWebhooks(db, c.get("tenant").id), next: null } as never, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/webhooks",
+    {
+      summary: "Creates a webhook, which receives events of the tenant",
+      description:
+        "Deliveries are signed as Standard Webhooks describes, and repeated until a response has a status of 2xx.",
+      params: TenantParamsSchema,
+      body: NewWebhookSchema,
+      responses: { 201: json(CreatedWebhookSchema, "The webhook with its signing secret") },
+    },
+    async (c, { body }) => {
+      const tenantId = c.get("tenant").id;
+      const id = createId("webhook");
+      const secret = newSigningSecret();
+      const now = Date.now();
+      const created = await changeExclusively(database, async (transaction) => {
+        if ((await listWebhooks(transaction, tenantId)).length >= MAX_WEBHOOKS)
+          throw new RequestError("INVALID", `A tenant can have at most ${MAX_WEBHOOKS} webhooks`);
+        await appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId, action: "webhook.created", target: id, details: body },
+        });
+        return await insertWebhook(transaction, {
+          ...{ id, tenant_id: tenantId, url: body.url, events: JSON.stringify(body.events), state: "active" },
+          sealed_secret: masterKey.seal(secret, { table: "webhooks", tenantId, name: id }),
+          ...{ created_by: c.get("principal").keyId, created_at: now, updated_at: now },
+        });
+      });
+      return c.json({ ...created, secret } as never, 201);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "PATCH /v1/tenants/{tenant}/webhooks/{webhook}",
+    {
+      summary: "Changes, disables or enables a webhook",
+      params: WebhookParamsSchema,
+      body: WebhookChangesSchema,
+      responses: { 200: json(WebhookSchema, "The webhook") },
+    },
+    async (c, { params, body }) => {
+      const key = { tenantId: c.get("tenant").id, id: params.webhook };
+      const changed = await changeExclusively(database, async (transaction) => {
+        const { events, ...rest } = body;
+        const changes = { ...rest, ...(events === undefined ? {} : { events: JSON.stringify(events) }) };
+        const webhook = await updateWebhook(transaction, key, changes as never);
+        if (webhook !== undefined)
+          await appendAudit(transaction, {
+            ...{
+              actor: c.get("actor"),
+              tenantId: key.tenantId,
+              action: "webhook.changed",
+              target: key.id,
+              details: body,
+            },
+          });
+        return webhook;
+      });
+      if (changed === undefined) throw none();
+      return c.json(changed as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}/webhooks/{webhook}",
+    {
+      summary: "Deletes a webhook with its deliveries",
+      params: WebhookParamsSchema,
+      responses: { 200: json(OkSchema, "Deleted") },
+    },
+    async (c, { params }) => {
+      const tenantId = c.get("tenant").id;
+      const isDeleted = await changeExclusively(database, async (transaction) => {
+        const deleted = await deleteWebhook(transaction, tenantId, params.webhook);
+        if (deleted)
+          await appendAudit(transaction, {
+            ...{ actor: c.get("actor"), tenantId, action: "webhook.deleted", target: params.webhook, details: {} },
+          });
+        return deleted;
+      });
+      if (!isDeleted) throw none();
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/webhooks/{webhook}/test",
+    {
+      summary: "Sends a test event to a webhook",
+      params: WebhookParamsSchema,
+      responses: { 202: json(DeliverySchema, "The delivery") },
+    },
+    async (c, { params }) => {
+      const webhook = await findWebhook(db, c.get("tenant").id, params.webhook);
+      if (webhook === undefined) throw none();
+      const row = await insertTestDelivery(db, webhook);
+      deliveries.notify();
+      return c.json(showDelivery(row) as never, 202);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/webhooks/{webhook}/deliveries",
+    {
+      summary: "Lists the deliveries of a webhook, the newest first",
+      params: WebhookParamsSchema,
+      query: PageQuerySchema,
+      responses: { 200: json(pageOf(DeliverySchema), "A page of deliveries") },
+    },
+    async (c, { params, query }) => {
+      const key = { tenantId: c.get("tenant").id, webhookId: params.webhook };
+      if ((await findWebhook(db, key.tenantId, key.webhookId)) === undefined) throw none();
+      const rows = await listDeliveries(db, key, { before: query.cursor, limit: query.limit + 1 });
+      const items = rows.slice(0, query.limit);
+      const next = rows.length > query.limit ? (items.at(-1)?.id ?? null) : null;
+      return c.json({ items: items.map(showDelivery), next } as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/webhooks/{webhook}/deliveries/{delivery}/redeliver",
+    {
+      summary: "Sends a delivery that has ended again",
+      params: DeliveryParamsSchema,
+      responses: { 202: json(OkSchema, "It will be sent"), 409: { description: "The delivery has not ended" } },
+    },
+    async (c, { params }) => {
+      const key = { tenantId: c.get("tenant").id, webhookId: params.webhook, id: params.delivery };
+      if (!(await redeliver(db, key))) {
+        const rows = await listDeliveries(db, key, { limit: 1 });
+        if (rows.length === 0) throw none();
+        throw new RequestError("CONFLICT", "There is no delivery of this id that has ended");
+      }
+      deliveries.notify();
+      return c.json({ ok: true } as const, 202);
+    },
+  );
+}

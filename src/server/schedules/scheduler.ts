@@ -1,0 +1,123 @@
+// Starts the runs of schedules: adds a call to the queue and moves the schedule on, in one transaction, so that no run is lost or doubled
+// whatever ends meanwhile. Several servers may do so at the same time.
+import type { CallService } from "../calls/call-service.ts";
+import type { Db } from "../database/open-database.ts";
+import type { SchedulesTable } from "../database/schema.ts";
+import { findCall, insertOnce } from "../records/calls.ts";
+import { advanceSchedule, findDueSchedules } from "../records/schedules.ts";
+import { findTenant, type Tenant } from "../records/tenants.ts";
+import { nextRunAfter, runsUntil } from "./cron.ts";
+
+const POLL_MS = 500;
+const BATCH = 100;
+/** A run that is later than this in ms was missed: the server did not run. */
+const LATE_MS = 60_000;
+
+export interface SchedulerParts {
+  readonly db: Db;
+  readonly calls: Pick<CallService, "toQueuedRow" | "notify">;
+  readonly onError: (error: unknown) => void;
+  /** Milliseconds since 1970. @default Date.now */
+  readonly now?: (() => number) | undefined;
+}
+
+/** Returns the times at which calls run now, by what the schedule says about missed runs. */
+function dueRuns(row: SchedulesTable, dueAt: number, now: number): readonly number[] {
+  const runs = runsUntil({ cron: row.cron, timeZone: row.time_zone }, dueAt, now);
+  if (row.catch_up === "all") return runs;
+  const latest = runs.at(-1) as number;
+  const isMissed = now - latest > LATE_MS;
+  return isMissed && row.catch_up === "none" ? [] : [latest];
+}
+
+export class Scheduler implements AsyncDisposable {
+  readonly #parts: SchedulerParts;
+  readonly #now: () => number;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(parts: SchedulerParts) {
+    this.#parts = parts;
+    this.#now = parts.now ?? Date.now;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#running ??= this.runDue()
+        .catch(this.#parts.onError)
+        .finally(() => {
+          this.#running = undefined;
+        });
+    }, POLL_MS);
+  }
+
+  /** Starts all runs that are due. */
+  async runDue(): Promise<void> {
+    for (;;) {
+      const due = await findDueSchedules(this.#parts.db, this.#now(), BATCH);
+      for (const row of due) await this.#runOne(row);
+      if (due.length < BATCH) return;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  async #runOne(row: SchedulesTable): Promise<void> {
+    const { db, calls, onError } = this.#parts;
+    const tenant = await findTenant(db, row.tenant_id);
+    if (tenant === undefined) return;
+    try {
+      const isAdded = await db
+        .transaction()
+        .execute(async (transaction) => await this.#advance(transaction, row, tenant));
+      if (isAdded) calls.notify();
+    } catch (thrown) {
+      if (!(thrown instanceof LostRace)) onError(thrown);
+    }
+  }
+
+  /** Returns whether calls were added. */
+  async #advance(db: Db, row: SchedulesTable, tenant: Tenant): Promise<boolean> {
+    const now = this.#now();
+    const dueAt = row.next_at as number;
+    const isBusy = row.overlap === "skip" && (await this.#isRunning(db, row));
+    const wanted = tenant.state === "active" ? dueRuns(row, dueAt, now) : [];
+    // Without overlap, at most one run can start now.
+    const runs = row.overlap === "skip" ? wanted.slice(-1) : wanted;
+    const started = isBusy ? [] : runs;
+    let lastCallId = row.last_call_id;
+    for (const at of started) {
+      const call = this.#parts.calls.toQueuedRow(
+        {
+          ...{ toolName: row.tool_name, alias: row.alias, input: JSON.parse(row.input) },
+          // A second server that sees the same run adds no second call.
+          idempotencyKey: `${row.id}:${at}`,
+        },
+        { tenant, keyId: row.id },
+      );
+      await insertOnce(db, call);
+      lastCallId = call.id;
+    }
+    const isFirst = await advanceSchedule(db, row, {
+      next_at: nextRunAfter({ cron: row.cron, timeZone: row.time_zone }, now),
+      ...{ last_at: started.at(-1) ?? row.last_at, last_call_id: lastCallId },
+      skipped: row.skipped + (isBusy ? runs.length : 0),
+    });
+    if (!isFirst) throw new LostRace();
+    return started.length > 0;
+  }
+
+  async #isRunning(db: Db, { tenant_id, last_call_id }: SchedulesTable): Promise<boolean> {
+    if (last_call_id === null) return false;
+    const call = await findCall(db, tenant_id, last_call_id);
+    return call !== undefined && call.ended_at === null;
+  }
+}
+
+/** Rolls a transaction back, because another server has started the run. */
+class LostRace extends Error {
+  override readonly name = "LostRace";
+}

@@ -1,0 +1,160 @@
+// Sends the deliveries of webhooks: signed, to public addresses only, with retries. A delivery that fails for two days stays in the log as
+// failed, and can be sent again by hand.
+import { Webhook as Signer } from "standardwebhooks";
+import { type GuardedRequest, type GuardedResponse, sendGuardedRequest } from "../../host/index.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { DeliveriesTable } from "../database/schema.ts";
+import {
+  claimDeliveries,
+  type DeliveryOutcome,
+  findWebhook,
+  storeAttempt,
+  updateWebhook,
+} from "../records/webhooks.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** Delays in ms before the second and later attempts, as Standard Webhooks recommends. */
+export const RETRY_DELAYS: readonly number[] = [
+  ...[5 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS],
+  ...[10 * HOUR_MS, 14 * HOUR_MS, 20 * HOUR_MS],
+];
+const REQUEST_MS = 15_000;
+const LEASE_MS = 45_000;
+const POLL_MS = 500;
+const MAX_SENDING = 16;
+/** Most deliveries of one tenant at a time, so that its slow receivers do not delay others. */
+const MAX_SENDING_PER_TENANT = 4;
+/** A receiver answers with it that it no longer wants deliveries. */
+const GONE = 410;
+
+export interface DeliveryQueueParts {
+  readonly database: OpenDatabase;
+  readonly masterKey: MasterKey;
+  /** Addresses that webhooks may reach although they are not public. */
+  readonly addresses: readonly string[];
+  readonly onError: (error: unknown) => void;
+  /** @default RETRY_DELAYS */
+  readonly delays?: readonly number[] | undefined;
+  /** @default sendGuardedRequest */
+  readonly send?: ((request: GuardedRequest) => Promise<GuardedResponse>) | undefined;
+}
+
+/** Returns the form of a secret that {@link Signer} accepts. */
+export const toSigner = (secret: string): Signer => new Signer(secret);
+
+export class DeliveryQueue implements AsyncDisposable {
+  readonly #parts: DeliveryQueueParts;
+  readonly #delays: readonly number[];
+  readonly #sending = new Map<string, { readonly tenantId: string; readonly done: Promise<void> }>();
+  readonly #stop = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #claiming: Promise<void> | undefined;
+
+  constructor(parts: DeliveryQueueParts) {
+    this.#parts = parts;
+    this.#delays = parts.delays ?? RETRY_DELAYS;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.notify(), POLL_MS);
+    this.notify();
+  }
+
+  /** Sends deliveries that are due soon. */
+  notify(): void {
+    if (this.#stop.signal.aborted) return;
+    this.#claiming ??= this.#claim()
+      .catch(this.#parts.onError)
+      .finally(() => {
+        this.#claiming = undefined;
+      });
+  }
+
+  /** Stops sending. A delivery that is being sent is sent again by the next server. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    clearInterval(this.#timer);
+    await this.#claiming;
+    await Promise.all([...this.#sending.values()].map(({ done }) => done));
+  }
+
+  #busyTenants(): readonly string[] {
+    const counts = Map.groupBy(this.#sending.values(), ({ tenantId }) => tenantId);
+    return [...counts].filter(([, all]) => all.length >= MAX_SENDING_PER_TENANT).map(([tenantId]) => tenantId);
+  }
+
+  async #claim(): Promise<void> {
+    // Few at a time, so that the limit of each tenant is kept.
+    for (;;) {
+      const limit = Math.min(MAX_SENDING_PER_TENANT, MAX_SENDING - this.#sending.size);
+      if (limit <= 0 || this.#stop.signal.aborted) return;
+      const until = Date.now() + LEASE_MS;
+      const rows = await claimDeliveries(this.#parts.database, { limit, until, except: this.#busyTenants() });
+      if (rows.length === 0) return;
+      for (const row of rows) {
+        const done = this.#sendOne(row)
+          .catch(this.#parts.onError)
+          .finally(() => {
+            this.#sending.delete(row.id);
+            this.notify();
+          });
+        this.#sending.set(row.id, { tenantId: row.tenant_id, done });
+      }
+    }
+  }
+
+  async #sendOne(row: DeliveriesTable): Promise<void> {
+    const { database, masterKey, addresses, send = sendGuardedRequest } = this.#parts;
+    const { db } = database;
+    const tenantId = row.tenant_id;
+    const webhook = await findWebhook(db, tenantId, row.webhook_id);
+    if (webhook === undefined || webhook.state === "disabled") {
+      await storeAttempt(db, row, ended(row, "failed", null, "The webhook is disabled"));
+      return;
+    }
+    const at = new Date();
+    const secret = masterKey.open(webhook.sealed_secret, { table: "webhooks", tenantId, name: webhook.id });
+    let status: number | null = null;
+    let error: string | null = null;
+    try {
+      const response = await send({
+        ...{ url: webhook.url, method: "POST", body: row.body, addresses, timeoutMs: REQUEST_MS, maxResponseBytes: 0 },
+        headers: {
+          "content-type": "application/json",
+          "user-agent": "glovebox-webhooks",
+          "webhook-id": row.id,
+          "webhook-timestamp": String(Math.floor(at.getTime() / SECOND_MS)),
+          "webhook-signature": toSigner(secret).sign(row.id, at, row.body),
+        },
+        signal: this.#stop.signal,
+      });
+      status = response.status;
+    } catch (thrown) {
+      // The lease ends, and the next server sends it.
+      if (this.#stop.signal.aborted) return;
+      error = Error.isError(thrown) ? thrown.message.slice(0, 500) : "The request failed";
+    }
+    if (status === GONE) await updateWebhook(db, { tenantId, id: webhook.id }, { state: "disabled" });
+    await storeAttempt(db, row, this.#outcomeOf(row, status, error));
+  }
+
+  #outcomeOf(row: DeliveriesTable, status: number | null, error: string | null): DeliveryOutcome {
+    if (status !== null && status >= 200 && status < 300) return ended(row, "delivered", status, null);
+    const message = error ?? `The receiver answered with status ${status}`;
+    const delay = this.#delays[row.attempts - 1];
+    if (delay === undefined || status === GONE) return ended(row, "failed", status, message);
+    // Spread, so that the deliveries of a receiver that was down do not arrive all at once.
+    const runAt = Date.now() + delay * (1 + Math.random() / 10);
+    return { state: "waiting", run_at: Math.round(runAt), status, error: message, ended_at: null };
+  }
+}
+
+const ended = (
+  row: DeliveriesTable,
+  state: "delivered" | "failed",
+  status: number | null,
+  error: string | null,
+): DeliveryOutcome => ({ state, run_at: row.run_at, status, error, ended_at: Date.now() });
