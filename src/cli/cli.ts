@@ -20,6 +20,7 @@ const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = 
   inspect: async () => (await import("./commands/inspect.ts")).inspectCommand,
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
   config: async () => (await import("./commands/serve.ts")).configCommand,
+  db: async () => (await import("./commands/db.ts")).dbCommand,
   login: async () => (await import("./commands/remote.ts")).loginCommand,
   deploy: async () => (await import("./commands/remote.ts")).deployCommand,
   rollback: async () => (await import("./commands/remote.ts")).rollbackCommand,

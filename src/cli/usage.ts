@@ -18,6 +18,7 @@ Usage
   glovebox init NAME                                                   create a new tool that works
   glovebox serve [options]                                             host the tools of many tenants behind an HTTP API
   glovebox config [options]                                            print the configuration that serve would use
+  glovebox db migrate | check | backup FILE | restore FILE | rotate-key FILE   maintain the database of serve
   glovebox login [URL]                                                 store the API key of a server, read from stdin
   glovebox deploy PATH [--alias NAME] [--canary 10%] [--approve]       deploy a tool to the server
   glovebox rollback NAME [--alias NAME]                                go back to what a release ran before
@@ -57,12 +58,13 @@ Options of mcp
   --host ADDRESS      the address to listen on (default: 127.0.0.1)
   --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
 
-Options of serve and config. A config file (glovebox.config.ts) and variables (GLOVEBOX_PORT …) can set them too; flags come first
+Options of serve, config and db (db: the database, the folder, the key and the config file). A config file (glovebox.config.ts) and variables (GLOVEBOX_PORT …) can set them too; flags come first
   --host ADDRESS      the address to listen on (default: 127.0.0.1)
   --port PORT         the port to listen on (default: 7070); 0 picks a free port
   --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
   --database URL      a Postgres database: postgres://… (default: SQLite in the data folder)
   --data-dir FOLDER   the folder of the database and the caches (default: ./glovebox-data)
+  --master-key-file FILE  the key that encrypts secrets (default: master.key in the data folder)
   --log-level LEVEL   silent, error, warn, info or debug (default: info)
   --config FILE       the config file (default: ./glovebox.config.ts, if it exists)
 

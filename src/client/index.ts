@@ -1,5 +1,6 @@
 // "glovebox/client": a client of the server's HTTP API. Uses fetch only, so that it runs in Node, Deno, Bun and browsers.
 import type * as z from "zod";
+import type { KvEntrySchema } from "../server/http/routes/kv.ts";
 import type { ScheduleSchema } from "../server/http/routes/schedules.ts";
 import type { CreatedTriggerSchema, TriggerSchema } from "../server/http/routes/triggers.ts";
 import type { CreatedWebhookSchema, DeliverySchema, WebhookSchema } from "../server/http/routes/webhooks.ts";
@@ -23,6 +24,7 @@ export type Schedule = z.output<typeof ScheduleSchema>;
 export type Webhook = z.output<typeof WebhookSchema>;
 export type CreatedWebhook = z.output<typeof CreatedWebhookSchema>;
 export type Delivery = z.output<typeof DeliverySchema>;
+export type KvValue = z.output<typeof KvEntrySchema>;
 export type Trigger = z.output<typeof TriggerSchema>;
 export type CreatedTrigger = z.output<typeof CreatedTriggerSchema>;
 export type Tenant = z.output<typeof TenantSchema>;
@@ -370,6 +372,18 @@ export class TenantClient {
     });
   }
 
+  /** Makes up to 100 calls at once, and returns them in the same order when all have ended, also those that failed. */
+  async batch(
+    calls: readonly (CallInput & { readonly tool: string; readonly idempotencyKey?: string })[],
+    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<readonly Call[]> {
+    const isSafe = calls.every(({ idempotencyKey }) => idempotencyKey !== undefined);
+    const { items } = await this.#client.request<{ readonly items: readonly Call[] }>("POST", `${this.#path}/calls`, {
+      ...{ body: { calls }, isSafe, signal },
+    });
+    return items;
+  }
+
   /** Calls a tool, and yields its log lines, chunks and result as they arrive. */
   stream(tool: string, call: CallInput = {}, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
     return this.#client.events(`${this.#path}/tools/${segment(tool)}/calls`, call, signal);
@@ -477,6 +491,20 @@ export class TenantClient {
 
   async deleteTrigger(id: string): Promise<void> {
     await this.#client.request("DELETE", `${this.#path}/triggers/${segment(id)}`);
+  }
+
+  /** Yields the values of a tool by key. */
+  values(tool: string, { prefix }: { readonly prefix?: string } = {}): AsyncGenerator<KvValue, void> {
+    return this.#client.list(`${this.#path}/kv/${segment(tool)}`, { prefix });
+  }
+
+  async setValue(tool: string, key: string, value: unknown): Promise<KvValue> {
+    const path = `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`;
+    return await this.#client.request("PUT", path, { body: { value }, isSafe: true });
+  }
+
+  async deleteValue(tool: string, key: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`);
   }
 
   /** Returns the usage by hour and outcome. Default: the last 30 days. */

@@ -16,6 +16,7 @@ import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
 import type { ServerParts } from "./http/context.ts";
 import { createId } from "./ids.ts";
+import { DatabaseKvStore } from "./kv/database-kv-store.ts";
 import { TenantMcp } from "./mcp/tenant-mcp.ts";
 import { Metrics } from "./operation/metrics.ts";
 import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
@@ -86,10 +87,11 @@ interface BoxParts {
   readonly database: OpenDatabase;
   readonly masterKey: MasterKey;
   readonly quotas: DatabaseQuotaStore;
+  readonly kv: DatabaseKvStore;
   readonly log: pino.Logger;
 }
 
-async function openBox(config: ServerConfig, { database, masterKey, quotas, log }: BoxParts): Promise<Glovebox> {
+async function openBox(config: ServerConfig, { database, masterKey, quotas, kv, log }: BoxParts): Promise<Glovebox> {
   const packages = join(config.dataDir, "packages");
   mkdirSync(packages, { recursive: true, mode: 0o700 });
   return await createGlovebox({
@@ -103,7 +105,7 @@ async function openBox(config: ServerConfig, { database, masterKey, quotas, log 
     },
     quotaStore: quotas,
     workers: { max: config.maxWorkers },
-    kv: { path: join(config.dataDir, "kv.sqlite") },
+    kv,
     cache: { directory: join(config.dataDir, "cache") },
     // Code of tenants imports only what it uploads.
     bundler: { root: packages, allowPackages: [] },
@@ -149,7 +151,8 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       emitEvents(db, [{ tenantId, type: "quota.warning", data }]).catch(onEventError);
     },
   });
-  const box = resources.use(await openBox(config, { database, masterKey, quotas, log }));
+  const kv = new DatabaseKvStore({ db, kind });
+  const box = resources.use(await openBox(config, { database, masterKey, quotas, kv, log }));
   const authenticator = resources.use(new Authenticator(database.db, database.kind === "postgres"));
   const tools = resources.use(new TenantTools(box, database.db));
   const metrics = new Metrics(() => box.workerPids.length);
@@ -159,7 +162,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
     releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
   });
   const calls = resources.use(new CallService({ database, box, tools, metrics, watch, onError }));
-  resources.use(startRetention(db, quotas, onError));
+  resources.use(startRetention(db, [quotas, kv], onError));
   const deliveries = resources.use(
     new DeliveryQueue({ database, masterKey, addresses: config.webhookAddresses, onError: onEventError }),
   );
@@ -178,6 +181,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   );
   let isReady = true;
   const parts: ServerParts = {
+    kv,
     ...{
       database,
       box,

@@ -28,6 +28,7 @@ const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
   init: ["a b"],
   serve: [],
   config: [],
+  db: ["none"],
   login: [],
   deploy: ["no-such-tool.ts"],
   rollback: ["none"],

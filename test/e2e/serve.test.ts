@@ -93,6 +93,28 @@ test("runs every accepted asynchronous call after it was killed, and none twice 
   expect(states.filter(({ state }) => state === "succeeded").length).toBeGreaterThan(60);
 });
 
+test("backs its database up while it runs, checks it, and restores it elsewhere", async () => {
+  await using server = start(["serve", "--port", "0", "--log-level", "silent"]);
+  const { url, adminKey } = await listening(server);
+  await apiOf({ url, adminKey })("POST", "/v1/tenants", { id: "acme" });
+  const run = async (...args: readonly string[]) => {
+    await using command = start(["db", ...args]);
+    return { code: await command.exit, stdout: command.stdout, stderr: command.stderr };
+  };
+  expect(await run("check")).toEqual({ code: 0, stdout: "The database is intact\n", stderr: "" });
+  expect(await run("migrate")).toMatchObject({ code: 0, stdout: "The schema is current\n" });
+  expect((await run("backup", "b.gz")).stdout).toMatch(/^Wrote \d+ rows to b\.gz/);
+  expect((await run("restore", "b.gz")).stderr).toContain("The database is not empty");
+  expect((await run("restore", "b.gz", "--data-dir", "other")).stdout).toMatch(/^Restored \d+ rows/);
+  expect((await run("backup", "missing/b.gz")).stderr).toContain("missing/b.gz: ENOENT");
+  expect((await run("backup")).stderr).toContain("expected FILE");
+  expect((await run("nonsense")).code).toBe(2);
+  // Without the master key of the first server, the second one does not start.
+  await using other = start(["serve", "--port", "0", "--data-dir", "other"]);
+  expect(await other.exit).not.toBe(0);
+  expect(other.stderr).toContain("master key that is not configured");
+});
+
 test("reads its config file and variables, and flags come first", async () => {
   writeFileSync(
     join(folder, "glovebox.config.ts"),

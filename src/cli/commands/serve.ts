@@ -19,6 +19,7 @@ const FLAGS: { readonly [flag: string]: keyof ServerConfig } = {
   "allow-host": "allowHosts",
   database: "database",
   "data-dir": "dataDir",
+  "master-key-file": "masterKeyFile",
   "log-level": "logLevel",
 };
 
@@ -49,7 +50,7 @@ async function readConfigFile({ values }: Arguments): Promise<object> {
 }
 
 /** Returns the configuration: defaults, then the config file, then the environment, then flags. */
-async function readConfig(given: Arguments, io: Io): Promise<ServerConfig> {
+export async function readConfig(given: Arguments, io: Io): Promise<ServerConfig> {
   const { parseServerOptions, readEnvironment } = await import("../../server/config/server-options.ts");
   const config = parseServerOptions(await readConfigFile(given), readEnvironment(io.env), readFlags(given));
   if (!LOOPBACK.includes(config.host) && config.allowHosts.length === 0) {

@@ -85,6 +85,7 @@ const SERVER_OPTIONS = {
   "allow-host": ALLOW_HOST,
   database: anyText("a URL that begins with postgres://"),
   "data-dir": anyText("a folder"),
+  "master-key-file": anyText("a file"),
   "log-level": anyText("one of silent, error, warn, info and debug"),
   config: anyText("a file"),
 } as const satisfies OptionSpecs;
@@ -119,6 +120,15 @@ export const COMMAND_SPECS = {
   init: { options: {}, positionals: { expects: "NAME for the tool", min: 1, max: 1 } },
   serve: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
   config: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
+  db: {
+    options: {
+      database: SERVER_OPTIONS.database,
+      "data-dir": SERVER_OPTIONS["data-dir"],
+      "master-key-file": SERVER_OPTIONS["master-key-file"],
+      config: SERVER_OPTIONS.config,
+    },
+    positionals: { expects: "migrate, check, backup FILE, restore FILE or rotate-key FILE", min: 1, max: 2 },
+  },
   login: { options: { "key-file": anyText("a file") }, positionals: { expects: "URL of a server", min: 0, max: 1 } },
   deploy: {
     options: {

@@ -34,15 +34,15 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
   }
 }
 
-/** Deletes expired calls and ended counters once an hour. Several servers may do so at the same time. Dispose it to stop. */
+/** Deletes expired calls, and sweeps stores, once an hour. Several servers may do so at the same time. Dispose it to stop. */
 export function startRetention(
   db: Db,
-  quotas: { sweep(): Promise<void> },
+  stores: readonly { sweep(): Promise<void> }[],
   onError: (error: unknown) => void,
 ): Disposable {
   const run = async (): Promise<void> => {
     await deleteExpiredCalls(db, Date.now());
-    await quotas.sweep();
+    for (const store of stores) await store.sweep();
   };
   const timer = setInterval(() => run().catch(onError), INTERVAL_MS);
   timer.unref();

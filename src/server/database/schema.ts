@@ -275,7 +275,16 @@ export interface TriggersTable {
   updated_at: number;
 }
 
-/** Values of tools, with a Postgres database. With SQLite they are in a file of their own. */
+/** Totals of the values of one tool of one tenant. */
+export interface KvSpacesTable {
+  tenant_id: string;
+  /** `tenant/NAME`. */
+  tool: string;
+  keys: number;
+  bytes: number;
+}
+
+/** Values of tools. */
 export interface KvEntriesTable {
   tenant_id: string;
   tool: string;
@@ -297,6 +306,7 @@ export interface Schema {
   webhooks: WebhooksTable;
   deliveries: DeliveriesTable;
   triggers: TriggersTable;
+  kv_spaces: KvSpacesTable;
   kv_entries: KvEntriesTable;
   tenants: TenantsTable;
   api_keys: ApiKeysTable;

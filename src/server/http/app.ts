@@ -8,6 +8,7 @@ import { RequestError, toProblem } from "./problem.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRoutes } from "./routes/calls.ts";
 import { addKeyRoutes } from "./routes/keys.ts";
+import { addKvRoutes } from "./routes/kv.ts";
 import { addOperationRoutes } from "./routes/operation.ts";
 import { addProtocolRoutes } from "./routes/protocols.ts";
 import { addScheduleRoutes } from "./routes/schedules.ts";
@@ -97,6 +98,7 @@ export function createApp(parts: ServerParts): App {
   addScheduleRoutes(app, parts);
   addWebhookRoutes(app, parts);
   addTriggerRoutes(app, parts);
+  addKvRoutes(app, parts);
   addUsageRoutes(app, parts);
   addAuditRoutes(app, parts);
 

@@ -4,6 +4,7 @@ import type { Glovebox } from "../../host/index.ts";
 import type { Authenticator, Principal } from "../auth/authentication.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import type { DatabaseKvStore } from "../kv/database-kv-store.ts";
 import type { TenantMcp } from "../mcp/tenant-mcp.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import type { DatabaseQuotaStore } from "../quotas/database-quota-store.ts";
@@ -22,6 +23,7 @@ export interface ServerParts {
   readonly mcp: TenantMcp;
   readonly metrics: Metrics;
   readonly quotas: DatabaseQuotaStore;
+  readonly kv: DatabaseKvStore;
   readonly masterKey: MasterKey;
   readonly deliveries: DeliveryQueue;
   readonly version: string;

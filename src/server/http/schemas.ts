@@ -153,6 +153,23 @@ export const NewCallSchema = z
     timeoutMs: z.int().min(1).max(300_000).optional(),
   })
   .openapi("NewCall");
+const MAX_BATCH = 100;
+export const BatchSchema = z
+  .strictObject({
+    calls: z
+      .array(
+        z.strictObject({
+          ...{ tool: ToolNameSchema, ...NewCallSchema.shape },
+          idempotencyKey: z
+            .string()
+            .regex(/^[A-Za-z0-9._:-]{1,200}$/)
+            .optional(),
+        }),
+      )
+      .min(1)
+      .max(MAX_BATCH),
+  })
+  .openapi("Batch");
 export const CallSchema = z
   .strictObject({
     id: z.string(),

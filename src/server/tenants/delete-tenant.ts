@@ -27,6 +27,7 @@ const TENANT_TABLES = [
   "schedules",
   "secrets",
   "kv_entries",
+  "kv_spaces",
   "quota_counters",
   "releases",
   "release_history",

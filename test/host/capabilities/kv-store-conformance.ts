@@ -235,7 +235,9 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       const quota = { keys: 10, bytes: 1_000 };
       const writes = Array.from({ length: 100 }, (_, index) => store.set(space, `k${index}`, json(1, { quota })));
       const stored = (await Promise.all(writes)).filter(({ status }) => status === "stored");
-      expect([stored.length, await store.usage(space)]).toEqual([10, { keys: 10, bytes: 30 }]);
+      const { entries } = await store.list(space, ALL);
+      const bytes = entries.reduce((sum, { key, data }) => sum + Buffer.byteLength(key) + data.byteLength, 0);
+      expect([stored.length, entries.length, await store.usage(space)]).toEqual([10, 10, { keys: 10, bytes }]);
     });
 
     const STRANGE_TENANTS = [

@@ -110,6 +110,13 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
     ["id"],
   );
   await db.schema.createIndex("triggers_by_name").unique().on("triggers").columns(["tenant_id", "name"]).execute();
+  // Values belong to the store of the library, which knows no table of tenants.
+  await create(
+    "kv_spaces",
+    { tenant_id: "text", tool: "text", keys: integer, bytes: integer },
+    ["tenant_id", "tool"],
+    false,
+  );
   await create(
     "kv_entries",
     {
@@ -117,5 +124,7 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
       ...{ expires_at: `${integer}?`, size: integer },
     },
     ["tenant_id", "tool", "key"],
+    false,
   );
+  await db.schema.createIndex("kv_entries_by_expiry").on("kv_entries").column("expires_at").execute();
 }

@@ -10,6 +10,7 @@ import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
+  BatchSchema,
   CALL_STATES,
   CallSchema,
   IdSchema,
@@ -100,6 +101,42 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       for (const [name, value] of Object.entries(headers)) c.header(name, value);
       await addRateHeaders(c);
       return c.json(showWhole(row), status as 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/calls",
+    {
+      summary: "Makes up to 100 calls",
+      description:
+        "Returns the calls in the order of the request when all have ended, each with its own state. With `Prefer: respond-async`, returns them at once with status 202, and they run later.",
+      params: TenantParamsSchema,
+      body: BatchSchema,
+      responses: {
+        200: json(z.strictObject({ items: z.array(CallSchema) }), "The calls"),
+        202: json(z.strictObject({ items: z.array(CallSchema) }), "The calls, which run later"),
+      },
+    },
+    async (c, { body }) => {
+      if (!parts.isReady())
+        throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
+      const both = body.calls.findIndex(({ version, alias }) => version !== undefined && alias !== undefined);
+      if (both >= 0) throw new RequestError("INVALID", `calls.${both}: Expected version or alias, got both`);
+      const keys = body.calls.flatMap(({ idempotencyKey }) => (idempotencyKey === undefined ? [] : [idempotencyKey]));
+      if (new Set(keys).size !== keys.length)
+        throw new RequestError("INVALID", "calls: Expected a different idempotencyKey for each call");
+      const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
+      const isAsync = /\brespond-async\b/i.test(c.req.header("prefer") ?? "");
+      const rows = await Promise.all(
+        body.calls.map(async ({ tool: toolName, ...call }) => {
+          const request: CallRequest = { toolName, ...call, input: call.input };
+          return isAsync ? await parts.calls.enqueue(request, caller) : await parts.calls.run(request, caller);
+        }),
+      );
+      if (isAsync) c.header("preference-applied", "respond-async");
+      await addRateHeaders(c);
+      return c.json({ items: rows.map(showWhole) } as never, isAsync ? 202 : 200);
     },
   );
   addRoute(

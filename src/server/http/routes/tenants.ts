@@ -5,6 +5,7 @@ import { checkPolicy } from "../../records/tenant-policy.ts";
 import { insertTenant, listTenants, type Tenant, updateTenant } from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
+import { exportTenant } from "../../transfer/export-tenant.ts";
 import type { App, ServerParts } from "../context.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -117,6 +118,28 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
       parts.authenticator.clear();
       parts.box.invalidateTenant(id);
       return c.json(show((await parts.authenticator.tenant(id)) as Tenant), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/export",
+    {
+      summary: "Exports everything that a tenant owns as lines of JSON",
+      description:
+        "The last line has the type `end` and the number of rows; an export without it is incomplete. Values of secrets and hashes of keys are not part of it.",
+      params: TenantParamsSchema,
+      responses: { 200: { content: { "application/x-ndjson": { schema: z.string() } }, description: "The export" } },
+    },
+    async (c, _input) => {
+      const { id } = c.get("tenant");
+      await parts.calls.flush();
+      await changeExclusively(parts.database, async (transaction) => {
+        const actor = c.get("actor");
+        await appendAudit(transaction, { actor, tenantId: id, action: "tenant.exported", target: id, details: {} });
+      });
+      const lines = ReadableStream.from(exportTenant(db, id)).pipeThrough(new TextEncoderStream() as never);
+      return c.body(lines as never, 200, { "content-type": "application/x-ndjson" });
     },
   );
   addRoute(

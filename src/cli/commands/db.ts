@@ -1,0 +1,79 @@
+// glovebox db: migrates, checks, backs up and restores the server's database, and changes its master key.
+import type { ServerConfig } from "../../server/config/server-options.ts";
+import type { OpenDatabase } from "../../server/database/open-database.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { type Arguments, OutputError, UsageError } from "../usage.ts";
+import { readConfig } from "./serve.ts";
+
+type Action = (database: OpenDatabase, config: ServerConfig, file: string, io: Io) => Promise<number>;
+
+const totalOf = (counts: { readonly [table: string]: number }): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+const ACTIONS: { readonly [name: string]: { readonly file: string | undefined; readonly run: Action } } = {
+  migrate: {
+    file: undefined,
+    run: async ({ migrated }, _config, _file, io) => {
+      io.stdout.print(migrated.length === 0 ? "The schema is current\n" : `Migrated: ${migrated.join(", ")}\n`);
+      return 0;
+    },
+  },
+  check: {
+    file: undefined,
+    run: async (database, _config, _file, io) => {
+      const { checkDatabase } = await import("../../server/transfer/check.ts");
+      const problems = await checkDatabase(database);
+      for (const problem of problems) io.stdout.print(`${problem}\n`);
+      if (problems.length === 0) io.stdout.print("The database is intact\n");
+      return problems.length === 0 ? 0 : 1;
+    },
+  },
+  backup: {
+    file: "the file to write",
+    run: async (database, _config, file, io) => {
+      const { writeBackup } = await import("../../server/transfer/backup.ts");
+      const counts = await writeBackup(database, file);
+      io.stdout.print(`Wrote ${totalOf(counts)} rows to ${file}. It does not contain the master key: keep that too\n`);
+      return 0;
+    },
+  },
+  restore: {
+    file: "a backup",
+    run: async (database, _config, file, io) => {
+      const { restoreBackup } = await import("../../server/transfer/backup.ts");
+      io.stdout.print(`Restored ${totalOf(await restoreBackup(database, file))} rows\n`);
+      return 0;
+    },
+  },
+  "rotate-key": {
+    file: "the file of the new master key",
+    run: async ({ db }, config, file, io) => {
+      const { openMasterKey, readMasterKeyFile } = await import("../../server/secrets/master-key.ts");
+      const { rotateMasterKey } = await import("../../server/secrets/rotate-master-key.ts");
+      const next = readMasterKeyFile(file, "FILE");
+      const count = await rotateMasterKey(db, await openMasterKey(db, config), next);
+      io.stdout.print(`Encrypted ${count} values with the new master key. Start the server with it\n`);
+      return 0;
+    },
+  },
+};
+
+/** Exits with 1 if `check` finds something wrong. */
+export async function dbCommand(given: Arguments, io: Io): Promise<number> {
+  const [name = "", file] = given.positionals;
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
+  if (action === undefined) throw new UsageError(`db: expected ${Object.keys(ACTIONS).join(", ")}, got "${name}"`);
+  if ((action.file === undefined) !== (file === undefined))
+    throw new UsageError(`db ${name}: expected ${action.file === undefined ? "no FILE" : `FILE, ${action.file}`}`);
+  const config = await readConfig(given, io);
+  const { openDatabase } = await import("../../server/database/open-database.ts");
+  await using database = await openDatabase({ url: config.database, dataDir: config.dataDir, onError() {} });
+  try {
+    return await action.run(database, config, file ?? "", io);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (file !== undefined && typeof code === "string" && /^E[A-Z]+$/.test(code))
+      throw new OutputError(`${file}: ${code}`);
+    throw thrown;
+  }
+}

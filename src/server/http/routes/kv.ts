@@ -1,0 +1,183 @@
+// Routes of the values that tools keep: list the tools that have some, browse, read, write and delete.
+import { z } from "@hono/zod-openapi";
+import { type KvEntry, LIMITS } from "../../../host/index.ts";
+import { appendAudit } from "../../records/audit.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import type { App, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
+const KeySchema = z.string().min(1).max(1_024);
+const KeyParamsSchema = ToolParamsSchema.extend({ key: KeySchema });
+const ListQuerySchema = z.strictObject({
+  prefix: z.string().max(1_024).default(""),
+  cursor: KeySchema.optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+});
+/** Most bytes of values in one page. */
+const PAGE_BYTES = 4 * 1024 * 1024;
+
+const SpaceSchema = z.strictObject({ tool: z.string(), keys: z.int(), bytes: z.int() }).openapi("KvSpace");
+export const KvEntrySchema = z
+  .strictObject({
+    key: z.string(),
+    version: z.string(),
+    expiresAt: TimeSchema.nullable(),
+    value: z.any().describe("The value, if it is JSON"),
+    base64: z.string().nullable().describe("The value, if it is bytes"),
+  })
+  .openapi("KvEntry");
+const JsonValueSchema = z
+  .any()
+  .refine((value) => value !== undefined, { error: "Expected a value" })
+  .describe("Any JSON value");
+const NewValueSchema = z
+  .strictObject({
+    value: JsonValueSchema,
+    expiresAt: TimeSchema.optional(),
+    ifVersion: z.string().max(256).nullable().optional(),
+  })
+  .openapi("NewKvValue");
+
+const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
+  ...{ key, version, expiresAt: expiresAt ?? null },
+  value: kind === "json" ? JSON.parse(Buffer.from(data).toString("utf8")) : null,
+  base64: kind === "bytes" ? Buffer.from(data).toString("base64") : null,
+});
+const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such key");
+
+export function addKvRoutes(app: App, parts: ServerParts): void {
+  const { kv, database } = parts;
+  const spaceOf = (tenantId: string, tool: string) => ({ tenantId, tool: `tenant/${tool}` });
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/kv",
+    {
+      summary: "Lists the tools of a tenant that keep values",
+      params: TenantParamsSchema,
+      responses: { 200: json(pageOf(SpaceSchema), "The tools") },
+    },
+    async (c, _input) => {
+      const spaces = await kv.spaces(c.get("tenant").id);
+      return c.json(
+        { items: spaces.map((space) => ({ ...space, tool: space.tool.replace(/^\w+\//, "") })), next: null },
+        200,
+      );
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/kv/{tool}",
+    {
+      summary: "Lists the values of a tool by key",
+      params: ToolParamsSchema,
+      query: ListQuerySchema,
+      responses: { 200: json(pageOf(KvEntrySchema), "A page of values") },
+    },
+    async (c, { params, query }) => {
+      const { prefix, cursor, limit } = query;
+      const page = await kv.list(spaceOf(c.get("tenant").id, params.tool), {
+        ...{ prefix, limit, bytes: PAGE_BYTES },
+        ...(cursor === undefined ? {} : { after: cursor }),
+      });
+      const next = page.more ? (page.entries.at(-1)?.key ?? null) : null;
+      return c.json({ items: page.entries.map(show), next } as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/kv/{tool}/values/{key}",
+    {
+      summary: "Returns a value",
+      params: KeyParamsSchema,
+      responses: { 200: json(KvEntrySchema, "The value") },
+    },
+    async (c, { params }) => {
+      const entry = await kv.get(spaceOf(c.get("tenant").id, params.tool), params.key);
+      if (entry === undefined) throw none();
+      return c.json(show(entry) as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "PUT /v1/tenants/{tenant}/kv/{tool}/values/{key}",
+    {
+      summary: "Sets a value",
+      params: KeyParamsSchema,
+      body: NewValueSchema,
+      responses: { 200: json(KvEntrySchema, "The value"), 409: { description: "The value has another version" } },
+    },
+    async (c, { params, body }) => {
+      const { id, policy } = c.get("tenant");
+      const data = Buffer.from(JSON.stringify(body.value));
+      const limitOf = (name: "kvKeys" | "kvBytes" | "kvValueBytes"): number =>
+        policy.limits?.[name] ?? LIMITS[name].default;
+      if (data.byteLength > limitOf("kvValueBytes"))
+        throw new RequestError(
+          "INVALID",
+          `value: Expected at most ${limitOf("kvValueBytes")} bytes (limits.kvValueBytes)`,
+        );
+      const space = spaceOf(id, params.tool);
+      const outcome = await kv.set(space, params.key, {
+        ...{ kind: "json", data, quota: { keys: limitOf("kvKeys"), bytes: limitOf("kvBytes") } },
+        ...(body.expiresAt === undefined ? {} : { expiresAt: body.expiresAt }),
+        ...(body.ifVersion === undefined ? {} : { ifVersion: body.ifVersion }),
+      });
+      if (outcome.status === "conflict")
+        throw new RequestError("CONFLICT", "The value has another version", { details: { version: outcome.version } });
+      if (outcome.status === "full")
+        throw new RequestError(
+          "INVALID",
+          `The tool's values would exceed limits.kv${outcome.exceeded === "keys" ? "Keys" : "Bytes"}`,
+        );
+      await audit(c.get("actor"), id, "kv.set", `${params.tool}:${params.key}`);
+      return c.json(
+        {
+          key: params.key,
+          version: outcome.version,
+          expiresAt: body.expiresAt ?? null,
+          value: body.value,
+          base64: null,
+        } as never,
+        200,
+      );
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}/kv/{tool}/values/{key}",
+    {
+      summary: "Deletes a value",
+      params: KeyParamsSchema,
+      responses: { 200: json(OkSchema, "Deleted") },
+    },
+    async (c, { params }) => {
+      const { id } = c.get("tenant");
+      const { status } = await kv.delete(spaceOf(id, params.tool), params.key);
+      if (status !== "deleted") throw none();
+      await audit(c.get("actor"), id, "kv.deleted", `${params.tool}:${params.key}`);
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+
+  /** A value is not part of the audit log, only that it was changed by hand. */
+  async function audit(
+    actor: Parameters<typeof appendAudit>[1]["actor"],
+    tenantId: string,
+    action: string,
+    target: string,
+  ) {
+    await changeExclusively(database, async (transaction) => {
+      await appendAudit(transaction, { actor, tenantId, action, target, details: {} });
+    });
+  }
+}

@@ -1,0 +1,274 @@
+// Keeps the values of tools in the server's database, so that several servers share them and a backup contains them.
+import { randomUUID } from "node:crypto";
+import type {
+  KvDeleteOutcome,
+  KvDeletion,
+  KvEntry,
+  KvListOptions,
+  KvPage,
+  KvQuota,
+  KvSetOutcome,
+  KvSpace,
+  KvStore,
+  KvTenantEntry,
+  KvWrite,
+} from "../../host/index.ts";
+import type { DatabaseKind } from "../database/column-types.ts";
+import type { Db } from "../database/open-database.ts";
+import type { KvEntriesTable } from "../database/schema.ts";
+
+const EXPORT_PAGE = 100;
+
+const PLAIN = /^[A-Za-z0-9._/-]+$/;
+/** Returns an id as a column stores it: as it is, or as JSON, because Postgres stores no NUL and neither database a lone surrogate. */
+const toColumn = (id: string): string => (PLAIN.test(id) ? id : JSON.stringify(id));
+const fromColumn = (text: string): string => (text.startsWith('"') ? (JSON.parse(text) as string) : text);
+
+const toKey = (key: string): Buffer => Buffer.from(key, "utf8");
+const toEntry = (row: KvEntriesTable): KvEntry => ({
+  ...{ key: Buffer.from(row.key).toString("utf8"), kind: row.kind, data: row.data, version: row.version },
+  ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
+});
+
+/** Returns the first key after all keys with a prefix; undefined if there is none. */
+function afterPrefix(prefix: Buffer): Buffer | undefined {
+  const end = Buffer.from(prefix);
+  for (let index = end.length - 1; index >= 0; index -= 1) {
+    const byte = end[index] as number;
+    if (byte === 0xff) continue;
+    end[index] = byte + 1;
+    return end.subarray(0, index + 1);
+  }
+  return undefined;
+}
+
+export interface SpaceUsage extends KvQuota {
+  readonly tool: string;
+}
+
+export class DatabaseKvStore implements KvStore {
+  readonly #db: Db;
+  readonly #isShared: boolean;
+
+  constructor({ db, kind }: { readonly db: Db; readonly kind: DatabaseKind }) {
+    this.#db = db;
+    this.#isShared = kind === "postgres";
+  }
+
+  async get(space: KvSpace, key: string): Promise<KvEntry | undefined> {
+    const row = await this.#find(this.#db, space, toKey(key));
+    return row === undefined ? undefined : toEntry(row);
+  }
+
+  async set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome> {
+    const { kind, data, expiresAt, ifVersion, quota } = write;
+    const bytes = toKey(key);
+    // A copy, because the caller may change its bytes before they are written.
+    const value = Buffer.from(data);
+    return await this.#db.transaction().execute(async (transaction): Promise<KvSetOutcome> => {
+      let before = await this.#lock(transaction, space);
+      const known = await this.#find(transaction, space, bytes);
+      if (ifVersion !== undefined && ifVersion !== (known?.version ?? null)) {
+        return { status: "conflict", version: known?.version ?? null };
+      }
+      const size = bytes.byteLength + value.byteLength;
+      const next = (used: KvQuota): KvQuota => ({
+        keys: used.keys + (known === undefined ? 1 : 0),
+        bytes: used.bytes + size - (known?.size ?? 0),
+      });
+      if (exceeded(before, next(before), quota) !== undefined) before = await this.#sweepSpace(transaction, space);
+      const after = next(before);
+      const limit = exceeded(before, after, quota);
+      if (limit !== undefined) return { status: "full", exceeded: limit, needed: after[limit] };
+      const version = randomUUID();
+      const row = { kind, data: value, version, expires_at: expiresAt ?? null, size };
+      // An expired entry of this key is counted until it is replaced.
+      const replaced =
+        known === undefined ? await this.#removeExpired(transaction, space, bytes) : { keys: 0, bytes: 0 };
+      await transaction
+        .insertInto("kv_entries")
+        .values({ tenant_id: toColumn(space.tenantId), tool: toColumn(space.tool), key: bytes, ...row })
+        .onConflict((conflict) => conflict.columns(["tenant_id", "tool", "key"]).doUpdateSet(row))
+        .execute();
+      await this.#setUsage(transaction, space, {
+        keys: after.keys - replaced.keys,
+        bytes: after.bytes - replaced.bytes,
+      });
+      return { status: "stored", version };
+    });
+  }
+
+  async delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome> {
+    const bytes = toKey(key);
+    return await this.#db.transaction().execute(async (transaction): Promise<KvDeleteOutcome> => {
+      const before = await this.#lock(transaction, space);
+      const known = await this.#find(transaction, space, bytes);
+      if (known === undefined) return { status: "missing" };
+      if (ifVersion !== undefined && ifVersion !== known.version) return { status: "conflict" };
+      await inSpace(transaction.deleteFrom("kv_entries"), space).where("key", "=", bytes).execute();
+      await this.#setUsage(transaction, space, { keys: before.keys - 1, bytes: before.bytes - known.size });
+      return { status: "deleted" };
+    });
+  }
+
+  async list(space: KvSpace, { prefix, after, limit, bytes }: KvListOptions): Promise<KvPage> {
+    const start = toKey(prefix);
+    const end = afterPrefix(start);
+    let query = inSpace(this.#db.selectFrom("kv_entries").select(["key", "size"]), space)
+      .where("key", ">=", start)
+      .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", Date.now())]))
+      .orderBy("key")
+      .limit(limit + 1);
+    if (end !== undefined) query = query.where("key", "<", end);
+    if (after !== undefined) query = query.where("key", ">", toKey(after));
+    // The sizes first, so that a page of large values is not read as a whole.
+    const found = await query.execute();
+    let total = 0;
+    const count = found.slice(0, limit).findIndex(({ size }, index) => {
+      total += size;
+      return total > bytes && index > 0;
+    });
+    const page = found.slice(0, count < 0 ? limit : count);
+    const [first, last] = [page[0], page.at(-1)];
+    if (first === undefined || last === undefined) return { entries: [], more: false };
+    const rows = await inSpace(this.#db.selectFrom("kv_entries").selectAll(), space)
+      .where("key", ">=", first.key)
+      .where("key", "<=", last.key)
+      .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", Date.now())]))
+      .orderBy("key")
+      .limit(limit)
+      .execute();
+    return { entries: rows.map(toEntry), more: found.length > page.length };
+  }
+
+  async usage(space: KvSpace): Promise<KvQuota> {
+    const row = await inSpace(this.#db.selectFrom("kv_spaces").select(["keys", "bytes"]), space).executeTakeFirst();
+    return row ?? { keys: 0, bytes: 0 };
+  }
+
+  async deleteTenant(tenantId: string): Promise<KvDeletion> {
+    return await this.#db.transaction().execute(async (transaction) => {
+      const row = await transaction
+        .selectFrom("kv_entries")
+        .select(({ fn }) => [
+          fn.countAll<number | string>().as("keys"),
+          fn.sum<number | string | null>("size").as("bytes"),
+        ])
+        .where("tenant_id", "=", toColumn(tenantId))
+        .executeTakeFirst();
+      await transaction.deleteFrom("kv_entries").where("tenant_id", "=", toColumn(tenantId)).execute();
+      await transaction.deleteFrom("kv_spaces").where("tenant_id", "=", toColumn(tenantId)).execute();
+      return { keys: Number(row?.keys ?? 0), bytes: Number(row?.bytes ?? 0) };
+    });
+  }
+
+  async *entries(tenantId: string): AsyncGenerator<KvTenantEntry, void> {
+    let last: KvEntriesTable | undefined;
+    for (;;) {
+      const after = last;
+      let query = this.#db
+        .selectFrom("kv_entries")
+        .selectAll()
+        .where("tenant_id", "=", toColumn(tenantId))
+        .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", Date.now())]))
+        .orderBy("tool")
+        .orderBy("key")
+        .limit(EXPORT_PAGE);
+      if (after !== undefined) {
+        query = query.where(({ eb, or, and }) =>
+          or([eb("tool", ">", after.tool), and([eb("tool", "=", after.tool), eb("key", ">", after.key)])]),
+        );
+      }
+      const rows = await query.execute();
+      for (const row of rows) yield { ...toEntry(row), tool: fromColumn(row.tool) };
+      last = rows.at(-1);
+      if (rows.length < EXPORT_PAGE) return;
+    }
+  }
+
+  /** Lists the tools of a tenant that have values. */
+  async spaces(tenantId: string): Promise<readonly SpaceUsage[]> {
+    return await this.#db
+      .selectFrom("kv_spaces")
+      .select(["tool", "keys", "bytes"])
+      .where("tenant_id", "=", toColumn(tenantId))
+      .where("keys", ">", 0)
+      .orderBy("tool")
+      .execute();
+  }
+
+  /** Removes expired entries of all tenants. */
+  async sweep(): Promise<void> {
+    const now = Date.now();
+    const spaces = await this.#db
+      .selectFrom("kv_entries")
+      .select(["tenant_id", "tool"])
+      .distinct()
+      .where("expires_at", "<=", now)
+      .execute();
+    for (const row of spaces) {
+      const [tenantId, tool] = [fromColumn(row.tenant_id), fromColumn(row.tool)];
+      await this.#db.transaction().execute(async (transaction) => {
+        await this.#lock(transaction, { tenantId, tool });
+        await this.#sweepSpace(transaction, { tenantId, tool });
+      });
+    }
+  }
+
+  /** Returns the usage of a space. With Postgres, others wait until the transaction ends. */
+  async #lock(db: Db, space: KvSpace): Promise<KvQuota> {
+    await db
+      .insertInto("kv_spaces")
+      .values({ tenant_id: toColumn(space.tenantId), tool: toColumn(space.tool), keys: 0, bytes: 0 })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const query = inSpace(db.selectFrom("kv_spaces").select(["keys", "bytes"]), space);
+    return await (this.#isShared ? query.forUpdate() : query).executeTakeFirstOrThrow();
+  }
+
+  async #setUsage(db: Db, space: KvSpace, usage: KvQuota): Promise<void> {
+    await inSpace(db.updateTable("kv_spaces").set(usage), space).execute();
+  }
+
+  /** Returns an entry that has not expired. */
+  async #find(db: Db, space: KvSpace, key: Buffer): Promise<KvEntriesTable | undefined> {
+    const row = await inSpace(db.selectFrom("kv_entries").selectAll(), space).where("key", "=", key).executeTakeFirst();
+    return row === undefined || (row.expires_at ?? Number.POSITIVE_INFINITY) <= Date.now() ? undefined : row;
+  }
+
+  /** Removes the expired entry of a key. Returns what it counted. */
+  async #removeExpired(db: Db, space: KvSpace, key: Buffer): Promise<KvQuota> {
+    const row = await inSpace(db.deleteFrom("kv_entries"), space)
+      .where("key", "=", key)
+      .returning("size")
+      .executeTakeFirst();
+    return row === undefined ? { keys: 0, bytes: 0 } : { keys: 1, bytes: row.size };
+  }
+
+  /** Removes all expired entries of a space. Returns its usage. */
+  async #sweepSpace(db: Db, space: KvSpace): Promise<KvQuota> {
+    await inSpace(db.deleteFrom("kv_entries"), space).where("expires_at", "<=", Date.now()).execute();
+    const row = await inSpace(
+      db
+        .selectFrom("kv_entries")
+        .select(({ fn }) => [
+          fn.countAll<number | string>().as("keys"),
+          fn.sum<number | string | null>("size").as("bytes"),
+        ]),
+      space,
+    ).executeTakeFirst();
+    const usage = { keys: Number(row?.keys ?? 0), bytes: Number(row?.bytes ?? 0) };
+    await this.#setUsage(db, space, usage);
+    return usage;
+  }
+}
+
+function exceeded(before: KvQuota, after: KvQuota, quota: KvQuota): keyof KvQuota | undefined {
+  return (["keys", "bytes"] as const).find((name) => after[name] > quota[name] && after[name] > before[name]);
+}
+
+/** Restricts a query to one space. */
+const inSpace = <Query extends { where(column: "tenant_id" | "tool", operator: "=", value: string): Query }>(
+  query: Query,
+  { tenantId, tool }: KvSpace,
+): Query => query.where("tenant_id", "=", toColumn(tenantId)).where("tool", "=", toColumn(tool));

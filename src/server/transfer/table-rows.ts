@@ -1,0 +1,59 @@
+// Reads the rows of a table in pages, by its primary key, for backups and exports.
+import { type RawBuilder, sql } from "kysely";
+import type { Db } from "../database/open-database.ts";
+import type { Schema } from "../database/schema.ts";
+
+export type TableName = keyof Schema;
+
+/** All tables with their primary keys, in an order in which rows can be inserted. */
+export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof Schema[Name] & string)[] } = {
+  settings: ["name"],
+  tenants: ["id"],
+  api_keys: ["id"],
+  blobs: ["tenant_id", "hash"],
+  tool_versions: ["tenant_id", "tool_name", "version"],
+  version_files: ["tenant_id", "tool_name", "version", "kind"],
+  releases: ["tenant_id", "tool_name", "alias"],
+  release_history: ["tenant_id", "tool_name", "alias", "revision"],
+  calls: ["id"],
+  audit: ["sequence"],
+  secrets: ["tenant_id", "name"],
+  usage: ["tenant_id", "hour", "tool_name", "outcome"],
+  quota_counters: ["tenant_id", "name"],
+  schedules: ["id"],
+  webhooks: ["id"],
+  deliveries: ["id"],
+  triggers: ["id"],
+  kv_spaces: ["tenant_id", "tool"],
+  kv_entries: ["tenant_id", "tool", "key"],
+};
+export const TABLES = Object.keys(TABLE_KEYS) as readonly TableName[];
+
+export type Row = { readonly [column: string]: string | number | null | Uint8Array };
+
+const PAGE = 500;
+/** Rows with large values are read in smaller pages. */
+const PAGES: { readonly [Name in TableName]?: number } = { blobs: 8, kv_entries: 32, calls: 100 };
+
+/** Yields all rows of a table in the order of its primary key; with a tenant, only its rows. */
+export async function* readRows(db: Db, table: TableName, tenantId?: string): AsyncGenerator<Row, void> {
+  const keys = TABLE_KEYS[table] as readonly string[];
+  const limit = PAGES[table] ?? PAGE;
+  const columns = sql.join(keys.map((key) => sql.ref(key)));
+  let last: Row | undefined;
+  for (;;) {
+    const conditions: RawBuilder<unknown>[] = [];
+    if (tenantId !== undefined)
+      conditions.push(sql`${sql.ref(table === "tenants" ? "id" : "tenant_id")} = ${tenantId}`);
+    if (last !== undefined) {
+      const values = sql.join(keys.map((key) => sql`${(last as Row)[key]}`));
+      conditions.push(sql`(${columns}) > (${values})`);
+    }
+    const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
+    const { rows } =
+      await sql<Row>`select * from ${sql.table(table)} ${where} order by ${columns} limit ${limit}`.execute(db);
+    yield* rows;
+    last = rows.at(-1);
+    if (rows.length < limit) return;
+  }
+}

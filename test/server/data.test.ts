@@ -1,0 +1,241 @@
+// The values of tools, exports, batches, and backups of the server's database, on both databases.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openDatabase } from "../../src/server/database/open-database.ts";
+import { createServer, type Server } from "../../src/server/index.ts";
+import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
+import { restoreBackup, writeBackup } from "../../src/server/transfer/backup.ts";
+import { checkDatabase } from "../../src/server/transfer/check.ts";
+import { type Row, readRows, TABLES } from "../../src/server/transfer/table-rows.ts";
+import { testKvStore } from "../host/capabilities/kv-store-conformance.ts";
+import { apiOf } from "./support/api.ts";
+import { collect } from "./support/collect.ts";
+import { STORES, type TestStore, TestStores } from "./support/stores.ts";
+
+const MASTER_KEY = Buffer.alloc(32, 3).toString("base64");
+const VALUE = "a-secret-value-of-the-data-test";
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+
+for (const kind of STORES) {
+  testKvStore(`the key-value store in ${kind}`, async () => {
+    const store = await stores.create(kind);
+    const database = await openDatabase({ url: store.options.database, dataDir: store.options.dataDir, onError() {} });
+    return Object.assign(new DatabaseKvStore(database), {
+      [Symbol.asyncDispose]: async () => {
+        await database[Symbol.asyncDispose]();
+        await store[Symbol.asyncDispose]();
+      },
+    });
+  });
+}
+
+describe.for(STORES)("with %s", (kind) => {
+  let store: TestStore;
+  let server: Server;
+  let api: ReturnType<typeof apiOf>;
+  let folder: string;
+  const tenant = "/v1/tenants/acme";
+  const open = (options: TestStore["options"]) =>
+    openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "glovebox-data-"));
+    store = await stores.create(kind);
+    server = await createServer({ ...store.options, port: 0, logLevel: "silent", masterKey: MASTER_KEY });
+    api = apiOf(server);
+    for (const id of ["acme", "beta"]) await api("POST", "/v1/tenants", { id });
+    const source = `export const capabilities = { kv: {} };
+      export default async ({ key, value }, ctx) => {
+        if (value !== undefined) await ctx.kv.set(key, value);
+        return await ctx.kv.get(key);
+      }`;
+    for (const id of ["acme", "beta"])
+      expect((await api("POST", `/v1/tenants/${id}/tools`, { name: "keep", source, approve: true })).status).toBe(201);
+    await api("PUT", `${tenant}/secrets/token`, { value: VALUE, hosts: ["api.example.com"] });
+  });
+  afterAll(async () => {
+    await server.close({ drainMs: 0 });
+    await store[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const call = (input: object, id = "acme") => api("POST", `/v1/tenants/${id}/tools/keep/calls`, { input });
+
+  test("shows, sets and deletes the values of a tool, which the tool sees", async () => {
+    await call({ key: "a/1", value: { n: 1 } });
+    await call({ key: "a/2", value: "two" });
+    await call({ key: "theirs", value: 1 }, "beta");
+    expect((await api("GET", `${tenant}/kv`)).body).toMatchObject({ items: [{ tool: "keep", keys: 2 }] });
+    const page = await api<{ items: { key: string; value: unknown }[]; next: string | null }>(
+      "GET",
+      `${tenant}/kv/keep?prefix=a/&limit=1`,
+    );
+    expect(page.body).toMatchObject({ items: [{ key: "a/1", value: { n: 1 } }], next: "a/1" });
+    const set = await api("PUT", `${tenant}/kv/keep/values/a%2F1`, { value: { n: 2 } });
+    expect(set.status).toBe(200);
+    expect((await call({ key: "a/1" })).body.output).toEqual({ n: 2 });
+    const stale = await api("PUT", `${tenant}/kv/keep/values/a%2F1`, { value: 3, ifVersion: "other" });
+    expect(stale.status).toBe(409);
+    expect((await api("DELETE", `${tenant}/kv/keep/values/a%2F2`)).status).toBe(200);
+    expect((await api("GET", `${tenant}/kv/keep/values/a%2F2`)).status).toBe(404);
+    expect((await api("GET", `${tenant}/kv/keep/values/theirs`)).status).toBe(404);
+  });
+
+  test("makes a batch of calls, and returns each with its own state", async () => {
+    const { status, body } = await api<{ items: { state: string; output: unknown; tool: string }[] }>(
+      "POST",
+      `${tenant}/calls`,
+      {
+        calls: [
+          { tool: "keep", input: { key: "b", value: 1 } },
+          { tool: "none" },
+          { tool: "keep", input: { key: "b" } },
+        ],
+      },
+    );
+    expect(status).toBe(200);
+    expect(body.items.map(({ tool, state }) => [tool, state])).toEqual([
+      ["keep", "succeeded"],
+      ["none", "failed"],
+      ["keep", "succeeded"],
+    ]);
+    const later = await api<{ items: { id: string }[] }>(
+      "POST",
+      `${tenant}/calls`,
+      { calls: [{ tool: "keep", input: { key: "b" }, idempotencyKey: "once" }] },
+      { prefer: "respond-async" },
+    );
+    expect(later.status).toBe(202);
+    const again = await api<{ items: { id: string }[] }>(
+      "POST",
+      `${tenant}/calls`,
+      {
+        calls: [{ tool: "keep", input: { key: "b" }, idempotencyKey: "once" }],
+      },
+      { prefer: "respond-async" },
+    );
+    expect(again.body.items[0]?.id).toBe(later.body.items[0]?.id);
+    const twice = { tool: "keep", idempotencyKey: "same" };
+    expect((await api("POST", `${tenant}/calls`, { calls: [twice, twice] })).status).toBe(422);
+    expect((await api("POST", `${tenant}/calls`, { calls: [] })).status).toBe(422);
+  });
+
+  test("exports everything of a tenant, and nothing of another, without secrets", async () => {
+    const response = await fetch(`${server.url}${tenant}/export`, {
+      headers: { authorization: `Bearer ${server.adminKey}` },
+    });
+    expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+    const text = await response.text();
+    const lines = text
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string; [name: string]: unknown });
+    const end = lines.at(-1) as unknown as { type: string; counts: Record<string, number> };
+    expect(end.type).toBe("end");
+    for (const [type, count] of Object.entries(end.counts))
+      expect([type, lines.filter((line) => line.type === type).length]).toEqual([type, count]);
+    const types = new Set(lines.map(({ type }) => type));
+    for (const type of ["tenants", "tool_versions", "blobs", "secrets", "calls", "usage", "audit", "kv_entries"])
+      expect(types).toContain(type);
+    expect(lines.find(({ type }) => type === "calls")).toMatchObject({ input: expect.any(Object) });
+    expect(text).not.toContain("beta");
+    expect(text).not.toContain(VALUE);
+    expect(text).not.toContain("sealed");
+  });
+
+  test("a backup is restored into a database of either kind, and runs there", async () => {
+    const file = join(folder, "backup.gz");
+    {
+      await using database = await open(store.options);
+      const counts = await writeBackup(database, file);
+      expect(counts.tenants).toBe(2);
+    }
+    expect(gunzipSync(readFileSync(file)).includes(VALUE)).toBe(false);
+    for (const other of STORES) {
+      const target = await stores.create(other);
+      {
+        await using database = await open(target.options);
+        await restoreBackup(database, file);
+        expect(await checkDatabase(database)).toEqual([]);
+        await expect(restoreBackup(database, file)).rejects.toThrow("The database is not empty");
+        await using source = await open(store.options);
+        for (const table of TABLES.filter((name) => name !== "quota_counters")) {
+          const [a, b] = await Promise.all([
+            collect(readRows(source.db, table)),
+            collect(readRows(database.db, table)),
+          ]);
+          // The time of a key's last use is stored later.
+          const plain = (rows: readonly Row[]): object[] =>
+            rows.map((row) =>
+              Object.fromEntries(
+                Object.entries(row)
+                  .filter(([name]) => name !== "last_used_at")
+                  .map(([name, value]) => [
+                    name,
+                    value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value,
+                  ]),
+              ),
+            );
+          expect([table, plain(b)]).toEqual([table, plain(a)]);
+        }
+      }
+      await using restored = await createServer({
+        ...{ ...target.options, port: 0, logLevel: "silent", masterKey: MASTER_KEY },
+      });
+      expect(restored.adminKey).toBeUndefined();
+      const onRestored = apiOf(restored, server.adminKey);
+      const { body } = await onRestored("POST", `${tenant}/tools/keep/calls`, { input: { key: "a/1" } });
+      expect(body.output).toEqual({ n: 2 });
+      await target[Symbol.asyncDispose]();
+    }
+  });
+
+  test("rejects a backup that is damaged, cut off or of another program, and changes nothing", async () => {
+    const file = join(folder, "backup.gz");
+    const text = gunzipSync(readFileSync(file)).toString();
+    const lines = text.trimEnd().split("\n");
+    const zipped = readFileSync(file);
+    const damaged: readonly (readonly [string, Buffer])[] = [
+      ["cut", zipped.subarray(0, zipped.length / 2)],
+      ["plain", Buffer.from(text)],
+      ["no end", gzipSync(`${lines.slice(0, -1).join("\n")}\n`)],
+      ["changed", gzipSync(text.replace('"acme"', '"amce"'))],
+      ["more", gzipSync(`${text}${lines[1]}\n`)],
+      ["without a row", gzipSync(`${[...lines.slice(0, 2), ...lines.slice(3)].join("\n")}\n`)],
+      ["other", gzipSync('{"format":"other"}\n')],
+      ["later", gzipSync(text.replace('"0002-operations"', '"0099-later"'))],
+      ["empty", gzipSync("")],
+      ["a table", gzipSync(`${lines[0]}\n{"table":"kysely_migration","row":{}}\n`)],
+    ];
+    const target = await stores.create(kind);
+    await using database = await open(target.options);
+    for (const [name, bytes] of damaged) {
+      const path = join(folder, "damaged.gz");
+      writeFileSync(path, bytes);
+      const error = await restoreBackup(database, path).then(
+        () => undefined,
+        (thrown: Error) => thrown,
+      );
+      expect([name, error?.message]).toEqual([name, expect.any(String)]);
+      for (const table of TABLES)
+        expect([name, table, await collect(readRows(database.db, table))]).toEqual([name, table, []]);
+    }
+  });
+
+  test("finds what was changed in the database by hand", async () => {
+    const target = await stores.create(kind);
+    {
+      await using database = await open(target.options);
+      await restoreBackup(database, join(folder, "backup.gz"));
+      await database.db.updateTable("audit").set({ target: "someone else" }).where("sequence", "=", 2).execute();
+      await database.db.deleteFrom("blobs").execute();
+      const problems = await checkDatabase(database);
+      expect(problems).toContain("The audit log was changed: entry 2 does not match the one before it");
+      expect(problems).toContain("The bundle of acme/keep@1 is missing");
+    }
+    await target[Symbol.asyncDispose]();
+  });
+});
