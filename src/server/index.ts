@@ -9,6 +9,7 @@ import { createGlovebox, type Glovebox, ToolError } from "../host/index.ts";
 import { createApiKey } from "./auth/api-key.ts";
 import { Authenticator } from "./auth/authentication.ts";
 import { SCOPES } from "./auth/scopes.ts";
+import { createTokenVerifier } from "./auth/token-verifier.ts";
 import { CallService } from "./calls/call-service.ts";
 import { startRetention } from "./calls/retention.ts";
 import { parseServerOptions, type ServerConfig, type ServerOptions } from "./config/server-options.ts";
@@ -19,6 +20,7 @@ import { createId } from "./ids.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
 import { TenantMcp } from "./mcp/tenant-mcp.ts";
 import { Metrics } from "./operation/metrics.ts";
+import { openTelemetry, type Telemetry } from "./operation/telemetry.ts";
 import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
 import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
 import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
@@ -88,10 +90,14 @@ interface BoxParts {
   readonly masterKey: MasterKey;
   readonly quotas: DatabaseQuotaStore;
   readonly kv: DatabaseKvStore;
+  readonly telemetry: Telemetry | undefined;
   readonly log: pino.Logger;
 }
 
-async function openBox(config: ServerConfig, { database, masterKey, quotas, kv, log }: BoxParts): Promise<Glovebox> {
+async function openBox(
+  config: ServerConfig,
+  { database, masterKey, quotas, kv, telemetry, log }: BoxParts,
+): Promise<Glovebox> {
   const packages = join(config.dataDir, "packages");
   mkdirSync(packages, { recursive: true, mode: 0o700 });
   return await createGlovebox({
@@ -110,6 +116,7 @@ async function openBox(config: ServerConfig, { database, masterKey, quotas, kv, 
     // Code of tenants imports only what it uploads.
     bundler: { root: packages, allowPackages: [] },
     shutdown: false,
+    ...(telemetry === undefined ? {} : { telemetry: telemetry.options }),
     onError: (error) => log.error({ err: error }, "glovebox"),
     onWarning: (warning) => log.warn(warning, "tool"),
   });
@@ -152,8 +159,11 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
     },
   });
   const kv = new DatabaseKvStore({ db, kind });
-  const box = resources.use(await openBox(config, { database, masterKey, quotas, kv, log }));
-  const authenticator = resources.use(new Authenticator(database.db, database.kind === "postgres"));
+  // Closed after the Glovebox, whose last calls it reports.
+  const telemetry = config.telemetry ? resources.use(await openTelemetry(packageVersion())) : undefined;
+  const box = resources.use(await openBox(config, { database, masterKey, quotas, kv, telemetry, log }));
+  const tokens = config.jwt && createTokenVerifier(config.jwt, (error) => log.error({ err: error }, "token"));
+  const authenticator = resources.use(new Authenticator(db, kind === "postgres", tokens));
   const tools = resources.use(new TenantTools(box, database.db));
   const metrics = new Metrics(() => box.workerPids.length);
   const onError = (error: unknown): void => log.error({ err: error }, "call");

@@ -28,7 +28,7 @@ const scenarios = (output: string, mark: string): readonly string[] => [
   ...new Set([...output.matchAll(new RegExp(`^${mark} ([\\w./-]+): \\d+ passed`, "gm"))].map(([, name = ""]) => name)),
 ];
 
-async function runSuite(leg: Leg, ...args: readonly string[]): Promise<SuiteRun> {
+export async function runSuite(leg: Leg, ...args: readonly string[]): Promise<SuiteRun> {
   const folder = await mkdtemp(join(tmpdir(), "mcp-conformance-"));
   try {
     const { promise, resolve } = Promise.withResolvers<{ readonly exitCode: number; readonly output: string }>();

@@ -1,19 +1,10 @@
 // Finds out who sends a request: the API key in its Authorization header, and the tenant that its path names.
 import type { Db } from "../database/open-database.ts";
-import { type ApiKey, findKeyByHash, type KeyRateLimit, storeLastUses } from "../records/api-keys.ts";
+import { type ApiKey, findKeyByHash, storeLastUses } from "../records/api-keys.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
-import type { Scope } from "./scopes.ts";
-
-/** Who sends a request. */
-export interface Principal {
-  readonly keyId: string;
-  /** Null for a key of the platform, which may act for every tenant. */
-  readonly tenantId: string | null;
-  readonly scopes: ReadonlySet<Scope>;
-  /** Limit of the requests of this caller; null for none. */
-  readonly rateLimit: KeyRateLimit | null;
-}
+import type { Principal } from "./principal.ts";
+import type { TokenVerifier } from "./token-verifier.ts";
 
 /** Time in ms for which rows are kept in memory with SQLite, where this process makes all changes and clears them at once. */
 const CACHE_MS = 1_000;
@@ -51,6 +42,7 @@ class RowCache<Value> {
 
 export class Authenticator implements AsyncDisposable {
   readonly #db: Db;
+  readonly #tokens: TokenVerifier | undefined;
   readonly #keys: RowCache<ApiKey>;
   readonly #tenants: RowCache<Tenant>;
   readonly #lastUses = new Map<string, number>();
@@ -58,9 +50,13 @@ export class Authenticator implements AsyncDisposable {
   /** Counts the changes, so that a row that was read before a change is not kept after it. */
   #generation = 0;
 
-  /** @param isShared whether other processes change the database too: then each request reads it */
-  constructor(db: Db, isShared: boolean) {
+  /**
+   * @param isShared whether other processes change the database too: then each request reads it
+   * @param tokens verifies tokens that are no API keys. Default: there are none
+   */
+  constructor(db: Db, isShared: boolean, tokens?: TokenVerifier) {
     this.#db = db;
+    this.#tokens = tokens;
     const ttlMs = isShared ? 0 : CACHE_MS;
     this.#keys = new RowCache(ttlMs);
     this.#tenants = new RowCache(ttlMs);
@@ -74,8 +70,9 @@ export class Authenticator implements AsyncDisposable {
    * @param header value of the Authorization header
    */
   async authenticate(header: string | undefined): Promise<Principal | undefined> {
-    const key = /^Bearer ([^\s]{1,128})$/i.exec(header ?? "")?.[1];
-    if (key === undefined || !isApiKey(key)) return undefined;
+    const key = /^Bearer ([^\s]{1,16384})$/i.exec(header ?? "")?.[1];
+    if (key === undefined) return undefined;
+    if (!isApiKey(key)) return await this.#tokens?.verify(header as string);
     const row = await this.#keyOf(hashOfKey(key));
     const now = Date.now();
     if (row === undefined || row.revokedAt !== null || (row.expiresAt ?? now + 1) <= now) return undefined;

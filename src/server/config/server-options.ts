@@ -36,6 +36,23 @@ export const ServerOptionsSchema = z.strictObject({
   logLevel: z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
   /** Addresses and CIDR ranges that webhooks may reach although they are not public. */
   webhookAddresses: z.array(z.string().min(1).max(64)).max(100).default([]),
+  /** Accepts JWTs of an identity provider as well as API keys. A token must name its tenant; it never acts for the platform. */
+  jwt: z
+    .strictObject({
+      /** The issuer of the tokens: an https URL, or http on this machine. */
+      issuer: z.url(),
+      /** The audience that a token must be issued for. */
+      audience: z.string().min(1).max(1_024),
+      /** URL of the issuer's keys. Default: the `jwks_uri` of its metadata. */
+      jwksUri: z.url().optional(),
+      /** The claim that holds the id of the tenant. */
+      tenantClaim: z.string().min(1).max(256).default("tenant"),
+      /** What the scopes of this server begin with in a token. */
+      scopePrefix: z.string().max(64).default(""),
+    })
+    .optional(),
+  /** Sends traces and metrics over OTLP, to the receiver that the `OTEL_EXPORTER_OTLP_…` variables name. */
+  telemetry: z.boolean().default(false),
   /** Limits of every call. A tenant, tool or call can only lower them. */
   limits: LimitsSchema.default({}),
   /** Most worker processes at one time. */
@@ -71,6 +88,8 @@ export function readEnvironment(env: { readonly [name: string]: string | undefin
     if (option === "allowHosts") return [[option, text.split(",").map((host) => host.trim())]];
     return [[option, NUMBERS.has(option) && /^\d+$/.test(text) ? Number(text) : text]];
   });
+  const receivers = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+  if (receivers.some((name) => (env[name] ?? "") !== "")) set.push(["telemetry", true]);
   return Object.fromEntries(set);
 }
 

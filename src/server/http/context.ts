@@ -1,7 +1,8 @@
 // The context of the routes: the parts of the server, and the properties of a request that the guards have established.
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Glovebox } from "../../host/index.ts";
-import type { Authenticator, Principal } from "../auth/authentication.ts";
+import type { Authenticator } from "../auth/authentication.ts";
+import type { Principal } from "../auth/principal.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { DatabaseKvStore } from "../kv/database-kv-store.ts";

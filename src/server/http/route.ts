@@ -3,7 +3,7 @@
 import { createRoute, type RouteConfig } from "@hono/zod-openapi";
 import type { Context, MiddlewareHandler } from "hono";
 import type { z } from "zod";
-import type { Principal } from "../auth/authentication.ts";
+import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import { rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";

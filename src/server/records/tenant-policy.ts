@@ -32,7 +32,7 @@ const RuleSchema = z.union([
 ]);
 
 /** Capabilities of the library that a tool of a tenant can be granted. */
-const CAPABILITIES = ["fetch", "kv", "secrets", "tools"] as const;
+const CAPABILITIES = ["fetch", "kv", "secrets", "tools", "elicit", "sample", "roots"] as const;
 
 const DAY_LIMIT = 3_650;
 

@@ -25,6 +25,7 @@ import {
 import { storedBytes } from "../records/usage.ts";
 import { emitEvents, type ServerEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
+import { type Files, unpackArchive } from "./archive.ts";
 import { compareRequests, type RequestDiff } from "./requests.ts";
 import { LIVE } from "./tenant-tools.ts";
 
@@ -54,6 +55,12 @@ export const DeploymentSchema = z.union([
     files: z
       .record(z.string().min(1).max(512), z.string())
       .refine((files) => Object.keys(files).length <= MAX_FILES, { error: `Expected at most ${MAX_FILES} files` }),
+    entry: z.string().min(1).max(512).optional(),
+    ...uploadFields,
+  }),
+  z.strictObject({
+    /** A .tar.gz or .zip file in base64. */
+    archive: z.base64().min(1),
     entry: z.string().min(1).max(512).optional(),
     ...uploadFields,
   }),
@@ -152,7 +159,8 @@ export async function deploy(
   upload: Deployment,
   { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },
 ): Promise<Deployed> {
-  const { name, language, limits, isolateLifetime, alias, canaryPercent, approve, ...source } = upload;
+  const { name, language, limits, isolateLifetime, alias, canaryPercent, approve, ...uploaded } = upload;
+  const source = await toSource(uploaded);
   const input = { ...source, ...(name === undefined ? {} : { name }), ...(language === undefined ? {} : { language }) };
   const inspection = await box.inspectTool(input, { tenantId });
   const { definition, bundle } = inspection;
@@ -210,6 +218,17 @@ export async function deploy(
     await emitEvents(transaction, events);
     return { version, isKnown, requests, release, warnings: inspection.warnings };
   });
+}
+
+type Source = { readonly source: string } | { readonly files: Files; readonly entry?: string | undefined };
+
+/** Returns what an upload contains: an archive becomes the files in it. @throws {ToolError} PARAM_INVALID */
+async function toSource(
+  uploaded: Source | { readonly archive: string; readonly entry?: string | undefined },
+): Promise<Source> {
+  if (!("archive" in uploaded)) return uploaded;
+  const { archive, ...rest } = uploaded;
+  return { ...rest, files: await unpackArchive(Buffer.from(archive, "base64")) };
 }
 
 /** Returns the files of a Python tool: a single source is `tool.py`. */

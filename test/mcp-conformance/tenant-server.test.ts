@@ -1,0 +1,71 @@
+// Runs the official MCP conformance suite against the endpoint of a tenant of `glovebox serve`, with the suite's tools deployed over the API.
+// A tenant's endpoint serves tools only, so the scenarios of resources and prompts are expected to fail.
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer as createHttpServer, type Server as HttpServer, request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createServer, type Server } from "../../src/server/index.ts";
+import { apiOf } from "../server/support/api.ts";
+import { EXPECTED_FAILURES, REVISIONS } from "./expectations.ts";
+import { runSuite } from "./run-suite.ts";
+import { SUITE_TOOLS } from "./tools.ts";
+
+/** Prefixes of the scenarios that need something other than tools, and the tools that need a capability of the suite's own host. */
+const NOT_SERVED = ["resources-", "prompts-", "completion", "tools-list-changed", "server-list-changed"];
+/** Least number of scenarios that pass, so that a scenario that no longer runs is noticed. */
+const PASSED = { "2025-11-25": 1, "2026-07-28": 1 } as const;
+
+const folder = mkdtempSync(join(tmpdir(), "glovebox-tenant-mcp-"));
+let server: Server;
+let proxy: HttpServer;
+let url: string;
+
+beforeAll(async () => {
+  server = await createServer({ port: 0, dataDir: folder, logLevel: "silent" });
+  const api = apiOf(server);
+  await api("POST", "/v1/tenants", { id: "acme" });
+  for (const { name, source, asks = [] } of SUITE_TOOLS) {
+    if (asks.includes("changeList")) continue;
+    const capabilities = Object.fromEntries(asks.map((capability) => [capability, true]));
+    const text = `${source}\nexport const capabilities = ${JSON.stringify(capabilities)};`;
+    const { status, body } = await api("POST", "/v1/tenants/acme/tools", { name, source: text, approve: true });
+    expect([name, status, status === 201 ? undefined : body]).toEqual([name, 201, undefined]);
+  }
+  // The suite sends no key, so a proxy adds it. Everything else is passed on as it is.
+  proxy = createHttpServer((incoming, outgoing) => {
+    const headers = { ...incoming.headers, authorization: `Bearer ${server.adminKey}` };
+    const passed = httpRequest(
+      `${server.url}/v1/tenants/acme/mcp`,
+      { method: incoming.method, headers },
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 500, response.headers);
+        response.pipe(outgoing);
+      },
+    );
+    passed.on("error", () => outgoing.destroy());
+    outgoing.on("close", () => passed.destroy());
+    incoming.pipe(passed);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/mcp`;
+}, 240_000);
+afterAll(async () => {
+  proxy.closeAllConnections();
+  proxy.close();
+  await server.close({ drainMs: 0 });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test.for(REVISIONS)("passes the scenarios of %s that concern tools", { timeout: 300_000 }, async (revision) => {
+  const { passed, failed, output } = await runSuite("server", "--url", url, "--requirements", revision);
+  const expected = [
+    ...NOT_SERVED,
+    ...EXPECTED_FAILURES.filter(({ leg }) => leg === "server").map(({ scenarios }) => scenarios),
+  ];
+  const unexpected = failed.filter((name) => !expected.some((prefix) => name.startsWith(prefix)));
+  expect(unexpected, output.slice(-20_000)).toEqual([]);
+  expect(passed.length).toBeGreaterThanOrEqual(PASSED[revision]);
+  console.log(revision, passed.length, failed);
+});
