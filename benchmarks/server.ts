@@ -1,8 +1,11 @@
 // Measures calls over HTTP against calls in the same process: the time that the server adds, calls per second, and a server with many tools.
-import { mkdtempSync, rmSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { createClient } from "../src/client/index.ts";
 import { createGlovebox } from "../src/host/index.ts";
 import { createServer } from "../src/server/index.ts";
@@ -114,17 +117,47 @@ const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
     }
   });
 }
+
+const MAIN = fileURLToPath(new URL("../src/cli/main.ts", import.meta.url));
+const MiB = 1024 * 1024;
+
+/** Starts the server in a process of its own. Resolves with its URL. */
+async function spawnServer(): Promise<{ readonly child: ChildProcess; readonly url: string }> {
+  const args = [MAIN, "serve", "--port", "0", "--data-dir", dataDir, "--log-level", "silent"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  for await (const chunk of child.stdout) {
+    const found = /Listening at (\S+)/.exec(String(chunk))?.[1];
+    if (found !== undefined) return { child, url: found };
+  }
+  throw new Error("The server did not start");
+}
+
+const memoryOf = (child: ChildProcess): string => {
+  const pages = Number(readFileSync(`/proc/${child.pid}/statm`, "utf8").split(" ")[1]);
+  return `${Math.round((pages * 4_096) / MiB)} MiB`;
+};
+
 {
   const begun = performance.now();
-  await using server = await createServer({ port: 0, dataDir, logLevel: "silent" });
-  const started = performance.now() - begun;
-  console.log(`${MANY_TOOLS} tools: started in ${started.toFixed(0)} ms`);
+  const { child, url: base } = await spawnServer();
+  console.log(`${MANY_TOOLS} tools: ${(performance.now() - begun).toFixed(0)} ms from the command to its URL`);
+  console.log(`resident memory after the start: ${memoryOf(child)}`);
   for (const index of [0, 5_000, 9_999]) {
-    const url = `${server.url}/v1/tenants/bench/tools/tool_${index}/calls`;
+    const url = `${base}/v1/tenants/bench/tools/tool_${index}/calls`;
     const before = performance.now();
     const status = await post(url, adminKey, '{"input":{"a":1,"b":2}}');
     console.log(`first call of tool_${index}: ${(performance.now() - before).toFixed(0)} ms, status ${status}`);
   }
+  console.log(`resident memory after three calls: ${memoryOf(child)}`);
+  const before = performance.now();
+  const listed = await fetch(`${base}/v1/tenants/bench/openai/tools`, {
+    headers: { authorization: `Bearer ${adminKey}` },
+  });
+  const { tools } = (await listed.json()) as { readonly tools: readonly unknown[] };
+  console.log(`list of all ${tools.length} tools: ${(performance.now() - before).toFixed(0)} ms`);
+  console.log(`resident memory after the list: ${memoryOf(child)}`);
+  child.kill();
+  await once(child, "exit");
 }
 agent.destroy();
 rmSync(dataDir, { recursive: true, force: true });
