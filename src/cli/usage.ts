@@ -25,7 +25,7 @@ Usage
   glovebox call NAME [--input JSON] [--async]                          call a tool on the server
   glovebox tools                                                       list the tools on the server
   glovebox calls [--tool NAME] [--state STATE]                         list the latest calls
-  glovebox logs NAME|ID [--follow]                                     show the log lines of a tool's calls, or of one call
+  glovebox logs NAME|ID [-f | --follow]                                show the log lines of a tool's calls, or of one call
   glovebox secrets list | set NAME --allow-host HOST | delete NAME     manage the secrets of a tenant
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 

@@ -87,7 +87,9 @@ describe("the server for DevTools", () => {
       client.sendText(`{"id":1,"method":"${method}","params":{"patterns":${nested(depth)}}}`);
     }
     client.sendText('{"id":2,"method":"Runtime.enable"}');
-    await expect.poll(() => isolate.received.map(({ id }) => id), { timeout: 30_000 }).toEqual([2]);
+    // The hub wakes an isolate that does not answer, with ids of its own.
+    const ofClient = (): readonly number[] => isolate.received.map(({ id }) => id).filter((id) => id < 0x4000_0000);
+    await expect.poll(ofClient, { timeout: 30_000 }).toEqual([2]);
     expect(client.isOpen).toBe(true);
   });
 

@@ -1,5 +1,5 @@
 // Kills the server at random moments while it runs queued calls: every call ends once, and none that may have had effects runs twice.
-// GLOVEBOX_ATTACKS=all runs 20,000 calls and 50 kills for each database; by default, there are 400 calls and 4 kills.
+// GLOVEBOX_ATTACKS=all runs 20,000 calls and 50 kills for each database; by default, there are 200 calls and 2 kills.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,8 +12,8 @@ import { STORES, TestStores } from "../server/support/stores.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 
 const isWhole = process.env.GLOVEBOX_ATTACKS === "all";
-const CALLS = isWhole ? 20_000 : 400;
-const KILLS = isWhole ? 50 : 4;
+const CALLS = isWhole ? 20_000 : 200;
+const KILLS = isWhole ? 50 : 2;
 const BATCH = 100;
 /** Share of the calls whose tool says that it may run twice. */
 const IDEMPOTENT_EVERY = 4;
@@ -22,7 +22,7 @@ const TEST_MS = isWhole ? 1_800_000 : 240_000;
 const stores = new TestStores();
 afterAll(() => stores[Symbol.asyncDispose]());
 
-test.for(STORES)("with %s, every queued call ends once", { timeout: TEST_MS }, async (kind) => {
+test.concurrent.for(STORES)("with %s, every queued call ends once", { timeout: TEST_MS }, async (kind) => {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-chaos-"));
   const store = await stores.create(kind);
   const { dataDir, database: url } = store.options;

@@ -27,7 +27,7 @@ afterAll(() => stores[Symbol.asyncDispose]());
 const toRow = (more: Partial<CallRow> = {}): CallRow => ({
   ...{ id: createId("call"), tenant_id: "acme", tool_name: "t", tool_version: null, alias: "live", mode: "async" },
   ...{ state: "queued", effects: "none", key_id: "key", session_id: null, idempotency_key: null, request_hash: null },
-  ...{ timeout_ms: null, input: "{}", output: null, error: null, logs: null, usage: null, calls: null },
+  ...{ timeout_ms: null, input: "{}", output: null, content: 0, error: null, logs: null, usage: null, calls: null },
   ...{ created_at: Date.now(), started_at: null, ended_at: null, run_at: 0, lease_owner: null, lease_until: null },
   ...{ fence: 0, attempts: 0, cancel_requested: 0, ...more },
 });

@@ -84,6 +84,30 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("GET", `${tenant}/kv/keep/values/theirs`)).status).toBe(404);
   });
 
+  test("keeps large inputs and outputs apart from the list, and shows them with their call", async () => {
+    const source = "export default ({ text, times }) => text.repeat(times ?? 1)";
+    await api("POST", `${tenant}/tools`, { name: "large", source });
+    const text = "words and ".repeat(5_000);
+    const post = (input: object, headers = {}) => api("POST", `${tenant}/tools/large/calls`, { input }, headers);
+    const now = await post({ text });
+    expect([now.status, now.body.output, now.body.omitted]).toEqual([200, text, []]);
+    const key = { "idempotency-key": "large-1" };
+    const first = await post({ text }, key);
+    expect((await post({ text }, key)).body).toMatchObject({ id: first.body.id, output: text, omitted: [] });
+    const queued = await post({ text }, { prefer: "respond-async" });
+    const stored = (id: unknown) => api("GET", `${tenant}/calls/${id}`);
+    await expect.poll(async () => (await stored(queued.body.id)).body.state, { timeout: 30_000 }).toBe("succeeded");
+    for (const id of [now.body.id, first.body.id, queued.body.id])
+      expect((await stored(id)).body).toMatchObject({ input: { text }, output: text, omitted: [] });
+    const { body } = await api<{ items: { input: unknown; output: unknown; omitted: string[] }[] }>(
+      "GET",
+      `${tenant}/calls?tool=large`,
+    );
+    expect(body.items.map(({ input, output, omitted }) => [input, output, omitted])).toEqual(
+      Array.from({ length: 3 }, () => [null, null, ["input", "output"]]),
+    );
+  });
+
   test("makes a batch of calls, and returns each with its own state", async () => {
     const { status, body } = await api<{ items: { state: string; output: unknown; tool: string }[] }>(
       "POST",

@@ -1,9 +1,14 @@
 // glovebox db: migrates, checks, backs up and restores the server's database, and changes its master key.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { ServerConfig } from "../../server/config/server-options.ts";
 import type { OpenDatabase } from "../../server/database/open-database.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
 import { readConfig } from "./serve.ts";
+
+/** Name of the SQLite file, which `src/server/database/open-database.ts` writes. */
+const SQLITE_FILE = "glovebox.sqlite";
 
 type Action = (database: OpenDatabase, config: ServerConfig, file: string, io: Io) => Promise<number>;
 
@@ -66,6 +71,9 @@ export async function dbCommand(given: Arguments, io: Io): Promise<number> {
   if ((action.file === undefined) !== (file === undefined))
     throw new UsageError(`db ${name}: expected ${action.file === undefined ? "no FILE" : `FILE, ${action.file}`}`);
   const config = await readConfig(given, io);
+  const isNew = config.database === undefined && !existsSync(join(config.dataDir, SQLITE_FILE));
+  if (isNew && name !== "migrate" && name !== "restore")
+    throw new UsageError(`There is no database in ${config.dataDir}. Name its folder with --data-dir`);
   const { openDatabase } = await import("../../server/database/open-database.ts");
   await using database = await openDatabase({ url: config.database, dataDir: config.dataDir, onError() {} });
   try {

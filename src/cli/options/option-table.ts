@@ -30,6 +30,8 @@ export interface PositionalSpec {
 export interface CommandSpec {
   readonly options: OptionSpecs;
   readonly positionals: PositionalSpec;
+  /** Options with a short form, by that form. */
+  readonly short?: { readonly [flag: string]: string };
 }
 
 const anyText = (expects: string): OptionValue => ({ expects, accepts: () => true });
@@ -152,6 +154,7 @@ export const COMMAND_SPECS = {
   logs: {
     options: { ...REMOTE_OPTIONS, follow: "switch" },
     positionals: { expects: "NAME of a tool or ID of a call", min: 1, max: 1 },
+    short: { "-f": "follow" },
   },
   secrets: {
     options: { ...REMOTE_OPTIONS, "allow-host": ALLOW_HOST, "value-file": anyText("a file") },

@@ -39,7 +39,9 @@ class ArgumentReader {
   }
 
   #option(arg: string): void {
-    const [, flag = arg, inline] = /^(--?[^=]*)(?:=([\s\S]*))?$/.exec(arg) ?? [];
+    const [, typed = arg, inline] = /^(--?[^=]*)(?:=([\s\S]*))?$/.exec(arg) ?? [];
+    const long = this.#spec.short?.[typed];
+    const flag = long === undefined ? typed : `--${long}`;
     const name = flag.slice(2);
     const spec = flag.startsWith("--") ? ownSpec(this.#spec, name) : undefined;
     if (spec === undefined) throw new UsageError(this.#unknown(flag));

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { ToolResult } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
+import { withContents } from "../records/call-contents.ts";
 import {
   type CallOutcome,
   type CallRow,
@@ -147,7 +148,7 @@ export class CallQueue implements AsyncDisposable {
           state: "failed",
           effects: row.effects,
           tool_version: row.tool_version,
-          input: toStoredInput(row.input),
+          input: toStoredInput((await withContents(db, row)).input),
           output: null,
         },
         ...{ error: JSON.stringify(lostError), logs: null, usage: null, calls: null, ended_at: Date.now() },

@@ -15,6 +15,7 @@ import {
 import type { OpenDatabase } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { Metrics } from "../operation/metrics.ts";
+import { withContents } from "../records/call-contents.ts";
 import { type CallRow, findCall, finishCall, insertOnce, redactStoredInput, requestCancel } from "../records/calls.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
 import type { ReleaseWatch } from "../releases/release-watch.ts";
@@ -90,7 +91,8 @@ export class CallService implements AsyncDisposable {
       toOutcome: async (row, result) => {
         const tenant = await findTenant(parts.database.db, row.tenant_id);
         const retention = tenant?.policy.retention ?? { callDays: 1, keepContent: false };
-        return toOutcome(result, JSON.parse(row.input ?? "{}"), { retention });
+        const { input } = await withContents(parts.database.db, row);
+        return toOutcome(result, JSON.parse(input ?? "{}"), { retention });
       },
       isIdempotent: (row) => this.#isIdempotent(row),
     });
@@ -108,7 +110,7 @@ export class CallService implements AsyncDisposable {
   async run(request: CallRequest, caller: CallCaller): Promise<CallRow> {
     const row = this.#newRow(request, caller, "sync");
     const known = await this.#claimKey(row);
-    if (known !== undefined) return known;
+    if (known !== undefined) return await withContents(this.#parts.database.db, known);
     const result = await this.#execute(row, request, caller);
     return await this.#ended(row, request, caller, result);
   }
@@ -189,7 +191,9 @@ export class CallService implements AsyncDisposable {
   /** Returns the record of a call, also of one that has only just ended. */
   async find(tenantId: string, id: string): Promise<CallRow | undefined> {
     await this.#journal.flush();
-    return await findCall(this.#parts.database.db, tenantId, id);
+    const { db } = this.#parts.database;
+    const row = await findCall(db, tenantId, id);
+    return row && (await withContents(db, row));
   }
 
   /** Resolves when the records of all calls that have ended are stored. */
@@ -230,7 +234,7 @@ export class CallService implements AsyncDisposable {
       idempotency_key: idempotencyKey ?? null,
       request_hash: idempotencyKey === undefined ? null : requestHash(request),
       timeout_ms: request.timeoutMs ?? null,
-      ...{ input: null, output: null, error: null, logs: null, usage: null, calls: null },
+      ...{ input: null, output: null, content: 0, error: null, logs: null, usage: null, calls: null },
       ...{ created_at: now, started_at: now, ended_at: null, run_at: null, lease_owner: null, lease_until: null },
       ...{ fence: 0, attempts: 1, cancel_requested: 0 },
       ...(request.version === undefined ? {} : { tool_version: request.version }),
@@ -324,7 +328,8 @@ export class CallService implements AsyncDisposable {
     push({ event: "result", data: await this.#ended(row, request, caller, result as ToolResult) });
   }
 
-  async #runQueued(row: CallRow, signal: AbortSignal): Promise<ToolResult> {
+  async #runQueued(claimed: CallRow, signal: AbortSignal): Promise<ToolResult> {
+    const row = await withContents(this.#parts.database.db, claimed);
     const tenant = await findTenant(this.#parts.database.db, row.tenant_id);
     if (tenant === undefined) return this.#toResult(row, unavailable("tenant_deleted", "The tenant was deleted"));
     const request: CallRequest = {

@@ -119,6 +119,8 @@ export interface CallsTable {
   /** JSON of the input; redacted once the call has ended. Null if it is not kept. */
   input: string | null;
   output: string | null;
+  /** Which of input (1) and output (2) are in `call_contents`, or were too long to keep. */
+  content: number;
   error: string | null;
   logs: string | null;
   usage: string | null;
@@ -151,6 +153,14 @@ export interface AuditTable {
   details: string;
   previous_hash: string;
   hash: string;
+}
+
+/** Large inputs and outputs of calls. */
+export interface CallContentsTable {
+  call_id: string;
+  tenant_id: string;
+  kind: "input" | "output";
+  text: string;
 }
 
 /** Values of the database as a whole. */
@@ -298,6 +308,7 @@ export interface KvEntriesTable {
 }
 
 export interface Schema {
+  call_contents: CallContentsTable;
   settings: SettingsTable;
   secrets: SecretsTable;
   usage: UsageTable;

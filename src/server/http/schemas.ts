@@ -190,6 +190,7 @@ export const CallSchema = z
     startedAt: TimeSchema.nullable(),
     endedAt: TimeSchema.nullable(),
     attempts: z.int(),
+    omitted: z.array(z.enum(["input", "output"])).describe("What is left out here because it is large"),
     logs: JsonSchema.optional(),
   })
   .openapi("Call");

@@ -5,6 +5,13 @@ import type { JsonValue } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { CallState, CallsTable } from "../database/schema.ts";
+import {
+  type ContentColumn,
+  deleteContents,
+  separateColumns,
+  separateContents,
+  withContents,
+} from "./call-contents.ts";
 import { addUsage } from "./usage.ts";
 import { emitEvents } from "./webhooks.ts";
 
@@ -31,6 +38,8 @@ export interface CallRecord {
   readonly startedAt: number | null;
   readonly endedAt: number | null;
   readonly attempts: number;
+  /** Which of input and output are left out here, because they are large. A single call is shown with them, up to 4 MiB each. */
+  readonly omitted: readonly ContentColumn[];
 }
 
 const parse = (text: string | null): JsonValue => (text === null ? null : (JSON.parse(text) as JsonValue));
@@ -41,6 +50,7 @@ export const toCallRecord = (row: CallRow): CallRecord => ({
   ...{ input: parse(row.input), output: parse(row.output), error: parse(row.error), usage: parse(row.usage) },
   ...{ calls: parse(row.calls), createdAt: row.created_at, startedAt: row.started_at, endedAt: row.ended_at },
   attempts: row.attempts,
+  omitted: separateColumns(row).filter((column) => row[column] === null),
 });
 
 export const logsOf = (row: CallRow): JsonValue => parse(row.logs) ?? [];
@@ -58,14 +68,23 @@ export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<voi
   }
 }
 
-/** Inserts a call unless one with its idempotency key exists. Returns that one. */
+/** Inserts a call unless one with its idempotency key exists. Returns that one. Part of a transaction, if `db` is one. */
 export async function insertOnce(db: Db, row: CallRow): Promise<CallRow | undefined> {
+  if (!db.isTransaction) {
+    return await db.transaction().execute(async (transaction) => await insertOnce(transaction, row));
+  }
+  // The call needs its input to run, however long it is.
+  const key = { id: row.id, tenantId: row.tenant_id };
+  const { texts, store } = await separateContents(db, key, row, { keepsAll: true });
   const { numInsertedOrUpdatedRows = 0n } = await db
     .insertInto("calls")
-    .values(row)
+    .values({ ...row, ...texts })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst();
-  if (numInsertedOrUpdatedRows > 0n) return undefined;
+  if (numInsertedOrUpdatedRows > 0n) {
+    await store();
+    return undefined;
+  }
   return await db
     .selectFrom("calls")
     .selectAll()
@@ -149,7 +168,13 @@ async function recordEnded(transaction: Db, rows: readonly CallRow[]): Promise<v
 /** Stores the outcome of a claimed call and its usage, both or none. Returns false as {@link storeOutcome} does. */
 export async function finishCall(db: Db, row: CallRow, outcome: CallOutcome): Promise<boolean> {
   return await db.transaction().execute(async (transaction) => {
-    const isStored = await storeOutcome(transaction, row, outcome);
+    const key = { id: row.id, tenantId: row.tenant_id };
+    const { texts, store } = await separateContents(transaction, key, outcome);
+    const isStored = await storeOutcome(transaction, row, { ...outcome, ...texts });
+    if (isStored) {
+      await deleteContents(transaction, row.id);
+      await store();
+    }
     if (isStored) await recordEnded(transaction, [{ ...row, ...outcome }]);
     return isStored;
   });
@@ -158,7 +183,14 @@ export async function finishCall(db: Db, row: CallRow, outcome: CallOutcome): Pr
 /** Inserts calls that have ended, and their usage, all or nothing. */
 export async function insertEndedCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
   await db.transaction().execute(async (transaction) => {
-    await insertCalls(transaction, rows);
+    const separated = await Promise.all(
+      rows.map((row) => separateContents(transaction, { id: row.id, tenantId: row.tenant_id }, row)),
+    );
+    await insertCalls(
+      transaction,
+      rows.map((row, index) => ({ ...row, ...separated[index]?.texts })),
+    );
+    for (const { store } of separated) await store();
     await recordEnded(transaction, rows);
   });
 }
@@ -169,13 +201,16 @@ export async function redactStoredInput(
   id: string,
   toStored: (input: string | null) => string | null,
 ): Promise<void> {
-  const row = await db.selectFrom("calls").select("input").where("id", "=", id).executeTakeFirst();
-  if (row !== undefined)
-    await db
-      .updateTable("calls")
-      .set({ input: toStored(row.input) })
-      .where("id", "=", id)
-      .execute();
+  await db.transaction().execute(async (transaction) => {
+    const found = await transaction.selectFrom("calls").selectAll().where("id", "=", id).executeTakeFirst();
+    if (found === undefined) return;
+    const { input } = await withContents(transaction, found);
+    const key = { id, tenantId: found.tenant_id };
+    const { texts, store } = await separateContents(transaction, key, { input: toStored(input), output: null });
+    await deleteContents(transaction, id);
+    await transaction.updateTable("calls").set(texts).where("id", "=", id).execute();
+    await store();
+  });
 }
 
 /**

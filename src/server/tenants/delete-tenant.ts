@@ -19,6 +19,7 @@ export interface DeletionParts {
 
 /** Tables with rows of tenants, in an order that no foreign key forbids. */
 const TENANT_TABLES = [
+  "call_contents",
   "calls",
   "usage",
   "deliveries",

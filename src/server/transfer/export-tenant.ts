@@ -19,13 +19,14 @@ const EXPORTED: readonly (readonly [table: TableName, omitted: readonly string[]
   ["secrets", ["sealed"]],
   ["usage", []],
   ["calls", ["request_hash", "lease_owner", "lease_until", "fence"]],
+  ["call_contents", []],
   ["audit", []],
   ["kv_entries", []],
 ];
 /** Columns that hold JSON, which an export shows as such. */
 const JSON_COLUMNS: ReadonlySet<string> = new Set([
   ...["policy", "scopes", "rate_limit", "definition", "settings", "versions", "rollback", "input", "output", "error"],
-  ...["logs", "usage", "calls", "details", "hosts", "events", "body"],
+  ...["logs", "usage", "calls", "details", "hosts", "events", "body", "text"],
 ]);
 
 function show(row: Row, omitted: readonly string[]): object {

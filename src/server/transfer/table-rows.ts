@@ -16,6 +16,7 @@ export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof Schema[
   releases: ["tenant_id", "tool_name", "alias"],
   release_history: ["tenant_id", "tool_name", "alias", "revision"],
   calls: ["id"],
+  call_contents: ["call_id", "kind"],
   audit: ["sequence"],
   secrets: ["tenant_id", "name"],
   usage: ["tenant_id", "hour", "tool_name", "outcome"],
@@ -33,7 +34,7 @@ export type Row = { readonly [column: string]: string | number | null | Uint8Arr
 
 const PAGE = 500;
 /** Rows with large values are read in smaller pages. */
-const PAGES: { readonly [Name in TableName]?: number } = { blobs: 8, kv_entries: 32, calls: 100 };
+const PAGES: { readonly [Name in TableName]?: number } = { blobs: 8, call_contents: 8, kv_entries: 32, calls: 100 };
 
 /** Yields all rows of a table in the order of its primary key; with a tenant, only its rows. */
 export async function* readRows(db: Db, table: TableName, tenantId?: string): AsyncGenerator<Row, void> {

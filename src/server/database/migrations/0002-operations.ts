@@ -34,6 +34,19 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
   };
 
   await db.schema.alterTable("api_keys").addColumn("rate_limit", "text").execute();
+  await db.schema
+    .alterTable("calls")
+    .addColumn("content", integer, (column) => column.notNull().defaultTo(0))
+    .execute();
+  await db.schema
+    .createTable("call_contents")
+    .addColumn("call_id", "text", (column) => column.notNull().references("calls.id").onDelete("cascade"))
+    .addColumn("tenant_id", "text", (column) => column.notNull())
+    .addColumn("kind", "text", (column) => column.notNull())
+    .addColumn("text", "text", (column) => column.notNull())
+    .addPrimaryKeyConstraint("call_contents_key", ["call_id", "kind"])
+    .modifyEnd(tableOptions)
+    .execute();
   await create("settings", { name: "text", value: "text" }, ["name"], false);
   await create(
     "secrets",
