@@ -15,6 +15,7 @@ import type {
   ReleaseSchema,
   SecretSchema,
   TenantSchema,
+  TimelineSchema,
   ToolSummarySchema,
   UsageSchema,
   VersionSummarySchema,
@@ -36,6 +37,7 @@ export type Release = z.output<typeof ReleaseSchema>;
 export type Deployed = z.output<typeof DeployedSchema>;
 export type Approval = z.output<typeof ApprovalSchema>;
 export type Call = z.output<typeof CallSchema>;
+export type Timeline = z.output<typeof TimelineSchema>;
 export type Secret = z.output<typeof SecretSchema>;
 export type Usage = z.output<typeof UsageSchema>;
 export type Quotas = z.output<typeof QuotasSchema>;
@@ -397,6 +399,11 @@ export class TenantClient {
 
   async getCall(id: string): Promise<Call> {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}`);
+  }
+
+  /** Returns what a call did and when: its stages, each use of a capability, and its nested calls. */
+  async timeline(id: string): Promise<Timeline> {
+    return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/timeline`);
   }
 
   async cancelCall(id: string): Promise<void> {

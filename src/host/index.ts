@@ -74,6 +74,7 @@ export type {
   SampleResult,
 } from "./contract/client-requests.ts";
 export { createToolFailureMessage } from "./contract/failure-message.ts";
+export type { SpanDetails, TimelineSpan } from "./contract/timeline-span.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./contract/tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./contract/tool-stream.ts";
 export { type ToolValue, toJson } from "./contract/tool-value.ts";

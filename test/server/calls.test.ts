@@ -27,13 +27,23 @@ afterAll(() => stores[Symbol.asyncDispose]());
 const toRow = (more: Partial<CallRow> = {}): CallRow => ({
   ...{ id: createId("call"), tenant_id: "acme", tool_name: "t", tool_version: null, alias: "live", mode: "async" },
   ...{ state: "queued", effects: "none", key_id: "key", session_id: null, idempotency_key: null, request_hash: null },
-  ...{ timeout_ms: null, input: "{}", output: null, content: 0, error: null, logs: null, usage: null, calls: null },
+  ...{
+    timeout_ms: null,
+    input: "{}",
+    output: null,
+    content: 0,
+    error: null,
+    logs: null,
+    usage: null,
+    calls: null,
+    timeline: null,
+  },
   ...{ created_at: Date.now(), started_at: null, ended_at: null, run_at: 0, lease_owner: null, lease_until: null },
   ...{ fence: 0, attempts: 0, cancel_requested: 0, ...more },
 });
 const outcome: CallOutcome = {
   ...{ state: "succeeded", effects: "complete", tool_version: 1, input: "{}", output: "1", error: null },
-  ...{ logs: null, usage: null, calls: null, ended_at: 1 },
+  ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: 1 },
 };
 
 interface Opened extends AsyncDisposable {

@@ -459,7 +459,16 @@ function toRow(idempotencyKey: string | undefined, keyId: string): never {
       output: null,
       error: null,
     },
-    ...{ logs: null, usage: null, calls: null, created_at: now, started_at: null, ended_at: null, run_at: now },
+    ...{
+      logs: null,
+      usage: null,
+      calls: null,
+      timeline: null,
+      created_at: now,
+      started_at: null,
+      ended_at: null,
+      run_at: now,
+    },
     ...{ lease_owner: null, lease_until: null, fence: 0, attempts: 0, cancel_requested: 0 },
   } as never;
 }

@@ -95,6 +95,7 @@ const toRow = (
     logs: null,
     usage: null,
     calls: null,
+    timeline: null,
     created_at: NOW,
     started_at: null,
   },
@@ -111,7 +112,13 @@ const toRow = (
 });
 const outcomeOf = (isOk: boolean): CallOutcome => ({
   ...{ state: isOk ? "succeeded" : "failed", effects: isOk ? "complete" : "possible", tool_version: 1, input: "{}" },
-  ...{ output: isOk ? "1" : null, error: isOk ? null : '{"code":"TOOL_FAILED"}', logs: null, calls: null },
+  ...{
+    output: isOk ? "1" : null,
+    error: isOk ? null : '{"code":"TOOL_FAILED"}',
+    logs: null,
+    calls: null,
+    timeline: null,
+  },
   ...{ usage: '{"cpuMs":2,"inputBytes":3}', ended_at: NOW + 5 },
 });
 

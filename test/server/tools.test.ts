@@ -57,6 +57,37 @@ describe.for(STORES)("with %s", (kind) => {
       { timeout: 30_000, interval: 20 },
     );
 
+  test("shows what a call did and when, with its nested calls", async () => {
+    await deploy("part", "export default () => 1;");
+    const source = `export default async (_, ctx) => [await ctx.tools.part(), await ctx.tools.part()];
+      export const capabilities = { tools: true };`;
+    expect((await api("PATCH", "/v1/tenants/acme", { policy: { capabilities: ["kv", "tools", "fetch"] } })).status).toBe(200);
+    expect((await deploy("whole", source)).body.version.state).toBe("waiting_for_approval");
+    expect((await api("POST", `${tools}/whole/versions/1/approve`)).body.state).toBe("ready");
+    const live = { versions: [{ version: 1, weight: 1 }] };
+    expect((await api("PUT", `${tools}/whole/releases/live`, live)).status).toBe(200);
+    const { body: made } = await call("whole");
+    expect([made.error, made.output]).toEqual([null, [1, 1]]);
+    const path = `/v1/tenants/acme/calls/${made.id}/timeline`;
+    type Nested = { readonly callId: string; readonly timeline: readonly { readonly kind: string }[] };
+    interface Timeline {
+      readonly spans: readonly { readonly kind: string; readonly callId?: string; readonly target?: string }[];
+      readonly calls: readonly Nested[];
+    }
+    const { status, body } = await api<Timeline>("GET", path);
+    expect(status).toBe(200);
+    expect(body.spans.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["validate", "execute", "output"]));
+    const uses = body.spans.filter(({ kind }) => kind === "capability");
+    expect(uses.map(({ target }) => target)).toEqual(["part", "part"]);
+    expect(body.calls.map(({ callId }) => callId)).toEqual(uses.map(({ callId }) => callId));
+    expect(body.calls[0]?.timeline.map(({ kind }) => kind)).toContain("execute");
+    const { body: shown } = await api<{ readonly calls: readonly object[] }>("GET", path.replace("/timeline", ""));
+    expect(shown.calls.map((nested) => Object.keys(nested))).toEqual([
+      ["callId", "toolName", "durationMs", "cpuMs", "code"],
+      ["callId", "toolName", "durationMs", "cpuMs", "code"],
+    ]);
+  });
+
   test("deploys a tool, calls it, and shows the call with its logs", async () => {
     expect((await deploy("add", "export default ({ a, b }) => { console.log('adding'); return a + b; }")).status).toBe(
       201,

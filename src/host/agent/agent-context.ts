@@ -19,7 +19,7 @@ const field = z.unknown().optional();
 
 const contextFields = {
   ...{ tenantId: field, executionId: field, sessionId: field, traceparent: field, tracestate: field },
-  ...{ timeoutMs: field, client: field, arguments: field, logSourceLocations: field },
+  ...{ timeoutMs: field, client: field, arguments: field, logSourceLocations: field, timeline: field },
 } satisfies Record<keyof AgentContext, z.ZodType>;
 
 const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets this field itself: ${why}` }).optional();

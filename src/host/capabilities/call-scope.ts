@@ -6,6 +6,7 @@ import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
+import type { CapabilityUse } from "../observability/timeline.ts";
 import type { PreparedCall, RunningCallObserver } from "../pipeline/prepared-call.ts";
 import type { CallMeter } from "../tenants/call-meter.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
@@ -39,6 +40,22 @@ export function scopedContext(context: CapabilityContext, trace: TraceContext, t
   traces.set(scoped, traceOf);
   return scoped;
 }
+
+const uses = new WeakMap<CapabilityContext, CapabilityUse>();
+
+/** Returns a copy of the context for one use of a capability, which {@link useOf} returns. */
+export function describedContext(context: CapabilityContext, use: CapabilityUse): CapabilityContext {
+  const described = { ...context };
+  const call = calls.get(context);
+  if (call !== undefined) calls.set(described, call);
+  const trace = traces.get(context);
+  if (trace !== undefined) traces.set(described, trace);
+  uses.set(described, use);
+  return described;
+}
+
+/** Returns where a capability describes what it was used for; undefined without a timeline. */
+export const useOf = (context: CapabilityContext): CapabilityUse | undefined => uses.get(context);
 
 /** Returns the trace context to send to the URL; undefined without telemetry, or if the server may not receive it. */
 export const traceOf = (context: CapabilityContext, url: URL): TraceContext | undefined => traces.get(context)?.(url);

@@ -12,7 +12,7 @@ import type { NamedContext } from "../pipeline/read-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
 import { matchesName } from "../routing/name-pattern.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import { callOf } from "./call-scope.ts";
+import { callOf, useOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
 /** The part of the router that nested calls need. */
@@ -58,13 +58,14 @@ function contextOf(
   { signal, traceparent, tracestate }: CapabilityContext,
 ): NamedContext {
   const { tenantId, context, chain } = call;
-  const { deterministic, logSourceLocations, onLog, client } = context;
+  const { deterministic, logSourceLocations, onLog, client, timeline } = context;
   return {
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
     signal,
     timeoutMs: Math.max(1, Math.floor(remainingMs(call))),
     logSourceLocations,
+    ...(timeline === undefined ? {} : { timeline }),
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
@@ -83,8 +84,12 @@ function toNestedCall({
   ...result
 }: ToolResult): Parameters<CallChain["ended"]>[0] {
   const code = result.success ? "ok" : result.error.code;
-  const { calls } = result;
-  return { callId, toolName, durationMs, cpuMs: usage.cpuMs, code, ...(calls === undefined ? {} : { calls }) };
+  const { calls, timeline } = result;
+  return {
+    ...{ callId, toolName, durationMs, cpuMs: usage.cpuMs, code },
+    ...(calls === undefined ? {} : { calls }),
+    ...(timeline === undefined ? {} : { timeline }),
+  };
 }
 
 export function createToolsCapability(router: NestedRouter): Capability {
@@ -104,6 +109,7 @@ export function createToolsCapability(router: NestedRouter): Capability {
       checkName(name, context);
       const args = bytes === undefined ? input : restoreBytes(input as JsonValue, bytes);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
+      useOf(context)?.describe({ target: name, callId: toolCall.id });
       const nested = contextOf(call, toolCall.id, context);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));

@@ -6,6 +6,7 @@ import type { Progress } from "../../sandbox/protocol/messages.ts";
 import type { LogEntry, LogListener } from "../observability/call-log.ts";
 import type { ArgumentOptions, Coercion } from "../pipeline/coercion.ts";
 import type { CallClient } from "./client-requests.ts";
+import type { TimelineSpan } from "./timeline-span.ts";
 import type { ToolValue } from "./tool-value.ts";
 
 /** A request to run a tool. It has `arguments` or `argumentsText`, not both; without either, the arguments are `{}`. */
@@ -53,6 +54,8 @@ export interface ToolContext {
   readonly arguments?: ArgumentOptions | undefined;
   /** Adds the source location to each console line in the log, at about 20 µs a line. */
   readonly logSourceLocations?: boolean | undefined;
+  /** Adds a timeline to the result and to the results of nested calls. @default false */
+  readonly timeline?: boolean | undefined;
   /**
    * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another digest when the call starts,
    * the call does not run and fails with APPROVAL_REQUIRED.
@@ -112,6 +115,7 @@ export interface NestedCall {
   /** Outcome of the call. */
   readonly code: "ok" | ErrorCode;
   readonly calls?: readonly NestedCall[];
+  readonly timeline?: readonly TimelineSpan[];
 }
 
 interface ToolResultBase {
@@ -127,6 +131,8 @@ interface ToolResultBase {
   readonly calls?: readonly NestedCall[];
   /** Corrections of the arguments (see {@link ArgumentOptions}), in the order in which they were made. Absent if there were none. */
   readonly coercions?: readonly Coercion[];
+  /** What the call did and when, by start, if the context asked for it. */
+  readonly timeline?: readonly TimelineSpan[];
 }
 
 /** Result of a call: plain JSON, except for bytes in the output or content. `toJson` converts these bytes to base64 for a model. */

@@ -3,6 +3,7 @@
 import { setMaxListeners } from "node:events";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { describedContext } from "../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
@@ -21,6 +22,7 @@ import {
 } from "./hooks/hooks.ts";
 import type { HostLog } from "./operator-log.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
+import { type CapabilityUse, Timeline } from "./timeline.ts";
 
 /** Time in ms for the `result` hooks of a call that has no time left. */
 const RESULT_HOOKS_MS = 50;
@@ -55,6 +57,8 @@ export class CallObserver {
   readonly #hooks: Hooks | undefined;
   readonly #log: HostLog | undefined;
   readonly #span: CallSpan | undefined;
+  /** Undefined if the caller did not ask for it. */
+  readonly timeline: Timeline | undefined;
   readonly call: HookCall;
   readonly #started: number;
   #definition: ToolDefinition | undefined;
@@ -75,6 +79,7 @@ export class CallObserver {
       ...(stepId === undefined ? {} : { stepId }),
     });
     this.#started = started;
+    this.timeline = context?.timeline === true ? new Timeline(started) : undefined;
     this.#span = tryRun(() => telemetry?.begin(this.call, started, context, isNested));
     this.#wait = { until: started + (context?.timeoutMs ?? Number.POSITIVE_INFINITY), signal: context?.signal };
   }
@@ -140,6 +145,7 @@ export class CallObserver {
     if (this.hasHook("execute")) await this.#callHooks("execute", { call: this.call, definition, limits, deadlineAt });
     signal.throwIfAborted();
     this.#span?.executing();
+    this.timeline?.executing();
   }
 
   /** Returns the execution, or an error if a hook rejected it. */
@@ -147,6 +153,7 @@ export class CallObserver {
     const { usage } = execution;
     const code = "error" in execution ? execution.error.code : "ok";
     tryRun(() => this.#span?.executed(execution));
+    this.timeline?.executed(usage, code);
     this.#endStage(code);
     this.#beginStage("afterExecute");
     if (!this.hasHook("afterExecute")) return execution;
@@ -243,6 +250,7 @@ export class CallObserver {
     this.#hooks?.observe({ call, stage: "capability", phase: "begin", capability });
     let code: "ok" | ErrorCode = "ok";
     let span: CapabilitySpan | undefined;
+    const use: CapabilityUse | undefined = this.timeline?.beginCapability(capability);
     try {
       const given = this.hasHook("capability") ? (await this.callCapabilityHooks(capability, input)).input : input;
       span = tryRun(() => this.#span?.capability(capability, context));
@@ -255,14 +263,16 @@ export class CallObserver {
         }));
         return modified === undefined ? output : modified.output;
       };
-      if (span === undefined) return await run(given, context, modify);
-      const { context: own } = span;
+      const traced = span?.context ?? context;
+      const own = use === undefined ? traced : describedContext(traced, use);
+      if (span === undefined) return await run(given, own, modify);
       return await span.within(() => run(given, own, modify));
     } catch (thrown) {
       code = Error.isError(thrown) && thrown instanceof ToolError ? thrown.code : "TOOL_FAILED";
       throw thrown;
     } finally {
       tryRun(() => span?.ended(code));
+      use?.ended(code);
       this.#hooks?.observe({
         ...{ call, stage: "capability", phase: "end", capability, code },
         durationMs: performance.now() - began,

@@ -67,6 +67,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   logSourceLocations: true,
   toolDigest: true,
   toolVersion: true,
+  timeline: true,
 };
 /** An array, because searching so few names is as fast as a Set. */
 export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
@@ -90,6 +91,9 @@ export function readExplicitContext(context: unknown, isBatch = false): ToolCont
   if (logSourceLocations !== undefined && typeof logSourceLocations !== "boolean") {
     throw invalid("context.logSourceLocations", "true or false", describe(logSourceLocations));
   }
+  if (fields.timeline !== undefined && typeof fields.timeline !== "boolean") {
+    throw invalid("context.timeline", "true or false", describe(fields.timeline));
+  }
   checkDeterministic(fields.deterministic);
   checkTimeout(timeoutMs, "context.timeoutMs");
   checkHeader(fields.traceparent, "context.traceparent");
@@ -106,7 +110,7 @@ export function readExplicitContext(context: unknown, isBatch = false): ToolCont
 function copyContext(context: ToolContext, known: readonly string[]): ToolContext {
   checkKeys(context, "context", known);
   const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logSourceLocations } = context;
-  const { traceparent, tracestate, client, sessionId, toolDigest, toolVersion } = context;
+  const { traceparent, tracestate, client, sessionId, toolDigest, toolVersion, timeline } = context;
   const deterministic = copyDeterministic(context.deterministic);
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
   const argumentOptions = parseArgumentOptions(context.arguments, "context.arguments");
@@ -131,6 +135,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(toolDigest === undefined ? {} : { toolDigest }),
     ...(toolVersion === undefined ? {} : { toolVersion }),
+    ...(timeline === undefined ? {} : { timeline }),
   };
 }
 

@@ -157,9 +157,9 @@ export class CallRunner {
         this.#admission.check(read.tenantId, parent !== undefined);
       } else tenant = found;
       const chunks = stream?.chunks;
-      if (this.#observerSources !== undefined) {
+      if (this.#observerSources !== undefined || read.timeline === true) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
-        observer = new CallObserver(this.#observerSources, begun);
+        observer = new CallObserver(this.#observerSources ?? {}, begun);
       }
       if (tenant.quota !== undefined) {
         const admission = this.#admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
@@ -245,8 +245,10 @@ export class CallRunner {
     } catch (thrown) {
       const error = tracked?.cancelled ?? toToolError(thrown);
       const failed = toFailure(facts, error);
-      if (this.#observerSources === undefined) return this.#report(failed, error);
-      observer ??= new CallObserver(this.#observerSources, facts);
+      if (observer === undefined) {
+        if (this.#observerSources === undefined) return this.#report(failed, error);
+        observer = new CallObserver(this.#observerSources, facts);
+      }
       const result = await observer.result(failed, async (given) => toFailure(facts, toHookError(given)), tracked);
       return this.#end(observer, result, error);
     } finally {
@@ -305,8 +307,10 @@ export class CallRunner {
   }
 
   #end(observer: CallObserver, result: ToolResult, error: ToolError | undefined): ToolResult {
-    observer.ended(result, error);
-    return this.#report(result, error);
+    const timeline = observer.timeline?.end(result.success ? "ok" : result.error.code);
+    const shown = timeline === undefined ? result : { ...result, timeline };
+    observer.ended(shown, error);
+    return this.#report(shown, error);
   }
 
   /** Checks the tool's flag before the registry is read, so that a disabled tool cannot be told from a missing one, nor by its response time. */

@@ -71,6 +71,7 @@ export const ROUTE_SCOPES = {
   "DELETE /v1/tenants/{tenant}/mcp": "calls:run",
   "GET /v1/tenants/{tenant}/calls": "calls:read",
   "GET /v1/tenants/{tenant}/calls/{call}": "calls:read",
+  "GET /v1/tenants/{tenant}/calls/{call}/timeline": "calls:read",
   "POST /v1/tenants/{tenant}/calls/{call}/cancel": "calls:cancel",
   "GET /v1/tenants/{tenant}/secrets": "secrets:read",
   "PUT /v1/tenants/{tenant}/secrets/{secret}": "secrets:write",

@@ -151,7 +151,14 @@ export class CallQueue implements AsyncDisposable {
           input: toStoredInput((await withContents(db, row)).input),
           output: null,
         },
-        ...{ error: JSON.stringify(lostError), logs: null, usage: null, calls: null, ended_at: Date.now() },
+        ...{
+          error: JSON.stringify(lostError),
+          logs: null,
+          usage: null,
+          calls: null,
+          timeline: null,
+          ended_at: Date.now(),
+        },
       });
     }
   }

@@ -71,8 +71,12 @@ function requestHash(request: CallRequest): string {
     .digest("hex");
 }
 
-const toContext = ({ sessionId, timeoutMs }: CallRequest, tenantId: string): { readonly tenantId: string } => ({
+const toContext = (
+  { sessionId, timeoutMs }: CallRequest,
+  tenantId: string,
+): ToolContext & { readonly tenantId: string } => ({
   tenantId,
+  timeline: true,
   ...(sessionId === undefined ? {} : { sessionId }),
   ...(timeoutMs === undefined ? {} : { timeoutMs }),
 });
@@ -128,7 +132,10 @@ export class CallService implements AsyncDisposable {
     try {
       checkActive(tenant);
       await this.#parts.tools.ensureTool(tenant.id, tenant.revision, toolCall.toolName);
-      return await this.#parts.box.execute({ ...toolCall, id: row.id }, { ...context, tenantId: tenant.id });
+      return await this.#parts.box.execute(
+        { ...toolCall, id: row.id },
+        { ...context, tenantId: tenant.id, timeline: true },
+      );
     } catch (thrown) {
       return this.#toResult(row, thrown);
     }
@@ -234,7 +241,7 @@ export class CallService implements AsyncDisposable {
       idempotency_key: idempotencyKey ?? null,
       request_hash: idempotencyKey === undefined ? null : requestHash(request),
       timeout_ms: request.timeoutMs ?? null,
-      ...{ input: null, output: null, content: 0, error: null, logs: null, usage: null, calls: null },
+      ...{ input: null, output: null, content: 0, error: null, logs: null, usage: null, calls: null, timeline: null },
       ...{ created_at: now, started_at: now, ended_at: null, run_at: null, lease_owner: null, lease_until: null },
       ...{ fence: 0, attempts: 1, cancel_requested: 0 },
       ...(request.version === undefined ? {} : { tool_version: request.version }),

@@ -1,5 +1,5 @@
 // Converts the result of a call to what is stored of it: without secrets, within the tenant's retention, and with what is known of its effects.
-import { type ErrorCode, redact, type ToolResult, toJson } from "../../host/index.ts";
+import { type ErrorCode, type NestedCall, redact, type ToolResult, toJson } from "../../host/index.ts";
 import type { CallOutcome } from "../records/calls.ts";
 import type { TenantPolicy } from "../records/tenant-policy.ts";
 
@@ -31,6 +31,11 @@ export const toStoredJson = (value: unknown): string => JSON.stringify(redact(va
 export const toStoredInput = (input: string | null): string | null =>
   input === null ? null : toStoredJson(JSON.parse(input));
 
+const withoutTimeline = ({ timeline: _, calls, ...call }: NestedCall): NestedCall => ({
+  ...call,
+  ...(calls === undefined ? {} : { calls: calls.map(withoutTimeline) }),
+});
+
 /**
  * Returns what is stored of a call.
  * @param input the input of the call, unless it is stored already
@@ -41,7 +46,7 @@ export function toOutcome(
   { retention }: Pick<TenantPolicy, "retention">,
 ): CallOutcome {
   const { keepContent } = retention;
-  const { logs, usage, calls, toolVersion } = result;
+  const { logs, usage, calls, toolVersion, timeline } = result;
   return {
     state: result.success ? "succeeded" : result.error.code === "CANCELLED" ? "cancelled" : "failed",
     effects: effectsOf(result),
@@ -51,7 +56,8 @@ export function toOutcome(
     error: result.success ? null : toStoredJson(result.error),
     logs: logs.length === 0 ? null : toStoredJson(logs),
     usage: JSON.stringify(usage),
-    calls: calls === undefined ? null : JSON.stringify(calls),
+    calls: calls === undefined ? null : JSON.stringify(calls.map(withoutTimeline)),
+    timeline: timeline === undefined ? null : JSON.stringify({ spans: timeline, calls: calls ?? [] }),
     ended_at: Date.now(),
   };
 }

@@ -119,7 +119,9 @@ export interface CallsTable {
   /** JSON of the input; redacted once the call has ended. Null if it is not kept. */
   input: string | null;
   output: string | null;
-  /** Which of input (1) and output (2) are in `call_contents`, or were too long to keep. */
+  /** JSON of the timeline and of the nested calls with theirs. */
+  timeline: string | null;
+  /** Which of input (1), output (2) and timeline (4) are in `call_contents`, or were too long to keep. */
   content: number;
   error: string | null;
   logs: string | null;
@@ -155,11 +157,11 @@ export interface AuditTable {
   hash: string;
 }
 
-/** Large inputs and outputs of calls. */
+/** Large inputs, outputs and timelines of calls. */
 export interface CallContentsTable {
   call_id: string;
   tenant_id: string;
-  kind: "input" | "output";
+  kind: "input" | "output" | "timeline";
   text: string;
 }
 

@@ -194,6 +194,28 @@ export const CallSchema = z
     logs: JsonSchema.optional(),
   })
   .openapi("Call");
+const SpanSchema = z.strictObject({
+  kind: z.enum(["validate", "queue", "start", "execute", "output", "capability"]),
+  name: z.string(),
+  startMs: z.number().describe("Start in ms after the call was accepted"),
+  durationMs: z.number(),
+  code: z.string().describe("`ok`, or the code of the error"),
+  operation: z.string().optional(),
+  target: z.string().optional().describe("URL without its query, key, or name of a tool"),
+  status: z.int().optional(),
+  bytesOut: z.int().optional(),
+  bytesIn: z.int().optional(),
+  waitMs: z.number().optional().describe("Time in ms until the headers of the response"),
+  callId: z.string().optional().describe("Id of a nested call, which is in `calls`"),
+});
+export const TimelineSchema = z
+  .strictObject({
+    spans: z.array(SpanSchema),
+    calls: z
+      .array(JsonSchema)
+      .describe("Nested calls: `{ callId, toolName, durationMs, cpuMs, code, timeline, calls }`"),
+  })
+  .openapi("Timeline");
 const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
 export const SecretNameSchema = z
   .string()

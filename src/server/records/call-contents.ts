@@ -1,4 +1,4 @@
-// Keeps large inputs and outputs of calls in a table of their own, so that lists and the queue do not read them.
+// Keeps large inputs, outputs and timelines of calls in a table of their own, so that lists and the queue do not read them.
 import type { Db } from "../database/open-database.ts";
 import type { CallsTable } from "../database/schema.ts";
 
@@ -8,12 +8,12 @@ const INLINE_LENGTH = 16_384;
 export const MAX_CONTENT_LENGTH: number = 4 * 1024 * 1024;
 
 /** The bit of each column in `calls.content`. */
-const BITS = { input: 1, output: 2 } as const;
-const COLUMNS = ["input", "output"] as const;
+const BITS = { input: 1, output: 2, timeline: 4 } as const;
+const COLUMNS = ["input", "output", "timeline"] as const;
 export type ContentColumn = (typeof COLUMNS)[number];
 
-type WithContent = Pick<CallsTable, "id" | "tenant_id" | "input" | "output" | "content">;
-type Texts = { input: string | null; output: string | null; content: number };
+type WithContent = Pick<CallsTable, "id" | "tenant_id" | "content" | ContentColumn>;
+type Texts = { input: string | null; output: string | null; timeline: string | null; content: number };
 
 /** Returns which columns of a row are in the other table. */
 export const separateColumns = ({ content }: Pick<CallsTable, "content">): readonly ContentColumn[] =>

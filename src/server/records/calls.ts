@@ -39,7 +39,7 @@ export interface CallRecord {
   readonly endedAt: number | null;
   readonly attempts: number;
   /** Which of input and output are left out here, because they are large. A single call is shown with them, up to 4 MiB each. */
-  readonly omitted: readonly ContentColumn[];
+  readonly omitted: readonly Exclude<ContentColumn, "timeline">[];
 }
 
 const parse = (text: string | null): JsonValue => (text === null ? null : (JSON.parse(text) as JsonValue));
@@ -50,8 +50,13 @@ export const toCallRecord = (row: CallRow): CallRecord => ({
   ...{ input: parse(row.input), output: parse(row.output), error: parse(row.error), usage: parse(row.usage) },
   ...{ calls: parse(row.calls), createdAt: row.created_at, startedAt: row.started_at, endedAt: row.ended_at },
   attempts: row.attempts,
-  omitted: separateColumns(row).filter((column) => row[column] === null),
+  omitted: separateColumns(row).filter(
+    (column) => column !== "timeline" && row[column] === null,
+  ) as CallRecord["omitted"],
 });
+
+/** Returns the timeline of a call, with its nested calls, as the API shows it. */
+export const timelineOf = (row: CallRow): JsonValue => parse(row.timeline) ?? { spans: [], calls: [] };
 
 export const logsOf = (row: CallRow): JsonValue => parse(row.logs) ?? [];
 
@@ -126,7 +131,17 @@ export async function listCalls(
 /** The outcome of a call, as it is stored. */
 export type CallOutcome = Pick<
   CallRow,
-  "state" | "effects" | "tool_version" | "input" | "output" | "error" | "logs" | "usage" | "calls" | "ended_at"
+  | "state"
+  | "effects"
+  | "tool_version"
+  | "input"
+  | "output"
+  | "error"
+  | "logs"
+  | "usage"
+  | "calls"
+  | "timeline"
+  | "ended_at"
 >;
 
 /** A claim of a queued call. */
@@ -206,7 +221,9 @@ export async function redactStoredInput(
     if (found === undefined) return;
     const { input } = await withContents(transaction, found);
     const key = { id, tenantId: found.tenant_id };
-    const { texts, store } = await separateContents(transaction, key, { input: toStored(input), output: null });
+    const { texts, store } = await separateContents(transaction, key, {
+      ...{ input: toStored(input), output: null, timeline: null },
+    });
     await deleteContents(transaction, id);
     await transaction.updateTable("calls").set(texts).where("id", "=", id).execute();
     await store();

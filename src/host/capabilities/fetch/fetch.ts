@@ -2,7 +2,8 @@
 // input schema describe the answer to each operation.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import { cpuAccountOf, meterOf, observerOf, traceOf } from "../call-scope.ts";
+import type { CapabilityUse } from "../../observability/timeline.ts";
+import { cpuAccountOf, meterOf, observerOf, traceOf, useOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
 import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { Connections } from "./connections.ts";
@@ -79,6 +80,8 @@ class CallExchanges implements Disposable {
   readonly #traffic: Traffic;
   /** By number. Ended exchanges are kept, so that late requests receive their failure. */
   readonly #exchanges = new Map<number, HttpExchange | WebSocketConnection>();
+  /** Requests by number, for the timeline. */
+  readonly uses = new Map<number, CapabilityUse>();
   #open = 0;
   #isDisposed = false;
 
@@ -164,19 +167,28 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
 async function answer(input: Input, exchanges: CallExchanges, context: CapabilityContext): Promise<unknown> {
   switch (input.op) {
     case "request": {
+      const use = useOf(context);
+      use?.describe({ operation: input.method, target: toTarget(input.url) });
+      if (use !== undefined) exchanges.uses.set(input.id, use);
+      if (use !== undefined && input.body !== null && "base64" in input.body)
+        use.addBytes("bytesOut", Buffer.byteLength(input.body.base64, "base64"));
       const headersTo = (url: URL): HeaderList => traceHeaders(traceOf(context, url));
       if (input.mode === "websocket") {
         checkHandshake(input);
         return await exchanges.beginWebSocket(input.id).open({ ...input, headersTo });
       }
-      return await exchanges.begin(input.id).request({ ...input, headersTo, guard: guardOf(input.id, context) });
+      const guard = guardOf(input.id, context);
+      const head = await exchanges.begin(input.id).request({ ...input, headersTo, guard });
+      use?.responded(head.status);
+      return head;
     }
     case "write":
+      exchanges.uses.get(input.id)?.addBytes("bytesOut", Buffer.byteLength(input.base64, "base64"));
       return await exchanges.get(input.id).write(input.base64);
     case "end":
       return await exchanges.get(input.id).end();
     case "read":
-      return await exchanges.get(input.id).read();
+      return await readPart(input.id, exchanges);
     case "cancel":
       return exchanges.cancel(input.id);
     case "send":
@@ -188,6 +200,20 @@ async function answer(input: Input, exchanges: CallExchanges, context: Capabilit
     case "close":
       return await exchanges.webSocket(input.id).close(input.code, input.reason);
   }
+}
+
+async function readPart(id: number, exchanges: CallExchanges): Promise<unknown> {
+  const part = await exchanges.get(id).read();
+  const use = exchanges.uses.get(id);
+  if (use !== undefined && "base64" in part) use.addBytes("bytesIn", Buffer.byteLength(part.base64, "base64"));
+  use?.ended("ok");
+  return part;
+}
+
+/** Returns a URL without its query and password, which may be secret. */
+function toTarget(text: string): string {
+  const url = URL.parse(text);
+  return url === null ? "" : `${url.origin}${url.pathname}`;
 }
 
 /** @throws {ToolError} PARAM_INVALID for a handshake that a hook has changed to an ordinary request */

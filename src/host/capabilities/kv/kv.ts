@@ -4,7 +4,7 @@ import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { PreparedCall } from "../../pipeline/prepared-call.ts";
 import type { PendingByKey } from "../../util/pending-by-key.ts";
-import { callOf } from "../call-scope.ts";
+import { callOf, useOf } from "../call-scope.ts";
 import { type Capability, defineCapability } from "../capability.ts";
 import type { KvEntry, KvSpace, KvStore, KvWrite } from "./kv-store.ts";
 import { readDeleteOutcome, readEntry, readPage, readSetOutcome } from "./store-answers.ts";
@@ -130,6 +130,8 @@ export function createKvCapability(store: KvStore, pending: PendingByKey): Capab
     outputSchema: z.unknown(),
     handler: (request, context) => {
       const call = callOf(context);
+      const { op } = request;
+      useOf(context)?.describe({ operation: op, ...("key" in request ? { target: request.key } : {}) });
       return pending.track(call.tenantId, answer(store, request, call));
     },
   });

@@ -38,6 +38,7 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
     .alterTable("calls")
     .addColumn("content", integer, (column) => column.notNull().defaultTo(0))
     .execute();
+  await db.schema.alterTable("calls").addColumn("timeline", "text").execute();
   await db.schema
     .createTable("call_contents")
     .addColumn("call_id", "text", (column) => column.notNull().references("calls.id").onDelete("cascade"))

@@ -5,7 +5,7 @@ import { streamSSE } from "hono/streaming";
 import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-service.ts";
 import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts";
-import { type CallRow, listCalls, logsOf, toCallRecord } from "../../records/calls.ts";
+import { type CallRow, listCalls, logsOf, timelineOf, toCallRecord } from "../../records/calls.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
@@ -17,6 +17,7 @@ import {
   NewCallSchema,
   PageQuerySchema,
   pageOf,
+  TimelineSchema,
   ToolNameSchema,
 } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -173,6 +174,23 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       const row = await parts.calls.find(c.get("tenant").id, input.params.call);
       if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
       return c.json(showWhole(row), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/calls/{call}/timeline",
+    {
+      summary: "Returns what a call did and when",
+      description:
+        "The call's stages and each use of a capability, by start, and its nested calls with theirs. Empty while the call runs, and for a timeline of more than 4 MiB.",
+      params: CallParamsSchema,
+      responses: { 200: json(TimelineSchema, "The timeline") },
+    },
+    async (c, input) => {
+      const row = await parts.calls.find(c.get("tenant").id, input.params.call);
+      if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
+      return c.json(timelineOf(row) as never, 200);
     },
   );
   addRoute(

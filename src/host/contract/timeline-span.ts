@@ -1,0 +1,36 @@
+// Defines the spans of a call's timeline, as the result contains them.
+import type { ErrorCode } from "../../sandbox/contract/errors.ts";
+
+/** What a capability was used for. A field is absent if it is unknown or does not apply. */
+export interface SpanDetails {
+  /** Method of a request, or operation of a `kv` call. */
+  readonly operation?: string;
+  /** URL of a request without its query, key of a `kv` call, or name of a called tool. At most 500 UTF-16 code units. */
+  readonly target?: string;
+  /** Status code of a response. */
+  readonly status?: number;
+  /** Bytes of the request's body. */
+  readonly bytesOut?: number;
+  /** Bytes of the response's body that the tool has read. */
+  readonly bytesIn?: number;
+  /** Time in ms until the response's headers. */
+  readonly waitMs?: number;
+  /** Id of a nested call, which has a timeline of its own in the result's `calls`. */
+  readonly callId?: string;
+}
+
+/** A period of a call. Periods of capabilities can overlap. */
+export interface TimelineSpan extends SpanDetails {
+  /**
+   * `validate`: the arguments, the policy and the hooks. `queue`: waiting for a worker process. `start`: creating the isolate. `execute`: the
+   * tool's own code. `output`: checking what it returned. `capability`: one use of a capability.
+   */
+  readonly kind: "validate" | "queue" | "start" | "execute" | "output" | "capability";
+  /** Name of the capability; for other kinds, the kind. */
+  readonly name: string;
+  /** Start in ms after the call was accepted. */
+  readonly startMs: number;
+  readonly durationMs: number;
+  /** Outcome: "ok" or the code of the error. */
+  readonly code: "ok" | ErrorCode;
+}

@@ -1,0 +1,98 @@
+// Records what a call did and when, for `context.timeline`: its stages, and each use of a capability.
+import type { SpanDetails, TimelineSpan } from "../contract/timeline-span.ts";
+import type { ToolUsage } from "../contract/tool-call.ts";
+
+type Writable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
+
+const MAX_TARGET_LENGTH = 500;
+/** Microseconds are enough, and make shorter JSON. */
+const round = (ms: number): number => Math.max(0, Math.round(ms * 1_000) / 1_000);
+
+/** One use of a capability, while it runs and for as long as a response's body is read. */
+export class CapabilityUse {
+  readonly #span: Writable<TimelineSpan>;
+  readonly #acceptedAt: number;
+  isOpen = true;
+
+  constructor(span: Writable<TimelineSpan>, acceptedAt: number) {
+    this.#span = span;
+    this.#acceptedAt = acceptedAt;
+  }
+
+  describe({ target, ...details }: SpanDetails): void {
+    Object.assign(this.#span, details, target === undefined ? {} : { target: target.slice(0, MAX_TARGET_LENGTH) });
+  }
+
+  /** Adds the response that has arrived. Its body may follow. */
+  responded(status: number): void {
+    this.describe({ status, waitMs: round(performance.now() - this.#acceptedAt - this.#span.startMs) });
+  }
+
+  addBytes(direction: "bytesIn" | "bytesOut", bytes: number): void {
+    this.#span[direction] = (this.#span[direction] ?? 0) + bytes;
+  }
+
+  /** Sets the end, also later than before: a request ends with its response's body. */
+  ended(code: TimelineSpan["code"]): void {
+    this.isOpen = false;
+    this.#span.code = code;
+    this.#span.durationMs = round(performance.now() - this.#acceptedAt - this.#span.startMs);
+  }
+}
+
+/** The timeline of one call. Holds as many spans as the call may use capabilities (`limits.maxCapabilityCalls`), and a few more. */
+export class Timeline {
+  readonly #acceptedAt: number;
+  readonly #spans: TimelineSpan[] = [];
+  readonly #uses: CapabilityUse[] = [];
+  #executeAt: number | undefined;
+  #outputAt: number | undefined;
+
+  /** @param acceptedAt time by performance.now() */
+  constructor(acceptedAt: number) {
+    this.#acceptedAt = acceptedAt;
+  }
+
+  #add(kind: TimelineSpan["kind"], from: number, to: number, code: TimelineSpan["code"] = "ok"): void {
+    const startMs = round(from - this.#acceptedAt);
+    this.#spans.push({ kind, name: kind, startMs, durationMs: round(to - from), code });
+  }
+
+  /** The call is valid and goes to its executor. */
+  executing(): void {
+    this.#executeAt = performance.now();
+    this.#add("validate", this.#acceptedAt, this.#executeAt);
+  }
+
+  /** The executor has ended. Its worker process has reported how long the call waited, started and ran, by its own clock. */
+  executed({ queueMs, startMs, executeMs }: ToolUsage, code: TimelineSpan["code"]): void {
+    const to = performance.now();
+    const from = this.#executeAt ?? to;
+    this.#outputAt = to;
+    const ranAt = Math.max(from, to - executeMs);
+    const startAt = Math.min(ranAt, from + queueMs);
+    const runAt = Math.min(ranAt, startAt + startMs);
+    if (startAt > from) this.#add("queue", from, startAt);
+    if (runAt > startAt) this.#add("start", startAt, runAt);
+    // A call that never got a worker process was queued until its end.
+    if (to > runAt) this.#add("execute", runAt, to, code);
+  }
+
+  beginCapability(name: string): CapabilityUse {
+    const startMs = round(performance.now() - this.#acceptedAt);
+    const span: Writable<TimelineSpan> = { kind: "capability", name, startMs, durationMs: 0, code: "ok" };
+    const use = new CapabilityUse(span, this.#acceptedAt);
+    this.#spans.push(span);
+    this.#uses.push(use);
+    return use;
+  }
+
+  /** Ends the timeline and returns its spans by their start. Uses of capabilities that are still open end with the call. */
+  end(code: TimelineSpan["code"]): readonly TimelineSpan[] {
+    const now = performance.now();
+    if (this.#executeAt === undefined) this.#add("validate", this.#acceptedAt, now, code);
+    else if (this.#outputAt !== undefined) this.#add("output", this.#outputAt, now, code);
+    for (const use of this.#uses) if (use.isOpen) use.ended("CANCELLED");
+    return this.#spans.toSorted((one, other) => one.startMs - other.startMs);
+  }
+}
