@@ -32,6 +32,7 @@ import { changeExclusively } from "./records/write-lock.ts";
 import { ReleaseWatch } from "./releases/release-watch.ts";
 import { Scheduler } from "./schedules/scheduler.ts";
 import { type MasterKey, openMasterKey } from "./secrets/master-key.ts";
+import { PackageInstaller } from "./tools/packages.ts";
 import { TenantTools } from "./tools/tenant-tools.ts";
 import { DeliveryQueue } from "./webhooks/delivery-queue.ts";
 
@@ -189,6 +190,8 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       onError,
     }),
   );
+  const installed = join(config.dataDir, "installed-packages");
+  const installer = config.packages && new PackageInstaller(config.packages, installed);
   let isReady = true;
   const parts: ServerParts = {
     kv,
@@ -203,6 +206,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       quotas,
       masterKey,
       deliveries,
+      installer,
       version: packageVersion(),
     },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },

@@ -61,7 +61,9 @@ describe.for(STORES)("with %s", (kind) => {
     await deploy("part", "export default () => 1;");
     const source = `export default async (_, ctx) => [await ctx.tools.part(), await ctx.tools.part()];
       export const capabilities = { tools: true };`;
-    expect((await api("PATCH", "/v1/tenants/acme", { policy: { capabilities: ["kv", "tools", "fetch"] } })).status).toBe(200);
+    expect(
+      (await api("PATCH", "/v1/tenants/acme", { policy: { capabilities: ["kv", "tools", "fetch"] } })).status,
+    ).toBe(200);
     expect((await deploy("whole", source)).body.version.state).toBe("waiting_for_approval");
     expect((await api("POST", `${tools}/whole/versions/1/approve`)).body.state).toBe("ready");
     const live = { versions: [{ version: 1, weight: 1 }] };

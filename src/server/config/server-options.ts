@@ -3,6 +3,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
+import { PackagesSchema } from "../tools/packages.ts";
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
@@ -53,6 +54,8 @@ export const ServerOptionsSchema = z.strictObject({
     .optional(),
   /** Sends traces and metrics over OTLP, to the receiver that the `OTEL_EXPORTER_OTLP_…` variables name. */
   telemetry: z.boolean().default(false),
+  /** Lets uploads install packages: those with a package.json and a package-lock.json. Default: such uploads are rejected. */
+  packages: PackagesSchema.optional(),
   /** Limits of every call. A tenant, tool or call can only lower them. */
   limits: LimitsSchema.default({}),
   /** Most worker processes at one time. */

@@ -12,6 +12,7 @@ import type { DatabaseQuotaStore } from "../quotas/database-quota-store.ts";
 import type { Actor } from "../records/audit.ts";
 import type { Tenant } from "../records/tenants.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
+import type { PackageInstaller } from "../tools/packages.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
 
@@ -27,6 +28,8 @@ export interface ServerParts {
   readonly kv: DatabaseKvStore;
   readonly masterKey: MasterKey;
   readonly deliveries: DeliveryQueue;
+  /** Undefined if uploads may not install packages. */
+  readonly installer: PackageInstaller | undefined;
   readonly version: string;
   /** Host names under which clients reach the server, with or without a port. */
   readonly allowedHosts: readonly string[];

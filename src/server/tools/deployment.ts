@@ -1,7 +1,14 @@
 // Deploys a tool: builds what was uploaded, compares its requests with those of the live version, stores it as a new version, and releases it.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { type Glovebox, type ToolDefinition, ToolError, type ToolInspection, unavailable } from "../../host/index.ts";
+import {
+  createGlovebox,
+  type Glovebox,
+  type ToolDefinition,
+  ToolError,
+  type ToolInspection,
+  unavailable,
+} from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
@@ -26,6 +33,7 @@ import { storedBytes } from "../records/usage.ts";
 import { emitEvents, type ServerEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { type Files, unpackArchive } from "./archive.ts";
+import type { PackageInstaller } from "./packages.ts";
 import { compareRequests, type RequestDiff } from "./requests.ts";
 import { LIVE } from "./tenant-tools.ts";
 
@@ -79,6 +87,8 @@ export interface Deployed {
 
 export interface DeploymentParts {
   readonly box: Glovebox;
+  /** Undefined if uploads may not install packages. */
+  readonly installer: PackageInstaller | undefined;
   readonly db: Db;
   readonly kind: DatabaseKind;
 }
@@ -154,7 +164,7 @@ async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefin
  * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
  */
 export async function deploy(
-  { box, db, kind }: DeploymentParts,
+  { box, installer, db, kind }: DeploymentParts,
   tenantId: string,
   upload: Deployment,
   { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },
@@ -162,7 +172,9 @@ export async function deploy(
   const { name, language, limits, isolateLifetime, alias, canaryPercent, approve, ...uploaded } = upload;
   const source = await toSource(uploaded);
   const input = { ...source, ...(name === undefined ? {} : { name }), ...(language === undefined ? {} : { language }) };
-  const inspection = await box.inspectTool(input, { tenantId });
+  const inspection = needsPackages(source)
+    ? await inspectWithPackages(installer, { ...input, files: source.files })
+    : await box.inspectTool(input, { tenantId });
   const { definition, bundle } = inspection;
   const toolName = definition.name;
   return await changeExclusively({ db, kind }, async (transaction) => {
@@ -229,6 +241,30 @@ async function toSource(
   if (!("archive" in uploaded)) return uploaded;
   const { archive, ...rest } = uploaded;
   return { ...rest, files: await unpackArchive(Buffer.from(archive, "base64")) };
+}
+
+function needsPackages(source: Source): source is Extract<Source, { readonly files: Files }> {
+  return "files" in source && "package.json" in source.files && "package-lock.json" in source.files;
+}
+
+/**
+ * Builds a tool with its packages. The bundle contains them, so that they are needed only here.
+ * @throws {ToolError} as {@link PackageInstaller.install} and `Glovebox.inspectTool`; CAPABILITY_DENIED if no packages may be installed
+ */
+async function inspectWithPackages(
+  installer: PackageInstaller | undefined,
+  { files, ...input }: { readonly files: Files; readonly entry?: string | undefined },
+): Promise<ToolInspection> {
+  if (installer === undefined) {
+    const message =
+      "The upload has a package-lock.json, but the operator of this server has not allowed packages (options.packages). Deploy with `glovebox deploy`, which bundles the packages, or leave the file out";
+    throw new ToolError("CAPABILITY_DENIED", message);
+  }
+  const packagesDir = await installer.install(files);
+  const { "package-lock.json": _, ...sources } = files;
+  // Its own, because the packages are those of this upload.
+  await using builder = await createGlovebox({ bundler: { packagesDir }, cache: false, workers: { max: 1 } });
+  return await builder.inspectTool({ ...input, files: sources });
 }
 
 /** Returns the files of a Python tool: a single source is `tool.py`. */

@@ -161,11 +161,16 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
           "alias: This key does not have the scope releases:write. Pass alias: null to release nothing",
         );
       }
-      const deployed = await deploy({ box: parts.box, db, kind: database.kind }, c.get("tenant").id, upload, {
-        actor: c.get("actor"),
-        keyId,
-        mayApprove,
-      });
+      const deployed = await deploy(
+        { box: parts.box, installer: parts.installer, db, kind: database.kind },
+        c.get("tenant").id,
+        upload,
+        {
+          actor: c.get("actor"),
+          keyId,
+          mayApprove,
+        },
+      );
       authenticator.clear();
       return c.json(showDeployed(deployed) as never, deployed.isKnown ? 200 : 201);
     },

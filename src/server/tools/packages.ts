@@ -1,0 +1,301 @@
+// Installs the packages of an upload that has a package.json with a lockfile, where the operator allows it: `npm ci` without scripts, as a
+// process that can be killed and has no secrets in its environment, into a folder that is named by the hash of both files.
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chown, cp, mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import * as z from "zod";
+import { ToolError } from "../../host/index.ts";
+import type { Files } from "./archive.ts";
+
+export const PackagesSchema = z.strictObject({
+  /** Names of the packages that tools may install, direct and indirect ones: `zod`, `@scope/*`, or `*` for every package. */
+  allow: z
+    .array(
+      z
+        .string()
+        .regex(/^(?:\*|(?:@[a-z0-9._~-]+\/)?(?:\*|[a-z0-9._~-]+))$/i, { error: "Expected a name, @scope/* or *" }),
+    )
+    .min(1)
+    .max(10_000),
+  /** The registry that packages come from. */
+  registry: z
+    .url({ protocol: /^https?$/ })
+    .transform((url) => (url.endsWith("/") ? url : `${url}/`))
+    .default("https://registry.npmjs.org/"),
+  /** Longest time in ms that an installation may take. */
+  timeoutMs: z.int().min(1_000).max(600_000).default(120_000),
+  /** Most bytes of one installation. */
+  maxBytes: z
+    .int()
+    .min(1_024)
+    .max(2 ** 31)
+    .default(256 * 1024 * 1024),
+});
+export type PackagesConfig = z.output<typeof PackagesSchema>;
+
+const MAX_PACKAGES = 1_000;
+const MAX_FILE_LENGTH = 4 * 1024 * 1024;
+/** Installations that are kept for the next upload with the same lockfile. */
+const MAX_KEPT = 20;
+/** Time in ms between two measurements of an installation's size. */
+const MEASURE_MS = 500;
+/** Installations that run at one time. */
+const MAX_PARALLEL = 2;
+const NOBODY = 65_534;
+
+const DEPENDENCY_KEYS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"] as const;
+const DependenciesSchema = z.record(z.string().max(214), z.string().max(1_024)).optional();
+const ManifestSchema = z.object({
+  dependencies: DependenciesSchema,
+  devDependencies: DependenciesSchema,
+  optionalDependencies: DependenciesSchema,
+  peerDependencies: DependenciesSchema,
+  workspaces: z.undefined({ error: "Workspaces are not supported" }).optional(),
+});
+const EntrySchema = z.object({
+  resolved: z.string().max(4_096).optional(),
+  integrity: z.string().max(4_096).optional(),
+  link: z.boolean().optional(),
+  inBundle: z.boolean().optional(),
+  name: z.string().max(214).optional(),
+});
+const LockSchema = z.object({
+  lockfileVersion: z.union([z.literal(2), z.literal(3)], { error: "Expected lockfileVersion 2 or 3" }),
+  packages: z.record(z.string().max(1_024), z.unknown()),
+});
+
+const invalid = (why: string): ToolError => new ToolError("PARAM_INVALID", why);
+const shown = (text: string): string => JSON.stringify(text.slice(0, 200));
+
+function parseFile<Schema extends z.ZodType>(file: string, text: string, schema: Schema): z.output<Schema> {
+  if (text.length > MAX_FILE_LENGTH) throw invalid(`${file}: Expected at most ${MAX_FILE_LENGTH} characters`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw invalid(`${file}: Expected JSON`);
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw invalid(`${file}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "Invalid"}`.slice(0, 500));
+}
+
+const isAllowed = (name: string, allow: readonly string[]): boolean =>
+  allow.some((rule) => rule === "*" || rule === name || (rule.endsWith("/*") && name.startsWith(rule.slice(0, -1))));
+
+/**
+ * Checks that a lockfile names only allowed packages of the registry, each with its hash.
+ * @throws {ToolError} PARAM_INVALID; CAPABILITY_DENIED for a package that is not allowed
+ */
+export function checkLockfile(text: string, { allow, registry }: Pick<PackagesConfig, "allow" | "registry">): void {
+  const { packages } = parseFile("package-lock.json", text, LockSchema);
+  const entries = Object.entries(packages).filter(([path]) => path !== "");
+  if (entries.length > MAX_PACKAGES) throw invalid(`package-lock.json: Expected at most ${MAX_PACKAGES} packages`);
+  for (const [path, value] of entries) {
+    const where = `package-lock.json: ${shown(path)}`;
+    const entry = EntrySchema.safeParse(value);
+    if (!entry.success) throw invalid(`${where}: Expected an object with resolved and integrity`);
+    const parts = path.split("node_modules/");
+    const isPlain = parts[0] === "" && !path.split("/").includes("..") && !path.includes("\\");
+    if (!isPlain || entry.data.link === true) throw invalid(`${where}: Expected a package of the registry`);
+    const name = entry.data.name ?? parts.at(-1) ?? "";
+    for (const used of new Set([name, parts.at(-1) ?? ""])) {
+      if (isAllowed(used, allow)) continue;
+      throw new ToolError("CAPABILITY_DENIED", `${where}: The operator does not allow this package`, {
+        details: { package: used.slice(0, 214) },
+      });
+    }
+    if (entry.data.inBundle === true) continue;
+    if (entry.data.resolved?.startsWith(registry) !== true) throw invalid(`${where}: Expected resolved at ${registry}`);
+    if (entry.data.integrity?.includes("sha512-") !== true) throw invalid(`${where}: Expected integrity with sha512`);
+  }
+}
+
+const hasCode = (thrown: unknown, code: string): boolean => (thrown as NodeJS.ErrnoException | null)?.code === code;
+
+/** Returns the bytes of a folder. Files may disappear meanwhile. */
+async function bytesOf(folder: string): Promise<number> {
+  let bytes = 0;
+  for (const item of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (!item.isFile()) continue;
+    bytes += await stat(join(item.parentPath, item.name)).then(
+      ({ size }) => size,
+      () => 0,
+    );
+  }
+  return bytes;
+}
+
+/** Installs packages and keeps them. */
+export class PackageInstaller {
+  readonly #config: PackagesConfig;
+  readonly #directory: string;
+  readonly #running = new Map<string, Promise<string>>();
+  readonly #waiting: (() => void)[] = [];
+  #active = 0;
+
+  /** @param directory where installations are kept */
+  constructor(config: PackagesConfig, directory: string) {
+    this.#config = config;
+    this.#directory = directory;
+  }
+
+  /**
+   * Installs the packages of an upload, unless they are installed already.
+   * @returns the folder that contains `node_modules`
+   * @throws {ToolError} PARAM_INVALID for a manifest or lockfile that cannot be installed; CAPABILITY_DENIED for a package that the operator
+   *   does not allow; BUNDLE_FAILED if npm fails, takes too long or installs too much
+   */
+  async install(files: Files): Promise<string> {
+    const manifest = parseFile("package.json", files["package.json"] ?? "", ManifestSchema);
+    const lock = files["package-lock.json"] ?? "";
+    checkLockfile(lock, this.#config);
+    const own = Object.fromEntries(
+      DEPENDENCY_KEYS.flatMap((key) => (manifest[key] === undefined ? [] : [[key, manifest[key]]])),
+    );
+    const text = JSON.stringify({ name: "tool", version: "0.0.0", private: true, ...own });
+    const hash = createHash("sha256")
+      .update(JSON.stringify([this.#config.registry, text, lock]))
+      .digest("hex");
+    const running = this.#running.get(hash);
+    if (running !== undefined) return await running;
+    const installing = this.#installOnce(hash, { text, lock }).finally(() => this.#running.delete(hash));
+    this.#running.set(hash, installing);
+    return await installing;
+  }
+
+  async #installOnce(hash: string, files: { readonly text: string; readonly lock: string }): Promise<string> {
+    const kept = join(this.#directory, hash);
+    const now = new Date();
+    try {
+      await utimes(kept, now, now);
+      return kept;
+    } catch (thrown) {
+      if (!hasCode(thrown, "ENOENT")) throw thrown;
+    }
+    if (this.#active >= MAX_PARALLEL) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#active += 1;
+    // Not in the data folder, which a user without rights cannot reach.
+    const work = await mkdtemp(join(tmpdir(), "glovebox-install-"));
+    try {
+      await writeFile(join(work, "package.json"), files.text);
+      await writeFile(join(work, "package-lock.json"), files.lock);
+      await this.#runNpm(work);
+      await mkdir(join(work, "node_modules"), { recursive: true });
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      const staged = join(this.#directory, `.${hash}-${process.pid}`);
+      await cp(join(work, "node_modules"), join(staged, "node_modules"), { recursive: true, verbatimSymlinks: true });
+      try {
+        await rename(staged, kept);
+      } catch (thrown) {
+        // Another server has installed the same meanwhile.
+        await rm(staged, { recursive: true, force: true });
+        if (!hasCode(thrown, "ENOTEMPTY") && !hasCode(thrown, "EEXIST")) throw thrown;
+      }
+      await this.#removeOld();
+      return kept;
+    } finally {
+      await rm(work, { recursive: true, force: true });
+      this.#active -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** @throws {ToolError} BUNDLE_FAILED */
+  async #runNpm(work: string): Promise<void> {
+    const { registry, timeoutMs, maxBytes } = this.#config;
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot) {
+      for (const path of [work, join(work, "package.json"), join(work, "package-lock.json")]) {
+        await chown(path, NOBODY, NOBODY);
+      }
+    }
+    // Folders of packages may be readable to this user only, and hold another npm.
+    const path = (process.env.PATH ?? "").split(delimiter).filter((part) => !part.includes("node_modules"));
+    const flags = [
+      "--ignore-scripts",
+      "--omit=dev",
+      "--no-audit",
+      "--no-fund",
+      "--no-update-notifier",
+      "--loglevel=error",
+      ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
+    ];
+    const child = spawn("npm", ["ci", ...flags, `--registry=${registry}`, `--cache=${join(work, ".npm")}`], {
+      ...{ cwd: work, detached: true, stdio: ["ignore", "ignore", "pipe"] },
+      env: {
+        PATH: path.join(delimiter),
+        HOME: work,
+        npm_config_userconfig: join(work, ".npmrc"),
+        NODE_ENV: "production",
+      },
+      ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    });
+    let stopped: string | undefined;
+    const stop = (why: string): void => {
+      stopped ??= why;
+      // The group, because npm may have children.
+      if (child.pid !== undefined) {
+        try {
+          process.kill(-child.pid, "SIGKILL");
+        } catch {
+          // It has ended.
+        }
+      }
+    };
+    const timer = setTimeout(() => stop(`took longer than ${timeoutMs} ms (options.packages.timeoutMs)`), timeoutMs);
+    const measuring = setInterval(() => {
+      bytesOf(work).then(
+        (bytes) => {
+          if (bytes > maxBytes) stop(`needs more than ${maxBytes} bytes (options.packages.maxBytes)`);
+        },
+        () => {},
+      );
+    }, MEASURE_MS);
+    let message = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      message = `${message}${text}`.slice(-4_000);
+    });
+    try {
+      const code = await new Promise<number | null>((resolve, reject) => {
+        child.once("error", reject);
+        child.once("close", resolve);
+      });
+      if (stopped === undefined && (await bytesOf(work)) > maxBytes)
+        stopped = `needs more than ${maxBytes} bytes (options.packages.maxBytes)`;
+      if (stopped !== undefined) throw new ToolError("BUNDLE_FAILED", `The installation of the packages ${stopped}`);
+      if (code === 0) return;
+      throw new ToolError("BUNDLE_FAILED", `npm could not install the packages: ${toReason(message, work)}`);
+    } catch (cause) {
+      if (cause instanceof ToolError) throw cause;
+      throw new ToolError("BUNDLE_FAILED", "npm could not be started on the server", { cause });
+    } finally {
+      clearTimeout(timer);
+      clearInterval(measuring);
+    }
+  }
+
+  async #removeOld(): Promise<void> {
+    const names = (await readdir(this.#directory)).filter((name) => /^[0-9a-f]{64}$/.test(name));
+    const found = await Promise.all(
+      names.map(async (name) => ({ name, usedAt: (await stat(join(this.#directory, name))).mtimeMs })),
+    );
+    const old = found.toSorted((one, other) => other.usedAt - one.usedAt).slice(MAX_KEPT);
+    for (const { name } of old) {
+      if (!this.#running.has(name)) await rm(join(this.#directory, name), { recursive: true, force: true });
+    }
+  }
+}
+
+/** Returns what npm says about a failure, without paths of this machine. */
+function toReason(stderr: string, work: string): string {
+  const lines = stderr
+    .replaceAll(work, "")
+    .split("\n")
+    .map((line) => line.replace(/^npm (?:error|ERR!) ?/, "").trim())
+    .filter((line) => line !== "" && !line.startsWith("A complete log") && !line.includes("_logs"));
+  return lines.slice(0, 5).join(" ").slice(0, 1_000);
+}
