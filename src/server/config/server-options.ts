@@ -25,6 +25,8 @@ export const ServerOptionsSchema = z.strictObject({
   masterKey: z.string().min(1).max(1_024).optional(),
   /** File that holds the master key. */
   masterKeyFile: z.string().min(1).optional(),
+  /** Command that prints the master key, such as the client of a key store: the program and its arguments. No shell runs it. */
+  masterKeyCommand: z.array(z.string().max(4_096)).min(1).max(100).optional(),
   /** Largest body of a request in bytes. */
   maxBodyBytes: z
     .int()
@@ -104,9 +106,11 @@ export function readEnvironment(env: { readonly [name: string]: string | undefin
 export function parseServerOptions(...sources: readonly object[]): ServerConfig {
   const parsed = ServerOptionsSchema.safeParse(Object.assign({}, ...sources));
   if (parsed.success) {
-    const { masterKey, masterKeyFile } = parsed.data;
-    if (masterKey === undefined || masterKeyFile === undefined) return parsed.data;
-    throw new ToolError("PARAM_INVALID", "options: Expected masterKey or masterKeyFile, got both");
+    const { masterKey, masterKeyFile, masterKeyCommand } = parsed.data;
+    const given = [masterKey, masterKeyFile, masterKeyCommand].filter((value) => value !== undefined);
+    if (given.length <= 1) return parsed.data;
+    const message = `options: Expected one of masterKey, masterKeyFile and masterKeyCommand, got ${given.length}`;
+    throw new ToolError("PARAM_INVALID", message);
   }
   const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => `options.${path.join(".")}: ${message}`);
   throw new ToolError("PARAM_INVALID", issues.join("; ").replaceAll("options.: ", "options: "));

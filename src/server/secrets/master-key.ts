@@ -1,8 +1,10 @@
 // The master key, which encrypts secrets in the database. It is configured by the operator, or created in the data folder, and never stored in
 // the database or its backups.
+import { execFile } from "node:child_process";
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 
@@ -89,10 +91,32 @@ export function readMasterKeyFile(path: string, what: string): MasterKey {
 export interface MasterKeyOptions {
   readonly masterKey?: string | undefined;
   readonly masterKeyFile?: string | undefined;
+  readonly masterKeyCommand?: readonly string[] | undefined;
   readonly dataDir: string;
 }
 
-function readConfiguredKey({ masterKey, masterKeyFile, dataDir }: MasterKeyOptions): MasterKey | undefined {
+/** Longest time in ms that the command may take. */
+const COMMAND_MS = 30_000;
+
+/** @throws {ToolError} PARAM_INVALID if the command fails, or prints no key */
+async function runKeyCommand([program = "", ...args]: readonly string[]): Promise<MasterKey> {
+  const what = "options.masterKeyCommand";
+  let text: string;
+  try {
+    const options = { timeout: COMMAND_MS, maxBuffer: 65_536, killSignal: "SIGKILL" } as const;
+    text = (await promisify(execFile)(program, args, options)).stdout;
+  } catch (thrown) {
+    // Not as the cause: its fields hold what the command printed.
+    const { code, killed } = thrown as { readonly code?: unknown; readonly killed?: boolean };
+    const why = killed === true ? `took longer than ${COMMAND_MS} ms` : `failed (${code})`;
+    throw new ToolError("PARAM_INVALID", `${what}: The command ${why}`);
+  }
+  return parseMasterKey(text, what);
+}
+
+async function readConfiguredKey(options: MasterKeyOptions): Promise<MasterKey | undefined> {
+  const { masterKey, masterKeyFile, masterKeyCommand, dataDir } = options;
+  if (masterKeyCommand !== undefined) return await runKeyCommand(masterKeyCommand);
   if (masterKey !== undefined) return parseMasterKey(masterKey, "options.masterKey");
   if (masterKeyFile !== undefined) return readMasterKeyFile(masterKeyFile, "options.masterKeyFile");
   const path = join(dataDir, MASTER_KEY_FILE);
@@ -116,7 +140,7 @@ export async function readMasterKeyId(db: Db): Promise<string | undefined> {
  * @throws {ToolError} PARAM_INVALID for a key that is not the database's, or if the database's key is not there
  */
 export async function openMasterKey(db: Db, options: MasterKeyOptions): Promise<MasterKey> {
-  const configured = readConfiguredKey(options);
+  const configured = await readConfiguredKey(options);
   const id = await readMasterKeyId(db);
   if (configured === undefined && id !== undefined) {
     const message = `The secrets in this database are encrypted with a master key that is not configured. Set options.masterKeyFile, or copy ${MASTER_KEY_FILE} to the data folder`;

@@ -1,6 +1,8 @@
 // Keeps the tools of tenants in the Glovebox: registers the releases of a tool when it is first called, and again when they have changed. The
 // code of a version is read from the database when the version first runs, so a tool that is not called costs a row.
+
 import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import {
   type Glovebox,
   type ReleaseVersion,
@@ -56,6 +58,9 @@ function positionOf(sessionId: string | undefined, name: string): number {
   return digest.readUInt32BE(0) / 2 ** 32;
 }
 
+/** Longest time in ms that the registration of many tools runs without a pause. */
+const LONGEST_RUN_MS = 10;
+
 export class TenantTools implements Disposable {
   readonly #box: Glovebox;
   readonly #db: Db;
@@ -101,10 +106,15 @@ export class TenantTools implements Disposable {
         versions.set(`${version.version} ${version.toolName}`, version);
       }
       const find: FindVersion = async (name, version) => versions.get(`${version} ${name}`);
+      let resumedAt = performance.now();
       for (const toolName of new Set([...tenant.tools.keys(), ...byTool.keys()])) {
         if ((tenant.tools.get(toolName)?.revision ?? 0) >= revision) continue;
         const releases = byTool.get(toolName) ?? [];
         await this.#register(tenantId, tenant, toolName, { revision, releases, extra: [] }, find);
+        // Thousands of tools must not hold up the requests of others.
+        if (performance.now() - resumedAt < LONGEST_RUN_MS) continue;
+        await setImmediate();
+        resumedAt = performance.now();
       }
       tenant.wholeRevision = revision;
     });
