@@ -45,6 +45,7 @@ export type AuditEntry = z.output<typeof AuditEntrySchema>;
 
 /** An event of a streamed call. The last one is the `result`. */
 export type CallEvent =
+  | { readonly event: "started"; readonly data: { readonly id: string } }
   | { readonly event: "log" | "progress" | "chunk"; readonly data: unknown }
   | { readonly event: "result"; readonly data: Call };
 

@@ -1,7 +1,7 @@
 // Ids of the server's records: a prefix that names the kind, the time, and 80 random bits. Ids of one kind sort by time.
 import { randomBytes } from "node:crypto";
 
-export type IdKind = "call" | "key" | "schedule" | "webhook" | "delivery" | "trigger" | "request";
+export type IdKind = "session" | "call" | "key" | "schedule" | "webhook" | "delivery" | "trigger" | "request";
 
 /** Crockford's base 32 in lower case: no letters that look like digits. */
 const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";

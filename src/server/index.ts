@@ -15,6 +15,7 @@ import { startRetention } from "./calls/retention.ts";
 import { parseServerOptions, type ServerConfig, type ServerOptions } from "./config/server-options.ts";
 import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
+import { readConsoleFiles } from "./http/console-files.ts";
 import type { ServerParts } from "./http/context.ts";
 import { createId } from "./ids.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
@@ -207,6 +208,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       masterKey,
       deliveries,
       installer,
+      console: await readConsoleFiles(),
       version: packageVersion(),
     },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },

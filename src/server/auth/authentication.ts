@@ -1,8 +1,10 @@
 // Finds out who sends a request: the API key in its Authorization header, and the tenant that its path names.
 import type { Db } from "../database/open-database.ts";
-import { type ApiKey, findKeyByHash, storeLastUses } from "../records/api-keys.ts";
+import { type ApiKey, findKeyByHash, findKeyById, storeLastUses } from "../records/api-keys.ts";
+import { type ConsoleSession, findSessionByHash } from "../records/console-sessions.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
+import { hashOfToken, readSessionCookie } from "./console-session.ts";
 import type { Principal } from "./principal.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
@@ -45,6 +47,7 @@ export class Authenticator implements AsyncDisposable {
   readonly #tokens: TokenVerifier | undefined;
   readonly #keys: RowCache<ApiKey>;
   readonly #tenants: RowCache<Tenant>;
+  readonly #sessions: RowCache<{ readonly session: ConsoleSession; readonly key: ApiKey }>;
   readonly #lastUses = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
   /** Counts the changes, so that a row that was read before a change is not kept after it. */
@@ -60,6 +63,7 @@ export class Authenticator implements AsyncDisposable {
     const ttlMs = isShared ? 0 : CACHE_MS;
     this.#keys = new RowCache(ttlMs);
     this.#tenants = new RowCache(ttlMs);
+    this.#sessions = new RowCache(ttlMs);
     this.#timer = setInterval(() => void this.#storeLastUses().catch(() => {}), LAST_USE_MS);
     this.#timer.unref();
   }
@@ -68,16 +72,41 @@ export class Authenticator implements AsyncDisposable {
    * Returns who has this key; undefined for a header that is missing or malformed, and a key that is unknown, expired, revoked or of a tenant
    * that does not exist. All of these look the same to the caller.
    * @param header value of the Authorization header
+   * @param cookie value of the Cookie header, which counts only without the other one
    */
-  async authenticate(header: string | undefined): Promise<Principal | undefined> {
+  async authenticate(header: string | undefined, cookie?: string): Promise<Principal | undefined> {
+    if (header === undefined) return await this.#bySession(readSessionCookie(cookie));
     const key = /^Bearer ([^\s]{1,16384})$/i.exec(header ?? "")?.[1];
     if (key === undefined) return undefined;
     if (!isApiKey(key)) return await this.#tokens?.verify(header as string);
     const row = await this.#keyOf(hashOfKey(key));
+    return row && this.#principalOf(row);
+  }
+
+  #principalOf(key: ApiKey): Principal | undefined {
     const now = Date.now();
-    if (row === undefined || row.revokedAt !== null || (row.expiresAt ?? now + 1) <= now) return undefined;
-    this.#lastUses.set(row.id, now);
-    return { keyId: row.id, tenantId: row.tenantId, scopes: new Set(row.scopes), rateLimit: row.rateLimit };
+    if (key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
+    this.#lastUses.set(key.id, now);
+    return { keyId: key.id, tenantId: key.tenantId, scopes: new Set(key.scopes), rateLimit: key.rateLimit };
+  }
+
+  async #bySession(token: string | undefined): Promise<Principal | undefined> {
+    if (token === undefined) return undefined;
+    const hash = hashOfToken(token);
+    const found = this.#sessions.get(hash)?.value ?? (await this.#findSession(hash));
+    if (found === undefined || found.session.expires_at <= Date.now()) return undefined;
+    const principal = this.#principalOf(found.key);
+    return principal && { ...principal, sessionId: found.session.id };
+  }
+
+  async #findSession(hash: string): Promise<{ readonly session: ConsoleSession; readonly key: ApiKey } | undefined> {
+    const generation = this.#generation;
+    const session = await findSessionByHash(this.#db, hash);
+    const key = session && (await findKeyById(this.#db, session.key_id));
+    if (session === undefined || key === undefined) return undefined;
+    const found = { session, key };
+    if (generation === this.#generation) this.#sessions.set(hash, found);
+    return found;
   }
 
   /** Returns a tenant. One whose deletion has begun counts as missing, except for a request that deletes it again. */
@@ -94,6 +123,7 @@ export class Authenticator implements AsyncDisposable {
     this.#generation += 1;
     this.#keys.clear();
     this.#tenants.clear();
+    this.#sessions.clear();
   }
 
   async #keyOf(hash: string): Promise<ApiKey | undefined> {

@@ -10,4 +10,6 @@ export interface Principal {
   readonly scopes: ReadonlySet<Scope>;
   /** Limit of the requests of this caller; null for none. */
   readonly rateLimit: KeyRateLimit | null;
+  /** Session of the console that sends the request, by its cookie. */
+  readonly sessionId?: string;
 }

@@ -23,6 +23,7 @@ import type { TenantTools } from "../tools/tenant-tools.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import { CallJournal } from "./call-journal.ts";
 import { CallQueue } from "./call-queue.ts";
+import { type LiveCall, LiveCalls } from "./live-calls.ts";
 import { toOutcome, toStoredInput } from "./outcome.ts";
 
 /** A call as a request describes it. */
@@ -43,8 +44,9 @@ export interface CallCaller {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Events of a streamed call, the last of which is `result`. */
+/** Events of a streamed call, from `started` to `result`. */
 export type CallEvent =
+  | { readonly event: "started"; readonly data: { readonly id: string } }
   | { readonly event: "log"; readonly data: LogEntry }
   | { readonly event: "progress"; readonly data: Progress }
   | { readonly event: "chunk"; readonly data: unknown }
@@ -85,6 +87,7 @@ export class CallService implements AsyncDisposable {
   readonly #parts: CallServiceParts;
   readonly #journal: CallJournal;
   readonly #queue: CallQueue;
+  readonly #live = new LiveCalls();
 
   constructor(parts: CallServiceParts) {
     this.#parts = parts;
@@ -208,6 +211,11 @@ export class CallService implements AsyncDisposable {
     await this.#journal.flush();
   }
 
+  /** Returns a call that runs in this process. */
+  findLive(tenantId: string, id: string): LiveCall | undefined {
+    return this.#live.find(tenantId, id);
+  }
+
   /** Cancels a call. Returns the state that it had; undefined if there is no such call. */
   async cancel(tenantId: string, id: string): Promise<CallRow["state"] | undefined> {
     // A synchronous call has no row before it ends.
@@ -278,10 +286,17 @@ export class CallService implements AsyncDisposable {
     try {
       checkActive(tenant);
       const version = await this.#versionOf(row, tenant);
-      const context = { ...toContext(request, tenant.id), ...version, ...(signal === undefined ? {} : { signal }) };
+      const live = this.#live.begin(tenant.id, row.id);
+      const onLog = (entry: LogEntry): void => live.log(entry);
+      const context = {
+        ...{ ...toContext(request, tenant.id), ...version, onLog },
+        ...(signal === undefined ? {} : { signal }),
+      };
       return await box.execute({ id: row.id, toolName: request.toolName, arguments: request.input ?? {} }, context);
     } catch (thrown) {
       return this.#toResult(row, thrown);
+    } finally {
+      this.#live.end(row.id);
     }
   }
 
@@ -316,12 +331,17 @@ export class CallService implements AsyncDisposable {
     push: (event: CallEvent) => void,
   ): Promise<void> {
     let result: ToolResult | undefined;
+    const live = this.#live.begin(caller.tenant.id, row.id);
+    push({ event: "started", data: { id: row.id } });
     try {
       checkActive(caller.tenant);
       const version = await this.#versionOf(row, caller.tenant);
       const context = {
         ...{ ...toContext(request, caller.tenant.id), ...version, signal: caller.signal },
-        onLog: (data: LogEntry) => push({ event: "log", data }),
+        onLog: (data: LogEntry) => {
+          live.log(data);
+          push({ event: "log", data });
+        },
         onProgress: (data: Progress) => push({ event: "progress", data }),
       };
       const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
@@ -331,6 +351,8 @@ export class CallService implements AsyncDisposable {
       }
     } catch (thrown) {
       result = this.#toResult(row, thrown);
+    } finally {
+      this.#live.end(row.id);
     }
     push({ event: "result", data: await this.#ended(row, request, caller, result as ToolResult) });
   }

@@ -309,7 +309,22 @@ export interface KvEntriesTable {
   size: number;
 }
 
+/** Sessions of the console. */
+export interface ConsoleSessionsTable {
+  id: string;
+  /** Tenant of the key; null for a key of the platform. */
+  tenant_id: string | null;
+  key_id: string;
+  /** SHA-256 of the token in the cookie, in hexadecimal. */
+  hash: string;
+  ip: string | null;
+  user_agent: string;
+  created_at: number;
+  expires_at: number;
+}
+
 export interface Schema {
+  console_sessions: ConsoleSessionsTable;
   call_contents: CallContentsTable;
   settings: SettingsTable;
   secrets: SecretsTable;

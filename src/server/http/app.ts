@@ -3,13 +3,16 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { IdempotencyConflict } from "../calls/call-service.ts";
 import { createId } from "../ids.ts";
+import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";
 import { RequestError, toProblem } from "./problem.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRoutes } from "./routes/calls.ts";
+import { addConsoleSessionRoutes } from "./routes/console-sessions.ts";
 import { addKeyRoutes } from "./routes/keys.ts";
 import { addKvRoutes } from "./routes/kv.ts";
 import { addOperationRoutes } from "./routes/operation.ts";
+import { addOverviewRoutes } from "./routes/overview.ts";
 import { addProtocolRoutes } from "./routes/protocols.ts";
 import { addScheduleRoutes } from "./routes/schedules.ts";
 import { addSecretRoutes } from "./routes/secrets.ts";
@@ -89,6 +92,9 @@ export function createApp(parts: ServerParts): App {
   });
 
   addOperationRoutes(app, parts);
+  addConsoleSessionRoutes(app, parts);
+  addConsolePage(app, parts.console);
+  addOverviewRoutes(app, parts);
   addTenantRoutes(app, parts);
   addKeyRoutes(app, parts);
   addToolRoutes(app, parts);

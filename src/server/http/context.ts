@@ -15,6 +15,7 @@ import type { MasterKey } from "../secrets/master-key.ts";
 import type { PackageInstaller } from "../tools/packages.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
+import type { ConsoleFiles } from "./console-files.ts";
 
 export interface ServerParts {
   readonly database: OpenDatabase;
@@ -30,6 +31,8 @@ export interface ServerParts {
   readonly deliveries: DeliveryQueue;
   /** Undefined if uploads may not install packages. */
   readonly installer: PackageInstaller | undefined;
+  /** The files of the console; undefined if they were not built. */
+  readonly console: ConsoleFiles | undefined;
   readonly version: string;
   /** Host names under which clients reach the server, with or without a port. */
   readonly allowedHosts: readonly string[];

@@ -3,6 +3,7 @@
 import { createRoute, type RouteConfig } from "@hono/zod-openapi";
 import type { Context, MiddlewareHandler } from "hono";
 import type { z } from "zod";
+import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import { rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
@@ -54,9 +55,14 @@ function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): Mid
   const scope = ROUTE_SCOPES[name];
   return async (c, next) => {
     if (scope !== "public") {
-      const principal = await parts.authenticator.authenticate(c.req.header("authorization"));
+      const { authorization, cookie } = c.req.header();
+      const principal = await parts.authenticator.authenticate(authorization, cookie);
       if (principal === undefined) {
         throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
+      }
+      const isChange = c.req.method !== "GET" && c.req.method !== "HEAD";
+      if (principal.sessionId !== undefined && isChange && c.req.header(CONSOLE_HEADER) === undefined) {
+        throw new RequestError("FORBIDDEN", `A request with the console's cookie needs the header ${CONSOLE_HEADER}`);
       }
       c.set("principal", principal);
       await checkRate(c, principal, parts);

@@ -173,6 +173,7 @@ export const BatchSchema = z
 export const CallSchema = z
   .strictObject({
     id: z.string(),
+    tenantId: z.string(),
     tool: z.string(),
     version: z.int().nullable(),
     alias: z.string(),

@@ -44,6 +44,12 @@ export async function findKeyByHash(db: Db, hash: string): Promise<ApiKey | unde
   return row === undefined || !isSameHash(row.hash, hash) ? undefined : toApiKey(row);
 }
 
+/** Returns the key with this id, revoked and expired ones included. */
+export async function findKeyById(db: Db, id: string): Promise<ApiKey | undefined> {
+  const row = await db.selectFrom("api_keys").selectAll().where("id", "=", id).executeTakeFirst();
+  return row && toApiKey(row);
+}
+
 export async function insertKey(
   db: Db,
   key: Pick<ApiKey, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt" | "rateLimit"> & {

@@ -20,6 +20,7 @@ export type CallRow = CallsTable;
 /** A call as the API shows it. */
 export interface CallRecord {
   readonly id: string;
+  readonly tenantId: string;
   readonly tool: string;
   readonly version: number | null;
   readonly alias: string;
@@ -45,8 +46,15 @@ export interface CallRecord {
 const parse = (text: string | null): JsonValue => (text === null ? null : (JSON.parse(text) as JsonValue));
 
 export const toCallRecord = (row: CallRow): CallRecord => ({
-  ...{ id: row.id, tool: row.tool_name, version: row.tool_version, alias: row.alias, mode: row.mode },
-  ...{ state: row.state, effects: row.effects, keyId: row.key_id, sessionId: row.session_id },
+  ...{ id: row.id, tenantId: row.tenant_id, tool: row.tool_name, version: row.tool_version },
+  ...{
+    alias: row.alias,
+    mode: row.mode,
+    state: row.state,
+    effects: row.effects,
+    keyId: row.key_id,
+    sessionId: row.session_id,
+  },
   ...{ input: parse(row.input), output: parse(row.output), error: parse(row.error), usage: parse(row.usage) },
   ...{ calls: parse(row.calls), createdAt: row.created_at, startedAt: row.started_at, endedAt: row.ended_at },
   attempts: row.attempts,
@@ -109,19 +117,35 @@ export async function findCall(db: Db, tenantId: string, id: string): Promise<Ca
 
 export interface CallFilter {
   readonly tool?: string | undefined;
+  readonly version?: number | undefined;
   readonly state?: CallState | undefined;
+  /** Least time in ms from acceptance to the result. */
+  readonly minMs?: number | undefined;
+  /** Text that the input, output, error or logs contain. Large inputs and outputs, which have a table of their own, are not searched. */
+  readonly text?: string | undefined;
   /** Id of the last call of the page before. */
   readonly before?: string | undefined;
   readonly limit: number;
 }
 
-/** Lists the newest calls first. Ids sort by time. */
+/** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */
 export async function listCalls(
   db: Db,
-  tenantId: string,
-  { tool, state, before, limit }: CallFilter,
+  tenantId: string | undefined,
+  { tool, version, state, minMs, text, before, limit }: CallFilter,
 ): Promise<readonly CallRow[]> {
-  let query = db.selectFrom("calls").selectAll().where("tenant_id", "=", tenantId).orderBy("id", "desc").limit(limit);
+  let query = db.selectFrom("calls").selectAll().orderBy("id", "desc").limit(limit);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  if (version !== undefined) query = query.where("tool_version", "=", version);
+  if (minMs !== undefined) query = query.where(sql<boolean>`ended_at - created_at >= ${minMs}`);
+  if (text !== undefined) {
+    // `!` escapes, because a backslash means something else in each database.
+    const pattern = `%${text.toLowerCase().replaceAll(/[!%_]/g, "!$&")}%`;
+    const matches = ["input", "output", "error", "logs"].map(
+      (column) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '!'`,
+    );
+    query = query.where((of) => of.or(matches));
+  }
   if (tool !== undefined) query = query.where("tool_name", "=", tool);
   if (state !== undefined) query = query.where("state", "=", state);
   if (before !== undefined) query = query.where("id", "<", before);

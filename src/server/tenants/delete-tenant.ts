@@ -35,6 +35,7 @@ const TENANT_TABLES = [
   "version_files",
   "tool_versions",
   "blobs",
+  "console_sessions",
   "api_keys",
 ] as const;
 

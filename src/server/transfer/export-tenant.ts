@@ -7,6 +7,7 @@ import { type Row, readRows, type TableName } from "./table-rows.ts";
 const EXPORTED: readonly (readonly [table: TableName, omitted: readonly string[]])[] = [
   ["tenants", ["revision"]],
   ["api_keys", ["hash"]],
+  ["console_sessions", ["hash"]],
   ["tool_versions", []],
   ["version_files", []],
   ["blobs", []],

@@ -10,6 +10,7 @@ export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof Schema[
   settings: ["name"],
   tenants: ["id"],
   api_keys: ["id"],
+  console_sessions: ["id"],
   blobs: ["tenant_id", "hash"],
   tool_versions: ["tenant_id", "tool_name", "version"],
   version_files: ["tenant_id", "tool_name", "version", "kind"],

@@ -87,6 +87,16 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
   await db.schema.createIndex("schedules_by_name").unique().on("schedules").columns(["tenant_id", "name"]).execute();
   await db.schema.createIndex("schedules_due").on("schedules").columns(["state", "next_at"]).execute();
   await create(
+    "console_sessions",
+    {
+      ...{ id: "text", tenant_id: "text?", key_id: "text", hash: "text", ip: "text?", user_agent: "text" },
+      ...{ created_at: integer, expires_at: integer },
+    },
+    ["id"],
+  );
+  await db.schema.createIndex("console_sessions_by_hash").unique().on("console_sessions").column("hash").execute();
+  await db.schema.createIndex("console_sessions_by_key").on("console_sessions").columns(["key_id", "id"]).execute();
+  await create(
     "webhooks",
     {
       ...{ id: "text", tenant_id: "text", url: "text", events: "text", sealed_secret: bytes, state: "text" },

@@ -18,6 +18,7 @@ import {
   PageQuerySchema,
   pageOf,
   TimelineSchema,
+  TimeSchema,
   ToolNameSchema,
 } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -26,7 +27,10 @@ const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
 const CallParamsSchema = TenantParamsSchema.extend({ call: IdSchema });
 const CallQuerySchema = PageQuerySchema.extend({
   tool: ToolNameSchema.optional(),
+  version: z.coerce.number().int().min(1).optional(),
   state: z.enum(CALL_STATES).optional(),
+  minMs: z.coerce.number().int().min(0).optional().openapi({ description: "Least duration in ms" }),
+  text: z.string().min(1).max(200).optional().openapi({ description: "Text in the input, output, error or logs" }),
 });
 /** Structured Headers allow quotes around the key; both forms are in use. */
 const KEY_PATTERN = /^"?([A-Za-z0-9._:-]{1,200})"?$/;
@@ -48,6 +52,12 @@ function readKey(header: string | undefined): string | undefined {
   if (key !== undefined) return key;
   throw new RequestError("INVALID", "Idempotency-Key: Expected 1 to 200 of A-Z a-z 0-9 . _ : -");
 }
+
+const RunningCallSchema = z
+  .strictObject({ id: z.string(), tool: z.string(), state: z.string(), startedAt: TimeSchema })
+  .openapi("RunningCall");
+/** Time in ms between two looks at a call that runs in another process. */
+const WATCH_MS = 500;
 
 export function addCallRoutes(app: App, parts: ServerParts): void {
   const { db } = parts.database;
@@ -140,6 +150,42 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       return c.json({ items: rows.map(showWhole) } as never, isAsync ? 202 : 200);
     },
   );
+  const list = async (
+    tenantId: string | undefined,
+    { limit, cursor, ...filter }: z.output<typeof CallQuerySchema>,
+  ): Promise<object> => {
+    await parts.calls.flush();
+    const rows = await listCalls(db, tenantId, { ...filter, before: cursor, limit: limit + 1 });
+    const items = rows.slice(0, limit);
+    return { items: items.map(toCallRecord), next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+  };
+  const listResponses = { 200: json(pageOf(CallSchema), "A page of calls, without their logs") };
+  addRoute(
+    app,
+    parts,
+    "GET /v1/calls",
+    { summary: "Lists the calls of all tenants, the newest first", query: CallQuerySchema, responses: listResponses },
+    async (c, { query }) => c.json((await list(undefined, query)) as never, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/running-calls",
+    {
+      summary: "Lists the calls of a tenant that run in this server, which have no record before they end",
+      params: TenantParamsSchema,
+      responses: { 200: json(z.strictObject({ items: z.array(RunningCallSchema) }), "The calls") },
+    },
+    (c, _input) => {
+      const running = parts.box
+        .listCalls({ tenantId: c.get("tenant").id })
+        .filter(({ parentId }) => parentId === undefined);
+      const items = running.map(({ callId, toolName, state, startedAt }) => ({
+        ...{ id: callId, tool: toolName, state, startedAt },
+      }));
+      return c.json({ items }, 200);
+    },
+  );
   addRoute(
     app,
     parts,
@@ -148,17 +194,10 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       summary: "Lists the calls of a tenant, the newest first",
       params: TenantParamsSchema,
       query: CallQuerySchema,
-      responses: { 200: json(pageOf(CallSchema), "A page of calls, without their logs") },
+      responses: listResponses,
     },
     async (c, input) => {
-      const { limit, cursor, tool, state } = input.query;
-      await parts.calls.flush();
-      const rows = await listCalls(db, c.get("tenant").id, { tool, state, before: cursor, limit: limit + 1 });
-      const items = rows.slice(0, limit);
-      return c.json(
-        { items: items.map(toCallRecord), next: rows.length > limit ? (items.at(-1)?.id ?? null) : null } as never,
-        200,
-      );
+      return c.json((await list(c.get("tenant").id, input.query)) as never, 200);
     },
   );
   addRoute(
@@ -191,6 +230,40 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       const row = await parts.calls.find(c.get("tenant").id, input.params.call);
       if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
       return c.json(timelineOf(row) as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/calls/{call}/events",
+    {
+      summary: "Streams the log lines of a call while it runs, and its result",
+      description:
+        "Server-sent events: `log`, and at last `result`. A call that runs in another process of the server shows its lines only at its end.",
+      params: CallParamsSchema,
+      responses: { 200: { description: "The events", content: { "text/event-stream": { schema: z.string() } } } },
+    },
+    async (c, { params }) => {
+      const tenantId = c.get("tenant").id;
+      const isKnown = async (): Promise<boolean> =>
+        parts.calls.findLive(tenantId, params.call) !== undefined ||
+        (await parts.calls.find(tenantId, params.call)) !== undefined;
+      if (!(await isKnown())) throw new RequestError("NOT_FOUND", "There is no such call");
+      const { signal } = c.req.raw;
+      return streamSSE(c, async (stream) => {
+        while (!(stream.aborted || signal.aborted)) {
+          const live = parts.calls.findLive(tenantId, params.call);
+          for await (const entry of live?.lines(signal) ?? []) {
+            await stream.writeSSE({ event: "log", data: JSON.stringify(entry) });
+          }
+          const row = await parts.calls.find(tenantId, params.call);
+          if (row !== undefined && row.ended_at !== null) {
+            await stream.writeSSE({ event: "result", data: JSON.stringify(showWhole(row)) });
+            return;
+          }
+          await stream.sleep(live === undefined ? WATCH_MS : 20);
+        }
+      });
     },
   );
   addRoute(

@@ -1,4 +1,6 @@
+import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import { toJson } from "../../../host/index.ts";
 import { appendAudit } from "../../records/audit.ts";
 import {
   findPrevious,
@@ -17,11 +19,13 @@ import {
   listToolNames,
   listVersions,
   listWaiting,
+  readVersionFile,
   type ToolVersion,
 } from "../../records/tool-versions.ts";
 import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { type Deployed, DeploymentSchema, deploy, findLiveDefinition } from "../../tools/deployment.ts";
+import { DraftSchema, runDraft } from "../../tools/draft.ts";
 import { compareRequests } from "../../tools/requests.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
@@ -62,6 +66,13 @@ const showDeployed = ({ version, isKnown, requests, release, warnings }: Deploye
 
 /** Most versions in the list of approvals. */
 const MAX_APPROVALS = 200;
+type StoredSource =
+  | { readonly source: string }
+  | { readonly files: { readonly [path: string]: string }; readonly entry?: string };
+const toFiles = (stored: StoredSource) =>
+  "source" in stored
+    ? { files: { "tool.ts": stored.source }, entry: "tool.ts" }
+    : { files: stored.files, entry: stored.entry ?? "" };
 const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
 
 export function addToolRoutes(app: App, parts: ServerParts): void {
@@ -237,6 +248,46 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       });
       authenticator.clear();
       return c.json({ ok: true } as const, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/source",
+    {
+      summary: "Returns the uploaded source of a version",
+      params: VersionParamsSchema,
+      responses: {
+        200: json(
+          z.strictObject({ files: z.record(z.string(), z.string()), entry: z.string() }),
+          "The files of the version by path",
+        ),
+      },
+    },
+    async (c, { params }) => {
+      const key = { tenantId: c.get("tenant").id, toolName: params.tool };
+      const text = await readVersionFile(db, key, params.version, "source");
+      if (text === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      return c.json(toFiles(JSON.parse(text) as StoredSource), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/drafts/calls",
+    {
+      summary: "Runs code once without deploying it",
+      description: "Returns the result with its logs and timeline. Nothing of the draft is stored.",
+      params: TenantParamsSchema,
+      body: DraftSchema,
+      responses: { 200: json(z.looseObject({ success: z.boolean() }), "The result, also of a draft that failed") },
+    },
+    async (c, { body }) => {
+      const mayApprove = c.get("principal").scopes.has("tools:approve");
+      const tenant = c.get("tenant");
+      if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
+      const result = await runDraft({ box: parts.box, db }, tenant, body, { mayApprove, signal: c.req.raw.signal });
+      return c.json((result.success ? { ...result, output: toJson(result.output) } : result) as never, 200);
     },
   );
   addRoute(

@@ -1,0 +1,88 @@
+// A chart of values over time, in the colors of the theme.
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+export interface Series {
+  readonly label: string;
+  /** Name of a CSS variable. */
+  readonly color: string;
+  readonly values: readonly (number | null)[];
+  readonly isFilled?: boolean;
+}
+
+interface ChartProps {
+  readonly label: string;
+  /** Times in ms since 1970. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  readonly format: (value: number) => string;
+  readonly height?: number;
+}
+
+const HEIGHT = 160;
+
+export function Chart({ label, times, series, format, height = HEIGHT }: ChartProps): JSX.Element {
+  const ref = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const data: uPlot.AlignedData = [
+    times.map((at) => at / 1_000),
+    ...series.map(({ values }) => [...values] as (number | null)[]),
+  ];
+  const names = series.map((one) => one.label).join();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made once, and its data is set below
+  useEffect(() => {
+    const box = ref.current;
+    if (box === null) return;
+    const css = getComputedStyle(box);
+    const colorOf = (name: string): string => css.getPropertyValue(name).trim();
+    const axis = { stroke: colorOf("--faint"), grid: { stroke: colorOf("--line"), width: 1 }, ticks: { show: false } };
+    const chart = new uPlot(
+      {
+        ...{ width: Math.max(200, box.clientWidth), height },
+        legend: { show: false },
+        cursor: { y: false },
+        scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+        axes: [
+          { ...axis, font: "11px system-ui" },
+          { ...axis, font: "11px system-ui", size: 64, values: (_, ticks) => ticks.map(format) },
+        ],
+        series: [
+          {},
+          ...series.map(({ label: name, color, isFilled = false }) => ({
+            ...{ label: name, stroke: colorOf(color), width: 1.5, points: { show: false }, spanGaps: true },
+            ...(isFilled ? { fill: `${colorOf(color)}33` } : {}),
+          })),
+        ],
+      },
+      data,
+      box,
+    );
+    plot.current = chart;
+    const observer = new ResizeObserver(() => chart.setSize({ width: Math.max(200, box.clientWidth), height }));
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+    };
+  }, [names, height]);
+  useEffect(() => plot.current?.setData(data));
+  return (
+    <figure class="chart">
+      <figcaption>
+        {label}
+        <span class="legend">
+          {series.map((one) => (
+            <span key={one.label}>
+              <i style={{ background: `var(${one.color})` }} /> {one.label} {format(lastOf(one.values))}
+            </span>
+          ))}
+        </span>
+      </figcaption>
+      <div ref={ref} class="plot" aria-hidden="true" />
+    </figure>
+  );
+}
+
+const lastOf = (values: readonly (number | null)[]): number => values.findLast((value) => value !== null) ?? 0;

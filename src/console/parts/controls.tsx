@@ -1,0 +1,369 @@
+// Small parts that all pages use: buttons, fields, badges, dialogs, messages and times.
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ApiError } from "../../client/index.ts";
+import { formatAge, formatTime, formatUtc } from "../state/format.ts";
+
+type ButtonProps = Omit<JSX.IntrinsicElements["button"], "onClick"> & {
+  readonly kind?: "primary" | "plain" | "danger" | "quiet";
+  /** While its promise is pending, the button is disabled. An error appears next to the button. */
+  readonly onClick?: () => unknown;
+};
+
+export function Button({ kind = "plain", onClick, disabled, children, ...rest }: ButtonProps): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onClick?.();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class={`button ${kind}`}
+        disabled={disabled === true || isBusy}
+        aria-busy={isBusy}
+        {...(onClick === undefined ? {} : { onClick: () => void run() })}
+        {...rest}
+      >
+        {children}
+      </button>
+      {error === undefined ? null : <ErrorBox error={error} />}
+    </>
+  );
+}
+
+/** Says what went wrong, and what to do. */
+export function ErrorBox({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }): JSX.Element {
+  const isApi = error instanceof ApiError;
+  const message = error instanceof Error ? error.message : String(error);
+  const hint = isApi ? hintFor(error) : undefined;
+  return (
+    <div class="error-box" role="alert">
+      <strong>{isApi ? error.code : "Error"}</strong> <span>{message}</span>
+      {hint === undefined ? null : <p>{hint}</p>}
+      {isApi && error.requestId !== undefined ? <p class="faint">Request {error.requestId}</p> : null}
+      {onRetry === undefined ? null : (
+        <p>
+          <button type="button" class="button plain" onClick={onRetry}>
+            Try again
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function hintFor({ status, code }: ApiError): string | undefined {
+  if (code === "NETWORK" || status === 0) return "Check that the server runs and that this machine reaches it.";
+  if (status === 403) return "Sign in with a key that has this scope.";
+  if (status === 404) return "It may have been deleted, or it belongs to another tenant.";
+  if (status === 429) return "Wait a moment, and try again.";
+  return undefined;
+}
+
+/** What a page shows instead of an empty list: what would be here, and the command that makes it. */
+export function Empty({
+  title,
+  command,
+  children,
+}: {
+  readonly title: string;
+  readonly command?: string;
+  readonly children?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children === undefined ? null : <div>{children}</div>}
+      {command === undefined ? null : <Copyable text={command} />}
+    </div>
+  );
+}
+
+export const Loading = (): JSX.Element => (
+  <div class="loading" role="status">
+    Loading…
+  </div>
+);
+
+/** A command or value with a button that copies it. */
+export function Copyable({ text, label = "Copy" }: { readonly text: string; readonly label?: string }): JSX.Element {
+  return (
+    <div class="copyable">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long line scrolls by keyboard */}
+      <code tabIndex={0}>{text}</code>
+      <CopyButton text={text} label={label} />
+    </div>
+  );
+}
+
+export function CopyButton({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <button type="button" class="button quiet" onClick={() => void copy()}>
+      {isCopied ? "Copied" : label}
+    </button>
+  );
+}
+
+const TONES: { readonly [state: string]: string } = {
+  ...{ succeeded: "good", ready: "good", active: "good", delivered: "good", ok: "good", live: "good" },
+  ...{ failed: "bad", denied: "bad", disabled: "bad", deleting: "bad", revoked: "bad" },
+  ...{ running: "info", queued: "info", sending: "info", waiting: "info", starting: "info" },
+  ...{ cancelled: "muted", suspended: "warn", paused: "warn", waiting_for_approval: "warn", expired: "warn" },
+};
+
+export function Badge({ children, tone }: { readonly children: string; readonly tone?: string }): JSX.Element {
+  return <span class={`badge ${tone ?? TONES[children] ?? "muted"}`}>{children.replaceAll("_", " ")}</span>;
+}
+
+/** A local time, with UTC in its tooltip. */
+export function Time({ at, isAge = false }: { readonly at: number | null; readonly isAge?: boolean }): JSX.Element {
+  if (at === null) return <span class="faint">never</span>;
+  return (
+    <time dateTime={new Date(at).toISOString()} title={formatUtc(at)}>
+      {isAge ? formatAge(at) : formatTime(at)}
+    </time>
+  );
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly error?: string | undefined;
+  readonly children: (ids: { readonly id: string; readonly "aria-describedby"?: string }) => JSX.Element;
+}
+
+/** A labelled control. */
+export function Field({ label, hint, error, children }: FieldProps): JSX.Element {
+  const id = useId();
+  const noteId = `${id}-note`;
+  const hasNote = hint !== undefined || error !== undefined;
+  return (
+    <div class={error === undefined ? "field" : "field has-error"}>
+      <label for={id}>{label}</label>
+      {children({ id, ...(hasNote ? { "aria-describedby": noteId } : {}) })}
+      {hasNote ? (
+        <div class="note" id={noteId}>
+          {error ?? hint}
+        </div>
+      ) : null}
+    </div>
+  );
+}
+
+interface TextFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onInput: (value: string) => void;
+  readonly hint?: ComponentChildren;
+  readonly error?: string | undefined;
+  readonly type?: string;
+  readonly placeholder?: string;
+  readonly rows?: number;
+  readonly isRequired?: boolean;
+  readonly autocomplete?: string;
+}
+
+export function TextField(props: TextFieldProps): JSX.Element {
+  const { label, value, onInput, hint, error, type = "text", placeholder, rows, isRequired = false } = props;
+  const { autocomplete = "off" } = props;
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(ids) =>
+        rows === undefined ? (
+          <input
+            {...ids}
+            type={type}
+            value={value}
+            placeholder={placeholder}
+            required={isRequired}
+            autocomplete={autocomplete as "off"}
+            onInput={(event) => onInput(event.currentTarget.value)}
+          />
+        ) : (
+          <textarea
+            {...ids}
+            rows={rows}
+            value={value}
+            placeholder={placeholder}
+            required={isRequired}
+            spellcheck={false}
+            onInput={(event) => onInput(event.currentTarget.value)}
+          />
+        )
+      }
+    </Field>
+  );
+}
+
+interface SelectFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly onInput: (value: string) => void;
+  readonly hint?: ComponentChildren;
+}
+
+export function SelectField({ label, value, options, onInput, hint }: SelectFieldProps): JSX.Element {
+  return (
+    <Field label={label} hint={hint}>
+      {(ids) => (
+        <select {...ids} value={value} onChange={(event) => onInput(event.currentTarget.value)}>
+          {options.map(([option, text]) => (
+            <option key={option} value={option}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+export function Checkbox(props: {
+  readonly label: string;
+  readonly isChecked: boolean;
+  readonly onInput: (isChecked: boolean) => void;
+}): JSX.Element {
+  const { label, isChecked, onInput } = props;
+  return (
+    <label class="checkbox">
+      <input type="checkbox" checked={isChecked} onChange={(event) => onInput(event.currentTarget.checked)} /> {label}
+    </label>
+  );
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A modal dialog. Escape closes it. */
+export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    if (dialog !== null && !dialog.open) dialog.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog ref={ref} aria-labelledby={id} onClose={onClose}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="button quiet" aria-label="Close" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  readonly title: string;
+  readonly action: string;
+  /** Text that must be typed before the action is possible. */
+  readonly typed?: string;
+  readonly onConfirm: () => unknown;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** Asks before something that cannot be undone. */
+export function Confirm({ title, action, typed, onConfirm, onClose, children }: ConfirmProps): JSX.Element {
+  const [text, setText] = useState("");
+  const run = async (): Promise<void> => {
+    await onConfirm();
+    onClose();
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div class="stack">
+        <div>{children}</div>
+        {typed === undefined ? null : <TextField label={`Type ${typed} to confirm`} value={text} onInput={setText} />}
+        <div class="row end">
+          <Button onClick={onClose}>Keep</Button>
+          <Button kind="danger" disabled={typed !== undefined && text !== typed} onClick={run}>
+            {action}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+interface TabsProps {
+  readonly label: string;
+  readonly tabs: readonly (readonly [id: string, text: string])[];
+  readonly selected: string;
+  readonly onSelect: (id: string) => void;
+}
+
+export function Tabs({ label, tabs, selected, onSelect }: TabsProps): JSX.Element {
+  const move = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>): void => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    const index = tabs.findIndex(([id]) => id === selected);
+    const next = tabs[(index + step + tabs.length) % tabs.length];
+    if (next === undefined) return;
+    onSelect(next[0]);
+    (event.currentTarget.children[tabs.indexOf(next)] as HTMLElement).focus();
+  };
+  return (
+    <div role="tablist" aria-label={label} class="tabs" onKeyDown={move}>
+      {tabs.map(([id, text]) => (
+        <button
+          key={id}
+          type="button"
+          role="tab"
+          aria-selected={id === selected}
+          tabIndex={id === selected ? 0 : -1}
+          onClick={() => onSelect(id)}
+        >
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The heading of a page, with its actions. */
+export function PageHead(props: { readonly title: ComponentChildren; readonly children?: ComponentChildren }): JSX.Element {
+  return (
+    <header class="page-head">
+      <h1>{props.title}</h1>
+      <div class="row">{props.children}</div>
+    </header>
+  );
+}
+
+/** A list of names and values. */
+export function Facts({ facts }: { readonly facts: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

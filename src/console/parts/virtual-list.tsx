@@ -1,0 +1,78 @@
+// A list that draws only the rows that are visible, so that 100,000 of them scroll as smoothly as ten.
+import {
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  type VirtualItem,
+  Virtualizer,
+} from "@tanstack/virtual-core";
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
+
+interface VirtualListProps {
+  readonly count: number;
+  readonly rowHeight: number;
+  readonly label: string;
+  readonly class?: string;
+  /** ARIA role of the list. @default "list" */
+  readonly role?: "list" | "table" | "log";
+  readonly header?: JSX.Element;
+  readonly row: (index: number) => JSX.Element;
+  /** Called when the end of the list comes into view. */
+  readonly onEnd?: (() => void) | undefined;
+  /** Whether the list stays at its end when rows are added, unless the user has scrolled up. */
+  readonly isFollowing?: boolean;
+}
+
+const OVERSCAN = 12;
+
+export function VirtualList(props: VirtualListProps): JSX.Element {
+  const { count, rowHeight, label, role = "list", header, row, onEnd, isFollowing = false } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [, redraw] = useReducer((round: number) => round + 1, 0);
+  const isAtEnd = useRef(true);
+  const options = {
+    count,
+    estimateSize: () => rowHeight,
+    overscan: OVERSCAN,
+    getScrollElement: () => scroller.current,
+    observeElementRect,
+    observeElementOffset,
+    scrollToFn: elementScroll,
+    onChange: () => redraw(undefined),
+  };
+  const [virtualizer] = useState(() => new Virtualizer<HTMLDivElement, Element>(options));
+  virtualizer.setOptions(options);
+  useLayoutEffect(() => virtualizer._didMount(), [virtualizer]);
+  useLayoutEffect(() => virtualizer._willUpdate());
+  const items = virtualizer.getVirtualItems();
+  const last = items.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (last >= count - 1 && count > 0) onEnd?.();
+  }, [last, count, onEnd]);
+  useEffect(() => {
+    if (isFollowing && isAtEnd.current && count > 0) virtualizer.scrollToIndex(count - 1, { align: "end" });
+  }, [count, isFollowing, virtualizer]);
+  const onScroll = (): void => {
+    const element = scroller.current;
+    if (element !== null) isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < rowHeight;
+  };
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the list scrolls by keyboard
+    <div ref={scroller} class={`virtual ${props.class ?? ""}`} role={role} aria-label={label} tabIndex={0} onScroll={onScroll}>
+      {header}
+      <div class="virtual-space" style={{ height: `${virtualizer.getTotalSize()}px` }} role="presentation">
+        {items.map((item: VirtualItem) => (
+          <div
+            key={item.key as number}
+            class="virtual-row"
+            role="presentation"
+            style={{ height: `${item.size}px`, transform: `translateY(${item.start}px)` }}
+          >
+            {row(item.index)}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+// Texts for times, durations, sizes and numbers, each with its unit.
+
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const timeOnly = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+const MS_PER_SECOND = 1_000;
+const MS_PER_MINUTE = 60_000;
+const MS_PER_HOUR = 3_600_000;
+const KIB = 1_024;
+
+export const formatNumber = (value: number): string => number.format(value);
+export const formatCount = (value: number): string => (value < 10_000 ? number.format(value) : compact.format(value));
+
+/** Returns a duration: `0.42 ms`, `12 ms`, `3.2 s`, `4 min 5 s`. */
+export function formatMs(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return "–";
+  if (ms < 1) return `${ms.toFixed(2)} ms`;
+  if (ms < MS_PER_SECOND) return `${number.format(ms)} ms`;
+  if (ms < MS_PER_MINUTE) return `${(ms / MS_PER_SECOND).toFixed(2)} s`;
+  if (ms < MS_PER_HOUR) return `${Math.floor(ms / MS_PER_MINUTE)} min ${Math.round((ms % MS_PER_MINUTE) / MS_PER_SECOND)} s`;
+  return `${number.format(ms / MS_PER_HOUR)} h`;
+}
+
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes === null || bytes === undefined) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= KIB && unit < units.length - 1) {
+    value /= KIB;
+    unit += 1;
+  }
+  return `${number.format(value)} ${units[unit]}`;
+}
+
+/** Returns a local time; the date is left out for today. */
+export function formatTime(at: number): string {
+  const isToday = new Date(at).toDateString() === new Date().toDateString();
+  return (isToday ? timeOnly : dateTime).format(at);
+}
+
+export const formatUtc = (at: number): string => `${new Date(at).toISOString().replace("T", " ").replace("Z", "")} UTC`;
+
+/** Returns how long ago a time is, or in how long it comes. */
+export function formatAge(at: number, now: number = Date.now()): string {
+  const ms = Math.abs(now - at);
+  const text =
+    ms < MS_PER_MINUTE
+      ? `${Math.round(ms / MS_PER_SECOND)} s`
+      : ms < MS_PER_HOUR
+        ? `${Math.round(ms / MS_PER_MINUTE)} min`
+        : ms < 48 * MS_PER_HOUR
+          ? `${Math.round(ms / MS_PER_HOUR)} h`
+          : `${Math.round(ms / (24 * MS_PER_HOUR))} days`;
+  return at > now ? `in ${text}` : `${text} ago`;
+}
+
+export const formatPercent = (share: number): string =>
+  `${share !== 0 && share < 0.01 ? (share * 100).toFixed(2) : number.format(share * 100)} %`;
+
+/** Returns text for a JSON value: indented, keys in their order. */
+export const formatJson = (value: unknown): string => JSON.stringify(value, null, 2) ?? "null";

@@ -1,0 +1,70 @@
+// The address of the page: its path below /console, and its query, which holds filters, so that every view has a link.
+import { type ReadonlySignal, signal } from "@preact/signals";
+
+const BASE = "/console";
+
+interface Address {
+  /** Decoded segments of the path below `/console`. */
+  readonly path: readonly string[];
+  readonly query: { readonly [name: string]: string };
+}
+
+function read(): Address {
+  const path = location.pathname.slice(BASE.length).split("/");
+  return {
+    path: path.filter((part) => part !== "").map((part) => decode(part)),
+    query: Object.fromEntries(new URLSearchParams(location.search)),
+  };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+const current = signal<Address>(read());
+export const address: ReadonlySignal<Address> = current;
+
+/** Returns the URL of a page. Undefined values of the query are left out. */
+export function urlOf(
+  path: readonly (string | number)[],
+  query: { readonly [name: string]: string | undefined } = {},
+): string {
+  const params = new URLSearchParams(
+    Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== ""),
+  );
+  const text = path.map((part) => `/${encodeURIComponent(part)}`).join("");
+  return `${BASE}${text}${params.size === 0 ? "" : `?${params}`}`;
+}
+
+export function navigate(url: string, { isReplaced = false }: { readonly isReplaced?: boolean } = {}): void {
+  if (isReplaced) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  const before = current.value.path.join("/");
+  current.value = read();
+  if (before !== current.value.path.join("/")) scrollTo(0, 0);
+}
+
+/** Changes the query of this page. */
+export function setQuery(changes: { readonly [name: string]: string | undefined }): void {
+  const { path, query } = current.value;
+  navigate(urlOf(path, { ...query, ...changes }), { isReplaced: true });
+}
+
+/** Follows links within the console without loading the page again. */
+export function startRouter(): void {
+  addEventListener("popstate", () => {
+    current.value = read();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    const isPlain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+    if (link === null || !isPlain || link.target !== "" || link.hasAttribute("download")) return;
+    if (link.origin !== location.origin || !link.pathname.startsWith(BASE)) return;
+    event.preventDefault();
+    navigate(link.pathname + link.search);
+  });
+}

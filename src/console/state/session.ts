@@ -1,0 +1,63 @@
+// Who is signed in, and the client for the API. The session is a cookie that scripts cannot read; an embedded page has a token instead.
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { ApiError, createClient, type GloveboxClient } from "../../client/index.ts";
+
+export interface Me {
+  readonly keyId: string;
+  /** Null for a key of the platform. */
+  readonly tenantId: string | null;
+  readonly scopes: readonly string[];
+}
+
+/** Undefined while the page finds out; null if nobody is signed in. */
+export const me: Signal<Me | null | undefined> = signal(undefined);
+export const isPlatform: ReadonlySignal<boolean> = computed(() => me.value?.tenantId === null);
+
+/** The token of an embedded page, from the fragment of its URL, which browsers send to no server. */
+const embedToken = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
+if (embedToken !== undefined) history.replaceState(null, "", location.pathname + location.search);
+export const isEmbedded: boolean = embedToken !== undefined;
+
+async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (!isEmbedded) headers.delete("authorization");
+  headers.set("x-glovebox-console", "1");
+  const response = await fetch(input, { ...init, headers, credentials: isEmbedded ? "omit" : "same-origin" });
+  if (response.status === 401 && me.value) me.value = null;
+  return response;
+}
+
+export const client: GloveboxClient = createClient({ url: location.origin, key: embedToken ?? "cookie", fetch: send });
+
+/** Sends one request of the API. */
+export const request: GloveboxClient["request"] = (method, path, options) => client.request(method, path, options);
+
+export const can = (scope: string): boolean => me.value?.scopes.includes(scope) === true;
+
+export async function loadMe(): Promise<void> {
+  try {
+    me.value = await client.whoAmI();
+  } catch (thrown) {
+    if (!(thrown instanceof ApiError) || thrown.status !== 401) throw thrown;
+    me.value = null;
+  }
+}
+
+/** Signs in. @throws {ApiError} with status 401 if the key is not valid */
+export async function signIn(key: string): Promise<void> {
+  await request("POST", "/v1/console/sessions", { body: { key } });
+  await loadMe();
+  if (me.value === null) {
+    throw new Error("The browser did not keep the session. Open the console over https, or on the server's own machine");
+  }
+}
+
+export async function signOut(): Promise<void> {
+  const { items } = await request<{ items: readonly { readonly id: string; readonly isCurrent: boolean }[] }>(
+    "GET",
+    "/v1/console/sessions",
+  );
+  const current = items.find(({ isCurrent }) => isCurrent);
+  if (current !== undefined) await request("DELETE", `/v1/console/sessions/${current.id}`);
+  me.value = null;
+}

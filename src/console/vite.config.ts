@@ -1,0 +1,21 @@
+// Builds the console into dist/console. Everything is bundled: the page loads nothing of another origin.
+import { fileURLToPath } from "node:url";
+import { defineConfig, type UserConfig } from "vite";
+
+const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+
+const config: UserConfig = defineConfig({
+  root: path("."),
+  base: "/console/",
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    outDir: path("../../dist/console"),
+    emptyOutDir: true,
+    // The policy of the page allows no inline scripts and no data URLs but images.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: "es2024",
+    chunkSizeWarningLimit: 1_000,
+  },
+});
+export default config;

@@ -1,0 +1,114 @@
+// Routes of the console's sessions: sign in with an API key, list the sessions of this key, and end one.
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { createSessionToken, SESSION_MS, toSessionCookie } from "../../auth/console-session.ts";
+import { createId } from "../../ids.ts";
+import { appendAudit } from "../../records/audit.ts";
+import { type ConsoleSession, deleteSession, insertSession, listSessions } from "../../records/console-sessions.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import type { App, AppEnv, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { IdSchema, OkSchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
+
+const MAX_USER_AGENT = 300;
+const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/i;
+
+const SignInSchema = z.strictObject({ key: z.string().min(1).max(200) }).openapi("SignIn");
+export const ConsoleSessionSchema = z
+  .strictObject({
+    id: z.string(),
+    ip: z.string().nullable(),
+    userAgent: z.string(),
+    createdAt: TimeSchema,
+    expiresAt: TimeSchema,
+    isCurrent: z.boolean().describe("Whether this request belongs to the session"),
+  })
+  .openapi("ConsoleSession");
+
+const show = (session: ConsoleSession, currentId: string | undefined): object => ({
+  ...{ id: session.id, ip: session.ip, userAgent: session.user_agent, createdAt: session.created_at },
+  ...{ expiresAt: session.expires_at, isCurrent: session.id === currentId },
+});
+
+/** Browsers treat this machine as secure without TLS. */
+const isSecure = (c: Context<AppEnv>): boolean => !LOOPBACK.test(c.req.header("host") ?? "");
+
+export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
+  const { database, authenticator } = parts;
+
+  addRoute(
+    app,
+    parts,
+    "POST /v1/console/sessions",
+    {
+      summary: "Signs in to the console",
+      description:
+        "Returns who the key belongs to, and sets a cookie that stands for the key for twelve hours. Other requests that change something need the header `X-Glovebox-Console` with the cookie.",
+      body: SignInSchema,
+      responses: { 201: json(PrincipalSchema, "Signed in"), 401: { description: "The key is not valid" } },
+    },
+    async (c, { body }) => {
+      const principal = await authenticator.authenticate(`Bearer ${body.key}`);
+      // A token of an identity provider has no key that a session could end with.
+      if (principal === undefined || !principal.keyId.startsWith("key_"))
+        throw new RequestError("UNAUTHENTICATED", "This key is not valid. Expected an API key: gbx_…");
+      const { token, hash } = createSessionToken();
+      const now = Date.now();
+      const id = createId("session", now);
+      const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
+      const { keyId, tenantId, scopes } = principal;
+      await changeExclusively(database, async (transaction) => {
+        await insertSession(transaction, {
+          ...{ id, tenant_id: tenantId, key_id: keyId, hash, ip },
+          user_agent: (c.req.header("user-agent") ?? "").slice(0, MAX_USER_AGENT),
+          ...{ created_at: now, expires_at: now + SESSION_MS },
+        });
+        const actor = { name: `key:${keyId}`, ip, requestId: c.get("requestId") };
+        await appendAudit(transaction, { actor, tenantId, action: "console.signed_in", target: id, details: {} });
+      });
+      c.header("set-cookie", toSessionCookie(token, { isSecure: isSecure(c), maxAgeMs: SESSION_MS }));
+      return c.json({ keyId, tenantId, scopes: [...scopes] } as never, 201);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/console/sessions",
+    {
+      summary: "Lists the console's sessions of this key",
+      responses: { 200: json(pageOf(ConsoleSessionSchema), "The sessions, the newest first") },
+    },
+    async (c, _input) => {
+      const { keyId, sessionId } = c.get("principal");
+      const sessions = await listSessions(database.db, keyId, Date.now());
+      return c.json({ items: sessions.map((session) => show(session, sessionId)), next: null } as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/console/sessions/{session}",
+    {
+      summary: "Ends a session of this key at once",
+      params: z.strictObject({ session: IdSchema }),
+      responses: { 200: json(OkSchema, "Ended") },
+    },
+    async (c, { params }) => {
+      const { keyId, tenantId, sessionId } = c.get("principal");
+      const isEnded = await changeExclusively(database, async (transaction) => {
+        const deleted = await deleteSession(transaction, keyId, params.session);
+        if (deleted)
+          await appendAudit(transaction, {
+            ...{ actor: c.get("actor"), tenantId, action: "console.signed_out", target: params.session, details: {} },
+          });
+        return deleted;
+      });
+      authenticator.clear();
+      if (!isEnded) throw new RequestError("NOT_FOUND", "There is no such session");
+      if (params.session === sessionId)
+        c.header("set-cookie", toSessionCookie("", { isSecure: isSecure(c), maxAgeMs: 0 }));
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+}

@@ -1,0 +1,40 @@
+// Stores the sessions of the console: each belongs to an API key, and ends with it.
+import type { Db } from "../database/open-database.ts";
+import type { ConsoleSessionsTable } from "../database/schema.ts";
+
+export type ConsoleSession = Omit<ConsoleSessionsTable, "hash">;
+
+export async function insertSession(db: Db, session: ConsoleSessionsTable): Promise<void> {
+  await db.insertInto("console_sessions").values(session).execute();
+}
+
+/** Returns the session with this hash, expired ones included. */
+export async function findSessionByHash(db: Db, hash: string): Promise<ConsoleSession | undefined> {
+  return await db.selectFrom("console_sessions").selectAll().where("hash", "=", hash).executeTakeFirst();
+}
+
+/** Lists the sessions of a key that have not expired, the newest first. */
+export async function listSessions(db: Db, keyId: string, now: number): Promise<readonly ConsoleSession[]> {
+  return await db
+    .selectFrom("console_sessions")
+    .selectAll()
+    .where("key_id", "=", keyId)
+    .where("expires_at", ">", now)
+    .orderBy("id", "desc")
+    .limit(200)
+    .execute();
+}
+
+/** Ends a session. Returns false if the key has no such session. */
+export async function deleteSession(db: Db, keyId: string, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom("console_sessions")
+    .where("id", "=", id)
+    .where("key_id", "=", keyId)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
+  await db.deleteFrom("console_sessions").where("expires_at", "<=", now).execute();
+}
