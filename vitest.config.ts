@@ -54,7 +54,11 @@ const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostil
 const HOSTILE = ["test/hostile/**/*.test.ts", "test/host/mcp/upstream{,-list}-attacks.test.ts"];
 const CHAOS = ["test/chaos/*.test.ts"];
 /** The product as its users run it: the command line, the documents, the examples, and protocol suites of others. */
-const E2E = ["test/{cli,e2e,examples,mcp-conformance,types}/*.test.ts", "test/docs.test.ts", "tools/**/*.test.ts"];
+const E2E = [
+  "test/{cli,console,e2e,examples,mcp-conformance,types}/*.test.ts",
+  "test/docs.test.ts",
+  "tools/**/*.test.ts",
+];
 /** The packed tarball: installed on each supported version of Node by the test itself. */
 const PACKAGE = ["test/e2e/package.test.ts"];
 const EXCLUDED = configDefaults.exclude;

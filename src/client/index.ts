@@ -1,6 +1,8 @@
 // "glovebox/client": a client of the server's HTTP API. Uses fetch only, so that it runs in Node, Deno, Bun and browsers.
 import type * as z from "zod";
+import type { ConsoleSessionSchema } from "../server/http/routes/console-sessions.ts";
 import type { KvEntrySchema } from "../server/http/routes/kv.ts";
+import type { OverviewSchema, VersionStatsSchema, WorkersSchema } from "../server/http/routes/overview.ts";
 import type { ScheduleSchema } from "../server/http/routes/schedules.ts";
 import type { CreatedTriggerSchema, TriggerSchema } from "../server/http/routes/triggers.ts";
 import type { CreatedWebhookSchema, DeliverySchema, WebhookSchema } from "../server/http/routes/webhooks.ts";
@@ -37,6 +39,10 @@ export type Release = z.output<typeof ReleaseSchema>;
 export type Deployed = z.output<typeof DeployedSchema>;
 export type Approval = z.output<typeof ApprovalSchema>;
 export type Call = z.output<typeof CallSchema>;
+export type Overview = z.output<typeof OverviewSchema>;
+export type VersionStats = z.output<typeof VersionStatsSchema>;
+export type Workers = z.output<typeof WorkersSchema>;
+export type ConsoleSession = z.output<typeof ConsoleSessionSchema>;
 export type Timeline = z.output<typeof TimelineSchema>;
 export type Secret = z.output<typeof SecretSchema>;
 export type Usage = z.output<typeof UsageSchema>;
@@ -181,8 +187,12 @@ export class GloveboxClient {
   }
 
   /** @internal Opens a stream of server-sent events. */
-  async *events(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<CallEvent, void> {
-    const response = await this.#send("POST", path, { body, signal, headers: { accept: "text/event-stream" } });
+  async *events(
+    method: "GET" | "POST",
+    path: string,
+    { body, signal }: Pick<RequestOptions, "body" | "signal">,
+  ): AsyncGenerator<CallEvent, void> {
+    const response = await this.#send(method, path, { body, signal, headers: { accept: "text/event-stream" } });
     if (!response.ok || response.body === null)
       throw toApiError(response, this.#parse(await response.text(), response));
     let text = "";
@@ -389,7 +399,7 @@ export class TenantClient {
 
   /** Calls a tool, and yields its log lines, chunks and result as they arrive. */
   stream(tool: string, call: CallInput = {}, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
-    return this.#client.events(`${this.#path}/tools/${segment(tool)}/calls`, call, signal);
+    return this.#client.events("POST", `${this.#path}/tools/${segment(tool)}/calls`, { body: call, signal });
   }
 
   calls(
@@ -400,6 +410,11 @@ export class TenantClient {
 
   async getCall(id: string): Promise<Call> {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}`);
+  }
+
+  /** Yields the log lines of a call while it runs, and its result. */
+  watch(id: string, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
+    return this.#client.events("GET", `${this.#path}/calls/${segment(id)}/events`, { signal });
   }
 
   /** Returns what a call did and when: its stages, each use of a capability, and its nested calls. */

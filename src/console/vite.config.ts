@@ -1,4 +1,4 @@
-// Builds the console into dist/console. Everything is bundled: the page loads nothing of another origin.
+// Builds the console, for a server that runs from its sources; the build of the package names dist/console. Everything is bundled: the page loads nothing of another origin.
 import { fileURLToPath } from "node:url";
 import { defineConfig, type UserConfig } from "vite";
 
@@ -7,9 +7,10 @@ const path = (relative: string): string => fileURLToPath(new URL(relative, impor
 const config: UserConfig = defineConfig({
   root: path("."),
   base: "/console/",
+  resolve: { alias: { "glovebox/client": path("../client/index.ts") } },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
-    outDir: path("../../dist/console"),
+    outDir: path("../../node_modules/.cache/glovebox/console"),
     emptyOutDir: true,
     // The policy of the page allows no inline scripts and no data URLs but images.
     assetsInlineLimit: 0,

@@ -209,6 +209,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       deliveries,
       installer,
       console: await readConsoleFiles(),
+      embedOrigins: config.embedOrigins,
       version: packageVersion(),
     },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },

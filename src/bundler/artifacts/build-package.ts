@@ -1,4 +1,4 @@
-// Builds the published package into dist/: the compiler emits JavaScript and declarations, esbuild emits the sandbox's own files.
+// Builds the published package into dist/: the compiler emits JavaScript and declarations, esbuild emits the sandbox's own files, Vite the console.
 import { execFileSync } from "node:child_process";
 import { chmod, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -13,4 +13,14 @@ execFileSync(process.execPath, [root("node_modules/typescript/bin/tsc"), "-p", r
 });
 await writeSandboxArtifacts(root("dist/sandbox/artifacts"));
 await writeBuiltinBundles(root("dist/tools"));
+const vite = [
+  "build",
+  "--config",
+  root("src/console/vite.config.ts"),
+  "--outDir",
+  root("dist/console"),
+  "--logLevel",
+  "warn",
+];
+execFileSync(process.execPath, [root("node_modules/vite/bin/vite.js"), ...vite], { stdio: "inherit" });
 await chmod(root("dist/cli/main.js"), 0o755);

@@ -1,8 +1,9 @@
 // A chart of values over time, in the colors of the theme.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { locale } from "../state/format.ts";
 
 export interface Series {
   readonly label: string;
@@ -31,27 +32,46 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
     ...series.map(({ values }) => [...values] as (number | null)[]),
   ];
   const names = series.map((one) => one.label).join();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made once, and its data is set below
   useEffect(() => {
-    const box = ref.current;
-    if (box === null) return;
+    let dispose: (() => void) | undefined;
+    let isOver = false;
+    const open = async (): Promise<void> => {
+      const { default: Plot } = await import("uplot");
+      if (ref.current !== null && !isOver) dispose = draw(Plot, ref.current);
+    };
+    // The figures next to the chart say the same.
+    open().catch(() => {});
+    return () => {
+      isOver = true;
+      dispose?.();
+      plot.current = undefined;
+    };
+  }, [names, height]);
+  const draw = (Plot: typeof uPlot, box: HTMLDivElement): (() => void) => {
+    const span = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1_000;
     const css = getComputedStyle(box);
     const colorOf = (name: string): string => css.getPropertyValue(name).trim();
     const axis = { stroke: colorOf("--faint"), grid: { stroke: colorOf("--line"), width: 1 }, ticks: { show: false } };
-    const chart = new uPlot(
+    const chart = new Plot(
       {
         ...{ width: Math.max(200, box.clientWidth), height },
         legend: { show: false },
         cursor: { y: false },
         scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [
-          { ...axis, font: "11px system-ui" },
+          { ...axis, font: "11px system-ui", size: 28, values: (_, ticks) => ticks.map((at) => formatTick(at, span)) },
           { ...axis, font: "11px system-ui", size: 64, values: (_, ticks) => ticks.map(format) },
         ],
         series: [
           {},
           ...series.map(({ label: name, color, isFilled = false }) => ({
-            ...{ label: name, stroke: colorOf(color), width: 1.5, points: { show: false }, spanGaps: true },
+            ...{
+              label: name,
+              stroke: colorOf(color),
+              width: 1.5,
+              points: { size: 5, width: 0, fill: colorOf(color) },
+              spanGaps: false,
+            },
             ...(isFilled ? { fill: `${colorOf(color)}33` } : {}),
           })),
         ],
@@ -66,7 +86,7 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
       observer.disconnect();
       chart.destroy();
     };
-  }, [names, height]);
+  };
   useEffect(() => plot.current?.setData(data));
   return (
     <figure class="chart">
@@ -83,6 +103,17 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
       <div ref={ref} class="plot" aria-hidden="true" />
     </figure>
   );
+}
+
+const DAY_SECONDS = 86_400;
+
+/** Returns the label of a time on the axis: the time of day, or the day if the axis covers several. @param at in seconds */
+function formatTick(at: number, spanSeconds: number): string {
+  const options =
+    spanSeconds > 2 * DAY_SECONDS
+      ? ({ day: "numeric", month: "short" } as const)
+      : ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const);
+  return new Intl.DateTimeFormat(locale, options).format(at * 1_000);
 }
 
 const lastOf = (values: readonly (number | null)[]): number => values.findLast((value) => value !== null) ?? 0;

@@ -1,7 +1,8 @@
 // Small parts that all pages use: buttons, fields, badges, dialogs, messages and times.
-import type { ComponentChildren, JSX } from "preact";
+
+import { ApiError } from "glovebox/client";
+import type { ComponentChildren, JSX, TargetedKeyboardEvent } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { ApiError } from "../../client/index.ts";
 import { formatAge, formatTime, formatUtc } from "../state/format.ts";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "onClick"> & {
@@ -188,7 +189,7 @@ export function TextField(props: TextFieldProps): JSX.Element {
         rows === undefined ? (
           <input
             {...ids}
-            type={type}
+            type={type as "text"}
             value={value}
             placeholder={placeholder}
             required={isRequired}
@@ -317,7 +318,7 @@ interface TabsProps {
 }
 
 export function Tabs({ label, tabs, selected, onSelect }: TabsProps): JSX.Element {
-  const move = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>): void => {
+  const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     const index = tabs.findIndex(([id]) => id === selected);
@@ -345,7 +346,10 @@ export function Tabs({ label, tabs, selected, onSelect }: TabsProps): JSX.Elemen
 }
 
 /** The heading of a page, with its actions. */
-export function PageHead(props: { readonly title: ComponentChildren; readonly children?: ComponentChildren }): JSX.Element {
+export function PageHead(props: {
+  readonly title: ComponentChildren;
+  readonly children?: ComponentChildren;
+}): JSX.Element {
   return (
     <header class="page-head">
       <h1>{props.title}</h1>

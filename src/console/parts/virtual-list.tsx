@@ -15,19 +15,31 @@ interface VirtualListProps {
   readonly label: string;
   readonly class?: string;
   /** ARIA role of the list. @default "list" */
-  readonly role?: "list" | "table" | "log";
+  readonly role?: "list" | "log";
   readonly header?: JSX.Element;
   readonly row: (index: number) => JSX.Element;
   /** Called when the end of the list comes into view. */
   readonly onEnd?: (() => void) | undefined;
   /** Whether the list stays at its end when rows are added, unless the user has scrolled up. */
   readonly isFollowing?: boolean;
+  /** Whether a short list is only as high as its rows. */
+  readonly isShrinking?: boolean;
 }
 
 const OVERSCAN = 12;
 
 export function VirtualList(props: VirtualListProps): JSX.Element {
-  const { count, rowHeight, label, role = "list", header, row, onEnd, isFollowing = false } = props;
+  const {
+    count,
+    rowHeight,
+    label,
+    role = "list",
+    header,
+    row,
+    onEnd,
+    isFollowing = false,
+    isShrinking = false,
+  } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((round: number) => round + 1, 0);
   const isAtEnd = useRef(true);
@@ -58,15 +70,23 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
     if (element !== null) isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < rowHeight;
   };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the list scrolls by keyboard
-    <div ref={scroller} class={`virtual ${props.class ?? ""}`} role={role} aria-label={label} tabIndex={0} onScroll={onScroll}>
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: the role is that of a list or a log, which have names
+    <div
+      ref={scroller}
+      class={`virtual ${props.class ?? ""}`}
+      role={role}
+      aria-label={label}
+      tabIndex={0}
+      {...(isShrinking ? { style: { height: `${count * rowHeight + 4}px` } } : {})}
+      onScroll={onScroll}
+    >
       {header}
       <div class="virtual-space" style={{ height: `${virtualizer.getTotalSize()}px` }} role="presentation">
         {items.map((item: VirtualItem) => (
           <div
             key={item.key as number}
             class="virtual-row"
-            role="presentation"
+            role={role === "list" ? "listitem" : "presentation"}
             style={{ height: `${item.size}px`, transform: `translateY(${item.start}px)` }}
           >
             {row(item.index)}

@@ -2,8 +2,16 @@
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const timeOnly = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+/** The language of the browser. A few have one that is no language tag. */
+export const locale: string = (() => {
+  try {
+    return new Intl.Locale(navigator.language).toString();
+  } catch {
+    return "en";
+  }
+})();
+const dateTime = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+const timeOnly = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
 
 const MS_PER_SECOND = 1_000;
 const MS_PER_MINUTE = 60_000;
@@ -19,7 +27,8 @@ export function formatMs(ms: number | null | undefined): string {
   if (ms < 1) return `${ms.toFixed(2)} ms`;
   if (ms < MS_PER_SECOND) return `${number.format(ms)} ms`;
   if (ms < MS_PER_MINUTE) return `${(ms / MS_PER_SECOND).toFixed(2)} s`;
-  if (ms < MS_PER_HOUR) return `${Math.floor(ms / MS_PER_MINUTE)} min ${Math.round((ms % MS_PER_MINUTE) / MS_PER_SECOND)} s`;
+  if (ms < MS_PER_HOUR)
+    return `${Math.floor(ms / MS_PER_MINUTE)} min ${Math.round((ms % MS_PER_MINUTE) / MS_PER_SECOND)} s`;
   return `${number.format(ms / MS_PER_HOUR)} h`;
 }
 

@@ -29,7 +29,6 @@ export function useResource<Value>(
   const [round, setRound] = useState(0);
   const loader = useRef(load);
   loader.current = load;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `round` asks for another load
   useEffect(() => {
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;

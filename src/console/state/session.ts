@@ -1,6 +1,6 @@
 // Who is signed in, and the client for the API. The session is a cookie that scripts cannot read; an embedded page has a token instead.
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import { ApiError, createClient, type GloveboxClient } from "../../client/index.ts";
+import { ApiError, createClient, type GloveboxClient } from "glovebox/client";
 
 export interface Me {
   readonly keyId: string;
@@ -48,7 +48,9 @@ export async function signIn(key: string): Promise<void> {
   await request("POST", "/v1/console/sessions", { body: { key } });
   await loadMe();
   if (me.value === null) {
-    throw new Error("The browser did not keep the session. Open the console over https, or on the server's own machine");
+    throw new Error(
+      "The browser did not keep the session. Open the console over https, or on the server's own machine",
+    );
   }
 }
 

@@ -27,6 +27,15 @@ export const ServerOptionsSchema = z.strictObject({
   masterKeyFile: z.string().min(1).optional(),
   /** Command that prints the master key, such as the client of a key store: the program and its arguments. No shell runs it. */
   masterKeyCommand: z.array(z.string().max(4_096)).min(1).max(100).optional(),
+  /** Origins of the pages that may show the console in a frame. */
+  embedOrigins: z
+    .array(
+      z
+        .string()
+        .regex(/^https?:\/\/[a-z0-9.-]+(?::\d+)?$/i, { error: "Expected an origin such as https://app.example.com" }),
+    )
+    .max(100)
+    .default([]),
   /** Largest body of a request in bytes. */
   maxBodyBytes: z
     .int()

@@ -93,7 +93,7 @@ export function createApp(parts: ServerParts): App {
 
   addOperationRoutes(app, parts);
   addConsoleSessionRoutes(app, parts);
-  addConsolePage(app, parts.console);
+  addConsolePage(app, parts.console, parts.embedOrigins);
   addOverviewRoutes(app, parts);
   addTenantRoutes(app, parts);
   addKeyRoutes(app, parts);

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
 
-/** Where the build puts the console: next to the compiled server, and for a server that runs from its sources. */
-const FOLDERS = ["../../console", "../../../dist/console"] as const;
+/** Where the build puts the console: next to the compiled server, and in the cache for a server that runs from its sources. */
+const FOLDER = import.meta.url.endsWith(".ts") ? "../../../node_modules/.cache/glovebox/console" : "../../console";
 const TYPES: { readonly [extension: string]: string } = {
   ".css": "text/css; charset=utf-8",
   ".html": "text/html; charset=utf-8",
@@ -36,10 +36,5 @@ async function readFolder(folder: string): Promise<ConsoleFiles | undefined> {
 }
 
 /** Reads the files of the console; undefined if they were not built. */
-export async function readConsoleFiles(): Promise<ConsoleFiles | undefined> {
-  for (const path of FOLDERS) {
-    const found = await readFolder(fileURLToPath(new URL(path, import.meta.url)));
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
+export const readConsoleFiles = (): Promise<ConsoleFiles | undefined> =>
+  readFolder(fileURLToPath(new URL(FOLDER, import.meta.url)));

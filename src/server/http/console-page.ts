@@ -12,7 +12,8 @@ const POLICY = [
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /** Adds the page at `/console`. Each path without a file is one of the console's own pages. */
-export function addConsolePage(app: App, files: ConsoleFiles | undefined): void {
+export function addConsolePage(app: App, files: ConsoleFiles | undefined, embedOrigins: readonly string[]): void {
+  const ancestors = embedOrigins.length === 0 ? "'none'" : embedOrigins.join(" ");
   app.get("/", (c) => c.redirect("/console", 302));
   app.get("/console/*", (c) => {
     const path = c.req.path.replace(/^\/console\/?/, "");
@@ -21,7 +22,9 @@ export function addConsolePage(app: App, files: ConsoleFiles | undefined): void 
       throw new RequestError("NOT_FOUND", "The console was not built. Build it with: npm run build:console");
     if (file === undefined) throw new RequestError("NOT_FOUND", "There is no such file");
     c.header("content-type", file.type);
-    c.header("content-security-policy", `${POLICY.join("; ")}; frame-ancestors 'none'`);
+    c.header("content-security-policy", `${POLICY.join("; ")}; frame-ancestors ${ancestors}`);
+    // The policy says it, and this header cannot name origins.
+    if (embedOrigins.length > 0) c.header("x-frame-options", undefined);
     c.header("cache-control", path.startsWith("assets/") ? IMMUTABLE : "no-cache");
     c.header("vary", "accept-encoding");
     if (!/\bbr\b/.test(c.req.header("accept-encoding") ?? "")) return c.body(file.bytes);

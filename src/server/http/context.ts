@@ -33,6 +33,8 @@ export interface ServerParts {
   readonly installer: PackageInstaller | undefined;
   /** The files of the console; undefined if they were not built. */
   readonly console: ConsoleFiles | undefined;
+  /** Origins of the pages that may show the console in a frame. */
+  readonly embedOrigins: readonly string[];
   readonly version: string;
   /** Host names under which clients reach the server, with or without a port. */
   readonly allowedHosts: readonly string[];

@@ -89,6 +89,7 @@ export const NewKeySchema = z
     scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
     rateLimit: KeyRateLimitSchema.optional(),
     expiresInDays: z.int().min(1).max(3_650).optional(),
+    expiresInMinutes: z.int().min(1).max(1_440).optional().describe("For an embedded console. Not with expiresInDays"),
   })
   .openapi("NewApiKey");
 

@@ -43,12 +43,16 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   const create = async (
     c: Context<AppEnv>,
     tenantId: string | null,
-    { name, scopes, expiresInDays, rateLimit: limit }: z.infer<typeof NewKeySchema>,
+    { name, scopes, expiresInDays, expiresInMinutes, rateLimit: limit }: z.infer<typeof NewKeySchema>,
   ): Promise<ApiKey & { readonly key: string }> => {
     checkScopes(scopes, c.get("principal").scopes, tenantId);
     const rateLimit = limit ?? null;
     const { key, hash, prefix } = createApiKey();
-    const expiresAt = expiresInDays === undefined ? null : Date.now() + expiresInDays * DAY_MS;
+    if (expiresInDays !== undefined && expiresInMinutes !== undefined)
+      throw new RequestError("INVALID", "Expected expiresInDays or expiresInMinutes, got both");
+    const lifetimeMs =
+      expiresInDays === undefined ? expiresInMinutes && expiresInMinutes * 60_000 : expiresInDays * DAY_MS;
+    const expiresAt = lifetimeMs === undefined ? null : Date.now() + lifetimeMs;
     const stored = await changeExclusively(database, async (transaction) => {
       const row = await insertKey(transaction, {
         id: createId("key"),

@@ -1,0 +1,114 @@
+// The console: signs in, and shows the page that the address names.
+import { type JSX, render } from "preact";
+import { Audit, Keys, Sessions, Workers } from "./pages/access.tsx";
+import { Call } from "./pages/call.tsx";
+import { Calls } from "./pages/calls.tsx";
+import { NewTool } from "./pages/draft.tsx";
+import { Overview } from "./pages/overview.tsx";
+import { Settings } from "./pages/settings.tsx";
+import { SignIn } from "./pages/sign-in.tsx";
+import { Approvals, Schedules, Secrets, Values, Webhooks } from "./pages/tenant-lists.tsx";
+import { Tenants } from "./pages/tenants.tsx";
+import { Tool } from "./pages/tool.tsx";
+import { Tools } from "./pages/tools.tsx";
+import { ErrorBox, Loading } from "./parts/controls.tsx";
+import { applyTheme, Shell } from "./parts/shell.tsx";
+import { address, startRouter, urlOf } from "./state/router.ts";
+import { loadMe, me } from "./state/session.ts";
+
+function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly path: readonly string[] }): JSX.Element {
+  const [page, name] = path;
+  switch (page) {
+    case undefined:
+      return <Overview key={tenantId} tenantId={tenantId} />;
+    case "calls":
+      return name === undefined ? (
+        <Calls key={tenantId} tenantId={tenantId} />
+      ) : (
+        <Call key={name} tenantId={tenantId} id={name} />
+      );
+    case "tools":
+      return name === undefined ? (
+        <Tools tenantId={tenantId} />
+      ) : (
+        <Tool key={`${tenantId} ${name}`} tenantId={tenantId} name={name} />
+      );
+    case "new-tool":
+      return <NewTool tenantId={tenantId} />;
+    case "approvals":
+      return <Approvals tenantId={tenantId} />;
+    case "schedules":
+      return <Schedules tenantId={tenantId} />;
+    case "webhooks":
+      return <Webhooks tenantId={tenantId} />;
+    case "secrets":
+      return <Secrets tenantId={tenantId} />;
+    case "kv":
+      return <Values tenantId={tenantId} />;
+    case "keys":
+      return <Keys tenantId={tenantId} />;
+    case "audit":
+      return <Audit tenantId={tenantId} />;
+    case "settings":
+      return <Settings key={tenantId} tenantId={tenantId} />;
+    default:
+      return <NoPage />;
+  }
+}
+
+function PlatformPage({ page }: { readonly page: string | undefined }): JSX.Element {
+  switch (page) {
+    case undefined:
+      return <Overview tenantId={undefined} />;
+    case "calls":
+      return <Calls tenantId={undefined} />;
+    case "tenants":
+      return <Tenants />;
+    case "workers":
+      return <Workers />;
+    case "keys":
+      return <Keys tenantId={undefined} />;
+    case "audit":
+      return <Audit tenantId={undefined} />;
+    default:
+      return <NoPage />;
+  }
+}
+
+function NoPage(): JSX.Element {
+  return (
+    <div class="empty">
+      <h1>There is no such page</h1>
+      <p>
+        Go to the <a href={urlOf([])}>overview</a>.
+      </p>
+    </div>
+  );
+}
+
+function Page(): JSX.Element {
+  const [first, second, ...rest] = address.value.path;
+  const own = me.value?.tenantId ?? undefined;
+  if (first === "sessions") return <Sessions />;
+  if (first === "t" && second !== undefined) return <TenantPage tenantId={second} path={rest} />;
+  // The key of a tenant has no pages of the platform.
+  if (own !== undefined) return first === undefined ? <TenantPage tenantId={own} path={[]} /> : <NoPage />;
+  return <PlatformPage page={first} />;
+}
+
+function App({ failure }: { readonly failure: unknown }): JSX.Element {
+  if (failure !== undefined) return <ErrorBox error={failure} onRetry={() => location.reload()} />;
+  if (me.value === undefined) return <Loading />;
+  if (me.value === null) return <SignIn />;
+  return (
+    <Shell>
+      <Page />
+    </Shell>
+  );
+}
+
+const root = document.querySelector("#app") as HTMLElement;
+applyTheme();
+startRouter();
+render(<App failure={undefined} />, root);
+loadMe().catch((failure: unknown) => render(<App failure={failure} />, root));

@@ -1,0 +1,351 @@
+// One call: its timeline, logs, input and output, usage and limits. It can be cancelled, copied, and run again with another input or version.
+
+import type { Call as CallData, Timeline as TimelineData } from "glovebox/client";
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import {
+  Badge,
+  Button,
+  CopyButton,
+  ErrorBox,
+  Facts,
+  Loading,
+  PageHead,
+  SelectField,
+  Tabs,
+  Time,
+} from "../parts/controls.tsx";
+import { DiffView } from "../parts/diff-view.tsx";
+import { JsonView } from "../parts/json-view.tsx";
+import { type LogLine, LogView } from "../parts/log-view.tsx";
+import { InputForm, type JsonSchema } from "../parts/schema-form.tsx";
+import { Timeline } from "../parts/timeline.tsx";
+import { formatBytes, formatJson, formatMs } from "../state/format.ts";
+import { useResource } from "../state/resource.ts";
+import { address, setQuery, urlOf } from "../state/router.ts";
+import { can, client, request } from "../state/session.ts";
+
+interface CallProps {
+  readonly tenantId: string;
+  readonly id: string;
+}
+
+const TABS = [
+  ["timeline", "Timeline"],
+  ["logs", "Logs"],
+  ["input", "Input and output"],
+  ["again", "Run again"],
+  ["copy", "Copy as"],
+] as const;
+
+export function Call({ tenantId, id }: CallProps): JSX.Element {
+  const live = useLiveCall(tenantId, id);
+  const { call, lines, error } = live;
+  const tab = address.value.query.tab ?? "timeline";
+  if (error !== undefined) return <ErrorBox error={error} />;
+  const title = call === undefined ? "Running call" : call.tool;
+  const isOver = call !== undefined && call.endedAt !== null;
+  return (
+    <>
+      <PageHead
+        title={
+          <>
+            {call === undefined ? title : <a href={urlOf(["t", tenantId, "tools", call.tool])}>{title}</a>}{" "}
+            <small class="faint">{id}</small>
+          </>
+        }
+      >
+        <Badge>{call?.state ?? "running"}</Badge>
+        {isOver || !can("calls:cancel") ? null : (
+          <Button kind="danger" onClick={() => client.tenant(tenantId).cancelCall(id)}>
+            Cancel
+          </Button>
+        )}
+      </PageHead>
+      {call === undefined ? null : <CallFacts call={call} tenantId={tenantId} />}
+      {call?.error === null || call?.error === undefined ? null : <CallError error={call.error} />}
+      <Tabs label="Parts of the call" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
+      <section class="tab-panel">
+        {tab === "timeline" ? <TimelinePanel tenantId={tenantId} id={id} call={call} isOver={isOver} /> : null}
+        {tab === "logs" ? (
+          <LogView lines={lines} startedAt={call?.createdAt ?? lines[0]?.time ?? 0} isLive={!isOver} />
+        ) : null}
+        {tab === "input" && call !== undefined ? <Contents call={call} /> : null}
+        {tab === "again" && call !== undefined ? <RunAgain tenantId={tenantId} call={call} /> : null}
+        {tab === "copy" && call !== undefined ? <CopyAs tenantId={tenantId} call={call} /> : null}
+        {call === undefined && tab !== "logs" && tab !== "timeline" ? <Loading /> : null}
+      </section>
+    </>
+  );
+}
+
+interface LiveCall {
+  readonly call: CallData | undefined;
+  readonly lines: readonly LogLine[];
+  readonly error: unknown;
+}
+
+/** Log lines that the page keeps of a call that writes without end. */
+const MAX_LINES = 100_000;
+const DRAW_MS = 100;
+
+/** Loads a call and follows it until it ends. Log lines are added in groups, because a call may write thousands in a second. */
+function useLiveCall(tenantId: string, id: string): LiveCall {
+  const [state, setState] = useState<LiveCall>({ call: undefined, lines: [], error: undefined });
+  useEffect(() => {
+    const stop = new AbortController();
+    let waiting: LogLine[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    setState({ call: undefined, lines: [], error: undefined });
+    const flush = (): void => {
+      timer = undefined;
+      const added = waiting;
+      waiting = [];
+      setState((before) => ({ ...before, lines: [...before.lines, ...added].slice(-MAX_LINES) }));
+    };
+    const showEnded = (call: CallData): void => {
+      clearTimeout(timer);
+      waiting = [];
+      setState({ call, lines: (call.logs ?? []) as readonly LogLine[], error: undefined });
+    };
+    const follow = async (): Promise<void> => {
+      const path = `/v1/tenants/${encodeURIComponent(tenantId)}/calls/${encodeURIComponent(id)}`;
+      try {
+        const found = await request<CallData>("GET", path, { signal: stop.signal, accept: (status) => status === 404 });
+        const isKnown = "state" in found;
+        if (isKnown && found.endedAt !== null) return showEnded(found);
+        if (isKnown) setState((before) => ({ ...before, call: found }));
+        for await (const { event, data } of client.tenant(tenantId).watch(id, stop.signal)) {
+          if (event === "result") return showEnded(data as CallData);
+          if (event !== "log") continue;
+          waiting.push(data as LogLine);
+          timer ??= setTimeout(flush, DRAW_MS);
+        }
+      } catch (error) {
+        if (!stop.signal.aborted) setState((before) => ({ ...before, error }));
+      }
+    };
+    void follow();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [tenantId, id]);
+  return state;
+}
+
+interface Usage {
+  readonly cpuMs: number;
+  readonly queueMs: number;
+  readonly startMs: number;
+  readonly executeMs: number;
+  readonly peakBytes: number;
+  readonly heapBytes: number;
+  readonly inputBytes: number;
+  readonly outputBytes: number;
+  readonly egressBytesIn: number;
+  readonly egressBytesOut: number;
+}
+
+const EFFECTS = {
+  none: "none: no line of the tool ran, so a retry is safe",
+  possible: "possible: the tool began, and did not end well",
+  complete: "complete: the tool has returned",
+} as const;
+
+function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenantId: string }): JSX.Element {
+  const { version, alias, mode, createdAt, endedAt, effects, keyId, sessionId, attempts } = call;
+  const usage = call.usage as Usage | null;
+  const facts: (readonly [string, JSX.Element | string])[] = [
+    ["Version", version === null ? "–" : `v${version} (${alias})`],
+    ["Accepted", <Time key="at" at={createdAt} />],
+    ["Duration", endedAt === null ? "–" : formatMs(endedAt - createdAt)],
+    ["Mode", mode],
+    [
+      "Effects",
+      <span key="effects" title={EFFECTS[effects]}>
+        {effects}
+      </span>,
+    ],
+    ["Caller", keyId],
+  ];
+  if (sessionId !== null) facts.push(["Session", sessionId]);
+  if (attempts > 1) facts.push(["Attempts", String(attempts)]);
+  if (usage !== null) {
+    facts.push(
+      ["CPU time", formatMs(usage.cpuMs)],
+      ["Memory", formatBytes(Math.max(usage.peakBytes, usage.heapBytes))],
+      ["Input", formatBytes(usage.inputBytes)],
+      ["Output", formatBytes(usage.outputBytes)],
+      ["Sent", formatBytes(usage.egressBytesOut)],
+      ["Received", formatBytes(usage.egressBytesIn)],
+    );
+  }
+  return (
+    <div class="card">
+      <Facts facts={facts} />
+      {endedAt === null ? <a href={urlOf(["t", tenantId, "calls"])}>All calls</a> : null}
+    </div>
+  );
+}
+
+interface StoredError {
+  readonly code: string;
+  readonly message: string;
+  readonly userMessage?: string;
+  readonly docs?: string;
+  readonly details?: { readonly stack?: string; readonly source?: string } & { readonly [name: string]: unknown };
+}
+
+function CallError({ error }: { readonly error: StoredError }): JSX.Element {
+  const { code, message, details = {} } = error;
+  const { stack, ...others } = details;
+  return (
+    <div class="error-box" role="alert">
+      <strong>{code}</strong> <span>{message}</span>
+      {typeof stack === "string" ? <pre>{stack}</pre> : null}
+      {Object.keys(others).length === 0 ? null : (
+        <details>
+          <summary>Details</summary>
+          <JsonView value={others} label="Details of the error" />
+        </details>
+      )}
+    </div>
+  );
+}
+
+interface TimelinePanelProps extends CallProps {
+  readonly call: CallData | undefined;
+  readonly isOver: boolean;
+}
+
+function TimelinePanel({ tenantId, id, call, isOver }: TimelinePanelProps): JSX.Element {
+  const { value, error } = useResource(`timeline ${id} ${isOver}`, async (): Promise<TimelineData> => {
+    return isOver ? await client.tenant(tenantId).timeline(id) : { spans: [], calls: [] };
+  });
+  if (error !== undefined) return <ErrorBox error={error} />;
+  if (!isOver) return <p class="faint">The timeline appears when the call has ended. Its logs are live.</p>;
+  if (value === undefined || call === undefined) return <Loading />;
+  return <Timeline timeline={value} totalMs={(call.endedAt ?? call.createdAt) - call.createdAt} />;
+}
+
+function Contents({ call }: { readonly call: CallData }): JSX.Element {
+  return (
+    <div class="columns">
+      <section>
+        <h2>Input</h2>
+        <JsonView value={call.input} label="Input" />
+      </section>
+      <section>
+        <h2>Output</h2>
+        {call.endedAt === null ? <p class="faint">The call runs.</p> : <JsonView value={call.output} label="Output" />}
+      </section>
+    </div>
+  );
+}
+
+function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const versions = useResource(`versions ${call.tool}`, () => collect(tenant.versions(call.tool)));
+  const [version, setVersion] = useState(call.version === null ? "" : String(call.version));
+  const [input, setInput] = useState<unknown>(call.input ?? {});
+  const [result, setResult] = useState<CallData>();
+  if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
+  const list = (versions.value ?? []).filter(({ state }) => state === "ready");
+  const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
+  const run = async (): Promise<void> => {
+    const chosen = version === "" ? {} : { version: Number(version) };
+    setResult(await tenant.call(call.tool, { input, ...chosen }));
+  };
+  return (
+    <div class="columns">
+      <section class="stack">
+        <SelectField
+          label="Version"
+          value={version}
+          options={[
+            ["", `The alias ${call.alias}`],
+            ...list.map(({ version: one }) => [String(one), `v${one}`] as const),
+          ]}
+          onInput={setVersion}
+        />
+        {versions.value === undefined ? (
+          <Loading />
+        ) : (
+          <InputForm schema={(definition?.inputSchema ?? {}) as JsonSchema} value={input} onChange={setInput} />
+        )}
+        <Button kind="primary" onClick={run}>
+          Run again
+        </Button>
+      </section>
+      <section class="stack">
+        {result === undefined ? (
+          <p class="faint">The new result appears here, next to the one before.</p>
+        ) : (
+          <>
+            <h2>
+              <a href={urlOf(["t", tenantId, "calls", result.id])}>New result</a> <Badge>{result.state}</Badge>
+            </h2>
+            {result.error === null ? (
+              <JsonView value={result.output} label="New output" />
+            ) : (
+              <CallError error={result.error} />
+            )}
+            {formatJson(result.output) === formatJson(call.output) ? (
+              <p class="faint">The output is the same as before.</p>
+            ) : (
+              <DiffView name="output" before={formatJson(call.output)} after={formatJson(result.output)} />
+            )}
+          </>
+        )}
+      </section>
+    </div>
+  );
+}
+
+export async function collect<Item>(items: AsyncIterable<Item>, most = 200): Promise<readonly Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) {
+    found.push(item);
+    if (found.length >= most) break;
+  }
+  return found;
+}
+
+/** Quotes text for a POSIX shell. */
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
+  const input = JSON.stringify(call.input ?? {});
+  const body = JSON.stringify({ input: call.input ?? {}, ...(call.version === null ? {} : { version: call.version }) });
+  const url = `${location.origin}/v1/tenants/${tenantId}/tools/${call.tool}/calls`;
+  const expectation =
+    call.error === null
+      ? `expect(await tool.output(${input})).toEqual(${JSON.stringify(call.output)});`
+      : `expect(await tool.failure(${input})).toMatch(/^${call.error.code}/);`;
+  const texts: readonly (readonly [string, string])[] = [
+    [
+      "curl",
+      `curl -X POST ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_KEY" -H 'content-type: application/json' \\\n  -d ${quote(body)}`,
+    ],
+    ["Command line", `npx glovebox call ${call.tool} --tenant ${tenantId} --input ${quote(input)}`],
+    [
+      "Test",
+      `import { openTool } from "glovebox/testing";\nimport { expect, test } from "vitest";\n\ntest("${call.tool}: ${call.id}", async () => {\n  await using tool = await openTool(import.meta.dirname);\n  ${expectation}\n});`,
+    ],
+  ];
+  return (
+    <div class="stack">
+      {texts.map(([name, text]) => (
+        <section key={name}>
+          <div class="row">
+            <h2>{name}</h2>
+            <CopyButton text={text} label={`Copy ${name}`} />
+          </div>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
+          <pre tabIndex={0}>{text}</pre>
+        </section>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,227 @@
+// What happens now: calls over time, the slowest and most frequent tools, and what is wrong.
+
+import type { Overview as OverviewData } from "glovebox/client";
+import type { JSX } from "preact";
+import { Chart } from "../parts/chart.tsx";
+import { Badge, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
+import { formatCount, formatMs, formatPercent } from "../state/format.ts";
+import { useResource } from "../state/resource.ts";
+import { address, setQuery, urlOf } from "../state/router.ts";
+import { request } from "../state/session.ts";
+
+const HOUR_MS = 3_600_000;
+const RANGES: readonly (readonly [id: string, text: string, ms: number])[] = [
+  ["1h", "Last hour", HOUR_MS],
+  ["6h", "Last 6 hours", 6 * HOUR_MS],
+  ["24h", "Last day", 24 * HOUR_MS],
+  ["7d", "Last week", 7 * 24 * HOUR_MS],
+  ["30d", "Last month", 30 * 24 * HOUR_MS],
+];
+const REFRESH_MS = 5_000;
+const MAX_BUCKETS = 60;
+
+type Problem = OverviewData["problems"][number];
+
+/** Returns what a problem means, and the page where it can be solved. */
+function describeProblem({ kind, tenantId, target, count }: Problem): readonly [text: string, url: string] {
+  const [tool = target] = target.split(/[@:]/);
+  switch (kind) {
+    case "version_waiting":
+      return [`${target} waits for approval`, urlOf(["t", tenantId, "approvals"])];
+    case "release_rolled_back":
+      return [`${target} went back by itself, because too many calls failed`, urlOf(["t", tenantId, "tools", tool])];
+    case "quota_warning":
+      return [`Over 80 % of the quota ${target} is used`, urlOf(["t", tenantId, "settings"])];
+    case "webhook_failing":
+      return [`${count} deliveries of a webhook failed for good`, urlOf(["t", tenantId, "webhooks"])];
+    case "tool_failing":
+      return [
+        `${count} calls of ${target} failed in the last hour`,
+        urlOf(["t", tenantId, "calls"], { tool: target, state: "failed" }),
+      ];
+  }
+}
+
+export function Overview({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
+  const selected = address.value.query.range ?? "1h";
+  const ms = RANGES.find(([id]) => id === selected)?.[2] ?? HOUR_MS;
+  const path = tenantId === undefined ? "/v1/overview" : `/v1/tenants/${encodeURIComponent(tenantId)}/overview`;
+  const { value, error, reload } = useResource(
+    `${path} ${ms}`,
+    (signal) => request<OverviewData>("GET", path, { query: { ms, buckets: MAX_BUCKETS }, signal }),
+    REFRESH_MS,
+  );
+  return (
+    <>
+      <PageHead title={tenantId === undefined ? "Overview" : `Overview of ${tenantId}`}>
+        <select
+          aria-label="Time range"
+          value={selected}
+          onChange={(event) => setQuery({ range: event.currentTarget.value })}
+        >
+          {RANGES.map(([id, text]) => (
+            <option key={id} value={id}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </PageHead>
+      {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
+      {value === undefined ? (
+        error === undefined ? (
+          <Loading />
+        ) : null
+      ) : (
+        <Figures overview={value} ms={ms} tenantId={tenantId} />
+      )}
+    </>
+  );
+}
+
+interface FiguresProps {
+  readonly overview: OverviewData;
+  readonly ms: number;
+  readonly tenantId: string | undefined;
+}
+
+function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
+  const { total, buckets, tools, problems, cpuMs, queued, running, isPartial } = overview;
+  const times = buckets.map(({ at }) => at);
+  const seconds = ms / buckets.length / 1_000;
+  const rate = total.calls === 0 ? 0 : total.failed / total.calls;
+  return (
+    <>
+      <ul class="tiles">
+        <Tile name="Calls" value={formatCount(total.calls)} />
+        <Tile name="Failed" value={formatPercent(rate)} tone={rate > 0.05 ? "bad" : undefined} />
+        <Tile name="Median" value={formatMs(total.p50)} />
+        <Tile name="95 %" value={formatMs(total.p95)} />
+        <Tile name="99 %" value={formatMs(total.p99)} />
+        <Tile name="CPU time" value={formatMs(cpuMs)} />
+        <Tile name="Running" value={formatCount(running)} />
+        <Tile name="Queued" value={formatCount(queued)} />
+      </ul>
+      {isPartial ? <p class="faint">Only the newest 20,000 calls of this time are counted.</p> : null}
+      {problems.length === 0 ? null : (
+        <section class="card">
+          <h2>Needs attention</h2>
+          <ul class="plain-list">
+            {problems.map((problem) => {
+              const [text, url] = describeProblem(problem);
+              return (
+                <li key={`${problem.kind} ${problem.tenantId} ${problem.target}`} class="row">
+                  <Badge tone="warn">{problem.kind}</Badge>
+                  <a href={url}>{text}</a>
+                  <span class="faint">
+                    {tenantId === undefined ? `${problem.tenantId} · ` : ""}
+                    <Time at={problem.at} isAge />
+                  </span>
+                </li>
+              );
+            })}
+          </ul>
+        </section>
+      )}
+      {total.calls === 0 ? (
+        <Empty
+          title="No calls in this time"
+          command={`npx glovebox call NAME --input '{}'${tenantId === undefined ? "" : ` --tenant ${tenantId}`}`}
+        >
+          Each call appears here within seconds, with its duration and outcome.
+        </Empty>
+      ) : (
+        <>
+          <div class="charts">
+            <Chart
+              label="Calls per second"
+              times={times}
+              format={(value) => (value < 10 ? value.toFixed(2) : value.toFixed(0))}
+              series={[
+                { label: "all", color: "--blue", values: buckets.map(({ calls }) => calls / seconds), isFilled: true },
+                { label: "failed", color: "--red", values: buckets.map(({ failed }) => failed / seconds) },
+              ]}
+            />
+            <Chart
+              label="Time from acceptance to result"
+              times={times}
+              format={formatMs}
+              series={[
+                { label: "99 %", color: "--red", values: buckets.map(({ p99 }) => p99) },
+                { label: "95 %", color: "--orange", values: buckets.map(({ p95 }) => p95) },
+                { label: "median", color: "--blue", values: buckets.map(({ p50 }) => p50) },
+              ]}
+            />
+          </div>
+          <ToolTable tools={tools} hasTenants={tenantId === undefined} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Tile(props: {
+  readonly name: string;
+  readonly value: string;
+  readonly tone?: string | undefined;
+}): JSX.Element {
+  return (
+    <li class={props.tone ?? ""}>
+      <span>{props.name}</span>
+      <strong>{props.value}</strong>
+    </li>
+  );
+}
+
+function ToolTable({
+  tools,
+  hasTenants,
+}: {
+  readonly tools: OverviewData["tools"];
+  readonly hasTenants: boolean;
+}): JSX.Element {
+  return (
+    <div class="table-box">
+      <table>
+        <caption>Tools by number of calls</caption>
+        <thead>
+          <tr>
+            {hasTenants ? <th scope="col">Tenant</th> : null}
+            <th scope="col">Tool</th>
+            <th scope="col" class="number">
+              Calls
+            </th>
+            <th scope="col" class="number">
+              Failed
+            </th>
+            <th scope="col" class="number">
+              Median
+            </th>
+            <th scope="col" class="number">
+              99 %
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {tools.map(({ tenantId, tool, calls, failed, p50, p99 }) => (
+            <tr key={`${tenantId} ${tool}`}>
+              {hasTenants ? (
+                <td>
+                  <a href={urlOf(["t", tenantId])}>{tenantId}</a>
+                </td>
+              ) : null}
+              <td>
+                <a href={urlOf(["t", tenantId, "tools", tool])}>{tool}</a>
+              </td>
+              <td class="number">
+                <a href={urlOf(["t", tenantId, "calls"], { tool })}>{formatCount(calls)}</a>
+              </td>
+              <td class={failed > 0 ? "number bad-text" : "number"}>{formatPercent(failed / calls)}</td>
+              <td class="number">{formatMs(p50)}</td>
+              <td class="number">{formatMs(p99)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

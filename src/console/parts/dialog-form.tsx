@@ -1,0 +1,58 @@
+// A button that opens a form in a dialog, and closes it when the form has succeeded.
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Button, Confirm, Dialog } from "./controls.tsx";
+
+interface DialogButtonProps {
+  readonly label: string;
+  readonly title: string;
+  readonly kind?: "primary" | "plain" | "quiet";
+  readonly children: (close: () => void) => ComponentChildren;
+}
+
+export function DialogButton({ label, title, kind = "primary", children }: DialogButtonProps): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const close = (): void => setOpen(false);
+  return (
+    <>
+      <Button kind={kind} onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      {isOpen ? (
+        <Dialog title={title} onClose={close}>
+          {children(close)}
+        </Dialog>
+      ) : null}
+    </>
+  );
+}
+
+interface ConfirmButtonProps {
+  readonly label: string;
+  readonly title: string;
+  readonly action: string;
+  readonly typed?: string;
+  readonly onConfirm: () => unknown;
+  readonly children: ComponentChildren;
+}
+
+/** A button whose action must be confirmed. */
+export function ConfirmButton({ label, title, action, typed, onConfirm, children }: ConfirmButtonProps): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button kind="danger" onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      {isOpen ? (
+        <Confirm
+          {...{ title, action, onConfirm }}
+          {...(typed === undefined ? {} : { typed })}
+          onClose={() => setOpen(false)}
+        >
+          {children}
+        </Confirm>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,333 @@
+// A form for the input of a tool, made from its JSON Schema: objects, lists, choices, formats, defaults, and files as bytes in base64.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { formatJson } from "../state/format.ts";
+import { Checkbox, Field, SelectField, Tabs, TextField } from "./controls.tsx";
+
+export interface JsonSchema {
+  readonly type?: string | readonly string[];
+  readonly title?: string;
+  readonly description?: string;
+  readonly properties?: { readonly [name: string]: JsonSchema };
+  readonly required?: readonly string[];
+  readonly items?: JsonSchema;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly default?: unknown;
+  readonly format?: string;
+  readonly contentEncoding?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly $ref?: string;
+  readonly $defs?: { readonly [name: string]: JsonSchema };
+}
+
+type Json = unknown;
+type Change = (value: Json) => void;
+
+const MAX_DEPTH = 8;
+const LONG_TEXT = 200;
+
+/** Follows a reference within the document. An unknown one accepts anything. */
+function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
+  const name = /^#\/\$defs\/([^/]+)$/.exec(schema.$ref ?? "")?.[1];
+  if (name === undefined) return schema;
+  const { $ref: _, ...own } = schema;
+  return { ...root.$defs?.[name], ...own };
+}
+
+const typeOf = ({ type, properties, items, enum: values, const: constant }: JsonSchema): string => {
+  if (values !== undefined) return "enum";
+  if (constant !== undefined) return "const";
+  const [first = undefined] = typeof type === "string" ? [type] : (type?.filter((one) => one !== "null") ?? []);
+  return first ?? (properties === undefined ? (items === undefined ? "any" : "array") : "object");
+};
+
+/** Returns the value that a form begins with. Optional parts are left out. */
+export function initialValue(given: JsonSchema, root: JsonSchema = given, depth = 0): Json {
+  const schema = resolve(given, root);
+  if (schema.default !== undefined) return schema.default;
+  const [first] = schema.anyOf ?? schema.oneOf ?? [];
+  if (first !== undefined && depth < MAX_DEPTH) return initialValue(first, root, depth + 1);
+  const type = typeOf(schema);
+  if (type === "enum") return schema.enum?.[0];
+  if (type === "const") return schema.const;
+  if (type === "object" && depth < MAX_DEPTH) {
+    const entries = Object.entries(schema.properties ?? {}).filter(([name]) => schema.required?.includes(name));
+    return Object.fromEntries(entries.map(([name, part]) => [name, initialValue(part, root, depth + 1)]));
+  }
+  const values: { readonly [type: string]: Json } = {
+    string: "",
+    number: 0,
+    integer: 0,
+    boolean: false,
+    array: [],
+    null: null,
+  };
+  return values[type] ?? {};
+}
+
+interface InputFormProps {
+  readonly schema: JsonSchema;
+  readonly value: Json;
+  readonly onChange: Change;
+}
+
+/** The form, with JSON as the alternative. */
+export function InputForm({ schema, value, onChange }: InputFormProps): JSX.Element {
+  const [mode, setMode] = useState<string>(canRender(schema) ? "form" : "json");
+  return (
+    <div class="stack">
+      <Tabs
+        label="How to enter the input"
+        tabs={[
+          ["form", "Form"],
+          ["json", "JSON"],
+        ]}
+        selected={mode}
+        onSelect={setMode}
+      />
+      {mode === "form" ? (
+        <Part name="Input" schema={schema} root={schema} value={value} onChange={onChange} depth={0} isRequired />
+      ) : (
+        <JsonField label="Input as JSON" value={value} onChange={onChange} />
+      )}
+    </div>
+  );
+}
+
+const canRender = (schema: JsonSchema): boolean =>
+  typeOf(schema) === "object" && Object.keys(schema.properties ?? {}).length > 0;
+
+export function JsonField(props: {
+  readonly label: string;
+  readonly value: Json;
+  readonly onChange: Change;
+}): JSX.Element {
+  const { label, value, onChange } = props;
+  const [text, setText] = useState(() => formatJson(value));
+  const [error, setError] = useState<string>();
+  const change = (next: string): void => {
+    setText(next);
+    try {
+      onChange(JSON.parse(next));
+      setError(undefined);
+    } catch (thrown) {
+      setError(thrown instanceof Error ? thrown.message : "Expected JSON");
+    }
+  };
+  return <TextField label={label} value={text} onInput={change} rows={8} error={error} />;
+}
+
+interface PartProps {
+  readonly name: string;
+  readonly schema: JsonSchema;
+  readonly root: JsonSchema;
+  readonly value: Json;
+  readonly onChange: Change;
+  readonly depth: number;
+  readonly isRequired: boolean;
+}
+
+function Part(props: PartProps): JSX.Element {
+  const schema = resolve(props.schema, props.root);
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (props.depth >= MAX_DEPTH) return <JsonField label={props.name} value={props.value} onChange={props.onChange} />;
+  if (choices !== undefined) return <ChoicePart {...props} schema={schema} choices={choices} />;
+  const type = typeOf(schema);
+  if (type === "object" && schema.properties !== undefined) return <ObjectPart {...props} schema={schema} />;
+  if (type === "array") return <ListPart {...props} schema={schema} />;
+  if (type === "const") return <p class="faint">{`${props.name}: ${JSON.stringify(schema.const)}`}</p>;
+  if (type === "enum") return <EnumPart {...props} schema={schema} />;
+  if (type === "boolean") {
+    return <Checkbox label={labelOf(props, schema)} isChecked={props.value === true} onInput={props.onChange} />;
+  }
+  if (type === "number" || type === "integer") return <NumberPart {...props} schema={schema} />;
+  if (type === "string") return <TextPart {...props} schema={schema} />;
+  return <JsonField label={labelOf(props, schema)} value={props.value} onChange={props.onChange} />;
+}
+
+const labelOf = ({ name, isRequired }: PartProps, { title }: JsonSchema): string =>
+  `${title ?? name}${isRequired ? "" : " (optional)"}`;
+
+function TextPart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const label = labelOf(props, schema);
+  const text = typeof value === "string" ? value : "";
+  if (schema.contentEncoding === "base64" || schema.format === "byte") {
+    return (
+      <Field label={label} hint={text === "" ? schema.description : `${Math.floor((text.length * 3) / 4)} bytes`}>
+        {(ids) => (
+          <input
+            {...ids}
+            type="file"
+            onChange={async (event) => {
+              const file = event.currentTarget.files?.[0];
+              if (file !== undefined) onChange(new Uint8Array(await file.arrayBuffer()).toBase64());
+            }}
+          />
+        )}
+      </Field>
+    );
+  }
+  const types: { readonly [format: string]: string } = {
+    date: "date",
+    email: "email",
+    uri: "url",
+    url: "url",
+    time: "time",
+  };
+  const isLong = (schema.maxLength ?? 0) > LONG_TEXT || text.includes("\n") || text.length > LONG_TEXT;
+  return (
+    <TextField
+      label={label}
+      value={text}
+      onInput={onChange}
+      hint={schema.description}
+      type={types[schema.format ?? ""] ?? "text"}
+      {...(isLong ? { rows: 4 } : {})}
+      {...(schema.format === "date-time" ? { placeholder: "2026-01-31T12:00:00Z" } : {})}
+    />
+  );
+}
+
+function NumberPart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const [text, setText] = useState(() => (typeof value === "number" ? String(value) : ""));
+  const parsed = Number(text);
+  const isInteger = schema.type === "integer";
+  const isValid = text.trim() !== "" && Number.isFinite(parsed) && (!isInteger || Number.isInteger(parsed));
+  const bounds = [
+    schema.minimum === undefined ? undefined : `at least ${schema.minimum}`,
+    schema.maximum === undefined ? undefined : `at most ${schema.maximum}`,
+  ].filter((part) => part !== undefined);
+  return (
+    <TextField
+      label={labelOf(props, schema)}
+      value={text}
+      error={isValid ? undefined : `Expected ${isInteger ? "a whole number" : "a number"}`}
+      hint={[schema.description, bounds.join(", ")].filter((part) => part !== undefined && part !== "").join(". ")}
+      onInput={(next) => {
+        setText(next);
+        if (next.trim() !== "" && Number.isFinite(Number(next))) onChange(Number(next));
+      }}
+    />
+  );
+}
+
+function EnumPart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const values = schema.enum ?? [];
+  return (
+    <SelectField
+      label={labelOf(props, schema)}
+      hint={schema.description}
+      value={JSON.stringify(value)}
+      options={values.map((one) => [JSON.stringify(one), typeof one === "string" ? one : JSON.stringify(one)])}
+      onInput={(text) => onChange(JSON.parse(text))}
+    />
+  );
+}
+
+function ChoicePart(props: PartProps & { readonly choices: readonly JsonSchema[] }): JSX.Element {
+  const { choices, root, onChange, schema } = props;
+  const [index, setIndex] = useState(0);
+  const chosen = choices[index] ?? {};
+  const names = choices.map((choice, at) => {
+    const one = resolve(choice, root);
+    const tag = Object.values(one.properties ?? {}).find(({ const: constant }) => constant !== undefined)?.const;
+    return [String(at), String(one.title ?? tag ?? one.const ?? typeOf(one))] as const;
+  });
+  return (
+    <fieldset>
+      <legend>{labelOf(props, schema)}</legend>
+      <SelectField
+        label="Kind"
+        value={String(index)}
+        options={names}
+        onInput={(text) => {
+          setIndex(Number(text));
+          onChange(initialValue(choices[Number(text)] ?? {}, root));
+        }}
+      />
+      <Part key={index} {...props} name={names[index]?.[1] ?? props.name} schema={chosen} depth={props.depth + 1} />
+    </fieldset>
+  );
+}
+
+function ObjectPart(props: PartProps): JSX.Element {
+  const { schema, root, value, onChange, depth } = props;
+  const current = typeof value === "object" && value !== null ? (value as { readonly [name: string]: Json }) : {};
+  const parts = Object.entries(schema.properties ?? {}).map(([name, part]) => {
+    const isRequired = schema.required?.includes(name) === true;
+    const set = (next: Json): void => onChange({ ...current, [name]: next });
+    if (!isRequired && !Object.hasOwn(current, name)) {
+      return (
+        <div key={name}>
+          <button type="button" class="button quiet" onClick={() => set(initialValue(part, root))}>
+            + {part.title ?? name}
+          </button>
+        </div>
+      );
+    }
+    const remove = (): void => {
+      const { [name]: _, ...others } = current;
+      onChange(others);
+    };
+    return (
+      <div key={name} class="form-part">
+        <Part {...{ name, schema: part, root, isRequired }} value={current[name]} onChange={set} depth={depth + 1} />
+        {isRequired ? null : (
+          <button type="button" class="button quiet" aria-label={`Leave out ${name}`} onClick={remove}>
+            ✕
+          </button>
+        )}
+      </div>
+    );
+  });
+  if (depth === 0) return <div class="stack">{parts}</div>;
+  return (
+    <fieldset>
+      <legend>{labelOf(props, schema)}</legend>
+      <div class="stack">{parts}</div>
+    </fieldset>
+  );
+}
+
+function ListPart(props: PartProps): JSX.Element {
+  const { schema, root, value, onChange, depth } = props;
+  const items: readonly Json[] = Array.isArray(value) ? value : [];
+  const part = schema.items ?? {};
+  return (
+    <fieldset>
+      <legend>{labelOf(props, schema)}</legend>
+      <div class="stack">
+        {items.map((item, index) => (
+          <div key={`${index} of ${items.length}`} class="form-part">
+            <Part
+              {...{ name: `${index + 1}`, schema: part, root, isRequired: true, depth: depth + 1 }}
+              value={item}
+              onChange={(next) => onChange(items.with(index, next))}
+            />
+            <button
+              type="button"
+              class="button quiet"
+              aria-label={`Remove item ${index + 1}`}
+              onClick={() => onChange(items.toSpliced(index, 1))}
+            >
+              ✕
+            </button>
+          </div>
+        ))}
+        <div>
+          <button type="button" class="button quiet" onClick={() => onChange([...items, initialValue(part, root)])}>
+            + Add
+          </button>
+        </div>
+      </div>
+    </fieldset>
+  );
+}

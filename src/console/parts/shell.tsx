@@ -1,0 +1,279 @@
+// The frame of every page: navigation, choice of the tenant, theme, and the command palette.
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { collect } from "../pages/call.tsx";
+import { useResource } from "../state/resource.ts";
+import { address, navigate, urlOf } from "../state/router.ts";
+import { can, client, isEmbedded, isPlatform, me, signOut } from "../state/session.ts";
+import { Dialog } from "./controls.tsx";
+
+type NavLink = readonly [text: string, path: readonly string[], scope: string];
+
+const tenantLinks = (tenantId: string): readonly NavLink[] =>
+  (
+    [
+      ["Overview", [], "usage:read"],
+      ["Calls", ["calls"], "calls:read"],
+      ["Tools", ["tools"], "tools:read"],
+      ["Approvals", ["approvals"], "tools:read"],
+      ["Schedules", ["schedules"], "schedules:read"],
+      ["Webhooks", ["webhooks"], "webhooks:read"],
+      ["Secrets", ["secrets"], "secrets:read"],
+      ["Stored values", ["kv"], "kv:read"],
+      ["Keys", ["keys"], "keys:read"],
+      ["Audit log", ["audit"], "audit:read"],
+      ["Settings", ["settings"], "tenants:read"],
+    ] as const
+  ).map(([text, path, scope]) => [text, ["t", tenantId, ...path], scope]);
+
+const PLATFORM_LINKS: readonly NavLink[] = [
+  ["Overview", [], "usage:read"],
+  ["Calls", ["calls"], "calls:read"],
+  ["Tenants", ["tenants"], "tenants:read"],
+  ["Workers", ["workers"], "metrics:read"],
+  ["Keys", ["keys"], "keys:read"],
+  ["Audit log", ["audit"], "audit:read"],
+];
+
+const THEMES = ["auto", "light", "dark"] as const;
+const THEME_KEY = "glovebox-theme";
+
+/** Uses the theme of an embedding page, or the one that the user has chosen, or that of the system. */
+export function applyTheme(): void {
+  const wanted = new URLSearchParams(location.search).get("theme") ?? localStorage.getItem(THEME_KEY) ?? "auto";
+  if (wanted === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = wanted;
+}
+
+function ThemeButton(): JSX.Element {
+  const [theme, setTheme] = useState(() => localStorage.getItem(THEME_KEY) ?? "auto");
+  const change = (): void => {
+    const next = THEMES[(THEMES.indexOf(theme as "auto") + 1) % THEMES.length] ?? "auto";
+    localStorage.setItem(THEME_KEY, next);
+    setTheme(next);
+    applyTheme();
+  };
+  return (
+    <button type="button" class="button quiet" onClick={change}>
+      Theme: {theme}
+    </button>
+  );
+}
+
+/** Returns the tenant that the page is about: the one in its path, or the one of the key. */
+export function tenantOfPage(): string | undefined {
+  const [first, second] = address.value.path;
+  if (first === "t") return second;
+  return me.value?.tenantId ?? undefined;
+}
+
+export function Shell({ children }: { readonly children: ComponentChildren }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const [hasPalette, setPalette] = useState(false);
+  const tenantId = tenantOfPage();
+  const here = address.value.path.join("/");
+  useEffect(() => setOpen(false), [here]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      setPalette(true);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <div class="shell">
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="top">
+        <button
+          type="button"
+          class="button quiet menu"
+          aria-expanded={isOpen}
+          aria-controls="navigation"
+          onClick={() => setOpen(!isOpen)}
+        >
+          ☰ <span class="hidden">Menu</span>
+        </button>
+        <a class="brand" href={urlOf([])}>
+          Glovebox
+        </a>
+        {isPlatform.value ? <TenantChoice tenantId={tenantId} /> : <span class="faint">{tenantId}</span>}
+        <span class="spacer" />
+        <button type="button" class="button plain palette-button" onClick={() => setPalette(true)}>
+          Go to… <kbd>Ctrl K</kbd>
+        </button>
+      </header>
+      <nav id="navigation" class={isOpen ? "open" : ""} aria-label="Pages">
+        {tenantId === undefined ? null : <NavGroup title={tenantId} links={tenantLinks(tenantId)} here={here} />}
+        {isPlatform.value ? <NavGroup title="Platform" links={PLATFORM_LINKS} here={here} /> : null}
+        <div class="nav-end">
+          <ThemeButton />
+          {isEmbedded ? null : (
+            <>
+              <a class="button quiet" href={urlOf(["sessions"])}>
+                Your sessions
+              </a>
+              <a class="button quiet" href="/reference" target="_blank" rel="noreferrer">
+                API reference
+              </a>
+              <button type="button" class="button quiet" onClick={() => void signOut()}>
+                Sign out
+              </button>
+            </>
+          )}
+        </div>
+      </nav>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      {hasPalette ? <Palette tenantId={tenantId} onClose={() => setPalette(false)} /> : null}
+    </div>
+  );
+}
+
+function NavGroup({
+  title,
+  links,
+  here,
+}: {
+  readonly title: string;
+  readonly links: readonly NavLink[];
+  readonly here: string;
+}): JSX.Element {
+  const shown = links.filter(([, , scope]) => can(scope));
+  return (
+    <section>
+      <h2>{title}</h2>
+      <ul>
+        {shown.map(([text, path]) => (
+          <li key={text}>
+            <a href={urlOf(path)} aria-current={isHere(path, here) ? "page" : undefined}>
+              {text}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** A page below a list belongs to the list. */
+const isHere = (path: readonly string[], here: string): boolean => {
+  const own = path.join("/");
+  return own === here || (path.length > 0 && path.length !== 2 && here.startsWith(`${own}/`));
+};
+
+function TenantChoice({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
+  const tenants = useResource("tenant choice", () => collect(client.tenants(), 1_000), 30_000);
+  const ids = new Set([...(tenantId === undefined ? [] : [tenantId]), ...(tenants.value ?? []).map(({ id }) => id)]);
+  const choose = (id: string): void => {
+    const [first, , ...rest] = address.value.path;
+    // The same list of the other tenant, but not the same call or tool.
+    const page = first === "t" ? rest.slice(0, 1) : [];
+    navigate(id === "" ? urlOf([]) : urlOf(["t", id, ...page]));
+  };
+  return (
+    <select aria-label="Tenant" value={tenantId ?? ""} onChange={(event) => choose(event.currentTarget.value)}>
+      <option value="">All tenants</option>
+      {[...ids].toSorted().map((id) => (
+        <option key={id} value={id}>
+          {id}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface PaletteItem {
+  readonly text: string;
+  readonly url: string;
+}
+
+function Palette({
+  tenantId,
+  onClose,
+}: {
+  readonly tenantId: string | undefined;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [text, setText] = useState("");
+  const [index, setIndex] = useState(0);
+  const items = usePaletteItems(tenantId, text.trim());
+  const words = text.toLowerCase().split(/\s+/);
+  const found = items.filter((item) => words.every((word) => item.text.toLowerCase().includes(word))).slice(0, 12);
+  const go = (item: PaletteItem | undefined): void => {
+    if (item === undefined) return;
+    onClose();
+    navigate(item.url);
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step !== 0) {
+      event.preventDefault();
+      setIndex((before) => Math.max(0, Math.min(found.length - 1, before + step)));
+    }
+    if (event.key === "Enter") go(found[index]);
+  };
+  return (
+    <Dialog title="Go to" onClose={onClose}>
+      <input
+        autoFocus
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette"
+        aria-activedescendant={found.length === 0 ? undefined : `palette-${index}`}
+        aria-label="Page, tool, tenant, or id of a call"
+        placeholder="Page, tool, tenant, or id of a call"
+        value={text}
+        onKeyDown={onKey}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setIndex(0);
+        }}
+      />
+      <div id="palette" role="listbox" aria-label="Results" class="palette">
+        {found.map((item, at) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the input handles the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: the input keeps the focus and names the active option
+          <div key={item.url} id={`palette-${at}`} role="option" aria-selected={at === index} onClick={() => go(item)}>
+            {item.text}
+          </div>
+        ))}
+      </div>
+      {found.length === 0 ? <p class="faint">Nothing matches.</p> : null}
+    </Dialog>
+  );
+}
+
+function usePaletteItems(tenantId: string | undefined, text: string): readonly PaletteItem[] {
+  const tools = useResource(`palette ${tenantId}`, async () =>
+    tenantId === undefined || !can("tools:read") ? [] : await collect(client.tenant(tenantId).tools(), 1_000),
+  );
+  const tenants = useResource("palette tenants", async () =>
+    isPlatform.value ? await collect(client.tenants(), 1_000) : [],
+  );
+  const links = [
+    ...(tenantId === undefined
+      ? []
+      : tenantLinks(tenantId).map(([name, path]) => ({ text: `${name} of ${tenantId}`, url: urlOf(path) }))),
+    ...(isPlatform.value
+      ? PLATFORM_LINKS.map(([name, path]) => ({ text: `${name} of the platform`, url: urlOf(path) }))
+      : []),
+  ];
+  const call =
+    tenantId !== undefined && /^call_[0-9a-z]{26}$/.test(text)
+      ? [{ text, url: urlOf(["t", tenantId, "calls", text]) }]
+      : [];
+  return [
+    ...call,
+    ...links,
+    ...(tools.value ?? []).map(({ name }) => ({
+      text: `Tool ${name}`,
+      url: urlOf(["t", tenantId ?? "", "tools", name]),
+    })),
+    ...(tenants.value ?? []).map(({ id }) => ({ text: `Tenant ${id}`, url: urlOf(["t", id]) })),
+  ];
+}

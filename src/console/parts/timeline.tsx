@@ -1,0 +1,227 @@
+// The timeline of a call as a chart: a bar for each stage and each use of a capability. Nested calls open below the use that made them.
+
+import type { Timeline as TimelineData } from "glovebox/client";
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { formatBytes, formatMs } from "../state/format.ts";
+import { Facts } from "./controls.tsx";
+import { VirtualList } from "./virtual-list.tsx";
+
+export type Span = TimelineData["spans"][number];
+interface NestedCall {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly durationMs: number;
+  readonly code: string;
+  readonly timeline?: readonly Span[];
+  readonly calls?: readonly NestedCall[];
+}
+
+interface Row {
+  readonly key: string;
+  readonly depth: number;
+  readonly span: Span;
+  /** Start in ms after the outermost call was accepted. */
+  readonly startMs: number;
+  readonly nested: NestedCall | undefined;
+}
+
+const ROW_HEIGHT = 26;
+/** Narrowest bar in percent. */
+const MIN_WIDTH = 0.15;
+
+/** Lists the rows of a timeline; those of nested calls only where they are open. */
+function toRows(
+  spans: readonly Span[],
+  calls: readonly NestedCall[],
+  open: ReadonlySet<string>,
+  at: { readonly depth: number; readonly offsetMs: number; readonly path: string },
+): readonly Row[] {
+  const byId = new Map(calls.map((call) => [call.callId, call]));
+  return spans.flatMap((span, index) => {
+    const key = `${at.path}/${index}`;
+    const nested = span.callId === undefined ? undefined : byId.get(span.callId);
+    const startMs = at.offsetMs + span.startMs;
+    const row: Row = { key, depth: at.depth, span, startMs, nested };
+    if (nested?.timeline === undefined || !open.has(key)) return [row];
+    const inner = { depth: at.depth + 1, offsetMs: startMs, path: key };
+    return [row, ...toRows(nested.timeline, nested.calls ?? [], open, inner)];
+  });
+}
+
+export function describeSpan({ kind, name, operation, target }: Span): string {
+  if (kind !== "capability")
+    return {
+      validate: "Validate",
+      queue: "Wait for a process",
+      start: "Start the isolate",
+      execute: "Run the tool",
+      output: "Check the output",
+    }[kind];
+  return [name, operation, target].filter((part) => part !== undefined && part !== "").join(" ");
+}
+
+interface TimelineProps {
+  readonly timeline: TimelineData;
+  readonly totalMs: number;
+}
+
+export function Timeline({ timeline, totalMs }: TimelineProps): JSX.Element {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [selected, setSelected] = useState<string>();
+  const calls = timeline.calls as readonly NestedCall[];
+  const rows = useMemo(
+    () => toRows(timeline.spans, calls, open, { depth: 0, offsetMs: 0, path: "" }),
+    [timeline, calls, open],
+  );
+  const endMs = useMemo(() => {
+    let most = totalMs;
+    for (const { startMs, durationMs } of timeline.spans) most = Math.max(most, startMs + durationMs);
+    return Math.max(most, 0.001);
+  }, [timeline, totalMs]);
+  if (timeline.spans.length === 0)
+    return <p class="faint">There is no timeline. It is stored when the call has ended.</p>;
+  const toggle = (key: string): void => {
+    const next = new Set(open);
+    if (!next.delete(key)) next.add(key);
+    setOpen(next);
+  };
+  const chosen = rows.find(({ key }) => key === selected);
+  return (
+    <div class="timeline">
+      <Shares spans={timeline.spans} />
+      <div class="timeline-scale" aria-hidden="true">
+        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
+          <span key={share}>{formatMs(endMs * share)}</span>
+        ))}
+      </div>
+      <VirtualList
+        count={rows.length}
+        rowHeight={ROW_HEIGHT}
+        label="Spans of the call"
+        class="timeline-rows"
+        isShrinking
+        row={(index) => (
+          <TimelineRow
+            row={rows[index] as Row}
+            endMs={endMs}
+            isOpen={open.has((rows[index] as Row).key)}
+            isSelected={selected === (rows[index] as Row).key}
+            onToggle={toggle}
+            onSelect={setSelected}
+          />
+        )}
+      />
+      {chosen === undefined ? null : <SpanFacts row={chosen} />}
+    </div>
+  );
+}
+
+interface RowProps {
+  readonly row: Row;
+  readonly endMs: number;
+  readonly isOpen: boolean;
+  readonly isSelected: boolean;
+  readonly onToggle: (key: string) => void;
+  readonly onSelect: (key: string) => void;
+}
+
+function TimelineRow({ row, endMs, isOpen, isSelected, onToggle, onSelect }: RowProps): JSX.Element {
+  const { key, span, startMs, depth, nested } = row;
+  const left = (startMs / endMs) * 100;
+  const width = Math.max(MIN_WIDTH, (span.durationMs / endMs) * 100);
+  const waited = span.waitMs === undefined || span.durationMs === 0 ? 0 : (span.waitMs / span.durationMs) * 100;
+  const text = describeSpan(span);
+  return (
+    <div class={isSelected ? "span-row selected" : "span-row"}>
+      <div class="span-name" style={{ paddingLeft: `${depth * 14}px` }}>
+        {nested?.timeline === undefined ? (
+          <span class="twisty" />
+        ) : (
+          <button
+            type="button"
+            class="twisty"
+            aria-expanded={isOpen}
+            aria-label={`Nested call of ${nested.toolName}`}
+            onClick={() => onToggle(key)}
+          >
+            {isOpen ? "▾" : "▸"}
+          </button>
+        )}
+        <button type="button" class="span-label" title={text} onClick={() => onSelect(key)}>
+          {text}
+        </button>
+      </div>
+      <div class="span-track">
+        <div
+          class={`bar ${span.kind} ${span.code === "ok" ? "" : "bad"}`}
+          style={{ left: `${Math.min(left, 100 - MIN_WIDTH)}%`, width: `${Math.min(width, 100 - left)}%` }}
+        >
+          {waited > 0 ? <i style={{ width: `${Math.min(100, waited)}%` }} /> : null}
+        </div>
+      </div>
+      <div class="span-time">
+        {span.code === "ok" ? (span.status ?? "") : span.code} {formatMs(span.durationMs)}
+      </div>
+    </div>
+  );
+}
+
+function SpanFacts({ row }: { readonly row: Row }): JSX.Element {
+  const { span, startMs } = row;
+  const facts: (readonly [string, string])[] = [
+    ["Start", formatMs(startMs)],
+    ["Duration", formatMs(span.durationMs)],
+    ["Outcome", span.code],
+  ];
+  if (span.target !== undefined) facts.unshift(["Target", [span.operation, span.target].join(" ").trim()]);
+  if (span.status !== undefined) facts.push(["Status", String(span.status)]);
+  if (span.waitMs !== undefined) facts.push(["Until the headers", formatMs(span.waitMs)]);
+  if (span.bytesOut !== undefined) facts.push(["Sent", formatBytes(span.bytesOut)]);
+  if (span.bytesIn !== undefined) facts.push(["Received", formatBytes(span.bytesIn)]);
+  if (span.callId !== undefined) facts.push(["Nested call", span.callId]);
+  return <Facts facts={facts} />;
+}
+
+const PARTS: readonly (readonly [kinds: readonly Span["kind"][], text: string, tone: string])[] = [
+  [["validate", "queue"], "Waiting", "queue"],
+  [["start"], "Starting", "start"],
+  [["execute"], "Executing", "execute"],
+  [["capability"], "In capabilities", "capability"],
+  [["output"], "Checking the output", "output"],
+];
+
+/** Returns the time that is covered by spans, which may overlap. */
+function coveredMs(spans: readonly Span[]): number {
+  let covered = 0;
+  let until = 0;
+  for (const { startMs, durationMs } of spans) {
+    const end = startMs + durationMs;
+    if (end <= until) continue;
+    covered += end - Math.max(until, startMs);
+    until = end;
+  }
+  return covered;
+}
+
+/** How the time of a call is divided. Time in capabilities is part of executing. */
+function Shares({ spans }: { readonly spans: readonly Span[] }): JSX.Element {
+  const parts = PARTS.map(([kinds, text, tone]) => {
+    const ms = coveredMs(spans.filter(({ kind }) => kinds.includes(kind)));
+    return { text, tone, ms };
+  });
+  const most = Math.max(...parts.map(({ ms }) => ms), 0.001);
+  return (
+    <ul class="shares">
+      {parts.map(({ text, tone, ms }) => (
+        <li key={text}>
+          <span>{text}</span>
+          <span class="share-track">
+            <i class={`bar ${tone}`} style={{ width: `${(ms / most) * 100}%` }} />
+          </span>
+          <span class="number">{formatMs(ms)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,78 @@
+// A real Chromium, and a server whose console it opens.
+import chromium from "@sparticuz/chromium";
+import { type Browser, type BrowserContext, chromium as driver, type Page } from "playwright-core";
+import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
+import { apiOf } from "../server/support/api.ts";
+import { TestStores } from "../server/support/stores.ts";
+
+export const openBrowser = async (): Promise<Browser> =>
+  await driver.launch({
+    executablePath: await chromium.executablePath(),
+    // A browser in a single process ends with its first context.
+    args: chromium.args.filter((arg) => arg !== "--single-process"),
+    headless: true,
+  });
+
+export interface ConsoleUnderTest extends AsyncDisposable {
+  readonly server: Server;
+  readonly api: ReturnType<typeof apiOf>;
+  readonly key: string;
+}
+
+export async function openConsole(options: ServerOptions = {}): Promise<ConsoleUnderTest> {
+  const stores = new TestStores();
+  const store = await stores.create("sqlite");
+  const server = await createServer({ ...store.options, port: 0, logLevel: "silent", ...options });
+  return {
+    ...{ server, api: apiOf(server), key: server.adminKey as string },
+    [Symbol.asyncDispose]: async () => {
+      await server.close({ drainMs: 0 });
+      await stores[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export interface Visit {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** What the page has reported: exceptions, and what its policy has blocked. */
+  readonly problems: readonly string[];
+  /** Opens a page of the console: a path such as `/t/acme/calls`. */
+  readonly go: (path: string) => Promise<void>;
+}
+
+interface VisitOptions {
+  readonly width?: number;
+  readonly height?: number;
+  readonly colorScheme?: "light" | "dark";
+}
+
+/** Opens the console in a new context, and signs in with a key. */
+export async function visit(
+  browser: Browser,
+  { server }: Pick<ConsoleUnderTest, "server">,
+  key: string,
+  { width = 1_440, height = 900, colorScheme = "light" }: VisitOptions = {},
+): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, locale: "en-GB" });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => {
+    // A response with an error status is not a problem of the page.
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
+      problems.push(message.text());
+  });
+  page.on("dialog", (dialog) => {
+    problems.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  await page.goto(`${server.url}/console`);
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("main#content").waitFor();
+  const go = async (path: string): Promise<void> => {
+    await page.goto(`${server.url}/console${path}`);
+  };
+  return { context, page, problems, go };
+}

@@ -1,0 +1,153 @@
+// What tools, tenants and clients write is shown as text: no payload runs, and the page's policy has nothing to block.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ConsoleUnderTest, openBrowser, openConsole, visit } from "./browser.ts";
+
+let browser: Browser;
+let under: ConsoleUnderTest;
+
+beforeAll(async () => {
+  [browser, under] = await Promise.all([openBrowser(), openConsole()]);
+});
+afterAll(async () => {
+  await browser.close();
+  await under[Symbol.asyncDispose]();
+});
+
+const ACTION = "globalThis.stolen=1";
+const TEMPLATES: readonly ((action: string) => string)[] = [
+  (action) => `<script>${action}</script>`,
+  (action) => `<img src=x onerror="${action}">`,
+  (action) => `<svg onload="${action}">`,
+  (action) => `"><script>${action}</script>`,
+  (action) => `'><img src=x onerror='${action}'>`,
+  (action) => `</title><script>${action}</script>`,
+  (action) => `</textarea><script>${action}</script>`,
+  (action) => `</pre><img src=x onerror=${action}>`,
+  (action) => `<iframe srcdoc="<script>parent.${action}</script>">`,
+  (action) => `<iframe src="javascript:${action}">`,
+  (action) => `<a href="javascript:${action}">x</a>`,
+  (action) => `javascript:${action}`,
+  (action) => `<details open ontoggle="${action}">`,
+  (action) => `<body onload="${action}">`,
+  (action) => `<input autofocus onfocus="${action}">`,
+  (action) => `<math><mtext><script>${action}</script></mtext></math>`,
+  (action) => `<style>@import 'javascript:${action}'</style>`,
+  (action) => `<object data="data:text/html,<script>${action}</script>">`,
+  (action) => `\${${action}}`,
+  (action) => `{{constructor.constructor('${action}')()}}`,
+];
+/** Five ways to write each of the twenty. */
+const PAYLOADS = TEMPLATES.flatMap((template) => [
+  template(ACTION),
+  template(ACTION).toUpperCase().replace("GLOBALTHIS.STOLEN", "globalThis.stolen"),
+  template(`eval('${ACTION.replaceAll("a", "\\u0061")}')`),
+  `${template(ACTION)}\u0000\u202e`,
+  `\u001b[31m${template(ACTION)}\n\r${template(ACTION)}`,
+]);
+
+test("none of a hundred payloads runs, wherever it is shown", async () => {
+  expect(PAYLOADS).toHaveLength(100);
+  const { api, key } = under;
+  await api("POST", "/v1/tenants", { id: "acme", name: PAYLOADS[0] });
+  const echo = `export const description = ${JSON.stringify(PAYLOADS[1])};
+    export const inputSchema = { type: "object", title: ${JSON.stringify(PAYLOADS[3])}, properties: { text: { type: "string", title: ${JSON.stringify(PAYLOADS[0])}, description: ${JSON.stringify(PAYLOADS[5])} }, fails: { type: "boolean" } }, additionalProperties: false };
+    export default ({ text, fails }) => { console.log(text); console.error({ [text]: text }); if (fails) throw Object.assign(new Error(text), { name: text }); return { [text]: text, list: [text] }; };`;
+  expect((await api("POST", "/v1/tenants/acme/tools", { name: "echo", source: echo })).status).toBe(201);
+  const ids: string[] = [];
+  for (const [index, text] of PAYLOADS.entries()) {
+    const { body } = await api<{ id: string }>("POST", "/v1/tenants/acme/tools/echo/calls", {
+      input: { text, fails: index % 2 === 1 },
+    });
+    ids.push(body.id);
+  }
+  const store =
+    "export const capabilities = { kv: {} }; export default async ({ key, value }, ctx) => { await ctx.kv.set(key, value); };";
+  await api("POST", "/v1/tenants/acme/tools", { name: "store", source: store });
+  await api("POST", "/v1/tenants/acme/tools/store/versions/1/approve");
+  await api("PUT", "/v1/tenants/acme/tools/store/releases/live", { versions: [{ version: 1, weight: 1 }] });
+  for (const text of PAYLOADS.slice(0, 20))
+    await api("POST", "/v1/tenants/acme/tools/store/calls", { input: { key: text, value: text } });
+  await api("POST", "/v1/tenants/acme/keys", { name: PAYLOADS[1], scopes: ["calls:read"] });
+  await api("POST", "/v1/tenants/acme/schedules", {
+    name: "s",
+    tool: "echo",
+    cron: "0 0 1 1 *",
+    input: { text: PAYLOADS[0] },
+  });
+  // A session whose browser has such a name.
+  await fetch(`${under.server.url}/v1/console/sessions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "user-agent": PAYLOADS[1] as string },
+    body: JSON.stringify({ key }),
+  });
+  const { page, problems, go, context } = await visit(browser, under, key);
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of the page
+  const report = "(event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)";
+  await page.addInitScript(`addEventListener("securitypolicyviolation", ${report})`);
+  const stolen = () => page.evaluate("globalThis.stolen");
+  const pages = [
+    "/calls",
+    "/tools/echo",
+    "/tools/echo?tab=versions",
+    "/tools/echo?tab=edit",
+    "/kv?tool=store",
+    "/keys",
+    "/audit",
+    "/settings",
+    "/schedules",
+  ];
+  for (const path of [...pages.map((own) => `/t/acme${own}`), "/tenants", "/sessions", "/audit", ""]) {
+    await go(path);
+    await page.waitForLoadState("networkidle");
+    expect(await stolen()).toBeUndefined();
+  }
+  for (const id of ids) {
+    const path = JSON.stringify(`/console/t/acme/calls/${id}?tab=input`);
+    await page.evaluate(`history.pushState(null, "", ${path}); dispatchEvent(new PopStateEvent("popstate"))`);
+    await page.getByRole("heading", { name: id }).waitFor();
+    await page.getByRole("tab", { name: "Logs" }).click();
+    await page.getByRole("log").or(page.getByRole("tabpanel")).or(page.locator(".log-line")).first().waitFor();
+    await page.getByRole("tab", { name: "Copy as" }).click();
+    expect(await stolen()).toBeUndefined();
+  }
+  expect(await page.locator("main script, main iframe, main img, main svg, main object, main style").count()).toBe(0);
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
+test("the page loads nothing of another origin, and may not be framed", async () => {
+  const { page, context, go } = await visit(browser, under, under.key);
+  const origins = new Set<string>();
+  page.on("request", (request) => origins.add(new URL(request.url()).origin));
+  for (const path of ["", "/tenants", "/calls", "/workers"]) {
+    await go(path);
+    await page.waitForLoadState("networkidle");
+  }
+  expect([...origins]).toEqual([under.server.url]);
+  const response = await fetch(`${under.server.url}/console`);
+  const policy = response.headers.get("content-security-policy") ?? "";
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toContain("unsafe");
+  await context.close();
+});
+
+test("another page can show the console in a frame only where the operator allows its origin", async () => {
+  await using embedded = await openConsole({ embedOrigins: ["https://app.example.com"] });
+  const response = await fetch(`${embedded.server.url}/console/t/acme`);
+  expect(response.headers.get("content-security-policy")).toContain("frame-ancestors https://app.example.com");
+  expect(response.headers.get("x-frame-options")).toBeNull();
+  await embedded.api("POST", "/v1/tenants", { id: "acme" });
+  const { body } = await embedded.api<{ key: string }>("POST", "/v1/tenants/acme/keys", {
+    ...{ name: "embedded", scopes: ["calls:read", "usage:read"], expiresInMinutes: 5 },
+  });
+  const context = await browser.newContext({ locale: "en-GB" });
+  const page = await context.newPage();
+  await page.goto(`${embedded.server.url}/console/t/acme/calls?theme=dark#token=${body.key}`);
+  await page.getByText("No calls yet").waitFor();
+  expect(page.url()).not.toContain("gbx_");
+  expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
+  expect(await context.cookies()).toEqual([]);
+  await context.close();
+});
