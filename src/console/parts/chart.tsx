@@ -69,7 +69,7 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
               label: name,
               stroke: colorOf(color),
               width: 1.5,
-              points: { size: 5, width: 0, fill: colorOf(color) },
+              points: { show: true, size: 4, width: 0, fill: colorOf(color) },
               spanGaps: false,
             },
             ...(isFilled ? { fill: `${colorOf(color)}33` } : {}),
