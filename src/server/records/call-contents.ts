@@ -6,6 +6,8 @@ import type { CallsTable } from "../database/schema.ts";
 const INLINE_LENGTH = 16_384;
 /** Longest text that is kept at all. A longer one is left out of the record. */
 export const MAX_CONTENT_LENGTH: number = 4 * 1024 * 1024;
+/** The same for a timeline: enough for 100,000 spans. */
+const MAX_TIMELINE_LENGTH = 16 * 1024 * 1024;
 
 /** The bit of each column in `calls.content`. */
 const BITS = { input: 1, output: 2, timeline: 4 } as const;
@@ -37,7 +39,8 @@ export async function separateContents(
     if (text === null || text.length <= INLINE_LENGTH) continue;
     kept[kind] = null;
     kept.content |= BITS[kind];
-    if (keepsAll || text.length <= MAX_CONTENT_LENGTH) moved.push({ kind, text });
+    const most = kind === "timeline" ? MAX_TIMELINE_LENGTH : MAX_CONTENT_LENGTH;
+    if (keepsAll || text.length <= most) moved.push({ kind, text });
   }
   const store = async (): Promise<void> => {
     for (const { kind, text } of moved) {

@@ -222,7 +222,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Returns what a call did and when",
       description:
-        "The call's stages and each use of a capability, by start, and its nested calls with theirs. Empty while the call runs, and for a timeline of more than 4 MiB.",
+        "The call's stages and each use of a capability, by start, and its nested calls with theirs. Empty while the call runs, and for a timeline of more than 16 MiB.",
       params: CallParamsSchema,
       responses: { 200: json(TimelineSchema, "The timeline") },
     },
