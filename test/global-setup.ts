@@ -12,10 +12,12 @@ function buildConsole(): void {
   if (process.env.GLOVEBOX_TEST_CONSOLE !== undefined) return;
   process.env.GLOVEBOX_TEST_CONSOLE = "built";
   const path = (relative: string): string => fileURLToPath(new URL(`../${relative}`, import.meta.url));
-  const args = ["build", "--config", path("src/console/vite.config.ts"), "--logLevel", "warn"];
-  execFileSync(process.execPath, [path("node_modules/vite/bin/vite.js"), ...args], {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  for (const config of ["src/console/vite.config.ts", "src/console/trace/vite.config.ts"]) {
+    const args = ["build", "--config", path(config), "--logLevel", "warn"];
+    execFileSync(process.execPath, [path("node_modules/vite/bin/vite.js"), ...args], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+  }
 }
 
 /** Each run starts with an empty cache, so that no run uses what an older version of the source has built. */

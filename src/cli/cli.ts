@@ -28,6 +28,7 @@ const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = 
   calls: async () => (await import("./commands/remote.ts")).callsCommand,
   logs: async () => (await import("./commands/remote.ts")).logsCommand,
   call: async () => (await import("./commands/remote.ts")).callCommand,
+  top: async () => (await import("./commands/top.ts")).topCommand,
   secrets: async () => (await import("./commands/secrets.ts")).secretsCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
   init: async () => (await import("./commands/init.ts")).initCommand,

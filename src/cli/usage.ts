@@ -27,6 +27,7 @@ Usage
   glovebox calls [--tool NAME] [--state STATE]                         list the latest calls
   glovebox logs NAME|ID [-f | --follow]                                show the log lines of a tool's calls, or of one call
   glovebox secrets list | set NAME --allow-host HOST | delete NAME     manage the secrets of a tenant
+  glovebox top [--json]                                                show running calls, tools and processes of the server
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 
 PATH is a file or a folder that contains a tool
@@ -50,6 +51,7 @@ Options of dev
 Options of run
   -                   read the input from stdin, as JSON
   --time              show the duration of each step
+  --trace FILE        write the timeline of the call, its logs, input and output as an HTML page
   --json              print the whole result as one line of JSON
 
 Options of mcp
@@ -81,7 +83,7 @@ Options of deploy, rollback, call, tools, calls, logs and secrets. They use the 
   --approve           approve what the new version requests; the key needs the scope tools:approve
 
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by
-SIGINT or SIGTERM, 141 the reader of the output closed it. dev, mcp and serve exit with 0 if they are stopped while they run`;
+SIGINT or SIGTERM, 141 the reader of the output closed it. dev, mcp, serve and top exit with 0 if they are stopped while they run`;
 
 /** An output error, such as a full disk. The command line prints its message and exits with 1. */
 export class OutputError extends Error {

@@ -302,6 +302,7 @@ export class TenantClient {
     readonly name: string;
     readonly scopes: readonly string[];
     readonly expiresInDays?: number;
+    readonly expiresInMinutes?: number;
   }): Promise<CreatedApiKey> {
     return await this.#client.request("POST", `${this.#path}/keys`, { body: key });
   }

@@ -36,6 +36,7 @@ const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
   calls: [],
   logs: ["none"],
   call: ["none"],
+  top: [],
   secrets: ["list"],
   doctor: [],
 };

@@ -146,3 +146,20 @@ test("the client repeats a call with an idempotency key after a network error, a
   expect(failures).toBe(1);
   expect(call).toMatchObject({ state: "succeeded", output: 1, attempts: 1 });
 });
+
+test("top shows the running calls and processes of a server to a key of the platform", async () => {
+  const before = env;
+  env = { ...env, GLOVEBOX_URL: server.url, GLOVEBOX_API_KEY: server.adminKey };
+  const { code, stdout } = await glovebox("top");
+  env = before;
+  expect(code).toBe(0);
+  const { workers, overview } = JSON.parse(stdout) as {
+    workers: { pid: number };
+    overview: { total: { calls: number } };
+  };
+  expect([workers.pid, typeof overview.total.calls]).toEqual([process.pid, "number"]);
+  const { toScreen } = await import("../../src/cli/commands/top.ts");
+  const screen = toScreen(JSON.parse(stdout));
+  expect(screen).toContain("worker processes");
+  expect(screen).toMatch(/^TENANT +TOOL +CALLS +FAILED +MEDIAN +99 %$/m);
+});

@@ -13,14 +13,11 @@ execFileSync(process.execPath, [root("node_modules/typescript/bin/tsc"), "-p", r
 });
 await writeSandboxArtifacts(root("dist/sandbox/artifacts"));
 await writeBuiltinBundles(root("dist/tools"));
-const vite = [
-  "build",
-  "--config",
-  root("src/console/vite.config.ts"),
-  "--outDir",
-  root("dist/console"),
-  "--logLevel",
-  "warn",
-];
-execFileSync(process.execPath, [root("node_modules/vite/bin/vite.js"), ...vite], { stdio: "inherit" });
+for (const [config, folder] of [
+  ["src/console/vite.config.ts", "dist/console"],
+  ["src/console/trace/vite.config.ts", "dist/trace"],
+] as const) {
+  const args = ["build", "--config", root(config), "--outDir", root(folder), "--logLevel", "warn"];
+  execFileSync(process.execPath, [root("node_modules/vite/bin/vite.js"), ...args], { stdio: "inherit" });
+}
 await chmod(root("dist/cli/main.js"), 0o755);

@@ -29,6 +29,8 @@ interface RunRequest extends CallOptions {
   readonly path: string;
   readonly showTimes: boolean;
   readonly asJson: boolean;
+  /** File for the page of the call. */
+  readonly traceFile: string | undefined;
 }
 
 function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
@@ -41,6 +43,7 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
     path,
     showTimes: values.time === true,
     asJson: values.json === true,
+    traceFile: values.trace as string | undefined,
   };
 }
 
@@ -81,14 +84,26 @@ async function printStream(stream: ToolStream, io: Io): Promise<ToolResult> {
   throw new ToolError("INTERNAL", "The stream ended without a result");
 }
 
-async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
+async function call(
+  box: Glovebox,
+  tool: ToolInspection,
+  request: RunRequest,
+  io: Io,
+): Promise<{ readonly input: unknown; readonly startedAt: number; readonly result: ToolResult }> {
   const { path, tenant } = request;
   const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
   const { name } = await box.addTool({ path, name: tool.definition.name }, { ...tenant.scope, grant: request.grant });
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
-  const context = { ...tenant.scope, signal: io.stop, logSourceLocations: request.logSourceLocations };
-  if (request.asJson) return await box.execute(toolCall, context);
-  return await printStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
+  const isTraced = request.traceFile !== undefined;
+  const context = {
+    ...{ ...tenant.scope, signal: io.stop, logSourceLocations: request.logSourceLocations || isTraced },
+    ...(isTraced ? { timeline: true } : {}),
+  };
+  const startedAt = Date.now();
+  const result = request.asJson
+    ? await box.execute(toolCall, context)
+    : await printStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
+  return { input: args, startedAt, result };
 }
 
 function report(result: ToolResult, tool: ToolInspection | undefined, request: RunRequest, io: Io): void {
@@ -123,7 +138,11 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
     printWarnings(tool.warnings, io.stderr);
     const called = await call(box, tool, request, io);
-    result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
+    result = { ...called.result, usage: { ...called.result.usage, bundleMs: tool.bundleMs } };
+    if (request.traceFile !== undefined) {
+      const { writeTracePage } = await import("../shared/trace-page.ts");
+      writeTracePage(request.traceFile, { ...called, result });
+    }
   } catch (thrown) {
     const error = io.stop.aborted ? new ToolError("CANCELLED", (io.stop.reason as Error).message) : thrown;
     if (!(error instanceof ToolError)) throw thrown;

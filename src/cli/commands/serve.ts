@@ -70,7 +70,9 @@ export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   if (server.adminKey !== undefined) {
     io.stdout.print(`Admin key, shown only now: ${server.adminKey}\n`);
   }
-  io.stdout.print(`Listening at ${server.url}\nAPI reference at ${server.url}/reference\n`);
+  io.stdout.print(
+    `Listening at ${server.url}\nConsole at ${server.url}/console\nAPI reference at ${server.url}/reference\n`,
+  );
   if (!io.stop.aborted) {
     await new Promise<void>((stopped) => io.stop.addEventListener("abort", () => stopped(), { once: true }));
   }

@@ -99,7 +99,7 @@ const TOOL_NAME: PositionalSpec = { expects: "NAME of a tool", min: 1, max: 1 };
 
 export const COMMAND_SPECS = {
   run: {
-    options: { ...CALL_OPTIONS, time: "switch", json: "switch" },
+    options: { ...CALL_OPTIONS, time: "switch", json: "switch", trace: anyText("a file") },
     positionals: { ...ONE_PATH, stdin: true },
   },
   dev: {
@@ -156,6 +156,7 @@ export const COMMAND_SPECS = {
     positionals: { expects: "NAME of a tool or ID of a call", min: 1, max: 1 },
     short: { "-f": "follow" },
   },
+  top: { options: { json: "switch" }, positionals: NO_POSITIONALS },
   secrets: {
     options: { ...REMOTE_OPTIONS, "allow-host": ALLOW_HOST, "value-file": anyText("a file") },
     positionals: { expects: "list, set NAME or delete NAME", min: 1, max: 2 },

@@ -1,6 +1,7 @@
 // Deletes the finished calls of tenants after the time that their policies set, in small batches, so that no request waits for it.
 import type { Db } from "../database/open-database.ts";
 import { deleteOldCalls } from "../records/calls.ts";
+import { deleteExpiredSessions } from "../records/console-sessions.ts";
 import { listTenants } from "../records/tenants.ts";
 import { deleteOldDeliveries } from "../records/webhooks.ts";
 
@@ -34,7 +35,7 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
   }
 }
 
-/** Deletes expired calls, and sweeps stores, once an hour. Several servers may do so at the same time. Dispose it to stop. */
+/** Deletes expired calls and sessions, and sweeps stores, once an hour. Several servers may do so at the same time. Dispose it to stop. */
 export function startRetention(
   db: Db,
   stores: readonly { sweep(): Promise<void> }[],
@@ -42,6 +43,7 @@ export function startRetention(
 ): Disposable {
   const run = async (): Promise<void> => {
     await deleteExpiredCalls(db, Date.now());
+    await deleteExpiredSessions(db, Date.now());
     for (const store of stores) await store.sweep();
   };
   const timer = setInterval(() => run().catch(onError), INTERVAL_MS);
