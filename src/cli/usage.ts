@@ -52,6 +52,7 @@ Options of run
   -                   read the input from stdin, as JSON
   --time              show the duration of each step
   --trace FILE        write the timeline of the call, its logs, input and output as an HTML page
+  --otel              send the call's spans over OTLP, to the receiver of the OTEL_EXPORTER_OTLP_… variables
   --json              print the whole result as one line of JSON
 
 Options of mcp

@@ -1,10 +1,12 @@
 // `glovebox run --trace`: a page that shows one call without a server, also one whose values look like HTML.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { runInProcess } from "../support/cli-in-process.ts";
 import { openBrowser } from "./browser.ts";
 
@@ -61,4 +63,29 @@ test("a call that fails has a page too, and a file that cannot be written is an 
     join(folder, "missing", "trace.html"),
   ]);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining("cannot be written: ENOENT")]);
+});
+
+test("with --otel, the spans of the call reach the receiver", async () => {
+  const received: string[] = [];
+  const receiver = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", () => {
+      received.push(`${request.url} ${body}`);
+      response.writeHead(200, { "content-type": "application/json" }).end("{}");
+    });
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    receiver.closeAllConnections();
+    receiver.close();
+  });
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  writeFileSync(join(folder, "spans.js"), "export const name = 'spans'; export default () => 1;");
+  expect((await runInProcess(["run", join(folder, "spans.js"), "--otel"])).code).toBe(0);
+  const traces = received.filter((text) => text.startsWith("/v1/traces ")).join("");
+  expect(traces).toContain("execute_tool spans");
 });

@@ -1,10 +1,12 @@
 // glovebox run: calls one tool once. Its output goes to stdout, everything else to stderr.
 
+import { packageVersion } from "../../host/config/package-version.ts";
 import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
 import type { ToolStream } from "../../host/contract/tool-stream.ts";
 import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { Telemetry } from "../../server/operation/telemetry.ts";
 import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";
 import { openBox } from "../shared/open-glovebox.ts";
@@ -31,6 +33,8 @@ interface RunRequest extends CallOptions {
   readonly asJson: boolean;
   /** File for the page of the call. */
   readonly traceFile: string | undefined;
+  /** Whether spans are sent over OTLP. */
+  readonly isExported: boolean;
 }
 
 function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
@@ -44,6 +48,7 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
     showTimes: values.time === true,
     asJson: values.json === true,
     traceFile: values.trace as string | undefined,
+    isExported: values.otel === true,
   };
 }
 
@@ -118,10 +123,18 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
   if (request.showTimes && tool !== undefined) printTimes(result, tool, io.stderr);
 }
 
+/** @throws {ToolError} PARAM_INVALID if a package of the SDK is missing */
+async function openExporter(): Promise<Telemetry> {
+  const { openTelemetry } = await import("../../server/operation/telemetry.ts");
+  return await openTelemetry(packageVersion());
+}
+
 export async function runCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
   const { limits, egress, tenant } = request;
   const started = performance.now();
+  // Closed after the Glovebox, whose last spans it sends.
+  await using telemetry = request.isExported ? await openExporter() : undefined;
   const options = {
     limits,
     ...tenant.host,
@@ -129,6 +142,7 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     workers: { warmProcesses: 1 },
     shutdown: false,
     onWarning: IGNORE_WARNING,
+    ...(telemetry === undefined ? {} : { telemetry: telemetry.options }),
   } as const;
   await using box = await openBox(io, () => createGlovebox(options));
   let tool: ToolInspection | undefined;

@@ -99,7 +99,7 @@ const TOOL_NAME: PositionalSpec = { expects: "NAME of a tool", min: 1, max: 1 };
 
 export const COMMAND_SPECS = {
   run: {
-    options: { ...CALL_OPTIONS, time: "switch", json: "switch", trace: anyText("a file") },
+    options: { ...CALL_OPTIONS, time: "switch", json: "switch", trace: anyText("a file"), otel: "switch" },
     positionals: { ...ONE_PATH, stdin: true },
   },
   dev: {

@@ -227,6 +227,7 @@ export function Sessions(): JSX.Element {
 }
 
 const WORKERS_MS = 2_000;
+const LAYER_TONES: { readonly [state: string]: string } = { holds: "good", missing: "warn", broken: "bad" };
 
 export function Workers(): JSX.Element {
   const { value, error, reload } = useResource(
@@ -235,7 +236,7 @@ export function Workers(): JSX.Element {
     WORKERS_MS,
   );
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
-  const { pid, uptimeSeconds, rssBytes, heapBytes, version, node, workers, running } = value;
+  const { pid, uptimeSeconds, rssBytes, heapBytes, version, node, workers, running, hardening } = value;
   return (
     <>
       <PageHead title="Workers" />
@@ -262,6 +263,25 @@ export function Workers(): JSX.Element {
           { name: "Resident memory", isNumber: true, cell: (worker) => formatBytes(worker.rssBytes) },
         ]}
       />
+      <h2>Layers around a worker process</h2>
+      <Table
+        caption="Layers around a worker process"
+        items={hardening}
+        keyOf={({ layer }) => layer}
+        empty={<p class="faint">There are none on this system.</p>}
+        columns={[
+          { name: "Layer", cell: ({ layer }) => layer.replaceAll("-", " ") },
+          {
+            name: "State",
+            cell: ({ state }) => <Badge tone={LAYER_TONES[state] ?? "muted"}>{state.replaceAll("-", " ")}</Badge>,
+          },
+          { name: "Stops", cell: ({ stops }) => stops },
+          { name: "To get it", cell: ({ state, get }) => (state === "missing" ? get : "") },
+        ]}
+      />
+      <p class="faint">
+        The command <code>npx glovebox doctor</code> tries each layer, and says how to get a missing one.
+      </p>
       <h2>Running calls</h2>
       <Table
         caption="Running calls"

@@ -180,7 +180,8 @@ function ToolTable({
   readonly hasTenants: boolean;
 }): JSX.Element {
   return (
-    <div class="table-box">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls by keyboard
+    <section class="table-box" tabIndex={0} aria-label="Tools by number of calls">
       <table>
         <caption>Tools by number of calls</caption>
         <thead>
@@ -222,6 +223,6 @@ function ToolTable({
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   );
 }

@@ -18,7 +18,8 @@ interface TableProps<Item> {
 export function Table<Item>({ caption, columns, items, keyOf, empty }: TableProps<Item>): JSX.Element {
   if (items.length === 0) return empty;
   return (
-    <section class="table-box" aria-label={caption}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls by keyboard
+    <section class="table-box" tabIndex={0} aria-label={caption}>
       <table>
         <caption class="hidden">{caption}</caption>
         <thead>

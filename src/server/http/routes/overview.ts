@@ -1,5 +1,6 @@
 // Routes that summarize: calls over time and what is wrong now, the versions of a tool, and the processes of this server.
 import { z } from "@hono/zod-openapi";
+import { LAYERS, type Layer } from "../../../host/index.ts";
 import { findBrokenAuditRow } from "../../records/audit.ts";
 import { readOverview, readProblems, readVersionStats } from "../../records/overview.ts";
 import type { App, ServerParts } from "../context.ts";
@@ -54,6 +55,9 @@ export const WorkersSchema = z
     version: z.string(),
     node: z.string(),
     workers: z.array(z.strictObject({ pid: z.int(), rssBytes: z.int().nullable() })),
+    hardening: z
+      .array(z.strictObject({ layer: z.string(), state: z.string(), stops: z.string(), get: z.string() }))
+      .describe("The layers around a worker process. `glovebox doctor` tries each of them"),
     running: z.array(
       z.strictObject({
         id: z.string(),
@@ -132,9 +136,18 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
         ...{ id: call.callId, tenantId: call.tenantId, tool: call.toolName, state: call.state },
         ...{ startedAt: call.startedAt, ageMs: Math.round(call.ageMs) },
       }));
+      const hardening = Object.entries(parts.box.hardening).map(([layer, state]) => ({
+        ...{ layer, state, stops: LAYERS[layer as Layer].stops, get: LAYERS[layer as Layer].get },
+      }));
       return c.json(
         {
-          ...{ pid: process.pid, uptimeSeconds: Math.round(process.uptime()), rssBytes: rss, heapBytes: heapUsed },
+          ...{
+            hardening,
+            pid: process.pid,
+            uptimeSeconds: Math.round(process.uptime()),
+            rssBytes: rss,
+            heapBytes: heapUsed,
+          },
           ...{ version: parts.version, node: process.version, workers, running },
         },
         200,
