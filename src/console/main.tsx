@@ -1,16 +1,23 @@
 // The console: signs in, and shows the page that the address names.
 import { type JSX, render } from "preact";
-import { Audit, Keys, Sessions, Workers } from "./pages/access.tsx";
+import { Approvals } from "./pages/approvals.tsx";
+import { Audit } from "./pages/audit.tsx";
 import { Call } from "./pages/call.tsx";
 import { Calls } from "./pages/calls.tsx";
 import { NewTool } from "./pages/draft.tsx";
+import { Keys } from "./pages/keys.tsx";
 import { Overview } from "./pages/overview.tsx";
+import { Schedules } from "./pages/schedules.tsx";
+import { Secrets } from "./pages/secrets.tsx";
+import { Sessions } from "./pages/sessions.tsx";
 import { Settings } from "./pages/settings.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
-import { Approvals, Schedules, Secrets, Values, Webhooks } from "./pages/tenant-lists.tsx";
 import { Tenants } from "./pages/tenants.tsx";
 import { Tool } from "./pages/tool.tsx";
 import { Tools } from "./pages/tools.tsx";
+import { Values } from "./pages/values.tsx";
+import { Webhooks } from "./pages/webhooks.tsx";
+import { Workers } from "./pages/workers.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
 import { applyTheme, Shell } from "./parts/shell.tsx";
 import { address, startRouter, urlOf } from "./state/router.ts";

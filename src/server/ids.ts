@@ -34,6 +34,9 @@ function encodeTime(ms: number): string {
   return text;
 }
 
+/** Returns a text that sorts before all ids of this time and later, and after all earlier ones. @param from ms since 1970 */
+export const firstIdAt = (kind: IdKind, from: number): string => `${kind}_${encodeTime(Math.max(0, Math.floor(from)))}`;
+
 /** @param now ms since 1970 */
 export const createId = (kind: IdKind, now: number = Date.now()): string =>
   `${kind}_${encodeTime(now)}${encode(randomBytes(RANDOM_BYTES))}`;

@@ -159,6 +159,54 @@ describe("the console", () => {
   });
 });
 
+describe("the list of calls", () => {
+  test("stays in its place while new calls arrive, and misses none of many", async () => {
+    await under.api("POST", "/v1/tenants", { id: "busy" });
+    await under.api("POST", "/v1/tenants/busy/tools", { name: "add", source: "export default ({ n }) => n;" });
+    const make = async (from: number, count: number): Promise<void> => {
+      for (let n = from; n < from + count; n += 100) {
+        const calls = Array.from({ length: Math.min(100, from + count - n) }, (_, k) => ({
+          tool: "add",
+          input: { n: n + k },
+        }));
+        expect((await under.api("POST", "/v1/tenants/busy/calls", { calls })).status).toBe(200);
+      }
+    };
+    await make(0, 150);
+    const { page, go } = await open();
+    await go("/t/busy/calls");
+    const list = page.getByRole("list", { name: "Calls" });
+    await page.getByText("150 loaded, live").waitFor();
+    await list.evaluate("(element) => { element.scrollTop = 2_000; }");
+    const shown = (): Promise<string> =>
+      list.evaluate(`(element) => {
+        const top = element.getBoundingClientRect().top;
+        const rows = [...element.querySelectorAll("a.call-row")];
+        return rows.find((row) => row.getBoundingClientRect().top > top + 40).href;
+      }`);
+    await page.waitForTimeout(100);
+    const before = await shown();
+    await make(150, 500);
+    await page.getByText("650 loaded, live").waitFor();
+    await page.waitForTimeout(100);
+    expect(await shown()).toBe(before);
+  });
+
+  test("shows the error of a call with the author's lines", async () => {
+    await under.api("POST", "/v1/tenants", { id: "lines" });
+    const source = "const fail = () => {\n  throw new TypeError('broken here');\n};\nexport default () => fail();";
+    await under.api("POST", "/v1/tenants/lines/tools", { name: "fails", source });
+    const { body } = await under.api<{ id: string }>("POST", "/v1/tenants/lines/tools/fails/calls", {});
+    const { page, go } = await open();
+    await go(`/t/lines/calls/${body.id}`);
+    await page
+      .getByText(">  2    throw new TypeError('broken here');")
+      .or(page.getByText("> 2    throw new TypeError('broken here');"))
+      .waitFor();
+    await page.getByText("at fail (tool.ts:2:9)").waitFor();
+  });
+});
+
 describe("a session", () => {
   test("of a tenant's key sees nothing of other tenants", async () => {
     for (const id of ["own", "other"]) await under.api("POST", "/v1/tenants", { id });

@@ -96,6 +96,22 @@ describe("the packed tarball", () => {
       expect((await inProject("node", ["builtin.mjs"])).stdout).toBe("csv-stats,run-js 42\n");
     },
   );
+
+  test("serves the console, whose files it contains", { timeout: INSTALL_MS }, async () => {
+    const script = `import { createServer } from "glovebox/server";
+      await using server = await createServer({ port: 0, dataDir: "console-data", logLevel: "silent" });
+      const page = await (await fetch(server.url + "/console")).text();
+      const [path] = /\\/console\\/assets\\/index-[^"]+\\.js/.exec(page);
+      const response = await fetch(server.url + path);
+      console.log(response.status, response.headers.get("content-type"), (await response.text()).length > 10_000);`;
+    await writeFile(join(project, "console.mjs"), script);
+    const { stdout } = await run(process.execPath, ["console.mjs"], { cwd: project });
+    expect(stdout).toBe("200 text/javascript; charset=utf-8 true\n");
+    await writeFile(join(project, "traced.js"), "export default () => 1;");
+    const main = join(project, "node_modules/glovebox/dist/cli/main.js");
+    await run(process.execPath, [main, "run", "traced.js", "--trace", "trace.html"], { cwd: project });
+    expect(await readFile(join(project, "trace.html"), "utf8")).toContain('<div id="app">');
+  });
 });
 
 const consumers = new Map<"bare" | "peers", Promise<string>>();

@@ -271,3 +271,45 @@ describe.for(STORES)("with %s", (kind) => {
     });
   });
 });
+
+test("a filter that matches nothing reads a part of a large list only, and says where to go on", async () => {
+  const { openDatabase } = await import("../../src/server/database/open-database.ts");
+  const { createId } = await import("../../src/server/ids.ts");
+  const { insertTenant } = await import("../../src/server/records/tenants.ts");
+  const { insertCalls, listCalls } = await import("../../src/server/records/calls.ts");
+  const store = await stores.create("sqlite");
+  await using database = await openDatabase({
+    ...store.options,
+    url: undefined,
+    dataDir: store.options.dataDir as string,
+    onError: () => {},
+  });
+  const { db } = database;
+  await insertTenant(db, { id: "acme", name: "acme", policy: {} as never });
+  const rowOf = (n: number) => ({
+    ...{ id: createId("call", n), tenant_id: "acme", tool_name: n === 5 ? "rare" : "common", tool_version: 1 },
+    ...{ alias: "live", mode: "sync" as const, state: "succeeded" as const, effects: "complete" as const, key_id: "k" },
+    ...{ session_id: null, idempotency_key: null, request_hash: null, timeout_ms: null, input: "{}", output: "1" },
+    ...{ content: 0, error: null, logs: null, usage: null, calls: null, timeline: null, created_at: n, started_at: n },
+    ...{
+      ended_at: n + 1,
+      run_at: null,
+      lease_owner: null,
+      lease_until: null,
+      fence: 0,
+      attempts: 1,
+      cancel_requested: 0,
+    },
+  });
+  await insertCalls(
+    db,
+    Array.from({ length: 25_000 }, (_, n) => rowOf(n + 1)),
+  );
+  const first = await listCalls(db, "acme", { tool: "rare", limit: 10 });
+  expect(first.rows).toEqual([]);
+  const second = await listCalls(db, "acme", { tool: "rare", limit: 10, before: first.next as string });
+  expect(second.rows.map(({ created_at }) => created_at)).toEqual([5]);
+  expect(second.next).toBeNull();
+  const all = await listCalls(db, "acme", { limit: 10 });
+  expect([all.rows.length, all.next]).toEqual([10, all.rows.at(-1)?.id]);
+});

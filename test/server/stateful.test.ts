@@ -204,7 +204,7 @@ class DatabaseMachine implements Machine {
       case "cancel":
         return (await requestCancel(db, operation.tenant, id)) ?? "none";
       case "list": {
-        const rows = await listCalls(db, operation.tenant, {
+        const { rows } = await listCalls(db, operation.tenant, {
           state: operation.state as CallsTable["state"],
           limit: 100,
         });

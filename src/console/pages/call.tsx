@@ -16,10 +16,12 @@ import {
   Time,
 } from "../parts/controls.tsx";
 import { DiffView } from "../parts/diff-view.tsx";
+import { ErrorView, type SourceFiles, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { InputForm, type JsonSchema } from "../parts/schema-form.tsx";
 import { Timeline } from "../parts/timeline.tsx";
+import { collect } from "../state/collect.ts";
 import { formatBytes, formatJson, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
@@ -63,7 +65,7 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
         )}
       </PageHead>
       {call === undefined ? null : <CallFacts call={call} tenantId={tenantId} />}
-      {call?.error === null || call?.error === undefined ? null : <CallError error={call.error} />}
+      {call === undefined || call.error === null ? null : <CallError tenantId={tenantId} call={call} />}
       <Tabs label="Parts of the call" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
       <section class="tab-panel">
         {tab === "timeline" ? <TimelinePanel tenantId={tenantId} id={id} call={call} isOver={isOver} /> : null}
@@ -189,29 +191,22 @@ function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenan
   );
 }
 
-interface StoredError {
-  readonly code: string;
-  readonly message: string;
-  readonly userMessage?: string;
-  readonly docs?: string;
-  readonly details?: { readonly stack?: string; readonly source?: string } & { readonly [name: string]: unknown };
+interface CallErrorProps {
+  readonly tenantId: string;
+  readonly call: CallData;
 }
 
-function CallError({ error }: { readonly error: StoredError }): JSX.Element {
-  const { code, message, details = {} } = error;
-  const { stack, ...others } = details;
-  return (
-    <div class="error-box" role="alert">
-      <strong>{code}</strong> <span>{message}</span>
-      {typeof stack === "string" ? <pre>{stack}</pre> : null}
-      {Object.keys(others).length === 0 ? null : (
-        <details>
-          <summary>Details</summary>
-          <JsonView value={others} label="Details of the error" />
-        </details>
-      )}
-    </div>
-  );
+/** The error of a call, with the source of the version that ran. */
+function CallError({ tenantId, call }: CallErrorProps): JSX.Element {
+  const { tool, version } = call;
+  const error = call.error as StoredError;
+  const hasPlace = typeof error.details?.file === "string" && version !== null && can("tools:read");
+  const { value } = useResource(`source ${tenantId} ${tool} ${version} ${hasPlace}`, async (signal) => {
+    if (!hasPlace) return undefined;
+    const path = `/v1/tenants/${encodeURIComponent(tenantId)}/tools/${encodeURIComponent(tool)}/versions/${version}/source`;
+    return await request<{ readonly files: SourceFiles }>("GET", path, { signal });
+  });
+  return <ErrorView error={error} files={value?.files} />;
 }
 
 interface TimelinePanelProps extends CallProps {
@@ -289,7 +284,7 @@ function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call
             {result.error === null ? (
               <JsonView value={result.output} label="New output" />
             ) : (
-              <CallError error={result.error} />
+              <CallError tenantId={tenantId} call={result} />
             )}
             {formatJson(result.output) === formatJson(call.output) ? (
               <p class="faint">The output is the same as before.</p>
@@ -301,15 +296,6 @@ function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call
       </section>
     </div>
   );
-}
-
-export async function collect<Item>(items: AsyncIterable<Item>, most = 200): Promise<readonly Item[]> {
-  const found: Item[] = [];
-  for await (const item of items) {
-    found.push(item);
-    if (found.length >= most) break;
-  }
-  return found;
 }
 
 /** Quotes text for a POSIX shell. */

@@ -26,6 +26,8 @@ const PAGE = 200;
 const MAX_ROWS = 100_000;
 const ROW_HEIGHT = 32;
 const REFRESH_MS = 1_500;
+/** Pages that are loaded to reach the calls that the list has. */
+const MAX_NEW_PAGES = 10;
 const STATES = ["succeeded", "failed", "cancelled", "running", "queued"];
 const FILTERS = ["tool", "version", "state", "minMs", "text"] as const;
 
@@ -65,7 +67,12 @@ export function Calls({ tenantId }: { readonly tenantId: string | undefined }): 
         </ul>
       )}
       {list.rows.length > 0 ? (
-        <CallTable rows={list.rows} hasTenants={tenantId === undefined} onEnd={list.loadMore} />
+        <CallTable
+          rows={list.rows}
+          prepended={list.prepended}
+          hasTenants={tenantId === undefined}
+          onEnd={list.loadMore}
+        />
       ) : list.isLive ? (
         isFiltered ? (
           <Empty title="No call matches these filters">
@@ -90,51 +97,54 @@ export function Calls({ tenantId }: { readonly tenantId: string | undefined }): 
 
 interface CallList {
   readonly rows: readonly Call[];
+  /** How many calls were added at the beginning. */
+  readonly prepended: number;
   readonly error: unknown;
   readonly isLive: boolean;
   readonly loadMore: () => void;
 }
 
+interface ListState {
+  readonly key: string;
+  readonly rows: readonly Call[];
+  readonly prepended: number;
+  readonly next: string | null;
+  readonly error: unknown;
+  readonly isLive: boolean;
+}
+
+const emptyState = (key: string): ListState => ({
+  key,
+  rows: [],
+  prepended: 0,
+  next: null,
+  error: undefined,
+  isLive: false,
+});
+
 /** Loads pages of calls, the newest first, and adds new calls at the beginning. */
 function useCallList(key: string, path: string, filter: { readonly [name: string]: string | undefined }): CallList {
-  const [state, setState] = useState<{
-    key: string;
-    rows: readonly Call[];
-    next: string | null;
-    error?: unknown;
-    isLive: boolean;
-  }>({
-    ...{ key, rows: [], next: null, isLive: false },
-  });
+  const [state, setState] = useState<ListState>(() => emptyState(key));
   const isLoadingMore = useRef(false);
-  const current = state.key === key ? state : { key, rows: [], next: null, isLive: false, error: undefined };
+  const current = state.key === key ? state : emptyState(key);
+  const latest = useRef(current);
+  latest.current = current;
   useEffect(() => {
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    const { signal } = stop;
+    const load = (cursor?: string): Promise<Page> =>
+      request<Page>("GET", path, { query: { ...filter, limit: PAGE, cursor }, signal });
     const refresh = async (): Promise<void> => {
       if (document.visibilityState === "visible") {
         try {
-          const page = await request<Page>("GET", path, { query: { ...filter, limit: PAGE }, signal: stop.signal });
-          if (stop.signal.aborted) return;
-          setState((before) => {
-            if (before.key !== key) return { key, rows: page.items, next: page.next, isLive: true };
-            return {
-              ...before,
-              rows: mergeRows(page.items, before.rows),
-              next: before.next ?? page.next,
-              isLive: true,
-              error: undefined,
-            };
-          });
+          const page = await loadUntil(load, latest.current.rows[0]?.id);
+          if (!signal.aborted) setState((before) => addNewest(before.key === key ? before : emptyState(key), page));
         } catch (error) {
-          if (!stop.signal.aborted)
-            setState((before) => ({
-              ...(before.key === key ? before : { key, rows: [], next: null, isLive: false }),
-              error,
-            }));
+          if (!signal.aborted) setState((before) => ({ ...(before.key === key ? before : emptyState(key)), error }));
         }
       }
-      if (!stop.signal.aborted) timer = setTimeout(() => void refresh(), REFRESH_MS);
+      if (!signal.aborted) timer = setTimeout(() => void refresh(), REFRESH_MS);
     };
     void refresh();
     return () => {
@@ -143,32 +153,58 @@ function useCallList(key: string, path: string, filter: { readonly [name: string
     };
   }, [key]);
   const loadMore = useCallback((): void => {
-    const last = current.rows.at(-1);
-    if (isLoadingMore.current || current.next === null || last === undefined || current.rows.length >= MAX_ROWS) return;
+    const { rows, next } = latest.current;
+    const last = rows.at(-1);
+    if (isLoadingMore.current || next === null || last === undefined || rows.length >= MAX_ROWS) return;
     isLoadingMore.current = true;
     request<Page>("GET", path, { query: { ...filter, limit: PAGE, cursor: last.id } })
       .then(
         (page) =>
           setState((before) =>
-            before.key === key ? { ...before, rows: [...before.rows, ...page.items], next: page.next } : before,
+            before.key === key && before.rows.at(-1)?.id === last.id
+              ? { ...before, rows: [...before.rows, ...page.items], next: page.next }
+              : before,
           ),
-        (error) => setState((before) => ({ ...before, error })),
+        (error: unknown) => setState((before) => ({ ...before, error })),
       )
       .finally(() => {
         isLoadingMore.current = false;
       });
-  }, [key, current.rows.length, current.next]);
-  return { rows: current.rows, error: current.error, isLive: current.isLive, loadMore };
+  }, [key]);
+  return { rows: current.rows, prepended: current.prepended, error: current.error, isLive: current.isLive, loadMore };
 }
 
-/** Replaces the rows that the newest page has, and keeps those below it. */
-function mergeRows(newest: readonly Call[], before: readonly Call[]): readonly Call[] {
-  const last = newest.at(-1);
-  if (last === undefined) return before;
-  const kept = before.filter(({ id }) => id < last.id);
-  if (kept.length + newest.length === before.length && newest.every((call, index) => isSame(call, before[index])))
-    return before;
-  return [...newest, ...kept].slice(0, MAX_ROWS);
+/** Loads the newest calls, as far back as the one that is known. With more than ten pages of new ones, the list begins anew. */
+async function loadUntil(load: (cursor?: string) => Promise<Page>, knownId: string | undefined): Promise<Page> {
+  let page = await load();
+  for (let pages = 1; pages < MAX_NEW_PAGES && knownId !== undefined; pages += 1) {
+    const last = page.items.at(-1);
+    if (page.next === null || last === undefined || last.id <= knownId) break;
+    const more = await load(last.id);
+    page = { items: [...page.items, ...more.items], next: more.next };
+  }
+  return page;
+}
+
+/** Replaces the rows that the newest page has, and keeps those below it, unless calls between them are missing. */
+function addNewest(before: ListState, page: Page): ListState {
+  const last = page.items.at(-1);
+  const live = { ...before, isLive: true, error: undefined };
+  if (last === undefined) return { ...live, rows: [], next: null };
+  const first = before.rows[0];
+  const hasGap = first !== undefined && first.id < last.id && page.next !== null;
+  const kept = hasGap ? [] : before.rows.filter(({ id }) => id < last.id);
+  const isUnchanged =
+    kept.length + page.items.length === before.rows.length &&
+    page.items.every((call, index) => isSame(call, before.rows[index]));
+  if (isUnchanged && before.isLive) return before.error === undefined ? before : live;
+  const added = first === undefined || hasGap ? 0 : page.items.filter(({ id }) => id > first.id).length;
+  return {
+    ...live,
+    rows: [...page.items, ...kept].slice(0, MAX_ROWS),
+    prepended: before.prepended + added,
+    next: kept.length === 0 ? page.next : before.next,
+  };
 }
 
 const isSame = (one: Call, other: Call | undefined): boolean => one.id === other?.id && one.state === other.state;
@@ -207,11 +243,12 @@ function Filters({ query }: { readonly query: { readonly [name: string]: string 
 
 interface CallTableProps {
   readonly rows: readonly Call[];
+  readonly prepended: number;
   readonly hasTenants: boolean;
   readonly onEnd: () => void;
 }
 
-function CallTable({ rows, hasTenants, onEnd }: CallTableProps): JSX.Element {
+function CallTable({ rows, prepended, hasTenants, onEnd }: CallTableProps): JSX.Element {
   return (
     <VirtualList
       count={rows.length}
@@ -219,6 +256,7 @@ function CallTable({ rows, hasTenants, onEnd }: CallTableProps): JSX.Element {
       label="Calls"
       class={hasTenants ? "calls with-tenants" : "calls"}
       onEnd={onEnd}
+      prepended={prepended}
       header={
         <div class="call-row head" role="presentation">
           <span>Outcome</span>

@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { CodeEditor } from "../parts/code-editor.tsx";
 import { Button, PageHead, TextField } from "../parts/controls.tsx";
+import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { InputForm, initialValue, JsonField, type JsonSchema } from "../parts/schema-form.tsx";
@@ -24,7 +25,7 @@ interface DraftProps {
 interface DraftResult {
   readonly success: boolean;
   readonly output?: unknown;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: StoredError;
   readonly logs: readonly LogLine[];
   readonly durationMs: number;
   readonly timeline?: TimelineData["spans"];
@@ -36,11 +37,11 @@ export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps
   const [newName, setNewName] = useState(name ?? "");
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const [result, setResult] = useState<DraftResult>();
-  const [ranAt, setRanAt] = useState(0);
+  const [ran, setRan] = useState({ at: 0, code: "" });
   const [note, setNote] = useState<string>();
   const hasForm = Object.keys(schema.properties ?? {}).length > 0;
   const run = async (): Promise<void> => {
-    setRanAt(Date.now());
+    setRan({ at: Date.now(), code });
     setResult(undefined);
     const body = { source: code, input, ...(name === undefined ? {} : { tool: name }) };
     const path = `/v1/tenants/${encodeURIComponent(tenantId)}/drafts/calls`;
@@ -92,7 +93,7 @@ export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps
           {result === undefined ? (
             <p class="faint">Run the draft to see its result.</p>
           ) : (
-            <Result result={result} ranAt={ranAt} />
+            <Result result={result} code={ran.code} ranAt={ran.at} />
           )}
         </section>
       </div>
@@ -100,16 +101,22 @@ export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps
   );
 }
 
-function Result({ result, ranAt }: { readonly result: DraftResult; readonly ranAt: number }): JSX.Element {
+interface ResultProps {
+  readonly result: DraftResult;
+  /** The code that ran. */
+  readonly code: string;
+  /** Ms since 1970. */
+  readonly ranAt: number;
+}
+
+function Result({ result, code, ranAt }: ResultProps): JSX.Element {
   const { success, output, error, logs, durationMs, timeline = [], calls = [] } = result;
   return (
     <>
       {success ? (
         <JsonView value={output} label="Output" />
       ) : (
-        <div class="error-box" role="alert">
-          <strong>{error?.code}</strong> {error?.message}
-        </div>
+        <ErrorView error={error as StoredError} files={{ "tool.ts": code }} />
       )}
       <LogView lines={logs} startedAt={ranAt} isLive={false} />
       <Timeline timeline={{ spans: timeline, calls }} totalMs={durationMs} />

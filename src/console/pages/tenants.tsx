@@ -6,9 +6,9 @@ import { useState } from "preact/hooks";
 import { Badge, Button, Empty, TextField, Time } from "../parts/controls.tsx";
 import { DialogButton } from "../parts/dialog-form.tsx";
 import { ListPage } from "../parts/list-page.tsx";
+import { collect } from "../state/collect.ts";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
-import { collect } from "./call.tsx";
 
 const MAX_TENANTS = 1_000;
 

@@ -4,9 +4,9 @@ import type { ToolSummary } from "glovebox/client";
 import type { JSX } from "preact";
 import { Empty } from "../parts/controls.tsx";
 import { ListPage } from "../parts/list-page.tsx";
+import { collect } from "../state/collect.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
-import { collect } from "./call.tsx";
 
 const MAX_TOOLS = 1_000;
 

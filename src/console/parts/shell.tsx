@@ -1,7 +1,7 @@
 // The frame of every page: navigation, choice of the tenant, theme, and the command palette.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { collect } from "../pages/call.tsx";
+import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, urlOf } from "../state/router.ts";
 import { can, client, isEmbedded, isPlatform, me, signOut } from "../state/session.ts";

@@ -22,6 +22,8 @@ interface VirtualListProps {
   readonly onEnd?: (() => void) | undefined;
   /** Whether the list stays at its end when rows are added, unless the user has scrolled up. */
   readonly isFollowing?: boolean;
+  /** How many rows were added at the beginning since the list appeared: what is shown stays in its place. */
+  readonly prepended?: number;
   /** Whether a short list is only as high as its rows. */
   readonly isShrinking?: boolean;
 }
@@ -39,6 +41,7 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
     onEnd,
     isFollowing = false,
     isShrinking = false,
+    prepended = 0,
   } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((round: number) => round + 1, 0);
@@ -65,6 +68,14 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
   useEffect(() => {
     if (isFollowing && isAtEnd.current && count > 0) virtualizer.scrollToIndex(count - 1, { align: "end" });
   }, [count, isFollowing, virtualizer]);
+  const counted = useRef(prepended);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    const added = prepended - counted.current;
+    counted.current = prepended;
+    // At its beginning, the list shows what is new.
+    if (element !== null && added > 0 && element.scrollTop > rowHeight) element.scrollTop += added * rowHeight;
+  }, [prepended, rowHeight]);
   const onScroll = (): void => {
     const element = scroller.current;
     if (element !== null) isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < rowHeight;

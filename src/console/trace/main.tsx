@@ -3,6 +3,7 @@ import type { Timeline as TimelineData } from "glovebox/client";
 import { type JSX, render } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Facts, PageHead, Tabs } from "../parts/controls.tsx";
+import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { Timeline } from "../parts/timeline.tsx";
@@ -13,7 +14,7 @@ interface TraceResult {
   readonly toolName: string;
   readonly success: boolean;
   readonly output?: unknown;
-  readonly error?: { readonly code: string; readonly message: string; readonly details?: { readonly stack?: unknown } };
+  readonly error?: StoredError;
   readonly durationMs: number;
   readonly usage: { readonly [name: string]: number };
   readonly logs: readonly LogLine[];
@@ -37,7 +38,6 @@ function Page({ trace }: { readonly trace: Trace }): JSX.Element {
   const [tab, setTab] = useState<string>("timeline");
   const { result, input, startedAt, version } = trace;
   const { usage, error } = result;
-  const stack = error?.details?.stack;
   return (
     <main class="trace">
       <PageHead title={result.toolName}>
@@ -57,12 +57,7 @@ function Page({ trace }: { readonly trace: Trace }): JSX.Element {
           ]}
         />
       </div>
-      {error === undefined ? null : (
-        <div class="error-box" role="alert">
-          <strong>{error.code}</strong> {error.message}
-          {typeof stack === "string" ? <pre>{stack}</pre> : null}
-        </div>
-      )}
+      {error === undefined ? null : <ErrorView error={error} />}
       <Tabs label="Parts of the call" tabs={TABS} selected={tab} onSelect={setTab} />
       {tab === "timeline" ? (
         <Timeline timeline={{ spans: result.timeline ?? [], calls: result.calls ?? [] }} totalMs={result.durationMs} />

@@ -79,6 +79,7 @@ const toContext = (
 ): ToolContext & { readonly tenantId: string } => ({
   tenantId,
   timeline: true,
+  logSourceLocations: true,
   ...(sessionId === undefined ? {} : { sessionId }),
   ...(timeoutMs === undefined ? {} : { timeoutMs }),
 });
@@ -137,7 +138,7 @@ export class CallService implements AsyncDisposable {
       await this.#parts.tools.ensureTool(tenant.id, tenant.revision, toolCall.toolName);
       return await this.#parts.box.execute(
         { ...toolCall, id: row.id },
-        { ...context, tenantId: tenant.id, timeline: true },
+        { ...context, tenantId: tenant.id, timeline: true, logSourceLocations: true },
       );
     } catch (thrown) {
       return this.#toResult(row, thrown);

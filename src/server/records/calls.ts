@@ -128,15 +128,35 @@ export interface CallFilter {
   readonly limit: number;
 }
 
+/** Calls that one page of a filtered list looks at: a filter that matches nothing must not read the whole table. */
+const MAX_SEARCHED = 20_000;
+
+export interface CallPage {
+  readonly rows: readonly CallRow[];
+  /** Id from which the next page continues; null on the last one. A page of a filtered list can have few calls, and still not be the last. */
+  readonly next: string | null;
+}
+
 /** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */
-export async function listCalls(
-  db: Db,
-  tenantId: string | undefined,
-  { tool, version, state, minMs, text, before, limit }: CallFilter,
-): Promise<readonly CallRow[]> {
-  let query = db.selectFrom("calls").selectAll().orderBy("id", "desc").limit(limit);
+export async function listCalls(db: Db, tenantId: string | undefined, filter: CallFilter): Promise<CallPage> {
+  const { tool, version, state, minMs, text, before, limit } = filter;
+  let query = db.selectFrom("calls").selectAll().orderBy("id", "desc");
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  if (before !== undefined) query = query.where("id", "<", before);
+  const isFiltered = [tool, version, state, minMs, text].some((value) => value !== undefined);
+  // The oldest call that this page looks at; undefined if it reaches the end of the list.
+  const searched = isFiltered
+    ? await query
+        .clearSelect()
+        .select("id")
+        .offset(MAX_SEARCHED - 1)
+        .limit(1)
+        .executeTakeFirst()
+    : undefined;
+  if (searched !== undefined) query = query.where("id", ">=", searched.id);
+  if (tool !== undefined) query = query.where("tool_name", "=", tool);
   if (version !== undefined) query = query.where("tool_version", "=", version);
+  if (state !== undefined) query = query.where("state", "=", state);
   if (minMs !== undefined) query = query.where(sql<boolean>`ended_at - created_at >= ${minMs}`);
   if (text !== undefined) {
     // `!` escapes, because a backslash means something else in each database.
@@ -146,10 +166,9 @@ export async function listCalls(
     );
     query = query.where((of) => of.or(matches));
   }
-  if (tool !== undefined) query = query.where("tool_name", "=", tool);
-  if (state !== undefined) query = query.where("state", "=", state);
-  if (before !== undefined) query = query.where("id", "<", before);
-  return await query.execute();
+  const found = await query.limit(limit + 1).execute();
+  const rows = found.slice(0, limit);
+  return { rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : (searched?.id ?? null) };
 }
 
 /** The outcome of a call, as it is stored. */

@@ -1,5 +1,6 @@
 // Summarizes calls over time, by tenant and by tool: how many, how many failed, and how long they took.
 import type { Db } from "../database/open-database.ts";
+import { firstIdAt } from "../ids.ts";
 
 /** Calls that one overview reads at most, the newest. */
 const MAX_CALLS = 20_000;
@@ -64,7 +65,7 @@ export async function readOverview(db: Db, { tenantId, from, until, buckets }: O
   let query = db
     .selectFrom("calls")
     .select(["tenant_id", "tool_name", "state", "created_at", "ended_at"])
-    .where("created_at", ">=", from)
+    .where("id", ">=", firstIdAt("call", from))
     .where("created_at", "<", until)
     .orderBy("id", "desc")
     .limit(MAX_CALLS + 1);
@@ -164,7 +165,7 @@ export async function readProblems(
     .selectFrom("deliveries")
     .select((of) => ["tenant_id", "webhook_id", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
     .where("state", "=", "failed")
-    .where("created_at", ">", now - DAY_MS)
+    .where("id", ">=", firstIdAt("delivery", now - DAY_MS))
     .groupBy(["tenant_id", "webhook_id"])
     .limit(limited);
   if (tenantId !== undefined) {
@@ -211,7 +212,7 @@ export async function readVersionStats(
     .select(["tool_version", "state", "created_at", "ended_at"])
     .where("tenant_id", "=", tenantId)
     .where("tool_name", "=", toolName)
-    .where("created_at", ">=", from)
+    .where("id", ">=", firstIdAt("call", from))
     .orderBy("id", "desc")
     .limit(MAX_CALLS)
     .execute();

@@ -40,6 +40,12 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
     .execute();
   await db.schema.alterTable("calls").addColumn("timeline", "text").execute();
   await db.schema
+    .createIndex("tool_versions_waiting")
+    .on("tool_versions")
+    .columns(["tenant_id", "tool_name"])
+    .where(sql.ref("state"), "=", sql`'waiting_for_approval'`)
+    .execute();
+  await db.schema
     .createTable("call_contents")
     .addColumn("call_id", "text", (column) => column.notNull().references("calls.id").onDelete("cascade"))
     .addColumn("tenant_id", "text", (column) => column.notNull())

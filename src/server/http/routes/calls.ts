@@ -155,9 +155,8 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     { limit, cursor, ...filter }: z.output<typeof CallQuerySchema>,
   ): Promise<object> => {
     await parts.calls.flush();
-    const rows = await listCalls(db, tenantId, { ...filter, before: cursor, limit: limit + 1 });
-    const items = rows.slice(0, limit);
-    return { items: items.map(toCallRecord), next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+    const { rows, next } = await listCalls(db, tenantId, { ...filter, before: cursor, limit });
+    return { items: rows.map(toCallRecord), next };
   };
   const listResponses = { 200: json(pageOf(CallSchema), "A page of calls, without their logs") };
   addRoute(

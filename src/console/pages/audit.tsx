@@ -1,0 +1,65 @@
+// The audit log: who changed what, and whether the log itself is complete.
+
+import type { AuditEntry } from "glovebox/client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Button, Empty, Time } from "../parts/controls.tsx";
+import { JsonView } from "../parts/json-view.tsx";
+import { ListPage } from "../parts/list-page.tsx";
+import { collect } from "../state/collect.ts";
+import { type OwnerProps, prefixOf } from "../state/props.ts";
+import { client, request } from "../state/session.ts";
+
+export function Audit({ tenantId }: OwnerProps): JSX.Element {
+  const path = `${prefixOf({ tenantId })}/audit`;
+  return (
+    <ListPage<AuditEntry>
+      title="Audit log"
+      id={path}
+      load={() => collect(client.list<AuditEntry>(path), 500)}
+      keyOf={({ sequence }) => String(sequence)}
+      actions={() => (tenantId === undefined ? <Verification /> : null)}
+      columns={() => [
+        { name: "Number", isNumber: true, cell: ({ sequence }) => sequence },
+        { name: "Time", cell: ({ at }) => <Time at={at} /> },
+        { name: "Who", cell: ({ actor, ip }) => <span title={ip ?? ""}>{actor}</span> },
+        { name: "Action", cell: ({ action }) => <code>{action}</code> },
+        ...(tenantId === undefined ? [{ name: "Tenant", cell: (entry: AuditEntry) => entry.tenantId ?? "" }] : []),
+        { name: "What", cell: ({ target }) => target },
+        {
+          name: "Details",
+          cell: ({ details }) =>
+            Object.keys(details).length === 0 ? null : (
+              <details>
+                <summary>show</summary>
+                <JsonView value={details} label="Details" />
+              </details>
+            ),
+        },
+      ]}
+      empty={
+        <Empty title="No changes yet">
+          Each change of tenants, keys, tools and releases is listed here, with who made it.
+        </Empty>
+      }
+    />
+  );
+}
+
+/** Checks that no entry of the log was changed or removed. */
+function Verification(): JSX.Element {
+  const [text, setText] = useState<string>();
+  const verify = async (): Promise<void> => {
+    const { isIntact, brokenAt } = await request<{ isIntact: boolean; brokenAt: number | null }>(
+      "GET",
+      "/v1/audit/verification",
+    );
+    setText(isIntact ? "The chain is intact." : `The chain is broken at entry ${brokenAt}.`);
+  };
+  return (
+    <>
+      <span role="status">{text}</span>
+      <Button onClick={verify}>Verify the chain</Button>
+    </>
+  );
+}

@@ -1,0 +1,112 @@
+// API keys: those of the platform, or of a tenant.
+
+import type { ApiKey, CreatedApiKey } from "glovebox/client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Badge, Button, Checkbox, Copyable, Empty, TextField, Time } from "../parts/controls.tsx";
+import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { ListPage } from "../parts/list-page.tsx";
+import { collect } from "../state/collect.ts";
+import { type OwnerProps, prefixOf } from "../state/props.ts";
+import { can, client, me, request } from "../state/session.ts";
+
+const stateOf = ({ revokedAt, expiresAt }: ApiKey): string =>
+  revokedAt !== null ? "revoked" : expiresAt !== null && expiresAt <= Date.now() ? "expired" : "active";
+
+export function Keys({ tenantId }: OwnerProps): JSX.Element {
+  const path = `${prefixOf({ tenantId })}/keys`;
+  return (
+    <ListPage<ApiKey>
+      title={tenantId === undefined ? "Keys of the platform" : "Keys"}
+      id={path}
+      load={() => collect(client.list<ApiKey>(path))}
+      keyOf={({ id }) => id}
+      actions={(reload) =>
+        can("keys:write") ? (
+          <DialogButton label="New key" title="New key">
+            {() => <KeyForm path={path} tenantId={tenantId} onDone={reload} />}
+          </DialogButton>
+        ) : null
+      }
+      columns={(reload) => [
+        { name: "Name", cell: ({ name, id }) => <span title={id}>{name}</span> },
+        { name: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
+        { name: "State", cell: (key) => <Badge>{stateOf(key)}</Badge> },
+        { name: "Scopes", cell: ({ scopes }) => <span title={scopes.join("\n")}>{scopes.length} scopes</span> },
+        { name: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} isAge /> },
+        { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+        {
+          name: "Actions",
+          cell: (key) =>
+            can("keys:write") && stateOf(key) === "active" ? (
+              <ConfirmButton
+                label="Revoke"
+                title={`Revoke the key ${key.name}?`}
+                action="Revoke the key"
+                onConfirm={async () => {
+                  await request("DELETE", `${path}/${key.id}`);
+                  reload();
+                }}
+              >
+                {key.id === me.value?.keyId
+                  ? "This is your own key: your session ends too."
+                  : "Requests with it fail from now on, and its sessions end."}
+              </ConfirmButton>
+            ) : null,
+        },
+      ]}
+      empty={<Empty title="No keys">A key is what a program or a person signs in with.</Empty>}
+    />
+  );
+}
+
+const PLATFORM_ONLY = ["tenants:write", "metrics:read"];
+
+function KeyForm({
+  path,
+  tenantId,
+  onDone,
+}: OwnerProps & { readonly path: string; readonly onDone: () => void }): JSX.Element {
+  const available = (me.value?.scopes ?? []).filter(
+    (scope) => tenantId === undefined || !PLATFORM_ONLY.includes(scope),
+  );
+  const [name, setName] = useState("");
+  const [scopes, setScopes] = useState<readonly string[]>(available);
+  const [days, setDays] = useState("90");
+  const [created, setCreated] = useState<CreatedApiKey>();
+  const create = async (): Promise<void> => {
+    const expires = days.trim() === "" ? {} : { expiresInDays: Number(days) };
+    setCreated(await request<CreatedApiKey>("POST", path, { body: { name, scopes, ...expires } }));
+    onDone();
+  };
+  if (created !== undefined) {
+    return (
+      <div class="stack">
+        <p>Copy the key now. Only its hash is stored, so it cannot be shown again.</p>
+        <Copyable text={created.key} />
+      </div>
+    );
+  }
+  return (
+    <form class="stack" onSubmit={(event) => event.preventDefault()}>
+      <TextField label="Name" value={name} onInput={setName} isRequired />
+      <TextField label="Days until it expires" value={days} onInput={setDays} hint="Empty: never" />
+      <fieldset>
+        <legend>Scopes</legend>
+        <div class="scopes">
+          {available.map((scope) => (
+            <Checkbox
+              key={scope}
+              label={scope}
+              isChecked={scopes.includes(scope)}
+              onInput={(isChecked) => setScopes(isChecked ? [...scopes, scope] : scopes.filter((one) => one !== scope))}
+            />
+          ))}
+        </div>
+      </fieldset>
+      <Button kind="primary" type="submit" disabled={name === "" || scopes.length === 0} onClick={create}>
+        Create
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,110 @@
+// The releases of a tool: which versions run, with which share and success, and how to change it.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Button, Empty, Facts, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { formatCount, formatJson, formatMs, formatPercent } from "../state/format.ts";
+import type { Resource } from "../state/resource.ts";
+import { can, client } from "../state/session.ts";
+import type { ToolData, ToolProps } from "./tool-data.ts";
+
+export function Releases({ tenantId, name, data }: ToolProps & { readonly data: Resource<ToolData> }): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const { versions, releases, stats } = data.value as ToolData;
+  const ready = versions.filter(({ state }) => state === "ready");
+  const [alias, setAlias] = useState("live");
+  const [version, setVersion] = useState(String(ready[0]?.version ?? ""));
+  const [percent, setPercent] = useState("100");
+  const share = Number(percent);
+  const isValid = share > 0 && share <= 100 && version !== "" && /^[a-z][a-z0-9_-]{0,62}$/.test(alias);
+  const release = async (): Promise<void> => {
+    const before =
+      releases.find((one) => one.alias === alias)?.versions.filter((one) => one.version !== Number(version)) ?? [];
+    const total = before.reduce((sum, { weight }) => sum + weight, 0);
+    const others =
+      share === 100
+        ? []
+        : before.map((one) => ({ version: one.version, weight: (one.weight / total) * (100 - share) }));
+    await tenant.setRelease(name, alias, [...others, { version: Number(version), weight: share }]);
+    data.reload();
+  };
+  return (
+    <div class="stack">
+      {releases.length === 0 ? (
+        <Empty title="Nothing is released">Calls of this tool fail until a version is live.</Empty>
+      ) : null}
+      {releases.map((one) => {
+        const total = one.versions.reduce((sum, { weight }) => sum + weight, 0);
+        return (
+          <section class="card stack" key={one.alias}>
+            <div class="row spread">
+              <h2>{one.alias}</h2>
+              {can("releases:write") ? (
+                <Button
+                  onClick={async () => {
+                    await tenant.rollback(name, one.alias);
+                    data.reload();
+                  }}
+                >
+                  Roll back
+                </Button>
+              ) : null}
+            </div>
+            <ul class="weights">
+              {one.versions.map(({ version: own, weight }) => {
+                const stat = stats.find((each) => each.version === own);
+                return (
+                  <li key={own}>
+                    <strong>v{own}</strong>
+                    <span class="share-track">
+                      <i class="bar execute" style={{ width: `${(weight / total) * 100}%` }} />
+                    </span>
+                    <span>{formatPercent(weight / total)}</span>
+                    <span class="faint">
+                      {stat === undefined
+                        ? "no calls in the last hour"
+                        : `${formatCount(stat.calls)} calls in the last hour, ${formatPercent(stat.calls === 0 ? 0 : stat.failed / stat.calls)} failed, median ${formatMs(stat.p50)}`}
+                    </span>
+                  </li>
+                );
+              })}
+            </ul>
+            <Facts
+              facts={[
+                ["Changed", <Time key="at" at={one.updatedAt} isAge />],
+                ["By", one.changedBy],
+                ["Goes back by itself", one.rollback === null ? "no" : formatJson(one.rollback)],
+              ]}
+            />
+          </section>
+        );
+      })}
+      {can("releases:write") && ready.length > 0 ? (
+        <form class="card stack narrow" onSubmit={(event) => event.preventDefault()}>
+          <h2>Release a version</h2>
+          <TextField
+            label="Alias"
+            value={alias}
+            onInput={setAlias}
+            hint="Calls run the alias live unless they name another one."
+          />
+          <SelectField
+            label="Version"
+            value={version}
+            options={ready.map((one) => [String(one.version), `v${one.version}`] as const)}
+            onInput={setVersion}
+          />
+          <TextField
+            label="Share of the calls in %"
+            value={percent}
+            onInput={setPercent}
+            hint="Less than 100 makes a canary: the rest stays on the versions of now."
+          />
+          <Button kind="primary" type="submit" disabled={!isValid} onClick={release}>
+            Release
+          </Button>
+        </form>
+      ) : null}
+    </div>
+  );
+}

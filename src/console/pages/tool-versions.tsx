@@ -1,0 +1,123 @@
+// The versions of a tool, and the differences between two of them in code, definition and permissions.
+
+import type { ToolVersion } from "glovebox/client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Badge, Button, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
+import { DiffView } from "../parts/diff-view.tsx";
+import { Table } from "../parts/table.tsx";
+import { formatCount, formatJson, formatPercent } from "../state/format.ts";
+import { useResource } from "../state/resource.ts";
+import { can, request } from "../state/session.ts";
+import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
+
+export function Versions({
+  tenantId,
+  name,
+  data,
+  reload,
+}: ToolProps & { readonly data: ToolData; readonly reload: () => void }): JSX.Element {
+  const { versions, releases, stats } = data;
+  const [pair, setPair] = useState<readonly [number, number]>();
+  const weightOf = (version: number): string => {
+    const found = releases.flatMap(({ alias, versions: released }) => {
+      const total = released.reduce((sum, { weight }) => sum + weight, 0);
+      const own = released.find((one) => one.version === version);
+      return own === undefined ? [] : [`${alias} ${formatPercent(own.weight / total)}`];
+    });
+    return found.join(", ");
+  };
+  const decide = async (version: number, decision: "approve" | "deny"): Promise<void> => {
+    await request("POST", `${pathOf({ tenantId, name })}/versions/${version}/${decision}`);
+    reload();
+  };
+  return (
+    <div class="stack">
+      <Table<ToolVersion>
+        caption="Versions"
+        items={versions}
+        keyOf={({ version }) => String(version)}
+        empty={<Empty title="No versions" />}
+        columns={[
+          { name: "Version", cell: ({ version }) => `v${version}` },
+          { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
+          { name: "Runs as", cell: ({ version }) => weightOf(version) || "–" },
+          {
+            name: "Calls",
+            isNumber: true,
+            cell: ({ version }) => {
+              const own = stats.find((one) => one.version === version);
+              return own === undefined
+                ? "–"
+                : `${formatCount(own.calls)}, ${formatPercent(own.calls === 0 ? 0 : own.failed / own.calls)} failed`;
+            },
+          },
+          { name: "Capabilities", cell: ({ grant }) => (grant.length === 0 ? "none" : grant.join(", ")) },
+          {
+            name: "Uploaded",
+            cell: ({ createdAt, createdBy }) => (
+              <span title={createdBy}>
+                <Time at={createdAt} isAge />
+              </span>
+            ),
+          },
+          {
+            name: "Actions",
+            cell: ({ version, state }) => (
+              <div class="row">
+                {state === "waiting_for_approval" && can("tools:approve") ? (
+                  <>
+                    <Button kind="primary" onClick={() => decide(version, "approve")}>
+                      Approve
+                    </Button>
+                    <Button kind="danger" onClick={() => decide(version, "deny")}>
+                      Deny
+                    </Button>
+                  </>
+                ) : null}
+                {version === 1 ? null : (
+                  <Button kind="quiet" onClick={() => setPair([version - 1, version])}>
+                    Compare with v{version - 1}
+                  </Button>
+                )}
+              </div>
+            ),
+          },
+        ]}
+      />
+      {pair === undefined ? null : <Comparison {...{ tenantId, name, pair, versions }} />}
+    </div>
+  );
+}
+
+interface ComparisonProps extends ToolProps {
+  readonly pair: readonly [number, number];
+  readonly versions: readonly ToolVersion[];
+}
+
+function Comparison({ tenantId, name, pair, versions }: ComparisonProps): JSX.Element {
+  const [from, to] = pair;
+  const { value, error } = useResource(
+    `diff ${tenantId} ${name} ${from} ${to}`,
+    async () => [await loadSource({ tenantId, name }, from), await loadSource({ tenantId, name }, to)] as const,
+  );
+  if (error !== undefined) return <ErrorBox error={error} />;
+  if (value === undefined) return <Loading />;
+  const [before, after] = value;
+  const definitionOf = (version: number): string => {
+    const found = versions.find((one) => one.version === version);
+    return formatJson({ definition: found?.definition, grant: found?.grant, isolateLifetime: found?.isolateLifetime });
+  };
+  const paths = [...new Set([...Object.keys(before.files), ...Object.keys(after.files)])].toSorted();
+  return (
+    <section class="stack">
+      <h2>
+        v{from} → v{to}
+      </h2>
+      <DiffView name="Definition and permissions" before={definitionOf(from)} after={definitionOf(to)} />
+      {paths.map((path) => (
+        <DiffView key={path} name={path} before={before.files[path] ?? ""} after={after.files[path] ?? ""} />
+      ))}
+    </section>
+  );
+}

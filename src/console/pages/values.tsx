@@ -1,0 +1,155 @@
+// The values that the tools of a tenant keep between their calls.
+
+import type { KvValue } from "glovebox/client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Button, Empty, ErrorBox, Loading, TextField, Time } from "../parts/controls.tsx";
+import { DialogButton } from "../parts/dialog-form.tsx";
+import { JsonView } from "../parts/json-view.tsx";
+import { ListPage } from "../parts/list-page.tsx";
+import { JsonField } from "../parts/schema-form.tsx";
+import { Table } from "../parts/table.tsx";
+import { collect } from "../state/collect.ts";
+import { formatBytes } from "../state/format.ts";
+import type { FormProps, TenantProps } from "../state/props.ts";
+import { useResource } from "../state/resource.ts";
+import { address, setQuery } from "../state/router.ts";
+import { can, client, request } from "../state/session.ts";
+
+interface Space {
+  readonly tool: string;
+  readonly keys: number;
+  readonly bytes: number;
+}
+
+export function Values({ tenantId }: TenantProps): JSX.Element {
+  const tool = address.value.query.tool;
+  const spaces = (
+    <ListPage<Space>
+      title="Stored values"
+      id={`kv ${tenantId}`}
+      load={async () =>
+        (await request<{ items: readonly Space[] }>("GET", `/v1/tenants/${encodeURIComponent(tenantId)}/kv`)).items
+      }
+      keyOf={(space) => space.tool}
+      columns={() => [
+        {
+          name: "Tool",
+          cell: (space) => (
+            <button type="button" class="link" onClick={() => setQuery({ tool: space.tool })}>
+              {space.tool}
+            </button>
+          ),
+        },
+        { name: "Keys", isNumber: true, cell: ({ keys }) => keys },
+        { name: "Size", isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
+      ]}
+      empty={
+        <Empty title="No tool has stored a value">
+          A tool with the capability <code>kv</code> keeps values between its calls:{" "}
+          <code>await ctx.kv.set("key", value)</code>.
+        </Empty>
+      }
+    />
+  );
+  return (
+    <>
+      {spaces}
+      {tool === undefined ? null : <ToolValues key={tool} tenantId={tenantId} tool={tool} />}
+    </>
+  );
+}
+
+function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string }): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const [prefix, setPrefix] = useState("");
+  const { value, error, reload } = useResource(`kv ${tenantId} ${tool} ${prefix}`, () =>
+    collect(tenant.values(tool, prefix === "" ? {} : { prefix })),
+  );
+  return (
+    <section class="card stack">
+      <div class="row spread">
+        <h2>{tool}</h2>
+        {can("kv:write") ? (
+          <DialogButton label="Set a value" title={`Set a value of ${tool}`}>
+            {(close) => (
+              <ValueForm
+                {...{ tenantId, tool }}
+                onDone={() => {
+                  reload();
+                  close();
+                }}
+              />
+            )}
+          </DialogButton>
+        ) : null}
+      </div>
+      <input
+        type="search"
+        aria-label="Beginning of the key"
+        placeholder="Beginning of the key"
+        value={prefix}
+        onChange={(event) => setPrefix(event.currentTarget.value)}
+      />
+      {error === undefined ? null : <ErrorBox error={error} />}
+      {value === undefined ? (
+        error === undefined ? (
+          <Loading />
+        ) : null
+      ) : (
+        <Table<KvValue>
+          caption={`Values of ${tool}`}
+          items={value}
+          keyOf={({ key }) => key}
+          empty={<p class="faint">There is no such key.</p>}
+          columns={[
+            { name: "Key", cell: ({ key }) => <code>{key}</code> },
+            {
+              name: "Value",
+              cell: (entry) =>
+                entry.base64 === null ? (
+                  <JsonView value={entry.value} label={entry.key} />
+                ) : (
+                  <code>{entry.base64.slice(0, 200)}</code>
+                ),
+            },
+            { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} isAge /> },
+            {
+              name: "Actions",
+              cell: ({ key }) =>
+                can("kv:write") ? (
+                  <Button
+                    kind="danger"
+                    onClick={async () => {
+                      await tenant.deleteValue(tool, key);
+                      reload();
+                    }}
+                  >
+                    Delete
+                  </Button>
+                ) : null,
+            },
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+function ValueForm({ tenantId, tool, onDone }: FormProps & { readonly tool: string }): JSX.Element {
+  const [key, setKey] = useState("");
+  const [value, setValue] = useState<unknown>(null);
+  const save = async (): Promise<void> => {
+    await client.tenant(tenantId).setValue(tool, key, value);
+    onDone();
+  };
+  return (
+    <form class="stack" onSubmit={(event) => event.preventDefault()}>
+      <TextField label="Key" value={key} onInput={setKey} isRequired />
+      <JsonField label="Value as JSON" value={value} onChange={setValue} />
+      <Button kind="primary" type="submit" disabled={key === ""} onClick={save}>
+        Save
+      </Button>
+    </form>
+  );
+}
