@@ -8,6 +8,7 @@ import { packageVersion } from "../host/config/package-version.ts";
 import { createGlovebox, type Glovebox, ToolError } from "../host/index.ts";
 import { createApiKey } from "./auth/api-key.ts";
 import { Authenticator } from "./auth/authentication.ts";
+import { OidcSignIn } from "./auth/oidc.ts";
 import { SCOPES } from "./auth/scopes.ts";
 import { createTokenVerifier } from "./auth/token-verifier.ts";
 import { CallService } from "./calls/call-service.ts";
@@ -210,6 +211,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       installer,
       console: await readConsoleFiles(),
       embedOrigins: config.embedOrigins,
+      oidc: config.oidc && (await OidcSignIn.create(config.oidc, masterKey)),
       version: packageVersion(),
     },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },

@@ -1,11 +1,14 @@
 // Finds out who sends a request: the API key in its Authorization header, and the tenant that its path names.
+import * as z from "zod";
 import type { Db } from "../database/open-database.ts";
 import { type ApiKey, findKeyByHash, findKeyById, storeLastUses } from "../records/api-keys.ts";
 import { type ConsoleSession, findSessionByHash } from "../records/console-sessions.ts";
+import { readJson } from "../records/json.ts";
 import { findTenant, type Tenant } from "../records/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
 import { hashOfToken, readSessionCookie } from "./console-session.ts";
 import type { Principal } from "./principal.ts";
+import { SCOPES } from "./scopes.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
 /** Time in ms for which rows are kept in memory with SQLite, where this process makes all changes and clears them at once. */
@@ -16,6 +19,22 @@ const LAST_USE_MS = 10_000;
 interface Cached<Value> {
   readonly value: Value;
   readonly until: number;
+}
+
+interface FoundSession {
+  readonly session: ConsoleSession;
+  /** Undefined for a user of an identity provider. */
+  readonly key: ApiKey | undefined;
+}
+
+const ScopesSchema = z.array(z.enum(SCOPES));
+
+/** Returns who has a session that belongs to no key. */
+function toUser({ key_id, tenant_id, scopes }: ConsoleSession): Principal | undefined {
+  // Only a key can act for the platform.
+  if (tenant_id === null || scopes === null) return undefined;
+  const granted = readJson(ScopesSchema, scopes, "list of scopes");
+  return { keyId: key_id, tenantId: tenant_id, scopes: new Set(granted), rateLimit: null };
 }
 
 class RowCache<Value> {
@@ -47,7 +66,7 @@ export class Authenticator implements AsyncDisposable {
   readonly #tokens: TokenVerifier | undefined;
   readonly #keys: RowCache<ApiKey>;
   readonly #tenants: RowCache<Tenant>;
-  readonly #sessions: RowCache<{ readonly session: ConsoleSession; readonly key: ApiKey }>;
+  readonly #sessions: RowCache<FoundSession>;
   readonly #lastUses = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
   /** Counts the changes, so that a row that was read before a change is not kept after it. */
@@ -95,15 +114,17 @@ export class Authenticator implements AsyncDisposable {
     const hash = hashOfToken(token);
     const found = this.#sessions.get(hash)?.value ?? (await this.#findSession(hash));
     if (found === undefined || found.session.expires_at <= Date.now()) return undefined;
-    const principal = this.#principalOf(found.key);
-    return principal && { ...principal, sessionId: found.session.id };
+    const { session, key } = found;
+    const principal = key === undefined ? toUser(session) : this.#principalOf(key);
+    return principal && { ...principal, sessionId: session.id };
   }
 
-  async #findSession(hash: string): Promise<{ readonly session: ConsoleSession; readonly key: ApiKey } | undefined> {
+  async #findSession(hash: string): Promise<FoundSession | undefined> {
     const generation = this.#generation;
     const session = await findSessionByHash(this.#db, hash);
-    const key = session && (await findKeyById(this.#db, session.key_id));
-    if (session === undefined || key === undefined) return undefined;
+    if (session === undefined) return undefined;
+    const key = session.scopes === null ? await findKeyById(this.#db, session.key_id) : undefined;
+    if (session.scopes === null && key === undefined) return undefined;
     const found = { session, key };
     if (generation === this.#generation) this.#sessions.set(hash, found);
     return found;

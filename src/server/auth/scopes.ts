@@ -42,6 +42,7 @@ export const ROUTE_SCOPES = {
   "GET /metrics": "metrics:read",
   "GET /v1/me": "any",
   "POST /v1/console/sessions": "public",
+  "GET /v1/console/sign-in-methods": "public",
   "GET /v1/console/sessions": "any",
   "DELETE /v1/console/sessions/{session}": "any",
   "GET /v1/overview": "usage:read",

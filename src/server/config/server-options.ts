@@ -6,6 +6,8 @@ import { LimitsSchema } from "../records/tenant-policy.ts";
 import { PackagesSchema } from "../tools/packages.ts";
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const isSecureUrl = (text: string): boolean =>
+  /^https:|^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)/i.test(text);
 
 export const ServerOptionsSchema = z.strictObject({
   /** Address to listen on. */
@@ -60,6 +62,26 @@ export const ServerOptionsSchema = z.strictObject({
       /** The claim that holds the id of the tenant. */
       tenantClaim: z.string().min(1).max(256).default("tenant"),
       /** What the scopes of this server begin with in a token. */
+      scopePrefix: z.string().max(64).default(""),
+    })
+    .optional(),
+  /** Lets people sign in to the console at an identity provider (OpenID Connect). A user must have a tenant, and never acts for the platform. */
+  oidc: z
+    .strictObject({
+      /** The provider: an https URL, or http on this machine. */
+      issuer: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
+      clientId: z.string().min(1).max(1_024),
+      /** Default: a public client, which PKCE protects. */
+      clientSecret: z.string().min(1).max(4_096).optional(),
+      /** The URL of this server for browsers. `/console/sign-in/callback` below it must be registered at the provider. */
+      publicUrl: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
+      /** What is requested of the provider. */
+      request: z.string().min(1).max(1_024).default("openid"),
+      /** The claim of the ID token that holds the id of the tenant. */
+      tenantClaim: z.string().min(1).max(256).default("tenant"),
+      /** The claim that holds the scopes: a list, or text with spaces. */
+      scopeClaim: z.string().min(1).max(256).default("scope"),
+      /** What the scopes of this server begin with in the claim. */
       scopePrefix: z.string().max(64).default(""),
     })
     .optional(),
@@ -125,9 +147,16 @@ export function parseServerOptions(...sources: readonly object[]): ServerConfig 
   throw new ToolError("PARAM_INVALID", issues.join("; ").replaceAll("options.: ", "options: "));
 }
 
-/** Returns the configuration without its master key and the password of its database. */
+const redactOidc = (oidc: ServerConfig["oidc"]): object =>
+  oidc?.clientSecret === undefined ? {} : { oidc: { ...oidc, clientSecret: "redacted" } };
+
+/** Returns the configuration without its secrets. */
 export function toShownConfig({ database, ...given }: ServerConfig): object {
-  const config = { ...given, ...(given.masterKey === undefined ? {} : { masterKey: "redacted" }) };
+  const config = {
+    ...given,
+    ...(given.masterKey === undefined ? {} : { masterKey: "redacted" }),
+    ...redactOidc(given.oidc),
+  };
   if (database === undefined) return { ...config, database: `sqlite: ${join(config.dataDir, "glovebox.sqlite")}` };
   const url = URL.canParse(database) ? new URL(database) : undefined;
   if (url !== undefined && url.password !== "") url.password = "redacted";

@@ -319,6 +319,8 @@ export interface ConsoleSessionsTable {
   hash: string;
   ip: string | null;
   user_agent: string;
+  /** JSON array of scopes, for a user of an identity provider; null for a key, whose scopes count. */
+  scopes: string | null;
   created_at: number;
   expires_at: number;
 }

@@ -5,6 +5,7 @@ import { IdempotencyConflict } from "../calls/call-service.ts";
 import { createId } from "../ids.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";
+import { addOidcRoutes } from "./oidc-routes.ts";
 import { RequestError, toProblem } from "./problem.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRoutes } from "./routes/calls.ts";
@@ -93,6 +94,7 @@ export function createApp(parts: ServerParts): App {
 
   addOperationRoutes(app, parts);
   addConsoleSessionRoutes(app, parts);
+  addOidcRoutes(app, parts);
   addConsolePage(app, parts.console, parts.embedOrigins);
   addOverviewRoutes(app, parts);
   addTenantRoutes(app, parts);

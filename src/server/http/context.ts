@@ -2,6 +2,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Glovebox } from "../../host/index.ts";
 import type { Authenticator } from "../auth/authentication.ts";
+import type { OidcSignIn } from "../auth/oidc.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
@@ -33,6 +34,8 @@ export interface ServerParts {
   readonly installer: PackageInstaller | undefined;
   /** The files of the console; undefined if they were not built. */
   readonly console: ConsoleFiles | undefined;
+  /** Undefined if the operator has configured no identity provider for the console. */
+  readonly oidc: OidcSignIn | undefined;
   /** Origins of the pages that may show the console in a frame. */
   readonly embedOrigins: readonly string[];
   readonly version: string;

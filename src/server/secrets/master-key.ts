@@ -18,7 +18,7 @@ const EXPECTED = "Expected 32 bytes in base64 or hexadecimal, as from: openssl r
 
 /** What a sealed value belongs to. A value that is moved to another row cannot be opened there. */
 export interface SealedFor {
-  readonly table: "secrets" | "webhooks" | "triggers";
+  readonly table: "secrets" | "webhooks" | "triggers" | "sign_in";
   readonly tenantId: string;
   /** Name or id of the row. */
   readonly name: string;

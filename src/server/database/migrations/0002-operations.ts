@@ -95,7 +95,15 @@ export async function up(db: Kysely<unknown>, { bytes, integer, real, tableOptio
   await create(
     "console_sessions",
     {
-      ...{ id: "text", tenant_id: "text?", key_id: "text", hash: "text", ip: "text?", user_agent: "text" },
+      ...{
+        id: "text",
+        tenant_id: "text?",
+        key_id: "text",
+        hash: "text",
+        ip: "text?",
+        user_agent: "text",
+        scopes: "text?",
+      },
       ...{ created_at: integer, expires_at: integer },
     },
     ["id"],

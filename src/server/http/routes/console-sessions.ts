@@ -15,6 +15,9 @@ const MAX_USER_AGENT = 300;
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/i;
 
 const SignInSchema = z.strictObject({ key: z.string().min(1).max(200) }).openapi("SignIn");
+const SignInMethodsSchema = z
+  .strictObject({ oidc: z.boolean().describe("Whether an identity provider is configured: /console/sign-in") })
+  .openapi("SignInMethods");
 export const ConsoleSessionSchema = z
   .strictObject({
     id: z.string(),
@@ -60,7 +63,7 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
       const { keyId, tenantId, scopes } = principal;
       await changeExclusively(database, async (transaction) => {
         await insertSession(transaction, {
-          ...{ id, tenant_id: tenantId, key_id: keyId, hash, ip },
+          ...{ id, tenant_id: tenantId, key_id: keyId, hash, ip, scopes: null },
           user_agent: (c.req.header("user-agent") ?? "").slice(0, MAX_USER_AGENT),
           ...{ created_at: now, expires_at: now + SESSION_MS },
         });
@@ -70,6 +73,16 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
       c.header("set-cookie", toSessionCookie(token, { isSecure: isSecure(c), maxAgeMs: SESSION_MS }));
       return c.json({ keyId, tenantId, scopes: [...scopes] } as never, 201);
     },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/console/sign-in-methods",
+    {
+      summary: "Returns how people can sign in to the console",
+      responses: { 200: json(SignInMethodsSchema, "The methods; a key is always possible") },
+    },
+    (c, _input) => c.json({ oidc: parts.oidc !== undefined }, 200),
   );
   addRoute(
     app,
