@@ -140,6 +140,22 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await send("GET", "/v1/me", { cookie: own })).status).toBe(401);
   });
 
+  test("of one key are at most fifty, of which the oldest end", async () => {
+    const { key } = await newKey(["tenants:read"]);
+    const first = await signIn(key);
+    for (let n = 0; n < 50; n += 1) await signIn(key);
+    const last = await signIn(key);
+    expect((await send("GET", "/v1/me", { cookie: last })).status).toBe(200);
+    const { items } = (await (await send("GET", "/v1/console/sessions", { cookie: last })).json()) as {
+      items: readonly object[];
+    };
+    expect(items).toHaveLength(50);
+    // With SQLite, a session that is in memory can be used for a second more.
+    await expect
+      .poll(async () => (await send("GET", "/v1/me", { cookie: first })).status, { timeout: 5_000 })
+      .toBe(401);
+  });
+
   test("a key can expire after minutes, for an embedded page", async () => {
     const { body } = await api<{ expiresAt: number }>("POST", "/v1/tenants/acme/keys", {
       ...{ name: "k", scopes: ["calls:read"], expiresInMinutes: 5 },
@@ -222,6 +238,11 @@ describe.for(STORES)("with %s", (kind) => {
       expect(list.items.map(({ name }) => name)).toEqual(["maybe"]);
       const { body: calls } = await api<{ items: readonly object[] }>("GET", "/v1/tenants/acme/calls");
       expect(calls.items).toHaveLength(8);
+      const { body: audit } = await api<{ items: readonly object[] }>("GET", "/v1/tenants/acme/audit?limit=2");
+      expect(audit.items).toMatchObject([
+        { action: "draft.ran", details: { outcome: "TOOL_FAILED" } },
+        { action: "draft.ran", details: { outcome: "ok" } },
+      ]);
     });
 
     test("a draft gets no capability that its author may not approve", async () => {

@@ -4,8 +4,22 @@ import type { ConsoleSessionsTable } from "../database/schema.ts";
 
 export type ConsoleSession = Omit<ConsoleSessionsTable, "hash">;
 
+/** Sessions that one key or user can have. */
+const MAX_SESSIONS = 50;
+
+/** Stores a session. The oldest ones of its key end if there are too many. */
 export async function insertSession(db: Db, session: ConsoleSessionsTable): Promise<void> {
   await db.insertInto("console_sessions").values(session).execute();
+  const oldest = await db
+    .selectFrom("console_sessions")
+    .select("id")
+    .where("key_id", "=", session.key_id)
+    .orderBy("id", "desc")
+    .offset(MAX_SESSIONS)
+    .limit(1)
+    .executeTakeFirst();
+  if (oldest === undefined) return;
+  await db.deleteFrom("console_sessions").where("key_id", "=", session.key_id).where("id", "<=", oldest.id).execute();
 }
 
 /** Returns the session with this hash, expired ones included. */

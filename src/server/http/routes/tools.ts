@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { toJson } from "../../../host/index.ts";
@@ -277,7 +278,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     "POST /v1/tenants/{tenant}/drafts/calls",
     {
       summary: "Runs code once without deploying it",
-      description: "Returns the result with its logs and timeline. Nothing of the draft is stored.",
+      description: "Returns the result with its logs and timeline. The code is not stored; the audit log has its hash.",
       params: TenantParamsSchema,
       body: DraftSchema,
       responses: { 200: json(z.looseObject({ success: z.boolean() }), "The result, also of a draft that failed") },
@@ -287,6 +288,16 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       const tenant = c.get("tenant");
       if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
       const result = await runDraft({ box: parts.box, db }, tenant, body, { mayApprove, signal: c.req.raw.signal });
+      // A draft can have effects, and has no record of a call.
+      await changeExclusively(database, (transaction) =>
+        appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId: tenant.id, action: "draft.ran", target: body.tool ?? "" },
+          details: {
+            sha256: createHash("sha256").update(body.source).digest("hex"),
+            outcome: result.success ? "ok" : result.error.code,
+          },
+        }),
+      );
       return c.json((result.success ? { ...result, output: toJson(result.output) } : result) as never, 200);
     },
   );
