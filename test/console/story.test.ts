@@ -131,10 +131,13 @@ describe("the console", () => {
     await go("/t/keyboard");
     await page.getByRole("heading", { name: "Overview of keyboard" }).waitFor();
     await page.keyboard.press("Control+k");
+    const input = page.getByRole("combobox", { name: /Page, tool/ });
+    await input.waitFor();
+    expect(await page.evaluate("document.activeElement?.getAttribute('role')")).toBe("combobox");
     await page.keyboard.insertText("secrets of");
-    await page.getByRole("option", { name: "Secrets of keyboard" }).waitFor();
+    await page.getByRole("option", { name: "Secrets of keyboard", selected: true }).waitFor();
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/console/t/keyboard/secrets", { timeout: 5_000 });
+    await page.waitForURL("**/console/t/keyboard/secrets", { timeout: 30_000 });
     await page.getByRole("heading", { name: "No secrets" }).waitFor();
   });
 
@@ -175,17 +178,18 @@ describe("the list of calls", () => {
     await make(0, 150);
     const { page, go } = await open();
     await go("/t/busy/calls");
-    const list = page.getByRole("list", { name: "Calls" });
+
     await page.getByText("150 loaded, live").waitFor();
-    await list.evaluate("(element) => { element.scrollTop = 2_000; }");
-    const shown = (): Promise<string> =>
-      list.evaluate(`(element) => {
-        const top = element.getBoundingClientRect().top;
-        const rows = [...element.querySelectorAll("a.call-row")];
-        return rows.find((row) => row.getBoundingClientRect().top > top + 40).href;
+    await page.evaluate("document.querySelector('.calls').scrollTop = 2_000");
+    const shown = (): Promise<unknown> =>
+      page.evaluate(`{
+        const list = document.querySelector(".calls");
+        const top = list.getBoundingClientRect().top + 40;
+        [...list.querySelectorAll("a.call-row")].find((row) => row.getBoundingClientRect().top > top)?.href;
       }`);
     await page.waitForTimeout(100);
     const before = await shown();
+    expect(before).toContain("/console/t/busy/calls/call_");
     await make(150, 500);
     await page.getByText("650 loaded, live").waitFor();
     await page.waitForTimeout(100);

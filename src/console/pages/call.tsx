@@ -221,7 +221,7 @@ function TimelinePanel({ tenantId, id, call, isOver }: TimelinePanelProps): JSX.
   if (error !== undefined) return <ErrorBox error={error} />;
   if (!isOver) return <p class="faint">The timeline appears when the call has ended. Its logs are live.</p>;
   if (value === undefined || call === undefined) return <Loading />;
-  return <Timeline timeline={value} totalMs={(call.endedAt ?? call.createdAt) - call.createdAt} />;
+  return <Timeline timeline={value} totalMs={(call.endedAt ?? call.createdAt) - call.createdAt} usage={call.usage} />;
 }
 
 function Contents({ call }: { readonly call: CallData }): JSX.Element {

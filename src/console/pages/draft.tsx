@@ -9,7 +9,7 @@ import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { InputForm, initialValue, JsonField, type JsonSchema } from "../parts/schema-form.tsx";
-import { Timeline } from "../parts/timeline.tsx";
+import { Timeline, type TimelineUsage } from "../parts/timeline.tsx";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
 
@@ -28,6 +28,7 @@ interface DraftResult {
   readonly error?: StoredError;
   readonly logs: readonly LogLine[];
   readonly durationMs: number;
+  readonly usage: TimelineUsage;
   readonly timeline?: TimelineData["spans"];
   readonly calls?: TimelineData["calls"];
 }
@@ -110,7 +111,7 @@ interface ResultProps {
 }
 
 function Result({ result, code, ranAt }: ResultProps): JSX.Element {
-  const { success, output, error, logs, durationMs, timeline = [], calls = [] } = result;
+  const { success, output, error, logs, durationMs, usage, timeline = [], calls = [] } = result;
   return (
     <>
       {success ? (
@@ -119,7 +120,7 @@ function Result({ result, code, ranAt }: ResultProps): JSX.Element {
         <ErrorView error={error as StoredError} files={{ "tool.ts": code }} />
       )}
       <LogView lines={logs} startedAt={ranAt} isLive={false} />
-      <Timeline timeline={{ spans: timeline, calls }} totalMs={durationMs} />
+      <Timeline timeline={{ spans: timeline, calls }} totalMs={durationMs} usage={usage} />
     </>
   );
 }

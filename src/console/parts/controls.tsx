@@ -2,7 +2,7 @@
 
 import { ApiError } from "glovebox/client";
 import type { ComponentChildren, JSX, TargetedKeyboardEvent } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatAge, formatTime, formatUtc } from "../state/format.ts";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "onClick"> & {
@@ -259,9 +259,14 @@ interface DialogProps {
 export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Before the next key is pressed, which the dialog must receive.
+  useLayoutEffect(() => {
     const dialog = ref.current;
-    if (dialog !== null && !dialog.open) dialog.showModal();
+    if (dialog !== null && !dialog.open) {
+      dialog.showModal();
+      // Not the button that closes it, which comes first.
+      dialog.querySelector<HTMLElement>("input, select, textarea")?.focus();
+    }
     return () => dialog?.close();
   }, []);
   return (

@@ -1,6 +1,6 @@
 // The frame of every page: navigation, choice of the tenant, theme, and the command palette.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, urlOf } from "../state/router.ts";
@@ -73,7 +73,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
   const tenantId = tenantOfPage();
   const here = address.value.path.join("/");
   useEffect(() => setOpen(false), [here]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();

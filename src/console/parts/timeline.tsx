@@ -61,12 +61,20 @@ export function describeSpan({ kind, name, operation, target }: Span): string {
   return [name, operation, target].filter((part) => part !== undefined && part !== "").join(" ");
 }
 
+/** What a call used, as far as limits concern it. */
+export interface TimelineUsage {
+  readonly cpuMs: number;
+  readonly peakBytes: number;
+  readonly heapBytes: number;
+}
+
 interface TimelineProps {
   readonly timeline: TimelineData;
   readonly totalMs: number;
+  readonly usage?: TimelineUsage | null | undefined;
 }
 
-export function Timeline({ timeline, totalMs }: TimelineProps): JSX.Element {
+export function Timeline({ timeline, totalMs, usage }: TimelineProps): JSX.Element {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [selected, setSelected] = useState<string>();
   const calls = timeline.calls as readonly NestedCall[];
@@ -89,7 +97,10 @@ export function Timeline({ timeline, totalMs }: TimelineProps): JSX.Element {
   const chosen = rows.find(({ key }) => key === selected);
   return (
     <div class="timeline">
-      <Shares spans={timeline.spans} />
+      <div class="columns">
+        <Shares spans={timeline.spans} />
+        <Used spans={timeline.spans} totalMs={totalMs} usage={usage} />
+      </div>
       <div class="timeline-scale" aria-hidden="true">
         {[0, 0.25, 0.5, 0.75, 1].map((share) => (
           <span key={share}>{formatMs(endMs * share)}</span>
@@ -220,6 +231,44 @@ function Shares({ spans }: { readonly spans: readonly Span[] }): JSX.Element {
             <i class={`bar ${tone}`} style={{ width: `${(ms / most) * 100}%` }} />
           </span>
           <span class="number">{formatMs(ms)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const MIB = 1024 * 1024;
+
+interface UsedProps {
+  readonly spans: readonly Span[];
+  readonly totalMs: number;
+  readonly usage: TimelineUsage | null | undefined;
+}
+
+/** What the call used of its limits. */
+function Used({ spans, totalMs, usage }: UsedProps): JSX.Element | null {
+  const limits = spans.find(({ kind }) => kind === "execute")?.limits;
+  if (limits === undefined || usage === null || usage === undefined) return null;
+  const bytes = Math.max(usage.peakBytes, usage.heapBytes);
+  const rows = [
+    ["Time", totalMs, limits.timeoutMs, formatMs] as const,
+    ["CPU time", usage.cpuMs, limits.cpuMs, formatMs] as const,
+    ["Memory", bytes, limits.memoryMiB * MIB, formatBytes] as const,
+  ];
+  return (
+    <ul class="shares">
+      {rows.map(([name, used, limit, format]) => (
+        <li key={name}>
+          <span>{name}</span>
+          <span class="share-track">
+            <i
+              class={`bar ${used / limit > 0.8 ? "bad" : "execute"}`}
+              style={{ width: `${Math.min(100, (used / limit) * 100)}%` }}
+            />
+          </span>
+          <span>
+            {format(used)} of {format(limit)}
+          </span>
         </li>
       ))}
     </ul>

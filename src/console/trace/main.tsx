@@ -6,7 +6,7 @@ import { Badge, Facts, PageHead, Tabs } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
-import { Timeline } from "../parts/timeline.tsx";
+import { Timeline, type TimelineUsage } from "../parts/timeline.tsx";
 import { formatBytes, formatMs, formatUtc } from "../state/format.ts";
 import "../style.css";
 
@@ -16,7 +16,7 @@ interface TraceResult {
   readonly output?: unknown;
   readonly error?: StoredError;
   readonly durationMs: number;
-  readonly usage: { readonly [name: string]: number };
+  readonly usage: TimelineUsage & { readonly [name: string]: number };
   readonly logs: readonly LogLine[];
   readonly timeline?: TimelineData["spans"];
   readonly calls?: TimelineData["calls"];
@@ -60,7 +60,11 @@ function Page({ trace }: { readonly trace: Trace }): JSX.Element {
       {error === undefined ? null : <ErrorView error={error} />}
       <Tabs label="Parts of the call" tabs={TABS} selected={tab} onSelect={setTab} />
       {tab === "timeline" ? (
-        <Timeline timeline={{ spans: result.timeline ?? [], calls: result.calls ?? [] }} totalMs={result.durationMs} />
+        <Timeline
+          timeline={{ spans: result.timeline ?? [], calls: result.calls ?? [] }}
+          totalMs={result.durationMs}
+          usage={usage}
+        />
       ) : null}
       {tab === "logs" ? <LogView lines={result.logs} startedAt={startedAt} isLive={false} /> : null}
       {tab === "input" ? (

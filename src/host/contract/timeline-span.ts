@@ -1,5 +1,6 @@
 // Defines the spans of a call's timeline, as the result contains them.
 import type { ErrorCode } from "../../sandbox/contract/errors.ts";
+import type { Limits } from "../../sandbox/contract/limits.ts";
 
 /** What a capability was used for. A field is absent if it is unknown or does not apply. */
 export interface SpanDetails {
@@ -15,6 +16,8 @@ export interface SpanDetails {
   readonly bytesIn?: number;
   /** Time in ms until the response's headers. */
   readonly waitMs?: number;
+  /** Limits of the call, for its `execute` span. */
+  readonly limits?: Pick<Limits, "timeoutMs" | "cpuMs" | "memoryMiB">;
   /** Id of a nested call, which has a timeline of its own in the result's `calls`. */
   readonly callId?: string;
 }

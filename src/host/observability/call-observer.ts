@@ -145,7 +145,7 @@ export class CallObserver {
     if (this.hasHook("execute")) await this.#callHooks("execute", { call: this.call, definition, limits, deadlineAt });
     signal.throwIfAborted();
     this.#span?.executing();
-    this.timeline?.executing();
+    this.timeline?.executing(limits);
   }
 
   /** Returns the execution, or an error if a hook rejected it. */

@@ -1,4 +1,5 @@
 // Records what a call did and when, for `context.timeline`: its stages, and each use of a capability.
+import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { SpanDetails, TimelineSpan } from "../contract/timeline-span.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 
@@ -46,6 +47,7 @@ export class Timeline {
   readonly #spans: TimelineSpan[] = [];
   readonly #uses: CapabilityUse[] = [];
   #executeAt: number | undefined;
+  #limits: SpanDetails["limits"];
   #outputAt: number | undefined;
 
   /** @param acceptedAt time by performance.now() */
@@ -55,11 +57,13 @@ export class Timeline {
 
   #add(kind: TimelineSpan["kind"], from: number, to: number, code: TimelineSpan["code"] = "ok"): void {
     const startMs = round(from - this.#acceptedAt);
-    this.#spans.push({ kind, name: kind, startMs, durationMs: round(to - from), code });
+    const limits = kind === "execute" && this.#limits !== undefined ? { limits: this.#limits } : {};
+    this.#spans.push({ kind, name: kind, startMs, durationMs: round(to - from), code, ...limits });
   }
 
   /** The call is valid and goes to its executor. */
-  executing(): void {
+  executing({ timeoutMs, cpuMs, memoryMiB }: Limits): void {
+    this.#limits = { timeoutMs, cpuMs, memoryMiB };
     this.#executeAt = performance.now();
     this.#add("validate", this.#acceptedAt, this.#executeAt);
   }

@@ -208,6 +208,10 @@ const SpanSchema = z.strictObject({
   bytesOut: z.int().optional(),
   bytesIn: z.int().optional(),
   waitMs: z.number().optional().describe("Time in ms until the headers of the response"),
+  limits: z
+    .strictObject({ timeoutMs: z.number(), cpuMs: z.number(), memoryMiB: z.number() })
+    .optional()
+    .describe("Limits of the call"),
   callId: z.string().optional().describe("Id of a nested call, which is in `calls`"),
 });
 export const TimelineSchema = z

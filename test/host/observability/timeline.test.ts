@@ -54,6 +54,18 @@ describe("the timeline of a call", () => {
     }
   });
 
+  test("has the limits that the call had", async () => {
+    const box = await openBox();
+    await box.addTool({ name: "plain", source: "export default () => 1; export const limits = { memoryMiB: 32 };" });
+    const { timeline = [] } = await box.execute({ id: "c", toolName: "plain" }, { timeline: true, timeoutMs: 900 });
+    expect(timeline.find(({ kind }) => kind === "execute")?.limits).toEqual({
+      timeoutMs: 900,
+      cpuMs: 5_000,
+      memoryMiB: 32,
+    });
+    expect(timeline.filter(({ limits }) => limits !== undefined)).toHaveLength(1);
+  });
+
   test("has each request with its target, status and bytes, without the query", async () => {
     const port = await serve((request, response) => {
       request.resume().on("end", () => response.writeHead(201).end("0123456789"));

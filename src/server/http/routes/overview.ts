@@ -16,6 +16,10 @@ const OverviewQuerySchema = z.strictObject({
   ms: z.coerce.number().int().min(60_000).max(LONGEST_MS).default(HOUR_MS).openapi({ description: "Length in ms" }),
   buckets: z.coerce.number().int().min(1).max(500).default(DEFAULT_BUCKETS),
 });
+type OverviewQuery = z.output<typeof OverviewQuerySchema>;
+/** Time in ms for which an overview is kept. */
+const KEPT_MS = 1_000;
+const MAX_KEPT = 200;
 const summary = {
   calls: z.int(),
   failed: z.int(),
@@ -73,10 +77,7 @@ export const WorkersSchema = z
 
 export function addOverviewRoutes(app: App, parts: ServerParts): void {
   const { db } = parts.database;
-  const read = async (
-    tenantId: string | undefined,
-    { ms, buckets }: z.output<typeof OverviewQuerySchema>,
-  ): Promise<object> => {
+  const read = async (tenantId: string | undefined, { ms, buckets }: OverviewQuery): Promise<object> => {
     await parts.calls.flush();
     const now = Date.now();
     const overview = await readOverview(db, { tenantId, from: now - ms, until: now + 1, buckets });
@@ -85,6 +86,18 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     const running = parts.box.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
     return { ...overview, running, problems: await readProblems(db, { tenantId, now, overview: hour }) };
   };
+  const recent = new Map<string, { readonly at: number; readonly overview: Promise<object> }>();
+  /** Returns the overview of this second: several viewers, and one who reloads, cost no more than one. */
+  const readOnce = async (tenantId: string | undefined, query: OverviewQuery): Promise<object> => {
+    const key = JSON.stringify([tenantId ?? null, query.ms, query.buckets]);
+    const found = recent.get(key);
+    const now = performance.now();
+    if (found !== undefined && now - found.at < KEPT_MS) return await found.overview;
+    if (recent.size >= MAX_KEPT) recent.clear();
+    const overview = read(tenantId, query);
+    recent.set(key, { at: now, overview });
+    return await overview;
+  };
   const responses = { 200: json(OverviewSchema, "The overview") };
 
   addRoute(
@@ -92,7 +105,7 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     parts,
     "GET /v1/overview",
     { summary: "Summarizes the calls of all tenants, and what is wrong", query: OverviewQuerySchema, responses },
-    async (c, { query }) => c.json((await read(undefined, query)) as never, 200),
+    async (c, { query }) => c.json((await readOnce(undefined, query)) as never, 200),
   );
   addRoute(
     app,
@@ -104,7 +117,7 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
       query: OverviewQuerySchema,
       responses,
     },
-    async (c, { query }) => c.json((await read(c.get("tenant").id, query)) as never, 200),
+    async (c, { query }) => c.json((await readOnce(c.get("tenant").id, query)) as never, 200),
   );
   addRoute(
     app,
