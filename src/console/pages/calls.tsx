@@ -26,6 +26,9 @@ const PAGE = 200;
 const MAX_ROWS = 100_000;
 const ROW_HEIGHT = 32;
 const REFRESH_MS = 1_500;
+/** A call appears when it has ended, below newer ones that ended earlier: now and then, this time in ms is loaded again. */
+const OVERLAP_MS = 30_000;
+const OVERLAP_EVERY = 4;
 /** Pages that are loaded to reach the calls that the list has. */
 const MAX_NEW_PAGES = 10;
 const STATES = ["succeeded", "failed", "cancelled", "running", "queued"];
@@ -67,12 +70,7 @@ export function Calls({ tenantId }: { readonly tenantId: string | undefined }): 
         </ul>
       )}
       {list.rows.length > 0 ? (
-        <CallTable
-          rows={list.rows}
-          prepended={list.prepended}
-          hasTenants={tenantId === undefined}
-          onEnd={list.loadMore}
-        />
+        <CallTable rows={list.rows} hasTenants={tenantId === undefined} onEnd={list.loadMore} />
       ) : list.isLive ? (
         isFiltered ? (
           <Empty title="No call matches these filters">
@@ -97,8 +95,6 @@ export function Calls({ tenantId }: { readonly tenantId: string | undefined }): 
 
 interface CallList {
   readonly rows: readonly Call[];
-  /** How many calls were added at the beginning. */
-  readonly prepended: number;
   readonly error: unknown;
   readonly isLive: boolean;
   readonly loadMore: () => void;
@@ -107,7 +103,6 @@ interface CallList {
 interface ListState {
   readonly key: string;
   readonly rows: readonly Call[];
-  readonly prepended: number;
   readonly next: string | null;
   readonly error: unknown;
   readonly isLive: boolean;
@@ -116,7 +111,6 @@ interface ListState {
 const emptyState = (key: string): ListState => ({
   key,
   rows: [],
-  prepended: 0,
   next: null,
   error: undefined,
   isLive: false,
@@ -132,13 +126,16 @@ function useCallList(key: string, path: string, filter: { readonly [name: string
   useEffect(() => {
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let round = 0;
     const { signal } = stop;
     const load = (cursor?: string): Promise<Page> =>
       request<Page>("GET", path, { query: { ...filter, limit: PAGE, cursor }, signal });
     const refresh = async (): Promise<void> => {
       if (document.visibilityState === "visible") {
         try {
-          const page = await loadUntil(load, latest.current.rows[0]?.id);
+          round += 1;
+          const since = round % OVERLAP_EVERY === 0 ? Date.now() - OVERLAP_MS : Number.POSITIVE_INFINITY;
+          const page = await loadUntil(load, latest.current.rows[0]?.id, since);
           if (!signal.aborted) setState((before) => addNewest(before.key === key ? before : emptyState(key), page));
         } catch (error) {
           if (!signal.aborted) setState((before) => ({ ...(before.key === key ? before : emptyState(key)), error }));
@@ -171,15 +168,19 @@ function useCallList(key: string, path: string, filter: { readonly [name: string
         isLoadingMore.current = false;
       });
   }, [key]);
-  return { rows: current.rows, prepended: current.prepended, error: current.error, isLive: current.isLive, loadMore };
+  return { rows: current.rows, error: current.error, isLive: current.isLive, loadMore };
 }
 
-/** Loads the newest calls, as far back as the one that is known. With more than ten pages of new ones, the list begins anew. */
-async function loadUntil(load: (cursor?: string) => Promise<Page>, knownId: string | undefined): Promise<Page> {
+/** Loads the newest calls, as far back as the one that is known and the time `since`. With more than ten pages of new ones, the list begins anew. */
+async function loadUntil(
+  load: (cursor?: string) => Promise<Page>,
+  knownId: string | undefined,
+  since: number,
+): Promise<Page> {
   let page = await load();
   for (let pages = 1; pages < MAX_NEW_PAGES && knownId !== undefined; pages += 1) {
     const last = page.items.at(-1);
-    if (page.next === null || last === undefined || last.id <= knownId) break;
+    if (page.next === null || last === undefined || (last.id <= knownId && last.createdAt <= since)) break;
     const more = await load(last.id);
     page = { items: [...page.items, ...more.items], next: more.next };
   }
@@ -198,11 +199,9 @@ function addNewest(before: ListState, page: Page): ListState {
     kept.length + page.items.length === before.rows.length &&
     page.items.every((call, index) => isSame(call, before.rows[index]));
   if (isUnchanged && before.isLive) return before.error === undefined ? before : live;
-  const added = first === undefined || hasGap ? 0 : page.items.filter(({ id }) => id > first.id).length;
   return {
     ...live,
     rows: [...page.items, ...kept].slice(0, MAX_ROWS),
-    prepended: before.prepended + added,
     next: kept.length === 0 ? page.next : before.next,
   };
 }
@@ -243,12 +242,11 @@ function Filters({ query }: { readonly query: { readonly [name: string]: string 
 
 interface CallTableProps {
   readonly rows: readonly Call[];
-  readonly prepended: number;
   readonly hasTenants: boolean;
   readonly onEnd: () => void;
 }
 
-function CallTable({ rows, prepended, hasTenants, onEnd }: CallTableProps): JSX.Element {
+function CallTable({ rows, hasTenants, onEnd }: CallTableProps): JSX.Element {
   return (
     <VirtualList
       count={rows.length}
@@ -256,7 +254,7 @@ function CallTable({ rows, prepended, hasTenants, onEnd }: CallTableProps): JSX.
       label="Calls"
       class={hasTenants ? "calls with-tenants" : "calls"}
       onEnd={onEnd}
-      prepended={prepended}
+      keyOf={(index) => rows[index]?.id ?? ""}
       header={
         <div class="call-row head" role="presentation">
           <span>Outcome</span>

@@ -22,8 +22,8 @@ interface VirtualListProps {
   readonly onEnd?: (() => void) | undefined;
   /** Whether the list stays at its end when rows are added, unless the user has scrolled up. */
   readonly isFollowing?: boolean;
-  /** How many rows were added at the beginning since the list appeared: what is shown stays in its place. */
-  readonly prepended?: number;
+  /** Identifies a row: what is shown stays in its place when rows are added before it. */
+  readonly keyOf?: (index: number) => string;
   /** Whether a short list is only as high as its rows. */
   readonly isShrinking?: boolean;
 }
@@ -41,7 +41,7 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
     onEnd,
     isFollowing = false,
     isShrinking = false,
-    prepended = 0,
+    keyOf,
   } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((round: number) => round + 1, 0);
@@ -68,16 +68,25 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
   useEffect(() => {
     if (isFollowing && isAtEnd.current && count > 0) virtualizer.scrollToIndex(count - 1, { align: "end" });
   }, [count, isFollowing, virtualizer]);
-  const counted = useRef(prepended);
+  const anchor = useRef<{ readonly index: number; readonly key: string }>(undefined);
+  /** Remembers the first visible row. At its beginning, the list shows what is new. */
+  const noteAnchor = (): void => {
+    const top = scroller.current?.scrollTop ?? 0;
+    const index = Math.floor(top / rowHeight);
+    anchor.current = top > rowHeight && index < count && keyOf !== undefined ? { index, key: keyOf(index) } : undefined;
+  };
   useLayoutEffect(() => {
     const element = scroller.current;
-    const added = prepended - counted.current;
-    counted.current = prepended;
-    // At its beginning, the list shows what is new.
-    if (element !== null && added > 0 && element.scrollTop > rowHeight) element.scrollTop += added * rowHeight;
-  }, [prepended, rowHeight]);
+    const { index = 0, key } = anchor.current ?? {};
+    if (element === null || keyOf === undefined || key === undefined) return;
+    let now = index;
+    while (now < count && keyOf(now) !== key) now += 1;
+    if (now < count && now !== index) element.scrollTop += (now - index) * rowHeight;
+    noteAnchor();
+  });
   const onScroll = (): void => {
     const element = scroller.current;
+    noteAnchor();
     if (element !== null) isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < rowHeight;
   };
   return (
