@@ -10,6 +10,8 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/gl
 const UNIT = [
   "test/bundler/{needed-intrinsics,tool-paths}.test.ts",
   "test/cli/{arguments,output}.test.ts",
+  "test/console/versions.test.ts",
+  "test/fleet/{check-history,lost-executors,placement,wire}.test.ts",
   "test/host/{json-schema,util}/*.test.ts",
   "test/host/adapters/http-status.test.ts",
   "test/host/agent/{conversation,routing-decision,tool-search}.test.ts",
@@ -35,20 +37,18 @@ const UNIT = [
 ];
 
 /**
- * Files that run one after the other in the same process: starting a process and loading the modules takes most of a second of CPU time,
- * several hundred times. A file that holds isolates in its process, or changes what belongs to the whole process, has one to itself.
+ * Files with a process of their own. The others run one after the other in a few processes: starting one and loading the modules takes most
+ * of a second of CPU time.
  */
-const SHARED = [
-  "test/host/{capabilities,config,contract,doctor,executors,json,workers}/*.test.ts",
-  "test/host/observability/{operator-log,hooks/hooks}.test.ts",
-  "test/host/routing/{bad-inputs,tool-gate,tool-invoker,tool-router,unavailable}.test.ts",
-  "test/host/tenants/tenant-concurrency.test.ts",
-  // author-places has a folder and an esbuild of its own.
-  "test/host/glovebox/!(author-places).test.ts",
-  // event-loop measures how long the event loop is held: a full collection of many files' heap takes 100 ms and more.
-  "test/host/pipeline/!(event-loop).test.ts",
+const OWN_PROCESS = [
+  // Sends hundreds of MiB, and counts what stays in memory.
+  "test/host/egress/filled-size.test.ts",
+  // Has a folder and an esbuild of its own.
+  "test/host/glovebox/author-places.test.ts",
+  // Measures how long the event loop is held: a full collection of many files' heap takes 100 ms and more.
+  "test/host/pipeline/event-loop.test.ts",
 ];
-/** The same for attacks. Those with a Glovebox of their own keep a process of their own: a large process starts workers too slowly. */
+/** Attacks that share processes. Those with a Glovebox of their own keep a process of their own: a large process starts workers too slowly. */
 const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostile/{cpu,memory,output}/*.test.ts"];
 /** Attacks, and runs in which processes are killed at random: slow, and the same on every version of Node. */
 const HOSTILE = ["test/hostile/**/*.test.ts", "test/host/mcp/upstream{,-list}-attacks.test.ts"];
@@ -61,6 +61,7 @@ const E2E = [
 ];
 /** The packed tarball: installed on each supported version of Node by the test itself. */
 const PACKAGE = ["test/e2e/package.test.ts"];
+const BUILT = ["test/global-setup.ts", "test/package-setup.ts"];
 const EXCLUDED = configDefaults.exclude;
 
 /** Attacks that run a second time with dynamic code turned off: the paths to the engine. With GLOVEBOX_ATTACKS=all it is all of them. */
@@ -70,8 +71,21 @@ const DYNAMIC_CODE_OFF =
     : ["test/hostile/escape/!(coarse-time|crypto-polluted|debugger|import-meta).test.ts"];
 
 /** The longest files start first, so that none of them runs alone at the end. */
-const LONGEST =
-  /\/test\/(hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)|host\/workers\/workers|host\/python\/python-tools|e2e\/(package|cli-process|cli-mcp|inspect)|examples\/programs)\.test\.ts$/;
+const LONGEST = new RegExp(
+  `/test/(${[
+    "console/(accessibility|safety|story)",
+    "docs",
+    "e2e/(chaos|cli-mcp|cli-process|inspect|fleet-chaos|fleet-conformance|fleet-upgrade|package|run-chaos|serve)",
+    "examples/programs",
+    "host/python/python-tools",
+    "host/recording/offline-replay",
+    "host/runs/killed-runs",
+    "host/workers/workers",
+    "hostile/(capabilities|cpu|isolation|memory|output|protocol|python)",
+    "python/library",
+    "server/(approvals|data|events|replicas|runs|tools)",
+  ].join("|")})\\.test\\.ts$`,
+);
 
 type ProjectConfig = NonNullable<TestProjectInlineConfiguration["test"]>;
 
@@ -100,27 +114,26 @@ export default defineConfig({
     execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
     // One more than the least number of cores, because many tests wait for a deadline. With four, workers of Python miss their health checks.
     maxWorkers: 3,
-    // For a machine that others use too.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // Only for bounds on time and memory that were measured: what our code does wrong it does twice, what the machine's other work does it
-    // does now and then. The report names the tests that were tried again.
-    retry: {
-      count: 1,
-      condition: /\bexpected \d[\d.e+]* to be (?:less|greater) than|^Test timed out in|^Longest hold of the/,
-    },
+    // No test is tried again, and none depends on the machine's speed: this only ends a test that waits for something that never happens.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     setupFiles: ["test/setup.ts"],
     sequence: { sequencer: LongestFirst },
     // `npm run test:node24` leaves out the attacks, the chaos tests and the package.
     projects: [
       project("unit", { include: UNIT, isolate: false, globalSetup: [] }),
-      project("integration shared", { include: SHARED, exclude: [...EXCLUDED, ...UNIT], isolate: false }),
       project("integration", {
         include: ["test/**/*.test.ts"],
-        exclude: [...EXCLUDED, ...UNIT, ...SHARED, ...HOSTILE, ...CHAOS, ...E2E],
+        exclude: [...EXCLUDED, ...UNIT, ...OWN_PROCESS, ...HOSTILE, ...CHAOS, ...E2E],
+        isolate: false,
       }),
-      project("e2e", { include: E2E, exclude: [...EXCLUDED, ...UNIT, ...PACKAGE] }),
-      project("e2e package", { include: PACKAGE }),
+      project("integration alone", { include: OWN_PROCESS }),
+      project("e2e", {
+        include: E2E,
+        exclude: [...EXCLUDED, ...UNIT, ...PACKAGE],
+        globalSetup: BUILT,
+      }),
+      project("e2e package", { include: PACKAGE, globalSetup: BUILT }),
       project("hostile shared", { include: SHARED_HOSTILE, isolate: false }),
       // Attacks run with dynamic code, which is the default; those that could differ without it run a second time.
       project("hostile without dynamic code", {

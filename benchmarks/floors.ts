@@ -4,13 +4,9 @@ import type { Duplex } from "node:stream";
 import ivm from "isolated-vm";
 import { loadSandboxArtifacts } from "../src/bundler/artifacts/sandbox-artifacts.ts";
 import { DEFAULT_LIMITS } from "../src/sandbox/contract/limits.ts";
-import {
-  createEngine,
-  createLoadableBundle,
-  createPreludeCache,
-  IGNORE_MESSAGES,
-  ToolIsolate,
-} from "../src/sandbox/worker/tool-isolate.ts";
+import { createEngine, createLoadableBundle } from "../src/sandbox/worker/isolate/engine.ts";
+import { IGNORE_MESSAGES } from "../src/sandbox/worker/isolate/guest-call.ts";
+import { createPreludeCache, ToolIsolate } from "../src/sandbox/worker/isolate/tool-isolate.ts";
 import { ADD } from "./support/jobs.ts";
 import { measure, times } from "./support/measure.ts";
 import { createRawTool, runRawTool } from "./support/raw-isolate.ts";

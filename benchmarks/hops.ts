@@ -23,25 +23,30 @@ const ask = defineCapability({
 await using box = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
 const call = createCaller(box);
 
-/** CPU time in ms and context switches of processes so far. */
+/** What processes have used so far. */
 interface Use {
   readonly cpuMs: number;
-  readonly switches: number;
+  /** How often a thread has gone to sleep, and so has had to be woken. */
+  readonly wakeUps: number;
+  /** How often a thread has had to make room for another one. */
+  readonly preemptions: number;
 }
 
 function useOf(pids: readonly number[]): Use {
   let cpuMs = 0;
-  let switches = 0;
+  let wakeUps = 0;
+  let preemptions = 0;
   for (const pid of pids) {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     cpuMs += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
     for (const thread of readdirSync(`/proc/${pid}/task`)) {
       const status = readFileSync(`/proc/${pid}/task/${thread}/status`, "latin1");
-      for (const [, count] of status.matchAll(/ctxt_switches:\s*(\d+)/g)) switches += Number(count);
+      wakeUps += Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]);
+      preemptions += Number(/^nonvoluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]);
     }
   }
-  return { cpuMs, switches };
+  return { cpuMs, wakeUps, preemptions };
 }
 
 /** Returns the mean time in ms of one call in a tight loop. */
@@ -60,7 +65,17 @@ interface Subject {
   readonly ours: () => Promise<unknown>;
   readonly rawMs: number[];
   readonly oursMs: number[];
+  /** Sums over all measured calls. */
+  readonly used: { calls: number; host: Use; worker: Use };
 }
+
+const NOTHING: Use = { cpuMs: 0, wakeUps: 0, preemptions: 0 };
+
+const add = (sum: Use, before: Use, after: Use): Use => ({
+  cpuMs: sum.cpuMs + after.cpuMs - before.cpuMs,
+  wakeUps: sum.wakeUps + after.wakeUps - before.wakeUps,
+  preemptions: sum.preemptions + after.preemptions - before.preemptions,
+});
 
 const subjects = new Map<string, Subject>();
 const rawTools: RawTool[] = [];
@@ -82,12 +97,12 @@ for (const [index, [name, job]] of Object.entries(JOBS).entries()) {
     ours: () => call(toolName, job.input),
     rawMs: [],
     oursMs: [],
+    used: { calls: 0, host: NOTHING, worker: NOTHING },
   });
 }
 
-const cpu = { host: 0, worker: 0, hostSwitches: 0, workerSwitches: 0, calls: 0 };
 for (let round = -1; round < ROUNDS; round += 1) {
-  for (const [name, { count, raw, ours, rawMs, oursMs }] of subjects) {
+  for (const { count, raw, ours, rawMs, oursMs, used } of subjects.values()) {
     const rawTime = await loop(count, raw);
     await loop(Math.ceil(count / 10), ours);
     const workers = box.workerPids;
@@ -97,35 +112,34 @@ for (let round = -1; round < ROUNDS; round += 1) {
     if (round < 0) continue;
     rawMs.push(rawTime);
     oursMs.push(oursTime);
-    if (name !== "warm call") continue;
-    cpu.host += after[0].cpuMs - before[0].cpuMs;
-    cpu.worker += after[1].cpuMs - before[1].cpuMs;
-    cpu.hostSwitches += after[0].switches - before[0].switches;
-    cpu.workerSwitches += after[1].switches - before[1].switches;
-    cpu.calls += count;
+    used.calls += count;
+    used.host = add(used.host, before[0], after[0]);
+    used.worker = add(used.worker, before[1], after[1]);
   }
 }
 
-const per10k = (ms: number): string => ((ms / cpu.calls) * 10).toFixed(2);
+/** Row of one subject. A tick of CPU time is 10 ms, so the sums are over all rounds. */
+function toRow({ rawMs, oursMs, used }: Subject): { readonly [column: string]: string } {
+  const perCall = (name: keyof Use): string =>
+    [used.host, used.worker].map((use) => (use[name] / used.calls).toFixed(2)).join(" + ");
+  return {
+    "raw ms": median(rawMs).toFixed(4),
+    "Glovebox ms": median(oursMs).toFixed(4),
+    ratio: median(oursMs.map((ms, index) => ms / (rawMs[index] ?? Number.NaN))).toFixed(2),
+    "CPU s per 10,000, host + worker": [used.host, used.worker]
+      .map(({ cpuMs }) => ((cpuMs / used.calls) * 10).toFixed(2))
+      .join(" + "),
+    "wake-ups, host + worker": perCall("wakeUps"),
+    "preemptions, host + worker": perCall("preemptions"),
+  };
+}
+
 await report({
   name: "hops",
   question: "A call in a tight loop, against raw isolate.apply in process: medians of interleaved rounds",
-  rows: {
-    ...Object.fromEntries(
-      [...subjects].map(([name, { rawMs, oursMs }]) => [
-        name,
-        {
-          "raw ms": median(rawMs).toFixed(4),
-          "Glovebox ms": median(oursMs).toFixed(4),
-          ratio: median(oursMs.map((ms, index) => ms / (rawMs[index] ?? Number.NaN))).toFixed(2),
-        },
-      ]),
-    ),
-    "CPU s per 10,000 warm calls": { host: per10k(cpu.host), worker: per10k(cpu.worker) },
-    "context switches per warm call": {
-      host: (cpu.hostSwitches / cpu.calls).toFixed(2),
-      worker: (cpu.workerSwitches / cpu.calls).toFixed(2),
-    },
-  },
+  rows: Object.fromEntries([...subjects].map(([name, subject]) => [name, toRow(subject)])),
+  notes: [
+    "CPU time and wake-ups are those of all threads, from /proc. A wake-up is a voluntary context switch: a thread went to sleep and was woken again.",
+  ],
 });
 for (const raw of rawTools) raw.dispose();

@@ -26,7 +26,10 @@ const BENCHMARKS = [
   "density",
   "kill",
   "start",
+  "add-tool",
   "scale",
+  "fleet",
+  "capacity",
   "same-tenant",
   "noisy-neighbour",
 ] as const;

@@ -149,12 +149,27 @@ const memoryOf = (child: ChildProcess): string => {
     console.log(`first call of tool_${index}: ${(performance.now() - before).toFixed(0)} ms, status ${status}`);
   }
   console.log(`resident memory after three calls: ${memoryOf(child)}`);
-  const before = performance.now();
-  const listed = await fetch(`${base}/v1/tenants/bench/openai/tools`, {
-    headers: { authorization: `Bearer ${adminKey}` },
-  });
-  const { tools } = (await listed.json()) as { readonly tools: readonly unknown[] };
-  console.log(`list of all ${tools.length} tools: ${(performance.now() - before).toFixed(0)} ms`);
+  const times: number[] = [];
+  let count = 0;
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const before = performance.now();
+    const query: string = cursor === "" ? "" : `?cursor=${cursor}`;
+    const listed = await fetch(`${base}/v1/tenants/bench/openai/tools${query}`, {
+      headers: { authorization: `Bearer ${adminKey}` },
+    });
+    const { tools, next } = (await listed.json()) as {
+      readonly tools: readonly unknown[];
+      readonly next: string | null;
+    };
+    times.push(performance.now() - before);
+    count += tools.length;
+    cursor = next;
+  }
+  const total = times.reduce((sum, ms) => sum + ms, 0);
+  const page = times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)] ?? 0;
+  console.log(
+    `list of ${count} tools in ${times.length} pages: ${page.toFixed(1)} ms a page, ${total.toFixed(0)} ms in all`,
+  );
   console.log(`resident memory after the list: ${memoryOf(child)}`);
   child.kill();
   await once(child, "exit");

@@ -1,10 +1,12 @@
-// Writes the reference pages that follow from the code: limits, error codes, the command line, and the API by TypeDoc.
+// Writes the reference pages that follow from the code: options, limits, error codes, the command line, the HTTP API, and the API by TypeDoc.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { Application } from "typedoc";
 import { USAGE } from "../src/cli/usage.ts";
 import { ERROR_CODES, UNAVAILABLE_REASONS } from "../src/sandbox/contract/errors.ts";
 import { LIMITS } from "../src/sandbox/contract/limits.ts";
+import { toHttpApiPage } from "./http-api.ts";
+import { toOptionsPage } from "./options.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 const cell = (text: string): string => text.replaceAll("|", "\\|");
@@ -63,6 +65,8 @@ await mkdir(path("reference"), { recursive: true });
 await writeFile(path("reference/limits.md"), toLimitsPage());
 await writeFile(path("reference/error-codes.md"), toErrorsPage());
 await writeFile(path("reference/command-line.md"), toCliPage());
+await writeFile(path("reference/options.md"), toOptionsPage());
+await writeFile(path("reference/http-api.md"), await toHttpApiPage());
 
 /** Documents that stay where readers of a repository expect them. Links from them into docs/ become relative to the copy. */
 const PROJECT = {
@@ -84,8 +88,11 @@ const app = await Application.bootstrapWithPlugins({
   entryPoints: [
     "../src/host/index.ts",
     "../src/sandbox/guest/tool.ts",
+    "../src/client/index.ts",
+    "../src/server/index.ts",
     "../src/host/agent/index.ts",
     "../src/host/openai/index.ts",
+    "../src/host/code-mode/index.ts",
     "../src/host/mcp/server/index.ts",
     "../src/host/testing/index.ts",
     "../src/host/adapters/ai-sdk.ts",

@@ -34,4 +34,6 @@ export const RAW_COLD = "raw isolated-vm, a new isolate";
 export const FRESH = 'Glovebox, isolation "call"';
 export const WARM = 'Glovebox, isolation "tool"';
 export const NOT_AHEAD = "Glovebox, nothing made ahead";
+export const IN_PROCESS = "Glovebox, in this process";
+export const ON_EXECUTOR = "Glovebox, on an executor";
 export const QUICKJS = "quickjs-emscripten";

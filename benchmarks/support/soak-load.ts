@@ -1,7 +1,8 @@
-// The soak's load: lanes of calls, each of one tool, tenants that come and go, tools that are added and removed. Keeps count of what
-// was lost or wrong.
+// The soak's load: lanes of calls, each of one tool, tenants that come and go, tools that are added and removed, worker processes that are
+// killed. Keeps count of what was lost, executed twice or wrong.
 import { setTimeout as pause } from "node:timers/promises";
 import { createGlovebox, defineCapability, type Glovebox } from "../../src/host/index.ts";
+import { signal, treeOf } from "../../test/support/process-tree.ts";
 import { findFault, SOAK_TOOLS, type SoakTool } from "./soak-tools.ts";
 
 export const MAX_WORKERS = 24;
@@ -9,31 +10,68 @@ const LANES_OF_HEALTHY = 2;
 /** A tool is added and removed, and a tenant comes and goes, this often. */
 const TURNOVER_MS = 2_000;
 const CACHE_BYTES = 1024 * 1024;
-/** A call that has no result this long after its deadline is lost. */
-const LOST_AFTER_MS = 5_000;
+/** A call that has no result this long after its deadline is late. */
+const LATE_AFTER_MS = 5_000;
+/** A call that has no result this long after the end of the run is lost. */
+const LOST_AFTER_MS = 60_000;
 /** Faults that are kept in words; all are counted. */
 const KEPT_FAULTS = 50;
 
+/** The longest time in ms that a host on a busy machine takes to notice a kill. Until then it sends calls to the process. */
+const NOTICED_WITHIN_MS = 1_000;
+/** Outcomes of a call whose process was killed. INTERNAL: three processes died while they were starting for it. */
+const KILLED_CODES = ["SANDBOX_CRASHED", "INTERNAL"];
+
+export interface SoakOptions {
+  /** Factor of all pauses between calls: above 1 for a load that leaves cores idle. */
+  readonly pace: number;
+  /** Time between two kills of a random worker process. @default no kills */
+  readonly killEveryMs?: number | undefined;
+}
+
+const pick = <Value>(values: readonly Value[]): Value | undefined => values[Math.floor(Math.random() * values.length)];
+
 export class SoakLoad implements AsyncDisposable {
   readonly box: Glovebox;
+  readonly #options: SoakOptions;
   readonly #over = new AbortController();
   #lanes: Promise<void>[] = [];
   #latencies: number[] = [];
   #calls = 0;
   totalCalls = 0;
-  lost = 0;
+  late = 0;
   wrong = 0;
+  /** Effects of a call that were seen more than once. */
+  doubled = 0;
+  kills = 0;
+  /** Calls of healthy tools that a kill of their process has cost. */
+  killedCalls = 0;
+  #lastKillAt = Number.NEGATIVE_INFINITY;
+  /** Calls without a result. */
+  readonly #open = new Set<string>();
+  /** How often each call that runs has had its effect. */
+  readonly #effects: Map<string, number>;
   readonly codes: { [code: string]: number } = {};
   readonly faults: string[] = [];
 
-  private constructor(box: Glovebox) {
+  private constructor(box: Glovebox, effects: Map<string, number>, options: SoakOptions) {
     this.box = box;
+    this.#effects = effects;
+    this.#options = options;
   }
 
-  static async start(): Promise<SoakLoad> {
+  static async start(options: SoakOptions): Promise<SoakLoad> {
     const any = { inputSchema: {}, outputSchema: {} };
     const ping = defineCapability({ name: "ping", ...any, handler: () => null });
-    const reflect = defineCapability({ name: "reflect", ...any, handler: (input) => input });
+    const effects = new Map<string, number>();
+    const reflect = defineCapability({
+      name: "reflect",
+      ...any,
+      handler: (input, { callId }) => {
+        effects.set(callId, (effects.get(callId) ?? 0) + 1);
+        return input;
+      },
+    });
     const box = await createGlovebox({
       tenancy: "multi",
       // Small enough to fill while the run warms up: from then on whatever grows is a leak.
@@ -42,7 +80,7 @@ export class SoakLoad implements AsyncDisposable {
       limits: { timeoutMs: 20_000, memoryMiB: 64 },
       workers: { max: MAX_WORKERS, warmProcesses: 1 },
     });
-    const load = new SoakLoad(box);
+    const load = new SoakLoad(box, effects, options);
     for (const tool of SOAK_TOOLS) {
       const { name, source, isolateLifetime = "call", grant = [] } = tool;
       await box.addTool({ name, source }, { scope: "global", isolateLifetime, grant });
@@ -53,8 +91,14 @@ export class SoakLoad implements AsyncDisposable {
       ),
       load.#visitForever(),
       load.#renewForever(),
+      load.#killForever(),
     ];
     return load;
+  }
+
+  /** Calls that got no result, once the load has been disposed. */
+  get lost(): number {
+    return this.#open.size;
   }
 
   /** Calls, and healthy tools' latencies, since it was last asked. */
@@ -77,20 +121,40 @@ export class SoakLoad implements AsyncDisposable {
     const { cancelsWithinMs, timeoutMs } = tool;
     const canceller =
       cancelsWithinMs === undefined ? undefined : setTimeout(() => controller.abort(), Math.random() * cancelsWithinMs);
-    const lost = setTimeout(() => {
-      this.lost += 1;
-      this.#fault(`${tool.name}: no result ${LOST_AFTER_MS} ms after its deadline`);
-    }, timeoutMs + LOST_AFTER_MS);
+    // The second timer starts with the first, because a host that waits for a core is late with its timers too.
+    let late = setTimeout(() => {
+      late = setTimeout(() => {
+        this.late += 1;
+        this.#fault(`${tool.name}: no result ${LATE_AFTER_MS} ms after its deadline`);
+      }, LATE_AFTER_MS);
+    }, timeoutMs);
+    this.#open.add(callId);
     const call = { id: callId, toolName: tool.name, arguments: args };
     const began = performance.now();
     const result = await this.box.execute(call, { tenantId, timeoutMs, signal: controller.signal });
     if (tool.healthy) this.#latencies.push(performance.now() - began);
-    clearTimeout(lost);
+    this.#open.delete(callId);
+    clearTimeout(late);
     clearTimeout(canceller);
     // The tools that come and go differ in their number only.
     const key = `${tool.name.replace(/-\d+$/, "")} ${result.success ? "ok" : result.error.code}`;
     this.codes[key] = (this.codes[key] ?? 0) + 1;
     this.#calls += 1;
+    const effects = this.#effects.get(callId) ?? 0;
+    this.#effects.delete(callId);
+    if (effects > 1) {
+      this.doubled += 1;
+      this.#fault(`${tool.name}: ${effects} effects of one call`);
+    }
+    if (
+      tool.healthy &&
+      !result.success &&
+      KILLED_CODES.includes(result.error.code) &&
+      this.#lastKillAt >= began - NOTICED_WITHIN_MS
+    ) {
+      this.killedCalls += 1;
+      return;
+    }
     const fault = findFault(tool, result, { ...args, callId, tenantId });
     if (fault === undefined) return;
     this.wrong += 1;
@@ -102,7 +166,7 @@ export class SoakLoad implements AsyncDisposable {
     const tenantId = tool.healthy ? "healthy" : tool.name;
     while (!this.#over.signal.aborted) {
       await this.#call(tool, tenantId);
-      await pause(tool.pauseMs);
+      await pause(tool.pauseMs * this.#options.pace);
     }
   }
 
@@ -111,7 +175,7 @@ export class SoakLoad implements AsyncDisposable {
     const tools = SOAK_TOOLS.filter(({ healthy }) => healthy);
     for (let visitor = 0; !this.#over.signal.aborted; visitor += 1) {
       await Promise.all(tools.map((tool) => this.#call(tool, `visitor-${visitor}`)));
-      await pause(TURNOVER_MS);
+      await pause(TURNOVER_MS * this.#options.pace);
     }
   }
 
@@ -129,14 +193,26 @@ export class SoakLoad implements AsyncDisposable {
         this.wrong += 1;
         this.#fault(`${tool.name}: could not be added or removed: ${String(thrown)}`);
       }
-      await pause(TURNOVER_MS);
+      await pause(TURNOVER_MS * this.#options.pace);
+    }
+  }
+
+  /** Kills a random process: a worker, or its wrapper. */
+  async #killForever(): Promise<void> {
+    const { killEveryMs } = this.#options;
+    while (killEveryMs !== undefined && !this.#over.signal.aborted) {
+      await pause(killEveryMs * (0.5 + Math.random()), undefined, { signal: this.#over.signal }).catch(() => undefined);
+      const worker = pick(this.box.workerPids);
+      if (worker === undefined || !signal(pick(treeOf(worker)) ?? -1, "SIGKILL")) continue;
+      this.kills += 1;
+      this.#lastKillAt = performance.now();
     }
   }
 
   /** Waits for the calls that are under way, and ends the Glovebox. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort();
-    await Promise.all(this.#lanes);
+    await Promise.race([Promise.all(this.#lanes), pause(LOST_AFTER_MS, undefined, { ref: false })]);
     await this.box.close();
   }
 }

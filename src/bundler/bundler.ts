@@ -1,9 +1,11 @@
-// createBundler(): adds a cache to bundleTool, shares identical concurrent builds, and limits the number of child processes.
-import { z } from "zod";
+// createBundler(): adds a cache to bundleTool, shares identical concurrent builds, reuses build processes, and shares them fairly.
+import * as z from "zod";
 import { ToolError } from "../sandbox/contract/errors.ts";
 import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle-tool.ts";
 import type { BundleCache } from "./cache/bundle-cache.ts";
-import { cacheKeyOf, isFresh } from "./cache/bundle-freshness.ts";
+import { cacheKeyOf, isFresh, ownedKeyOf } from "./cache/bundle-freshness.ts";
+import { BuildProcesses } from "./compile/build-processes.ts";
+import { BuildSlots } from "./compile/build-slots.ts";
 import { locateTool, type ToolLocation } from "./locate/tool-location.ts";
 import type { CellLanguage } from "./tool-bundle.ts";
 import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "./tool-bundle.ts";
@@ -18,6 +20,7 @@ export interface BundlerOptions {
   readonly linkedPackages?: readonly string[] | undefined;
   readonly allowPackages?: readonly string[] | undefined;
   readonly limits?: { readonly [Name in keyof BundleLimits]?: BundleLimits[Name] | undefined } | undefined;
+  /** Maximum number of concurrent builds. One owner has at most all but one of them. @default 3 */
   readonly maxConcurrentBuilds?: number | undefined;
 }
 
@@ -48,7 +51,7 @@ const OptionsSchema = z.strictObject({
   linkedPackages: z.array(z.string().min(1)).optional(),
   allowPackages: z.array(z.string().min(1)).optional(),
   limits: BundleLimitsSchema.default({}),
-  maxConcurrentBuilds: z.int().min(1).max(64).default(2),
+  maxConcurrentBuilds: z.int().min(1).max(64).default(3),
 });
 
 export interface BundleOutcome {
@@ -60,16 +63,24 @@ export interface BundleOutcome {
   readonly files: readonly string[];
 }
 
+/** A bundle, and the write to the cache, which never rejects. */
+interface StoredBundle {
+  readonly built: BuiltBundle;
+  readonly stored: Promise<void>;
+}
+
 /** A build that one or more callers wait for. It stops when the last of them has gone. */
 interface SharedBuild {
-  readonly result: Promise<BuiltBundle>;
+  readonly result: Promise<StoredBundle>;
   readonly stop: AbortController;
   waiting: number;
 }
 
-/** A build to run. `key` identifies it. */
+/** A build to run. `key` identifies it for all owners, `ownedKey` for its own. */
 interface BuildJob {
   readonly key: string;
+  readonly ownedKey: string;
+  readonly owner: string | undefined;
   readonly location: ToolLocation;
   readonly options: Omit<BundleOptions, "signal">;
 }
@@ -82,6 +93,8 @@ export interface BundleCallOptions {
   readonly cell?: CellLanguage | undefined;
   /** Owner of the bundle. The bundle stays in the cache until its last owner is deleted. */
   readonly owner?: string | undefined;
+  /** Receives the write of a new bundle to the cache. `bundle()` then does not wait for it. */
+  readonly onStoring?: ((stored: Promise<void>) => void) | undefined;
 }
 
 function lowerLimits(limits: BundleLimits, others: Partial<BundleLimits>): BundleLimits {
@@ -99,18 +112,19 @@ function cancelled(reason: unknown): ToolError {
 export class Bundler {
   readonly #cache: BundleCache;
   readonly #options: Omit<BundleOptions, "signal">;
-  readonly #maxConcurrentBuilds: number;
+  readonly #slots: BuildSlots;
+  readonly #processes: BuildProcesses;
   readonly #shared = new Map<string, SharedBuild>();
-  readonly #queue: (() => void)[] = [];
-  #running = 0;
   #isDisposed = false;
 
-  constructor(options: BundlerOptions) {
+  /** @param processes the processes of its builds, which are closed with the bundler */
+  constructor(options: BundlerOptions, processes?: BuildProcesses) {
     const { cache, limits, maxConcurrentBuilds, ...policy } = OptionsSchema.parse(options);
     const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
     this.#cache = cache;
     this.#options = { ...policy, limits: { ...DEFAULT_BUNDLE_LIMITS, ...given } };
-    this.#maxConcurrentBuilds = maxConcurrentBuilds;
+    this.#slots = new BuildSlots(maxConcurrentBuilds);
+    this.#processes = processes ?? new BuildProcesses({ maxIdle: maxConcurrentBuilds });
   }
 
   /**
@@ -119,7 +133,7 @@ export class Bundler {
    */
   async bundle(
     source: ToolSource,
-    { signal, limits = {}, cell, owner }: BundleCallOptions = {},
+    { signal, limits = {}, cell, owner, onStoring }: BundleCallOptions = {},
   ): Promise<BundleOutcome> {
     const startedAt = performance.now();
     this.#throwIfStopped(signal);
@@ -128,13 +142,24 @@ export class Bundler {
     const key = cacheKeyOf(toBuildRequest(location, options));
     // The owner is recorded first, so that no artifact exists without one.
     if (owner !== undefined) await this.#cache.claim(owner, key);
-    const known = await this.#cache.get(key);
-    const isKnown = known !== undefined && isFresh(known);
+    const ownedKey = owner === undefined ? key : ownedKeyOf(key, owner);
+    const known = (await this.#findFresh(key)) ?? (ownedKey === key ? undefined : await this.#findFresh(ownedKey));
     this.#throwIfStopped(signal);
-    const { bundle, dependencies, absent } = isKnown ? known : await this.#join({ key, location, options }, signal);
+    const { built, stored } =
+      known === undefined
+        ? await this.#join({ key, ownedKey, owner, location, options }, signal)
+        : { built: known, stored: undefined };
+    if (stored !== undefined && onStoring !== undefined) onStoring(stored);
+    else await stored;
+    const { bundle, dependencies, absent } = built;
     if (owner !== undefined) await this.#cache.claim(owner, bundle.sha256);
     const files = [...dependencies.map(({ path }) => path), ...absent];
-    return { bundle, cached: isKnown, durationMs: performance.now() - startedAt, files };
+    return { bundle, cached: known !== undefined, durationMs: performance.now() - startedAt, files };
+  }
+
+  /** Ends the processes that wait for builds of an owner. */
+  async endOwner(owner: string): Promise<void> {
+    await this.#processes.endOwner(owner);
   }
 
   /** Kills running builds. Callers that wait for them receive CANCELLED. */
@@ -143,6 +168,12 @@ export class Bundler {
     const builds = [...this.#shared.values()];
     for (const { stop } of builds) stop.abort();
     await Promise.allSettled(builds.map(({ result }) => result));
+    await this.#processes[Symbol.asyncDispose]();
+  }
+
+  async #findFresh(key: string): Promise<BuiltBundle | undefined> {
+    const known = await this.#cache.get(key);
+    return known !== undefined && isFresh(known) ? known : undefined;
   }
 
   #throwIfStopped(signal: AbortSignal | undefined): void {
@@ -150,8 +181,9 @@ export class Bundler {
     if (this.#isDisposed) throw new ToolError("CANCELLED", "The bundler has been disposed");
   }
 
-  async #join(job: BuildJob, signal: AbortSignal | undefined): Promise<BuiltBundle> {
-    const { key } = job;
+  async #join(job: BuildJob, signal: AbortSignal | undefined): Promise<StoredBundle> {
+    // Per owner: only the owner's processes may have built it.
+    const { ownedKey: key } = job;
     const build = this.#shared.get(key) ?? this.#start(job);
     build.waiting += 1;
     try {
@@ -179,7 +211,7 @@ export class Bundler {
   }
 
   #start(job: BuildJob): SharedBuild {
-    const { key } = job;
+    const { ownedKey: key } = job;
     const stop = new AbortController();
     const result = this.#build(job, stop.signal);
     const build: SharedBuild = { result, stop, waiting: 0 };
@@ -191,39 +223,16 @@ export class Bundler {
     return build;
   }
 
-  async #build({ key, location, options }: BuildJob, signal: AbortSignal): Promise<BuiltBundle> {
-    await this.#acquireSlot(signal);
-    try {
-      const built = await buildLocated(location, { ...options, signal });
-      await this.#cache.set(key, built);
-      return built;
-    } finally {
-      // The slot passes directly to the next waiter, so that a caller that arrives in between cannot take it.
-      const next = this.#queue.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
-    }
-  }
-
-  /** Waits in arrival job until fewer than `maxConcurrentBuilds` builds run. */
-  async #acquireSlot(signal: AbortSignal): Promise<void> {
-    if (this.#running < this.#maxConcurrentBuilds) {
-      this.#running += 1;
-      return;
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const onAbort = (): void => {
-      const position = this.#queue.indexOf(resolve);
-      if (position >= 0) this.#queue.splice(position, 1);
-      reject(cancelled(signal.reason));
-    };
-    this.#queue.push(resolve);
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      await promise;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+  async #build({ key, ownedKey, owner, location, options }: BuildJob, signal: AbortSignal): Promise<StoredBundle> {
+    using _slot = await this.#slots.acquire(owner, signal);
+    let isFirst = true;
+    const built = await buildLocated(location, { ...options, signal }, async (request) => {
+      const run = await this.#processes.run(request, owner, signal);
+      isFirst = run.isFirst;
+      return run.response;
+    });
+    if (!isFirst && owner !== undefined) await this.#cache.claim(owner, ownedKey);
+    return { built, stored: this.#cache.set(isFirst ? key : ownedKey, built) };
   }
 }
 

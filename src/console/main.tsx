@@ -5,8 +5,11 @@ import { Audit } from "./pages/audit.tsx";
 import { Call } from "./pages/call.tsx";
 import { Calls } from "./pages/calls.tsx";
 import { NewTool } from "./pages/draft.tsx";
+import { Fleet } from "./pages/fleet.tsx";
 import { Keys } from "./pages/keys.tsx";
 import { Overview } from "./pages/overview.tsx";
+import { Run } from "./pages/run.tsx";
+import { Runs } from "./pages/runs.tsx";
 import { Schedules } from "./pages/schedules.tsx";
 import { Secrets } from "./pages/secrets.tsx";
 import { Sessions } from "./pages/sessions.tsx";
@@ -15,13 +18,15 @@ import { SignIn } from "./pages/sign-in.tsx";
 import { Tenants } from "./pages/tenants.tsx";
 import { Tool } from "./pages/tool.tsx";
 import { Tools } from "./pages/tools.tsx";
+import { Triggers } from "./pages/triggers.tsx";
+import { Usage } from "./pages/usage.tsx";
 import { Values } from "./pages/values.tsx";
 import { Webhooks } from "./pages/webhooks.tsx";
 import { Workers } from "./pages/workers.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
 import { applyTheme, Shell } from "./parts/shell.tsx";
 import { address, startRouter, urlOf } from "./state/router.ts";
-import { loadMe, me } from "./state/session.ts";
+import { isFramed, loadMe, me } from "./state/session.ts";
 
 function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly path: readonly string[] }): JSX.Element {
   const [page, name] = path;
@@ -34,6 +39,12 @@ function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly pa
       ) : (
         <Call key={name} tenantId={tenantId} id={name} />
       );
+    case "runs":
+      return name === undefined ? (
+        <Runs key={tenantId} tenantId={tenantId} />
+      ) : (
+        <Run key={name} {...{ tenantId, id: name }} />
+      );
     case "tools":
       return name === undefined ? (
         <Tools tenantId={tenantId} />
@@ -44,6 +55,10 @@ function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly pa
       return <NewTool tenantId={tenantId} />;
     case "approvals":
       return <Approvals tenantId={tenantId} />;
+    case "triggers":
+      return <Triggers tenantId={tenantId} />;
+    case "usage":
+      return <Usage tenantId={tenantId} />;
     case "schedules":
       return <Schedules tenantId={tenantId} />;
     case "webhooks":
@@ -73,6 +88,8 @@ function PlatformPage({ page }: { readonly page: string | undefined }): JSX.Elem
       return <Tenants />;
     case "workers":
       return <Workers />;
+    case "fleet":
+      return <Fleet />;
     case "keys":
       return <Keys tenantId={undefined} />;
     case "audit":
@@ -103,10 +120,20 @@ function Page(): JSX.Element {
   return <PlatformPage page={first} />;
 }
 
+/** An embedded view has no sign-in of its own: the page around it gets the token. */
+const ExpiredView = (): JSX.Element => (
+  <main class="empty">
+    <div role="alert">
+      <h1>This view's link has expired</h1>
+      <p>Reload the page that contains it.</p>
+    </div>
+  </main>
+);
+
 function App({ failure }: { readonly failure: unknown }): JSX.Element {
   if (failure !== undefined) return <ErrorBox error={failure} onRetry={() => location.reload()} />;
   if (me.value === undefined) return <Loading />;
-  if (me.value === null) return <SignIn />;
+  if (me.value === null) return isFramed ? <ExpiredView /> : <SignIn />;
   return (
     <Shell>
       <Page />

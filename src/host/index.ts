@@ -2,9 +2,9 @@
 /// <reference types="node" preserve="true" />
 export type { BuiltinToolName } from "../bundler/artifacts/builtin-bundles.ts";
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
+export type { CapabilityRequests } from "../sandbox/contract/capability-requests.ts";
 export type { ContentAnnotations, ContentPart } from "../sandbox/contract/content.ts";
 export type {
-  CapabilityRequests,
   DefinitionOverrides,
   JsonSchema,
   ToolAnnotations,
@@ -54,17 +54,15 @@ export type {
   KvWrite,
 } from "./capabilities/kv/kv-store.ts";
 export type {
-  AddToolOptions,
   EngineOptions,
   GloveboxOptions,
   Hardening,
   Placement,
   ShutdownSignal,
-  ToolInput,
   ToolsOptions,
   ToolWarning,
-  UpdateToolOptions,
-} from "./config/options.ts";
+} from "./config/glovebox-options.ts";
+export type { AddToolOptions, ToolInput, UpdateToolOptions } from "./config/tool-options.ts";
 export type {
   CallClient,
   ElicitRequest,
@@ -75,11 +73,28 @@ export type {
 } from "./contract/client-requests.ts";
 export { createToolFailureMessage } from "./contract/failure-message.ts";
 export type { SpanDetails, TimelineSpan } from "./contract/timeline-span.ts";
-export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./contract/tool-call.ts";
+export type {
+  NestedCall,
+  NestedCallObserver,
+  NestedCallStart,
+  ToolCall,
+  ToolContext,
+  ToolInvocation,
+  ToolResult,
+  ToolUsage,
+} from "./contract/tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./contract/tool-stream.ts";
 export { type ToolValue, toJson } from "./contract/tool-value.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
+export type {
+  DrainOutcome,
+  ExecutorInfo,
+  ExecutorQueue,
+  FleetState,
+  LostExecutor,
+} from "./fleet/control/fleet-state.ts";
+export type { ExecutorsOptions } from "./fleet/fleet-options.ts";
 export { createGlovebox } from "./glovebox/create-glovebox.ts";
 export type { Glovebox, ToolInspection } from "./glovebox/glovebox.ts";
 export type { ReleaseVersion, StoredCode } from "./glovebox/tool-releases.ts";
@@ -92,7 +107,7 @@ export type {
   McpRequestContext,
   McpSamplingHook,
   McpStdioServer,
-  UpstreamServerOptions as McpServerOptions,
+  UpstreamServerOptions,
 } from "./mcp/client/mcp-options.ts";
 export type { McpOAuthOptions } from "./mcp/client/oauth/oauth-options.ts";
 export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
@@ -115,12 +130,21 @@ export type {
   ValidateEvent,
 } from "./observability/hooks/hooks.ts";
 export type { LoggerOption } from "./observability/operator-log.ts";
-export { type RedactOptions, redact } from "./observability/redaction/redact.ts";
+export { createRedactor, type RedactOptions, redact } from "./observability/redaction/value-redactor.ts";
 export type { TelemetryOptions } from "./observability/telemetry/telemetry-options.ts";
 export type { ArgumentOptions, Coercion } from "./pipeline/coercion.ts";
+export { digestOfTool } from "./pipeline/tool-digest.ts";
+export type { JsonChange } from "./recording/json-changes.ts";
+export type { RecordOptions } from "./recording/record-options.ts";
+export type { ReplayMatch } from "./recording/recorded-answers.ts";
+export { type CallRecording, parseRecording } from "./recording/recording.ts";
+export { redactRecording } from "./recording/redact-recording.ts";
+export type { RehearsalGroup, RehearsalOptions, RehearsalReport, ResourceChange } from "./recording/rehearsal.ts";
+export type { ReplayedCall, ReplayOptions, ReplayVerdict } from "./recording/replay-call.ts";
 export type { CircuitState } from "./routing/health/circuit.ts";
 export type { HealthOptions, SourceHealth } from "./routing/health/source-health.ts";
 export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
+export { matchesName } from "./routing/name-wildcard.ts";
 export type { CallInfo, CallState } from "./routing/open-calls.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./routing/registry.ts";
@@ -130,6 +154,25 @@ export type { FlagClient, FlagContext, FlagFunction, Flags } from "./routing/too
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routing/tool-invoker.ts";
 export { ToolRouter } from "./routing/tool-router.ts";
 export type { AddedToolProvider, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
+export { MemoryRunStore } from "./runs/memory-run-store.ts";
+export type { RunContext, RunStart, RunStarter, RunsOptions, TenantRunLimits } from "./runs/run-options.ts";
+export type { RunCompensation } from "./runs/run-rollback.ts";
+export type { RunSignal } from "./runs/run-signal.ts";
+export type {
+  DueFilter,
+  NewRun,
+  RunClaim,
+  RunFilter,
+  RunKey,
+  RunLease,
+  RunRecord,
+  RunRelease,
+  RunState,
+  RunStore,
+} from "./runs/run-store.ts";
+export type { RunWait } from "./runs/run-wait.ts";
+export { createRuns, Runs } from "./runs/runs.ts";
+export { SqliteRunStore } from "./runs/sqlite-run-store.ts";
 export type { Session, SessionRunOptions } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
 export type { SessionInfo } from "./sessions/session-state.ts";
@@ -140,3 +183,4 @@ export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
 export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
 export { checkTenantOptions, type TenantLookup, type TenantOptions, type Tenants } from "./tenants/tenant-policies.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";
+export type { QuarantinedTool } from "./workers/health/crash-quarantine.ts";

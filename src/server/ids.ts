@@ -1,7 +1,16 @@
 // Ids of the server's records: a prefix that names the kind, the time, and 80 random bits. Ids of one kind sort by time.
-import { randomBytes } from "node:crypto";
+import { randomFillSync } from "node:crypto";
 
-export type IdKind = "session" | "call" | "key" | "schedule" | "webhook" | "delivery" | "trigger" | "request";
+export type IdKind =
+  | "approval"
+  | "session"
+  | "call"
+  | "key"
+  | "schedule"
+  | "webhook"
+  | "delivery"
+  | "trigger"
+  | "request";
 
 /** Crockford's base 32 in lower case: no letters that look like digits. */
 const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -37,6 +46,19 @@ function encodeTime(ms: number): string {
 /** Returns a text that sorts before all ids of this time and later, and after all earlier ones. @param from ms since 1970 */
 export const firstIdAt = (kind: IdKind, from: number): string => `${kind}_${encodeTime(Math.max(0, Math.floor(from)))}`;
 
+/** Random bytes of the next ids. Each request for random bytes costs some µs, however few they are. */
+const pool = Buffer.alloc(RANDOM_BYTES * 400);
+let used = pool.length;
+
+function nextRandom(): Uint8Array {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += RANDOM_BYTES;
+  return pool.subarray(used - RANDOM_BYTES, used);
+}
+
 /** @param now ms since 1970 */
 export const createId = (kind: IdKind, now: number = Date.now()): string =>
-  `${kind}_${encodeTime(now)}${encode(randomBytes(RANDOM_BYTES))}`;
+  `${kind}_${encodeTime(now)}${encode(nextRandom())}`;

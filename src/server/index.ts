@@ -1,28 +1,43 @@
 // The server: hosts the tools of many tenants behind an HTTP API. `createServer` opens its database and its Glovebox, and listens.
+/// <reference types="node" preserve="true" />
 import { mkdirSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type ServerType, serve } from "@hono/node-server";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
+import { parseOptions } from "../host/config/option-errors.ts";
 import { packageVersion } from "../host/config/package-version.ts";
-import { createGlovebox, type Glovebox, ToolError } from "../host/index.ts";
+import { createGlovebox, type ExecutorsOptions, type Glovebox, unavailable } from "../host/index.ts";
+import { oldNodeMessage } from "../host/util/node-version.ts";
+import { strictObject } from "../sandbox/contract/plain-object.ts";
 import { createApiKey } from "./auth/api-key.ts";
-import { Authenticator } from "./auth/authentication.ts";
+import { RequestAuthenticator } from "./auth/authentication.ts";
 import { OidcSignIn } from "./auth/oidc.ts";
 import { SCOPES } from "./auth/scopes.ts";
 import { createTokenVerifier } from "./auth/token-verifier.ts";
 import { CallService } from "./calls/call-service.ts";
+import { ClusterSlots } from "./calls/cluster-slots.ts";
+import { openWorkQueue, withBacklog } from "./calls/open-work-queue.ts";
 import { startRetention } from "./calls/retention.ts";
-import { parseServerOptions, type ServerConfig, type ServerOptions } from "./config/server-options.ts";
+import {
+  parseServerOptions,
+  type ServerConfig,
+  type ServerOptions,
+  ServerOptionsSchema,
+} from "./config/server-options.ts";
 import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
 import { readConsoleFiles } from "./http/console-files.ts";
 import type { ServerParts } from "./http/context.ts";
+import { listen, MAX_STREAMS } from "./http/listen.ts";
+import { OpenStreams } from "./http/open-streams.ts";
 import { createId } from "./ids.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
-import { TenantMcp } from "./mcp/tenant-mcp.ts";
+import { openTenantCodeMode, openTenantMcp } from "./mcp/mcp-endpoints.ts";
 import { Metrics } from "./operation/metrics.ts";
-import { openTelemetry, type Telemetry } from "./operation/telemetry.ts";
+import { RequestLog } from "./operation/request-log.ts";
+import { SerialReads } from "./operation/serial-reads.ts";
+import { openTelemetry, type ServerTelemetry } from "./operation/telemetry.ts";
 import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
 import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
 import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
@@ -32,23 +47,20 @@ import { findTenant } from "./records/tenants.ts";
 import { emitEvents } from "./records/webhooks.ts";
 import { changeExclusively } from "./records/write-lock.ts";
 import { ReleaseWatch } from "./releases/release-watch.ts";
+import { openBus } from "./replicas/postgres-bus.ts";
+import { ReplicaRequests } from "./replicas/requests.ts";
+import { RunService } from "./runs/run-service.ts";
 import { Scheduler } from "./schedules/scheduler.ts";
 import { type MasterKey, openMasterKey } from "./secrets/master-key.ts";
+import { eraseFormerTenants } from "./tenants/erase-former-tenants.ts";
+import { TenantChanges } from "./tenants/tenant-changes.ts";
 import { PackageInstaller } from "./tools/packages.ts";
 import { TenantTools } from "./tools/tenant-tools.ts";
 import { DeliveryQueue } from "./webhooks/delivery-queue.ts";
 
 export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
 
-/** Limits of connections, in ms and in number. They stop clients that send slowly or not at all. */
-const CONNECTION_OPTIONS = {
-  headersTimeout: 10_000,
-  requestTimeout: 60_000,
-  keepAliveTimeout: 65_000,
-  connectionsCheckingInterval: 5_000,
-  maxHeaderSize: 16_384,
-} as const;
-const MAX_CONNECTIONS = 4_096;
+const CloseOptionsSchema = strictObject({ drainMs: ServerOptionsSchema.shape.drainMs.unwrap().optional() });
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]", "::1"];
 
 /** A server that listens. Disposing it closes it at once; `close` lets calls finish. */
@@ -58,7 +70,10 @@ export interface Server extends AsyncDisposable {
   /** The key of the platform that was created because there was none. Shown once: only its hash is stored. */
   readonly adminKey: string | undefined;
   readonly config: ServerConfig;
-  /** Stops accepting calls, waits up to `drainMs` for those that run, and closes everything. */
+  /**
+   * Stops accepting calls, waits up to `drainMs` for those that run, and closes everything.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an unknown option or a wrong value: nothing is closed then
+   */
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
@@ -93,9 +108,14 @@ interface BoxParts {
   readonly masterKey: MasterKey;
   readonly quotas: DatabaseQuotaStore;
   readonly kv: DatabaseKvStore;
-  readonly telemetry: Telemetry | undefined;
+  readonly telemetry: ServerTelemetry | undefined;
   readonly log: pino.Logger;
 }
+
+const toExecutors = (
+  { natsCredentials: credentials, natsTlsCa: tlsCa, executorSilenceMs: silenceMs }: ServerConfig,
+  url: string,
+): ExecutorsOptions => ({ url, credentials, tlsCa, silenceMs });
 
 async function openBox(
   config: ServerConfig,
@@ -114,6 +134,7 @@ async function openBox(
     },
     quotaStore: quotas,
     workers: { max: config.maxWorkers },
+    ...(config.natsUrl === undefined ? {} : { executors: toExecutors(config, config.natsUrl) }),
     kv,
     cache: { directory: join(config.dataDir, "cache") },
     // Code of tenants imports only what it uploads.
@@ -125,26 +146,26 @@ async function openBox(
   });
 }
 
-async function listen(app: ReturnType<typeof createApp>, { host, port }: ServerConfig): Promise<ServerType> {
-  const server = serve({ fetch: app.fetch, hostname: host, port, serverOptions: CONNECTION_OPTIONS });
-  server.maxConnections = MAX_CONNECTIONS;
-  await new Promise<void>((resolve, reject) => {
-    server.once("listening", resolve);
-    server.once("error", ({ code }: NodeJS.ErrnoException) => {
-      const why = code === "EADDRINUSE" ? "is in use" : `is not available (${code})`;
-      reject(new ToolError("PARAM_INVALID", `options.port: Port ${port} of ${host} ${why}`));
-    });
-  });
-  return server;
-}
-
 /**
  * Opens a server.
- * @throws {ToolError} PARAM_INVALID for invalid options, a port that is in use, or a missing package; otherwise what the database throws
+ * @throws {ToolError} PARAM_INVALID for invalid options, a port that is in use, or a missing package; TOOL_UNAVAILABLE on a version of Node
+ *   that is too old; otherwise what the database throws
+ * @example
+ * ```typescript
+ * import { createServer } from "glovebox/server";
+ *
+ * const server = await createServer({ port: 7_070, dataDir: "./data" });
+ * console.log(server.url, server.adminKey);
+ * process.once("SIGTERM", () => server.close({ drainMs: 10_000 }));
+ * ```
  */
 export async function createServer(options: ServerOptions = {}): Promise<Server> {
+  const oldNode = oldNodeMessage();
+  if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseServerOptions(options);
   const log = pino({ level: config.logLevel, base: null }, pino.destination(2));
+  const version = packageVersion();
+  log.info({ version, node: process.version }, "starting");
   await using resources = new AsyncDisposableStack();
   const database = resources.use(
     await openDatabase({
@@ -152,96 +173,136 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       onError: (error) => log.error({ err: error }, "database"),
     }),
   );
-  const { db, kind } = database;
+  const { db, kind, clock } = database;
+  const bus = resources.use(
+    await openBus({
+      ...{ db, url: config.database, version },
+      onError: (error) => log.error({ err: error }, "replicas"),
+    }),
+  );
+  const requests = resources.use(new ReplicaRequests(bus));
   const masterKey = await openMasterKey(db, config);
   const onEventError = (error: unknown): void => log.error({ err: error }, "event");
   const quotas = new DatabaseQuotaStore({
-    ...{ db, kind },
+    ...{ db, kind, now: () => clock.now() },
     onWarning: ({ tenantId, ...data }) => {
       emitEvents(db, [{ tenantId, type: "quota.warning", data }]).catch(onEventError);
     },
   });
-  const kv = new DatabaseKvStore({ db, kind });
+  const kv = new DatabaseKvStore(database);
   // Closed after the Glovebox, whose last calls it reports.
-  const telemetry = config.telemetry ? resources.use(await openTelemetry(packageVersion())) : undefined;
+  const telemetry = config.telemetry ? resources.use(await openTelemetry(version)) : undefined;
   const box = resources.use(await openBox(config, { database, masterKey, quotas, kv, telemetry, log }));
-  const tokens = config.jwt && createTokenVerifier(config.jwt, (error) => log.error({ err: error }, "token"));
-  const authenticator = resources.use(new Authenticator(db, kind === "postgres", tokens));
+  const tokens = config.jwt && (await createTokenVerifier(config.jwt, (error) => log.error({ err: error }, "token")));
+  const authenticator = resources.use(new RequestAuthenticator(database, tokens));
   const tools = resources.use(new TenantTools(box, database.db));
-  const metrics = new Metrics(() => box.workerPids.length);
   const onError = (error: unknown): void => log.error({ err: error }, "call");
+  const slots = resources.use(new ClusterSlots({ database, bus, limits: config.limits, onError }));
+  // Closed after the calls, which acknowledge their messages when they have ended.
+  const work = resources.use(await openWorkQueue(config, { database, bus, box, slots, onError }));
+  const metrics = new Metrics(
+    () => box.workerPids.length,
+    () => withBacklog(box.fleet, work?.reported ?? []),
+  );
   const watch = new ReleaseWatch({
     ...{ database, onError, onChange: () => authenticator.clear() },
     releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
   });
-  const calls = resources.use(new CallService({ database, box, tools, metrics, watch, onError }));
-  resources.use(startRetention(db, [quotas, kv], onError));
+  const calls = resources.use(
+    new CallService({ database, box, tools, metrics, watch, bus, requests, slots, work, onError }),
+  );
+  const tenantChanges = resources.use(
+    new TenantChanges({ db, bus, requests, box, authenticator, tools, slots, calls }),
+  );
+  const runs = resources.use(new RunService({ database, box, tools, calls, slots, onError }));
+  const former = { sweep: () => eraseFormerTenants(database, config) };
+  await former.sweep();
+  resources.use(startRetention(database, [quotas, kv, former], onError));
   const deliveries = resources.use(
     new DeliveryQueue({ database, masterKey, addresses: config.webhookAddresses, onError: onEventError }),
   );
   const scheduler = resources.use(
-    new Scheduler({ db, calls, onError: (error) => log.error({ err: error }, "schedule") }),
-  );
-  const mcp = resources.use(
-    new TenantMcp({
-      box,
-      authenticator,
-      tools,
-      calls,
-      allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts],
-      onError,
+    new Scheduler({
+      ...{ db, calls, now: () => clock.now() },
+      onError: (error) => log.error({ err: error }, "schedule"),
     }),
   );
+  const mcpParts = {
+    ...{ box, authenticator, tools, calls, runs, database, onError },
+    allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts],
+  };
+  const mcp = resources.use(openTenantMcp(mcpParts));
+  const codeMode = resources.use(openTenantCodeMode(mcpParts));
   const installed = join(config.dataDir, "installed-packages");
   const installer = config.packages && new PackageInstaller(config.packages, installed);
+  const { maxStreamsPerTenant: perTenant, maxStreamsPerKey: perKey, maxStreamMs: maxMs } = config;
+  const streams = resources.use(
+    new OpenStreams(database, { perTenant, perKey, total: MAX_STREAMS, maxMs }, (error) =>
+      log.error({ err: error }, "stream"),
+    ),
+  );
   let isReady = true;
+  let acceptsCalls = true;
   const parts: ServerParts = {
-    kv,
+    ...{ database, box, bus, authenticator, tools, calls, tenantChanges, runs, mcp, codeMode, metrics, streams },
+    ...{ searches: new SerialReads(), requestLog: new RequestLog(log) },
+    ...{ quotas, kv },
     ...{
-      database,
-      box,
-      authenticator,
-      tools,
-      calls,
-      mcp,
-      metrics,
-      quotas,
       masterKey,
       deliveries,
       installer,
       console: await readConsoleFiles(),
       embedOrigins: config.embedOrigins,
+      ...{ limits: config.limits, vacuumFull: config.vacuumFull },
+      usesExecutors: config.natsUrl !== undefined,
+      backlog: () => work?.backlog ?? [],
       oidc: config.oidc && (await OidcSignIn.create(config.oidc, masterKey)),
-      version: packageVersion(),
+      version,
     },
     ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },
     isReady: () => isReady,
+    acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
   const adminKey = await createAdminKey(database);
   const server = await listen(createApp(parts), config);
   calls.start();
+  runs.start();
   deliveries.start();
   scheduler.start();
   const { port } = server.address() as AddressInfo;
   const shownHost = config.host.includes(":") ? `[${config.host}]` : config.host;
+  const url = `http://${shownHost}:${port}`;
+  log.info({ url, database: kind }, "listening");
   const opened = resources.move();
   let closing: Promise<void> | undefined;
 
-  const close = async (drainMs: number): Promise<void> => {
+  const close = async (drainMs: number, delayMs: number): Promise<void> => {
     // Readiness fails first, so that a load balancer sends nothing new.
     isReady = false;
+    log.info({ drainMs, delayMs }, "draining");
+    if (delayMs > 0) await sleep(delayMs);
+    acceptsCalls = false;
     const stopped = new Promise((resolve) => server.close(resolve));
     await scheduler[Symbol.asyncDispose]();
+    slots.stop();
+    // Before the Glovebox, which accepts no calls while it closes.
+    await runs.close(drainMs);
     await Promise.all([calls.drain(), box.close({ drainMs })]);
-    await mcp.close();
+    await Promise.all([mcp.close(), codeMode.close()]);
     if ("closeAllConnections" in server) server.closeAllConnections();
     await stopped;
     await opened.disposeAsync();
+    log.info("stopped");
   };
   return {
-    ...{ url: `http://${shownHost}:${port}`, adminKey, config },
-    close: (given = {}) => (closing ??= close(given.drainMs ?? config.drainMs)),
-    [Symbol.asyncDispose]: () => (closing ??= close(0)),
+    ...{ url, adminKey, config },
+    close: async (given = {}) => {
+      const { drainMs } = parseOptions(CloseOptionsSchema, given, "options");
+      // One that need not drain need not wait for load balancers either.
+      closing ??= close(drainMs ?? config.drainMs, drainMs === 0 ? 0 : config.stopDelayMs);
+      await closing;
+    },
+    [Symbol.asyncDispose]: () => (closing ??= close(0, 0)),
   };
 }

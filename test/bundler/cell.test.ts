@@ -95,6 +95,12 @@ test.for<readonly [string, unknown]>([
   ["new Set([1])", [1]],
   ["function value() { return 1 }\nfunction name() {}\nfunction main() {}\n2", 2],
   ["function name() { return 1 }\nfunction f() {}\nf.name + name()", "f1"],
+  ["const x = 1\nreturn x", 1],
+  ["if (1 > 0) { for (const a of [1, 2]) { if (a === 2) return new Map([[a, a]]) } }\n5", [[2, 2]]],
+  ["return (1, 2)", 2],
+  ["return Promise.resolve(3) // later", 3],
+  ["return\n4", undefined],
+  ["function f() { return 5 }\nreturn f", "[Function: f]"],
 ])("returns the value of the last expression: %j", async ([code, value]) => {
   expect(await new Notebook().run(code, { a: 7 })).toStrictEqual(value);
 });
@@ -217,6 +223,7 @@ test.for<readonly [string, unknown]>([
   ["type A = 1\ndeclare const b: A\nfunction f(this: void, x?: A): A { return x! }\nf(1)", 1],
   ["class A<T> { private x: number = 4; get(): number { return this.x } }\nnew A<string>().get()", 4],
   ["import type { A } from 'nowhere'\nconst a: A = 5 as never\na", 5],
+  ["const a: number = 6\nif (a > 5) return a as number\nreturn 0", 6],
 ])("runs TypeScript: %j", async ([code, value]) => {
   expect(await new Notebook("typescript").run(code)).toStrictEqual(value);
 });
@@ -244,7 +251,7 @@ test.for<readonly [CellLanguage, string, string]>([
 test.for<readonly [CellLanguage, string, string]>([
   ["javascript", "const a = 1\nconst = 2", "cell-1.js:2:7"],
   ["javascript", "let a; let a", "cell-1.js:1:12"],
-  ["javascript", "1\nreturn 2", "cell-1.js:2:1"],
+  ["javascript", "1\nreturn 2 3", "cell-1.js:2:10"],
   ["javascript", "const a = 1;\nexport { a }", "cell-1.js:2:1"],
   ["javascript", "1\n\nimport x from 'nowhere'", "cell-1.js:3:15"],
   ["javascript", "1 +", "cell-1.js:1:4"],

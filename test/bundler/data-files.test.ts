@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { bundleOwnRequire, findDataReferences } from "../../src/bundler/compile/data-files.ts";
-import { declareLocations } from "../../src/bundler/locate/package-locations.ts";
+import { declareLocations } from "../../src/bundler/compile/module-location.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
@@ -23,6 +23,12 @@ describe("findDataReferences()", () => {
     ['const load = createRequire(import.meta.url); load("../x.json")', "../x.json"],
   ])("%j", ([text, path, isPrefix = false]) => {
     expect(findDataReferences(text)).toContainEqual({ path, isPrefix });
+  });
+
+  test("what require.resolve() names, also where it is code, if the module reads files", () => {
+    const text = 'readFileSync(require.resolve("../lib/utils.js")); require.resolve("other")';
+    expect(findDataReferences(text)).toEqual([{ path: "../lib/utils.js", isPrefix: false, isExact: true }]);
+    expect(findDataReferences('new Worker(require.resolve("./worker.js"))')).toEqual([]);
   });
 
   test.for([
@@ -71,6 +77,21 @@ async function outcomeOf(files: { readonly [path: string]: string }, execute: st
 }
 
 describe("a package's data files", () => {
+  test("include its own code that it reads and evaluates", async () => {
+    const files = {
+      "tools/index.js": `exports.run = new Function("return " + require("fs").readFileSync(require.resolve("../lib/add.js"), "utf8"))();`,
+      "lib/add.js": "(a, b) => a + b",
+    };
+    const root = makeFolder(packageFiles("data", files, { main: "tools/index.js" }));
+    const { code } = await buildHere(
+      { source: 'import { run } from "data"; export default () => run(1, 2)' },
+      { root },
+    );
+    await using tool = await openCode(code, { features: ["stringToCode"] });
+    await tool.load();
+    expect((await tool.call()).value).toBe(3);
+  });
+
   const READER = {
     "lib/index.js": `
       const fs = require("fs");

@@ -1,10 +1,11 @@
 // Tests detection of dynamic code: which packages and files call eval or Function, and which only look like it.
 import { describe, expect, test } from "vitest";
+import { TextFacts } from "../../src/bundler/compile/text-facts.ts";
 import { findDynamicCode } from "../../src/bundler/policy/dynamic-code-uses.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import { buildHere, makeFolder, packageFiles } from "./workbench.ts";
 
-const usesIn = (text: string): boolean => findDynamicCode([{ label: "x", text }]).length > 0;
+const usesIn = (text: string): boolean => findDynamicCode([{ label: "x", text }], new TextFacts()).length > 0;
 
 describe("findDynamicCode()", () => {
   test.for([

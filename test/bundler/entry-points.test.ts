@@ -16,6 +16,11 @@ const STORE = {
     'import sockets from "sockets"; export default [sockets]',
     'import sockets from "sockets"; import plain from "plain"; export default ["client for browsers", sockets, plain]',
   ),
+  ...withBoth(
+    "shared-key",
+    'import sockets from "sockets"; export class SharedKey {} export default ["shared-key for Node", sockets]',
+    'import sockets from "sockets"; export default ["shared-key for browsers", sockets]',
+  ),
   ...withBoth("lazily", 'export default () => import("node:https")'),
   ...withBoth("unused", 'import "./unused.js"; export default "unused for Node"'),
   "node_modules/unused/unused.js": 'import http from "http"; export const x = () => http.request()',
@@ -62,6 +67,11 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       "is the one for browsers if the other loads http later",
       'export { default } from "lazily"',
       "lazily for browsers",
+    ],
+    [
+      "is the one for Node if the one for browsers lacks an export that is imported",
+      'import value, { SharedKey } from "shared-key"; export default [typeof SharedKey, ...value]',
+      ["function", "shared-key for Node", "sockets for browsers"],
     ],
     ["is the one for Node if http is removed from the bundle", 'export { default } from "unused"', "unused for Node"],
     [

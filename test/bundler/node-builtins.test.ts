@@ -103,6 +103,23 @@ describe("in a package", () => {
 });
 
 describe("a bundle in a guest", () => {
+  test("loads built-ins through an indirect require", async () => {
+    const root = makeFolder(
+      packageFiles("old", {
+        "index.js": `var load = typeof unknown !== "undefined" ? unknown : require;
+          var name = "pa" + "th";
+          exports.joined = load(name).join("a", "b");
+          exports.same = load("node:util") === require("util");
+          try { load("./other.js"); } catch (error) { exports.code = error.code; }`,
+      }),
+    );
+    const source = 'import { joined, same, code } from "old"; export default () => [joined, same, code];';
+    const bundle = await buildHere({ source }, { root });
+    await using tool = await openCode(bundle.code);
+    await tool.load();
+    expect((await tool.call()).value).toEqual(["a/b", true, "MODULE_NOT_FOUND"]);
+  });
+
   test("has built-ins, globals and locations", async () => {
     const root = makeFolder({
       ...packageFiles("old", {

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 import ivm from "isolated-vm";
-import { afterAll, vi } from "vitest";
+import { afterAll } from "vitest";
 import { type BundleOptions, buildLocated, bundleTool } from "../../src/bundler/bundle-tool.ts";
 import { compileTool } from "../../src/bundler/compile/compile-tool.ts";
 import { locateTool } from "../../src/bundler/locate/tool-location.ts";
@@ -19,9 +19,6 @@ import { ToolError } from "../../src/sandbox/contract/errors.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 
 export const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
-
-// Real processes need time on a busy machine.
-vi.setConfig({ testTimeout: 30_000 });
 
 const folders: string[] = [];
 // Tests run concurrently, so a folder is removed after all tests of the file.

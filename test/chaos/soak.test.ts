@@ -15,13 +15,13 @@ import { STRIKES_ALL } from "../support/attack-sample.ts";
 const MINUTES = STRIKES_ALL ? 1 : 1 / 6;
 const SOAK = fileURLToPath(new URL("../../benchmarks/soak.ts", import.meta.url));
 /**
- * What may not leak. How fast calls are is not judged here: the machine is busy with other tests. Nor is the resident memory of a host
- * in its first minute, which follows the collector: the heap and what hangs on it are.
+ * Samples that must not grow. The speed of calls is not checked, because the machine is busy with other tests, and neither is resident memory,
+ * which in the first minute depends on the garbage collector.
  */
 const LEAKS = ["hostHeapMiB", "hostExternalMiB", "hostArrayBuffersMiB"] as const;
 /**
- * What each worker has of these (support/soak-samples.ts): it is taken off, for a busy machine takes more than a minute to start as many
- * workers as the load asks for, and until then all of them grow.
+ * Amounts that belong to each worker process (support/soak-samples.ts), and are subtracted: a busy machine takes more than a minute to start
+ * the processes that the load needs, and until then all of these grow.
  */
 const OF_EACH_WORKER = { activeResources: 3, openFiles: 4, descendants: 3 } as const;
 

@@ -89,7 +89,7 @@ describe("the server for DevTools", () => {
     client.sendText('{"id":2,"method":"Runtime.enable"}');
     // The hub wakes an isolate that does not answer, with ids of its own.
     const ofClient = (): readonly number[] => isolate.received.map(({ id }) => id).filter((id) => id < 0x4000_0000);
-    await expect.poll(ofClient, { timeout: 30_000 }).toEqual([2]);
+    await expect.poll(ofClient).toEqual([2]);
     expect(client.isOpen).toBe(true);
   });
 
@@ -132,7 +132,7 @@ describe("the server for DevTools", () => {
       socket.send(JSON.stringify({ id, method: "Debugger.setBreakpointByUrl", params: { url, id } }));
     }
     socket.send('{"id":200,"method":"Runtime.enable"}');
-    await expect.poll(() => first.latest?.id, { timeout: 30_000 }).toBe(200);
+    await expect.poll(() => first.latest?.id).toBe(200);
     const next = new TestIsolate();
     hub.onOpened(next);
     expect(next.received.map(({ method }) => method)).toEqual(["Runtime.enable"]);
@@ -141,7 +141,7 @@ describe("the server for DevTools", () => {
   test("disconnects a client that sends too large a message, and accepts the next one", async () => {
     const socket = await openWebSocket();
     socket.send("x".repeat(9 * 1024 * 1024));
-    await expect.poll(() => hub.hasClient, { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => hub.hasClient).toBe(false);
     await using client = await DevToolsClient.connect(server.url);
     expect(client.isOpen).toBe(true);
   });

@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { PassThrough, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { printError, printJson, printLog } from "../../src/cli/shared/print.ts";
 import { CliOutput, styled } from "../../src/cli/terminal/output.ts";
+import { withProgress } from "../../src/cli/terminal/progress.ts";
 import { toVisibleLine, toVisibleText } from "../../src/host/util/visible-text.ts";
 
 const HOSTILE =
@@ -20,6 +21,72 @@ function collect(): { readonly output: CliOutput; text(): string } {
   stream.setEncoding("utf8").on("data", (chunk: string) => chunks.push(chunk));
   return { output: new CliOutput(stream, () => {}), text: () => chunks.join("") };
 }
+
+test("repaints the screen of a terminal with as many lines as it has, and none of their control characters", () => {
+  const written: string[] = [];
+  const stream = new Writable({
+    decodeStrings: false,
+    write(text: string, _encoding, done) {
+      written.push(text);
+      done();
+    },
+  });
+  new CliOutput(Object.assign(stream, { isTTY: true, rows: 4 }), () => {}).repaint(
+    `one\n${HOSTILE}\nthree\nfour\nfive`,
+  );
+  const lines = written.join("").split("\n");
+  expect(lines).toHaveLength(4);
+  expect([lines[0], lines[2], lines[3]]).toEqual(["\u001b[Hone\u001b[K", "three\u001b[K", "\u001b[J"]);
+  expect(lines[1]?.slice(0, -"\u001b[K".length)).not.toMatch(UNSAFE);
+});
+
+describe("the progress of a command", () => {
+  const start = (isTTY: boolean) => {
+    const written: string[] = [];
+    const stream = new Writable({
+      decodeStrings: false,
+      write(text: string, _encoding, done) {
+        written.push(text);
+        done();
+      },
+    });
+    vi.useFakeTimers();
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const output = new CliOutput(Object.assign(stream, { isTTY, columns: 30 }), () => {});
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const done = withProgress(`Building ${HOSTILE}`, output, () => promise);
+    return { written, done, resolve };
+  };
+
+  test("is one line of a terminal, which disappears at the end", async () => {
+    const { written, done, resolve } = start(true);
+    await vi.advanceTimersByTimeAsync(400);
+    expect(written).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1_200);
+    expect(written).toHaveLength(2);
+    for (const text of written) {
+      expect(text.startsWith("\rBuilding ")).toBe(true);
+      expect(text.endsWith("\u001b[K\r")).toBe(true);
+      expect(text.slice(1, -"\u001b[K\r".length)).not.toMatch(UNSAFE);
+      expect(text.length).toBeLessThan(36);
+    }
+    resolve("built");
+    expect(await done).toBe("built");
+    expect(written.at(-1)).toBe("\r\u001b[K\r");
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(written).toHaveLength(3);
+  });
+
+  test("is not shown outside a terminal", async () => {
+    const { written, done, resolve } = start(false);
+    await vi.advanceTimersByTimeAsync(5_000);
+    resolve("built");
+    await done;
+    expect(written).toEqual([]);
+  });
+});
 
 const binary = (): fc.Arbitrary<string> => fc.string({ unit: "binary", maxLength: 200 });
 

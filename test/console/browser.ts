@@ -1,6 +1,7 @@
 // A real Chromium, and a server whose console it opens.
 import chromium from "@sparticuz/chromium";
 import { type Browser, type BrowserContext, chromium as driver, type Page } from "playwright-core";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
 import { TestStores } from "../server/support/stores.ts";
@@ -17,6 +18,8 @@ export interface ConsoleUnderTest extends AsyncDisposable {
   readonly server: Server;
   readonly api: ReturnType<typeof apiOf>;
   readonly key: string;
+  /** Folder with the server's database. */
+  readonly dataDir: string;
 }
 
 export async function openConsole(options: ServerOptions = {}): Promise<ConsoleUnderTest> {
@@ -24,10 +27,48 @@ export async function openConsole(options: ServerOptions = {}): Promise<ConsoleU
   const store = await stores.create("sqlite");
   const server = await createServer({ ...store.options, port: 0, logLevel: "silent", ...options });
   return {
-    ...{ server, api: apiOf(server), key: server.adminKey as string },
+    ...{ server, api: apiOf(server), key: server.adminKey as string, dataDir: store.options.dataDir },
     [Symbol.asyncDispose]: async () => {
       await server.close({ drainMs: 0 });
       await stores[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The console of one test file, and what opens it in a new browser context. */
+export interface ConsoleForTests {
+  readonly under: ConsoleUnderTest;
+  readonly browser: Browser;
+  readonly open: (key?: string) => Promise<Visit>;
+}
+
+/** Opens a console and a browser before the tests of a file, and closes both after them. */
+export function useConsole(): ConsoleForTests {
+  let opened: readonly [Browser, ConsoleUnderTest] | undefined;
+  const parts = (): readonly [Browser, ConsoleUnderTest] => {
+    if (opened === undefined) throw new Error("The console opens before the first test");
+    return opened;
+  };
+  beforeAll(async () => {
+    opened = await Promise.all([openBrowser(), openConsole()]);
+  });
+  afterAll(async () => {
+    const [browser, under] = parts();
+    await browser.close();
+    await under[Symbol.asyncDispose]();
+  });
+  return {
+    get browser() {
+      return parts()[0];
+    },
+    get under() {
+      return parts()[1];
+    },
+    open: async (key) => {
+      const [browser, under] = parts();
+      const visited = await visit(browser, under, key ?? under.key);
+      onTestFinished(() => visited.context.close());
+      return visited;
     },
   };
 }
@@ -47,6 +88,9 @@ interface VisitOptions {
   readonly colorScheme?: "light" | "dark";
 }
 
+/** Longest time in ms for one step in a page, on a machine that does other work too. */
+export const PATIENCE_MS = 200_000;
+
 /** Opens the console in a new context, and signs in with a key. */
 export async function visit(
   browser: Browser,
@@ -55,6 +99,7 @@ export async function visit(
   { width = 1_440, height = 900, colorScheme = "light" }: VisitOptions = {},
 ): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, locale: "en-GB" });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(error.message));

@@ -1,7 +1,10 @@
 // What tools, tenants and clients write is shown as text: no payload runs, and the page's policy has nothing to block.
+import { readFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ConsoleUnderTest, openBrowser, openConsole, visit } from "./browser.ts";
+import { type ConsoleUnderTest, openBrowser, openConsole, PATIENCE_MS, visit } from "./browser.ts";
 
 let browser: Browser;
 let under: ConsoleUnderTest;
@@ -120,7 +123,7 @@ test("the page loads nothing of another origin, and may not be framed", async ()
   const { page, context, go } = await visit(browser, under, under.key);
   const origins = new Set<string>();
   page.on("request", (request) => origins.add(new URL(request.url()).origin));
-  for (const path of ["", "/tenants", "/calls", "/workers"]) {
+  for (const path of ["", "/tenants", "/calls", "/workers", "/fleet"]) {
     await go(path);
     await page.waitForLoadState("networkidle");
   }
@@ -143,6 +146,7 @@ test("another page can show the console in a frame only where the operator allow
     ...{ name: "embedded", scopes: ["calls:read", "usage:read"], expiresInMinutes: 5 },
   });
   const context = await browser.newContext({ locale: "en-GB" });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   await page.goto(`${embedded.server.url}/console/t/acme/calls?theme=dark#token=${body.key}`);
   await page.getByText("No calls yet").waitFor();
@@ -150,4 +154,48 @@ test("another page can show the console in a frame only where the operator allow
   expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
   expect(await context.cookies()).toEqual([]);
   await context.close();
+});
+
+test("works in a frame of another origin without the browser's storage, until its token is invalid", async () => {
+  // Another site than 127.0.0.1 for a browser.
+  const around = createHttpServer((_request, response) => response.setHeader("content-type", "text/html").end(frame));
+  await new Promise<void>((resolve) => around.listen(0, "localhost", resolve));
+  const origin = `http://localhost:${(around.address() as AddressInfo).port}`;
+  await using embedded = await openConsole({ embedOrigins: [origin] });
+  const { url } = embedded.server;
+  await embedded.api("POST", "/v1/tenants", { id: "acme" });
+  const key = await embedded.api<{ id: string; key: string }>("POST", "/v1/tenants/acme/keys", {
+    ...{ name: "embedded", scopes: ["calls:read", "tenants:read", "tenants:export", "usage:read"] },
+    expiresInMinutes: 5,
+  });
+  const frame = `<iframe width="1000" height="700" src="${url}/console/t/acme/settings#token=${key.body.key}"></iframe>`;
+  const context = await browser.newContext({ locale: "en-GB" });
+  context.setDefaultTimeout(PATIENCE_MS);
+  try {
+    // As Chromium does in a frame of another site where its user blocks the data of such sites.
+    await context.addInitScript(`for (const name of ["localStorage", "sessionStorage"])
+      if (parent !== self) Object.defineProperty(self, name, { get() { throw new DOMException("denied", "SecurityError"); } });`);
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on("pageerror", (error) => problems.push(error.message));
+    await page.goto(origin);
+    const inside = page.frameLocator("iframe");
+    await inside.getByRole("button", { name: /^Theme/ }).click();
+    await inside.getByRole("button", { name: "Theme: light" }).waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      inside.getByRole("button", { name: "Export all data" }).click(),
+    ]);
+    expect(file.suggestedFilename()).toBe("acme.ndjson");
+    expect(readFileSync(await file.path(), "utf8")).toContain('"type":"end"');
+    expect((await embedded.api("DELETE", `/v1/tenants/acme/keys/${key.body.id}`)).status).toBe(200);
+    await inside.getByText("This view's link has expired").waitFor();
+    await inside.getByText("Reload the page that contains it").waitFor();
+    expect(await inside.getByLabel("API key").count()).toBe(0);
+    expect(problems).toEqual([]);
+  } finally {
+    await context.close();
+    around.close();
+    around.closeAllConnections();
+  }
 });

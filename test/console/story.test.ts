@@ -1,31 +1,17 @@
 // The console in a real browser: a team hosts a tool from an empty server to the deletion of its tenant, by mouse and keyboard.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type ConsoleUnderTest, openBrowser, openConsole, type Visit, visit } from "./browser.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { PATIENCE_MS, useConsole } from "./browser.ts";
 
-let browser: Browser;
-let under: ConsoleUnderTest;
-
-beforeAll(async () => {
-  [browser, under] = await Promise.all([openBrowser(), openConsole()]);
-});
-afterAll(async () => {
-  await browser.close();
-  await under[Symbol.asyncDispose]();
-});
-
-const open = async (key: string = under.key): Promise<Visit> => {
-  const visited = await visit(browser, under, key);
-  onTestFinished(() => visited.context.close());
-  return visited;
-};
+const suite = useConsole();
+const { open } = suite;
 
 describe("the console", () => {
   test("rejects a wrong key, and says what it expects", async () => {
-    const context = await browser.newContext({ locale: "en-GB" });
+    const context = await suite.browser.newContext({ locale: "en-GB" });
     onTestFinished(() => context.close());
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
-    await page.goto(`${under.server.url}/console`);
+    await page.goto(`${suite.under.server.url}/console`);
     await page.getByLabel("API key").fill("gbx_wrong");
     await page.getByRole("button", { name: "Sign in" }).click();
     expect(await page.getByRole("alert").textContent()).toContain("This key is not valid");
@@ -70,9 +56,9 @@ describe("the console", () => {
 
     // A second version as a canary, and back.
     const source = "export const description = 'second'; export default () => ({ greeting: 'second' });";
-    expect((await under.api("POST", "/v1/tenants/acme/tools", { name: "greet", source, alias: null })).status).toBe(
-      201,
-    );
+    expect(
+      (await suite.under.api("POST", "/v1/tenants/acme/tools", { name: "greet", source, alias: null })).status,
+    ).toBe(201);
     await page.getByRole("link", { name: "Tools" }).click();
     await page.getByRole("link", { name: "greet" }).click();
     await page.getByRole("tab", { name: "Versions" }).click();
@@ -88,7 +74,7 @@ describe("the console", () => {
 
     // Something that needs approval.
     const wants = "export const capabilities = { kv: {} }; export default () => 1;";
-    await under.api("POST", "/v1/tenants/acme/tools", { name: "greet", source: wants });
+    await suite.under.api("POST", "/v1/tenants/acme/tools", { name: "greet", source: wants });
     await page.getByRole("link", { name: "Approvals" }).click();
     await page.getByText("+ kv").waitFor();
     await page.getByRole("button", { name: "Approve" }).click();
@@ -102,15 +88,15 @@ describe("the console", () => {
     await page.getByLabel("Type acme to confirm").fill("acme");
     await confirm.click();
     await page.getByText("No tenants yet").waitFor();
-    expect((await under.api("GET", "/v1/tenants/acme")).status).toBe(404);
+    expect((await suite.under.api("GET", "/v1/tenants/acme")).status).toBe(404);
     expect(problems).toEqual([]);
   });
 
   test("shows log lines while a call runs, and cancels it", async () => {
-    await under.api("POST", "/v1/tenants", { id: "live" });
+    await suite.under.api("POST", "/v1/tenants", { id: "live" });
     const source = `export const limits = { timeoutMs: 60_000 };
       export default async () => { for (let n = 0; ; n += 1) { console.log("line " + n); await new Promise((r) => setTimeout(r, 20)); } };`;
-    await under.api("POST", "/v1/tenants/live/tools", { name: "endless", source });
+    await suite.under.api("POST", "/v1/tenants/live/tools", { name: "endless", source });
     const { page, problems, go } = await open();
     await go("/t/live/tools/endless");
     await page.getByRole("button", { name: "Call endless" }).click();
@@ -126,7 +112,7 @@ describe("the console", () => {
   });
 
   test("moves by keyboard: the command palette finds pages, tools and tenants", async () => {
-    await under.api("POST", "/v1/tenants", { id: "keyboard" });
+    await suite.under.api("POST", "/v1/tenants", { id: "keyboard" });
     const { page, go } = await open();
     await go("/t/keyboard");
     await page.getByRole("heading", { name: "Overview of keyboard" }).waitFor();
@@ -137,16 +123,16 @@ describe("the console", () => {
     await page.keyboard.insertText("secrets of");
     await page.getByRole("option", { name: "Secrets of keyboard", selected: true }).waitFor();
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/console/t/keyboard/secrets", { timeout: 30_000 });
+    await page.waitForURL("**/console/t/keyboard/secrets");
     await page.getByRole("heading", { name: "No secrets" }).waitFor();
   });
 
   test("keeps filters in the URL", async () => {
-    await under.api("POST", "/v1/tenants", { id: "filters" });
+    await suite.under.api("POST", "/v1/tenants", { id: "filters" });
     const source = "export default ({ fails }) => { if (fails) throw new Error('needle'); return 'ok'; };";
-    await under.api("POST", "/v1/tenants/filters/tools", { name: "maybe", source });
+    await suite.under.api("POST", "/v1/tenants/filters/tools", { name: "maybe", source });
     for (const fails of [true, false, false]) {
-      await under.api("POST", "/v1/tenants/filters/tools/maybe/calls", { input: { fails } });
+      await suite.under.api("POST", "/v1/tenants/filters/tools/maybe/calls", { input: { fails } });
     }
     const { page, go } = await open();
     await go("/t/filters/calls");
@@ -162,60 +148,11 @@ describe("the console", () => {
   });
 });
 
-describe("the list of calls", () => {
-  test("stays in its place while new calls arrive, and misses none of many", async () => {
-    await under.api("POST", "/v1/tenants", { id: "busy" });
-    await under.api("POST", "/v1/tenants/busy/tools", { name: "add", source: "export default ({ n }) => n;" });
-    const make = async (from: number, count: number): Promise<void> => {
-      for (let n = from; n < from + count; n += 100) {
-        const calls = Array.from({ length: Math.min(100, from + count - n) }, (_, k) => ({
-          tool: "add",
-          input: { n: n + k },
-        }));
-        expect((await under.api("POST", "/v1/tenants/busy/calls", { calls })).status).toBe(200);
-      }
-    };
-    await make(0, 150);
-    const { page, go } = await open();
-    await go("/t/busy/calls");
-
-    await page.getByText("150 loaded, live").waitFor();
-    await page.evaluate("document.querySelector('.calls').scrollTop = 2_000");
-    const shown = (): Promise<unknown> =>
-      page.evaluate(`{
-        const list = document.querySelector(".calls");
-        const top = list.getBoundingClientRect().top + 40;
-        [...list.querySelectorAll("a.call-row")].find((row) => row.getBoundingClientRect().top > top)?.href;
-      }`);
-    await page.waitForTimeout(100);
-    const before = await shown();
-    expect(before).toContain("/console/t/busy/calls/call_");
-    await make(150, 500);
-    await page.getByText("650 loaded, live").waitFor();
-    await page.waitForTimeout(100);
-    expect(await shown()).toBe(before);
-  });
-
-  test("shows the error of a call with the author's lines", async () => {
-    await under.api("POST", "/v1/tenants", { id: "lines" });
-    const source = "const fail = () => {\n  throw new TypeError('broken here');\n};\nexport default () => fail();";
-    await under.api("POST", "/v1/tenants/lines/tools", { name: "fails", source });
-    const { body } = await under.api<{ id: string }>("POST", "/v1/tenants/lines/tools/fails/calls", {});
-    const { page, go } = await open();
-    await go(`/t/lines/calls/${body.id}`);
-    await page
-      .getByText(">  2    throw new TypeError('broken here');")
-      .or(page.getByText("> 2    throw new TypeError('broken here');"))
-      .waitFor();
-    await page.getByText("at fail (tool.ts:2:9)").waitFor();
-  });
-});
-
 describe("a session", () => {
   test("of a tenant's key sees nothing of other tenants", async () => {
-    for (const id of ["own", "other"]) await under.api("POST", "/v1/tenants", { id });
-    await under.api("POST", "/v1/tenants/other/tools", { name: "hidden", source: "export default () => 1;" });
-    const { body: call } = await under.api<{ id: string }>("POST", "/v1/tenants/other/tools/hidden/calls", {});
+    for (const id of ["own", "other"]) await suite.under.api("POST", "/v1/tenants", { id });
+    await suite.under.api("POST", "/v1/tenants/other/tools", { name: "hidden", source: "export default () => 1;" });
+    const { body: call } = await suite.under.api<{ id: string }>("POST", "/v1/tenants/other/tools/hidden/calls", {});
     const scopes = [
       "tenants:read",
       "keys:read",
@@ -229,7 +166,10 @@ describe("a session", () => {
       "webhooks:read",
       "audit:read",
     ];
-    const { body: created } = await under.api<{ key: string }>("POST", "/v1/tenants/own/keys", { name: "own", scopes });
+    const { body: created } = await suite.under.api<{ key: string }>("POST", "/v1/tenants/own/keys", {
+      name: "own",
+      scopes,
+    });
     const { page, go } = await open(created.key);
     const statuses: number[] = [];
     page.on("response", (response) => {
@@ -264,13 +204,13 @@ describe("a session", () => {
   });
 
   test("ends when its key is revoked", async () => {
-    const { body: created } = await under.api<{ id: string; key: string }>("POST", "/v1/keys", {
+    const { body: created } = await suite.under.api<{ id: string; key: string }>("POST", "/v1/keys", {
       name: "short",
       scopes: ["usage:read"],
     });
     const { page } = await open(created.key);
     await page.getByRole("heading", { name: "Overview" }).waitFor();
-    expect((await under.api("DELETE", `/v1/keys/${created.id}`)).status).toBe(200);
+    expect((await suite.under.api("DELETE", `/v1/keys/${created.id}`)).status).toBe(200);
     await page.getByLabel("API key").waitFor();
   });
 });

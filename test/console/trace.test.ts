@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { runInProcess } from "../support/cli-in-process.ts";
-import { openBrowser } from "./browser.ts";
+import { openBrowser, PATIENCE_MS } from "./browser.ts";
 
 let browser: Browser;
 const folder = mkdtempSync(join(tmpdir(), "glovebox-trace-"));
@@ -35,6 +35,7 @@ test("the page shows the timeline, the logs and the output, and runs nothing of 
   ]);
   expect([code, stderr]).toEqual([0, expect.stringContaining("said")]);
   const page = await browser.newPage({ locale: "en-GB" });
+  page.setDefaultTimeout(PATIENCE_MS);
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (message) => problems.push(message.text()));
@@ -54,6 +55,7 @@ test("a call that fails has a page too, and a file that cannot be written is an 
   const file = join(folder, "fails.html");
   expect((await runInProcess(["run", join(folder, "fails.js"), "--trace", file])).code).toBe(1);
   const page = await browser.newPage({ locale: "en-GB" });
+  page.setDefaultTimeout(PATIENCE_MS);
   await page.goto(pathToFileURL(file).href);
   await page.getByText("broken").first().waitFor();
   const missing = await runInProcess([

@@ -97,11 +97,11 @@ describe("openTool()", () => {
     await writeFile(join(folder, "waits.ts"), "export default () => new Promise(() => {});");
     const url = new URL(`file://${folder}/waits.ts`);
     await using tool = await openTool(url, {
-      host: { limits: { timeoutMs: 1_000 } },
+      host: { limits: { timeoutMs: 4_000 } },
       overrides: { description: "waits" },
     });
     expect(tool.definition.description).toBe("waits");
-    expect(await tool.failure()).toMatch(/^TOOL_TIMEOUT: .* 1000 ms/);
+    expect(await tool.failure()).toMatch(/^TOOL_TIMEOUT: .* 4000 ms/);
   });
 
   test("leaves nothing behind when the tool cannot be built", { timeout: PATIENCE_MS }, async () => {

@@ -1,10 +1,9 @@
 // --allow-fetch and --secret from the user's side: a command line and a real server.
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { serve } from "../support/egress.ts";
 
 /** A command line starts a process for each of its parts: on a busy machine that takes its time. */
-vi.setConfig({ testTimeout: 180_000 });
 const KEY = "sk-cli-0123456789";
 const GET = `export const capabilities = { fetch: true, secrets: true };
   export default async ({ url }: { url: string }, ctx: any) => {

@@ -4,11 +4,9 @@ import { execFile, spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess, cliEnvironment, MAIN } from "../support/cli-process.ts";
-
-vi.setConfig({ testTimeout: 180_000 });
 
 /** Clears the screen, sets the title, reorders and hides text. */
 const EVIL = "\u001b[2J\u001b]0;owned\u0007\u009b31m\u202eevil\u2066\u{e0041}\u200b\rover";

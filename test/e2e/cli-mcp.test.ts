@@ -22,6 +22,10 @@ const SOURCES = {
       console.error("nor this");
       return { twice: n * 2 };
     };`,
+  "waits.ts": `
+    export const durable = true;
+    export const capabilities = { waitFor: true };
+    export default async ({ n }, ctx) => { await ctx.waitFor({ durationMs: 3_000 }); return { twice: n * 2 }; };`,
   "spins.ts": "export default () => { console.log('spinning'); for (;;); };",
 } as const;
 
@@ -85,12 +89,12 @@ describe("glovebox mcp over stdin and stdout", () => {
     write(running, { jsonrpc: "2.0", id: 2, method: "logging/setLevel", params: { level: "info" } });
     write(running, call(3, "noisy", { n: 4 }));
     await expect
-      .poll(() => said.find(({ id }) => id === 3), { timeout: 45_000 })
+      .poll(() => said.find(({ id }) => id === 3))
       .toMatchObject({
         result: { structuredContent: { twice: 8 } },
       });
     write(running, call(4, "spins", {}));
-    await expect.poll(() => JSON.stringify(said.at(-1)), { timeout: 45_000 }).toContain('"data":"spinning"');
+    await expect.poll(() => JSON.stringify(said.at(-1))).toContain('"data":"spinning"');
     running.child.stdin.end();
     expect(await running.exit).toBe(0);
     expect(said.some(({ id }) => id === 4)).toBe(false);
@@ -133,7 +137,7 @@ describe("glovebox mcp --http", () => {
     expect(await stdout).toBe("");
   });
 
-  test("closes a connection whose headers do not arrive within 10 s", { timeout: 120_000 }, async () => {
+  test("closes a connection whose headers do not arrive within 10 s", async () => {
     const running = start("noisy.ts", "--http", "0");
     const [line] = (await once(createInterface({ input: running.child.stderr }), "line")) as [string];
     const { hostname, port } = new URL(line.slice("MCP at ".length));
@@ -148,7 +152,7 @@ describe("glovebox mcp --http", () => {
   });
 
   test.for<[name: string, args: string[], message: RegExp]>([
-    ["nothing to serve", [], /Expected the PATH of a tool, or --tool NAME, got nothing/],
+    ["nothing to serve", [], /Expected the PATH of a tool, --tool NAME or --mcp NAME=COMMAND_OR_URL, got nothing/],
     ["a tool there is not", ["--tool", "nope"], /--tool: expected one of .*run-js.*, got "nope"/],
     ["an invalid port", ["noisy.ts", "--http", "web"], /--http: expected a port from 0 to 65535, got "web"/],
     ["a host without --http", ["noisy.ts", "--host", "0.0.0.0"], /expected --http PORT as well/],
@@ -160,5 +164,53 @@ describe("glovebox mcp --http", () => {
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(message);
     expect(stderr).not.toContain(folder);
+  });
+});
+
+describe("glovebox mcp --runs", () => {
+  const CAPABILITIES = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+
+  /** Sends a request of a client of 2026-07-28 that supports tasks. */
+  async function send(url: URL, method: string, params: object): Promise<{ readonly [field: string]: unknown }> {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+    };
+    const { name, taskId } = params as { readonly name?: string; readonly taskId?: string };
+    const headers = {
+      ...{ "content-type": "application/json", accept: "application/json, text/event-stream" },
+      ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name ?? taskId ?? "" },
+    };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } });
+    const said = await (await fetch(url, { method: "POST", headers, body })).text();
+    const reply = JSON.parse(/^data: (.*)$/m.exec(said)?.[1] ?? said) as { readonly result?: object };
+    return { ...reply.result };
+  }
+
+  test("a task outlives the process that runs it", async () => {
+    const args = ["waits.ts", "--grant", "waitFor", "--runs", "data/runs.sqlite", "--http", "0"];
+    const open = async (): Promise<{ readonly running: Running; readonly url: URL }> => {
+      const running = start(...args);
+      const [line] = (await once(createInterface({ input: running.child.stderr }), "line")) as [string];
+      return { running, url: new URL(line.slice("MCP at ".length)) };
+    };
+    const first = await open();
+    const task = await send(first.url, "tools/call", { name: "waits", arguments: { n: 4 } });
+    expect(task).toMatchObject({ resultType: "task", status: "working" });
+    first.running.child.kill("SIGKILL");
+    await first.running.exit;
+    const second = await open();
+    await expect
+      .poll(() => send(second.url, "tasks/get", { taskId: task.taskId }))
+      .toMatchObject({ status: "completed", result: { structuredContent: { twice: 8 } } });
+    second.running.child.kill("SIGTERM");
+    expect(await second.running.exit).toBe(0);
+  });
+
+  test("rejects a file that is no store", async () => {
+    const { code, stderr } = await runInProcess(["mcp", "noisy.ts", "--runs", "noisy.ts"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("--runs: expected a file that Glovebox has created");
   });
 });

@@ -7,7 +7,7 @@ import { chmod, symlink, writeFile } from "node:fs/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { type CliEnd, enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess, cliEnvironment, MAIN } from "../support/cli-process.ts";
@@ -16,8 +16,7 @@ import { treeOf } from "../support/process-tree.ts";
 import { expectDead } from "../support/processes.ts";
 
 /** Each test starts several processes; on a busy machine that takes its time. */
-vi.setConfig({ testTimeout: 300_000 });
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 240_000;
 /** A tool has more time than its default, for a machine that is busy. */
 const SLOW = ["--timeout-ms", "60000"];
 

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CliEnd, enterFolder, runInProcess } from "../support/cli-in-process.ts";
-import { cliEnvironment, MAIN } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, patiently } from "../support/cli-process.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 let folder = "";
@@ -17,7 +17,7 @@ let leave: () => Promise<void>;
 const glovebox = (args: readonly string[], stdin?: string): Promise<CliEnd> => runInProcess(args, { stdin });
 
 async function gloveboxProcess(args: readonly string[], stdin = ""): Promise<CliEnd> {
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
+  const child = spawn(process.execPath, [MAIN, ...patiently(args)], { cwd: folder, env: cliEnvironment(folder) });
   child.stdin.end(stdin);
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
@@ -99,7 +99,10 @@ describe("glovebox run", () => {
       success: false,
       error: { code: "TOOL_TIMEOUT" },
     });
-    const child = spawn(process.execPath, [MAIN, "run", "waits.ts"], { cwd: folder, env: cliEnvironment(folder) });
+    const child = spawn(process.execPath, [MAIN, ...patiently(["run", "waits.ts"])], {
+      cwd: folder,
+      env: cliEnvironment(folder),
+    });
     const exit = once(child, "exit");
     const [first] = await once(child.stdout, "data");
     expect(String(first)).toBe("1\n");

@@ -1,8 +1,11 @@
 // `npm ci` installs only what the lock file lists, and fails if an optional package of any platform is missing from it. npm leaves out
-// those that the registry in use does not have, so that the lock file must be checked.
-import { readFileSync } from "node:fs";
+// those that the registry in use does not have, so that the lock file must be checked. The tests on Node 24 need what it installs.
+import { spawnSync } from "node:child_process";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 
 interface LockedPackage {
   readonly optionalDependencies?: { readonly [name: string]: string };
@@ -38,3 +41,22 @@ test.for(["package-lock.json", "benchmarks/package-lock.json", "docs/package-loc
     expect(hosts).toEqual([]);
   },
 );
+
+test.for<readonly [string, string | undefined]>([
+  ["no file that runs", undefined],
+  ["v26.1.0", "v26.1.0"],
+])("test:node24 fails with a message if Node 24 is not installed: %s", ([got, version]) => {
+  const root = mkdtempSync(join(tmpdir(), "node24-"));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const script = join(root, "test/support/node24.ts");
+  mkdirSync(dirname(script), { recursive: true });
+  copyFileSync(fileURLToPath(new URL("../support/node24.ts", import.meta.url)), script);
+  if (version !== undefined) {
+    const node = join(root, ".ci/node24/node_modules/node/bin/node");
+    mkdirSync(dirname(node), { recursive: true });
+    writeFileSync(node, `#!/bin/sh\necho ${version}\n`);
+    chmodSync(node, 0o755);
+  }
+  const { status, stderr } = spawnSync(process.execPath, [script, "run"], { encoding: "utf8" });
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(`got ${got}. Run npm ci`) });
+});

@@ -1,12 +1,12 @@
 // The package as a user gets it: packed, installed into an empty project, used there on each supported version of Node.
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { writeConsumer } from "../support/consumer-project.ts";
+import { BARE_ENTRIES, writeConsumer } from "../support/consumer-project.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -25,7 +25,9 @@ async function embeddingExample(): Promise<string> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "glovebox-package-"));
-  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: ROOT });
+  // Other tests run what is in dist, and the script before packing would build it again.
+  const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
+  const { stdout } = await run("npm", args, { cwd: ROOT });
   const report = JSON.parse(stdout.slice(stdout.search(/^[[{]/m))) as Record<string, { filename: string }>;
   const [{ filename } = { filename: "" }] = Object.values(report);
   tarball = join(folder, filename);
@@ -68,7 +70,14 @@ describe("the packed tarball", () => {
           execute: ({ a, b }) => ({ sum: a + b, url: new URL("/x", "http://a.example").href }),
         });`;
       await writeFile(join(project, "add.ts"), adds);
-      const { stdout } = await inProject("glovebox", ["run", "add.ts", "--input", '{"a":1,"b":2}']);
+      const { stdout } = await inProject("glovebox", [
+        "run",
+        "add.ts",
+        "--timeout-ms",
+        "60000",
+        "--input",
+        '{"a":1,"b":2}',
+      ]);
       expect(JSON.parse(stdout)).toEqual({ sum: 3, url: "http://a.example/x" });
 
       const talks = `import { ToolRouter } from "glovebox";
@@ -86,9 +95,17 @@ describe("the packed tarball", () => {
       await writeFile(join(project, "talks.mjs"), talks);
       expect((await inProject("node", ["talks.mjs"])).stdout).toBe("finished It is 3\n");
 
+      // Pyodide is an optional peer.
+      await writeFile(join(project, "count.py"), "def main(input):\n    return 1\n");
+      const missing = 'TOOL_UNAVAILABLE: Python tools need the package "pyodide", which is not installed';
+      expect(await inProject("glovebox", ["run", "count.py"]).catch((error: unknown) => error)).toMatchObject({
+        ...{ code: 1, stdout: "", stderr: expect.stringContaining(missing) },
+      });
+
       // Nothing of what they import is installed there.
       const builtin = `import { createGlovebox } from "glovebox";
-        await using box = await createGlovebox({ tools: { enabled: true, builtinTools: ["csv-stats", "run-js"] } });
+        const tools = { enabled: true, builtinTools: ["csv-stats", "run-js"] };
+        await using box = await createGlovebox({ tools, limits: { timeoutMs: 60_000 } });
         const call = { toolName: "run-js", arguments: { code: "6 * 7" } };
         const [result] = await box.executeBatch([call]);
         console.log((await box.listTools()).map(({ name }) => name).join(), result.output?.result ?? result.error);`;
@@ -96,6 +113,24 @@ describe("the packed tarball", () => {
       expect((await inProject("node", ["builtin.mjs"])).stdout).toBe("csv-stats,run-js 42\n");
     },
   );
+
+  test("contains the licenses of the packages in its bundles, and no modules beside them", async () => {
+    const dist = join(project, "node_modules/glovebox/dist");
+    const licenses = await readFile(join(dist, "lib/LICENSES.txt"), "utf8");
+    for (const name of ["ipaddr.js", "kysely", "prom-client", "standardwebhooks", "zod"])
+      expect(licenses).toMatch(`${name} `);
+    expect(
+      await readdir(join(dist, "host/routing")).then((names) => names.filter((name) => name.endsWith(".js"))),
+    ).toEqual([]);
+  });
+
+  test("runs the server from an empty folder", { timeout: INSTALL_MS }, async () => {
+    const script = `import { createServer } from "glovebox/server";
+      await using server = await createServer({ port: 0, dataDir: "server-data", logLevel: "silent" });
+      for (const path of ["/healthz", "/metrics", "/v1/tenants"]) console.log((await fetch(server.url + path)).status);`;
+    await writeFile(join(project, "server.mjs"), script);
+    expect((await run(process.execPath, ["server.mjs"], { cwd: project })).stdout).toBe("200\n401\n401\n");
+  });
 
   test("serves the console, whose files it contains", { timeout: INSTALL_MS }, async () => {
     const script = `import { createServer } from "glovebox/server";
@@ -109,7 +144,9 @@ describe("the packed tarball", () => {
     expect(stdout).toBe("200 text/javascript; charset=utf-8 true\n");
     await writeFile(join(project, "traced.js"), "export default () => 1;");
     const main = join(project, "node_modules/glovebox/dist/cli/main.js");
-    await run(process.execPath, [main, "run", "traced.js", "--trace", "trace.html"], { cwd: project });
+    await run(process.execPath, [main, "run", "traced.js", "--timeout-ms", "60000", "--trace", "trace.html"], {
+      cwd: project,
+    });
     expect(await readFile(join(project, "trace.html"), "utf8")).toContain('<div id="app">');
   });
 });
@@ -136,19 +173,25 @@ async function findOldNode(): Promise<{ readonly path: string; readonly version:
   return undefined;
 }
 
-test("an older Node loads every entry, and createGlovebox() and the command line report the required version", {
+test("an older Node loads every entry, and what needs a newer one reports the required version", {
   timeout: INSTALL_MS,
 }, async ({ skip }) => {
   const old = await findOldNode();
   if (old === undefined) return skip("this machine has no Node below 24");
-  const cwd = dirname(await consumer("bare"));
+  const cwd = dirname(await consumer("peers"));
+  const { exports } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { exports: object };
+  const entries = Object.keys(exports).filter((entry) => entry !== "./package.json");
   const script = `
-    for (const entry of ["", "/tool", "/agent", "/openai", "/testing", "/mcp"]) await import("glovebox" + entry);
-    const { createGlovebox } = await import("glovebox");
-    await createGlovebox({ nonsense: 1 }).catch(({ name, code, message }) => console.log(name, code, message));`;
+    for (const entry of ${JSON.stringify(entries)}) await import("glovebox" + entry.slice(1));
+    const { createGlovebox, SqliteRunStore } = await import("glovebox");
+    const { createServer } = await import("glovebox/server");
+    const report = ({ name, code, message }) => console.log(name, code, message);
+    await createGlovebox({ nonsense: 1 }).catch(report);
+    await createServer({ dataDir: "old-data" }).catch(report);
+    try { new SqliteRunStore({ path: "old-runs.sqlite" }); } catch (error) { report(error); }`;
   const said = `glovebox needs Node 24 or newer; this is Node ${old.version}`;
   expect(await run(old.path, ["--input-type=module", "-e", script], { cwd })).toEqual({
-    stdout: `ToolError TOOL_UNAVAILABLE ${said}\n`,
+    stdout: `ToolError TOOL_UNAVAILABLE ${said}\n`.repeat(3),
     stderr: "",
   });
   const cli = join(cwd, "node_modules/glovebox/dist/cli/main.js");
@@ -175,6 +218,14 @@ describe("its declarations compile with strict and without skipLibCheck", () => 
     timeout: INSTALL_MS,
   }, async () => {
     expect(await compile(await consumer("bare"), () => true)).toEqual([]);
+  });
+
+  // Together with other entries, an entry would see the types that only those refer to.
+  test("TypeScript 7, without any optional peer: each entry alone", { timeout: INSTALL_MS }, async () => {
+    const cwd = dirname(await consumer("bare"));
+    const errors: string[] = [];
+    for (const name of BARE_ENTRIES) errors.push(...(await compile(join(cwd, `tsconfig-${name}.json`), () => true)));
+    expect(errors).toEqual([]);
   });
 
   test("TypeScript 7, with the optional peers: all that are not a peer's own", { timeout: INSTALL_MS }, async () => {

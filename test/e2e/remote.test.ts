@@ -1,10 +1,11 @@
 // A team hosts its users' tools with the command line alone: log in, deploy, call, read logs, deploy a broken version, roll back.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
+import { openTool } from "../../src/host/testing/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 
@@ -38,8 +39,16 @@ beforeAll(async () => {
   server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent" });
   env = cliEnvironment(folder);
   const admin = createClient({ url: server.url, key: server.adminKey as string });
-  await admin.createTenant({ id: "acme" });
-  const scopes = ["tools:read", "tools:deploy", "tools:approve", "releases:write", "calls:read", "calls:run"];
+  await admin.createTenant({ id: "acme", policy: { recording: {} } });
+  const scopes = [
+    "tools:read",
+    "tools:deploy",
+    "tools:approve",
+    "releases:write",
+    "calls:read",
+    "calls:run",
+    "calls:replay",
+  ];
   const { key } = await admin.tenant("acme").createKey({ name: "ci", scopes });
   writeFileSync(join(folder, "key"), `${key}\n`);
   mkdirSync(join(folder, "split"));
@@ -95,6 +104,66 @@ test("deploys a tool with a package, calls it, reads its logs, and rolls back", 
   expect(tools).toEqual([{ name: "split", versions: 2, latestVersion: 2 }]);
   const calls = JSON.parse((await glovebox("calls", "--tool", "split")).stdout) as { state: string }[];
   expect(calls.map(({ state }) => state)).toEqual(["failed", "succeeded"]);
+});
+
+test("follows the log of a call, and of a tool with more calls than one list shows, while they run", async () => {
+  const acme = createClient({ url: server.url, key: server.adminKey as string }).tenant("acme");
+  await acme.deploy({
+    name: "slow",
+    source: `export default async () => {
+      console.log("begins");
+      for (;;) await new Promise((resolve) => setTimeout(resolve, 50));
+    };`,
+    limits: { timeoutMs: 300_000 },
+  });
+  await acme.deploy({ name: "many", source: "export default ({ n }) => { console.log('line', n, 'end'); };" });
+  const { id } = await acme.enqueue("slow");
+  const follow = (target: string) => new NodeProcess([MAIN, "logs", target, "-f"], { cwd: folder, env });
+  await using one = follow(id);
+  await using all = follow("slow");
+  await using many = follow("many");
+  await one.says("stdout", /begins/);
+  expect((await acme.getCall(id)).endedAt).toBeNull();
+  await all.says("stdout", /begins/);
+  await acme.cancelCall(id);
+  expect(await one.exit).toBe(0);
+
+  await acme.call("many", { input: { n: 0 } });
+  await many.says("stdout", /line 0 end/);
+  const numbers = Array.from({ length: 300 }, (_, n) => n + 1);
+  for (let start = 0; start < numbers.length; start += 100)
+    await acme.batch(numbers.slice(start, start + 100).map((n) => ({ tool: "many", input: { n } })));
+  const missing = new Set(numbers.map((n) => `line ${n} end`));
+  while (missing.size > 0) missing.delete((await many.says("stdout", /line \d+ end/))[0]);
+  expect(many.stdout).not.toContain("line");
+  many.signal("SIGINT");
+  expect(await many.exit).toBe(0);
+});
+
+test("approves content that waits already, and says that denied content never runs", async () => {
+  const source = (host: string): string =>
+    `export const capabilities = { fetch: ["${host}"] };\nexport default () => "${host}";\n`;
+  mkdirSync(join(folder, "asks"));
+  const file = join(folder, "asks", "tool.ts");
+  writeFileSync(file, source("a.example"));
+  const waiting = JSON.parse((await glovebox("deploy", "asks")).stdout);
+  expect(waiting).toMatchObject({ version: { version: 1, state: "waiting_for_approval" }, release: null });
+  const approved = await glovebox("deploy", "asks", "--approve");
+  expect(approved.code).toBe(0);
+  expect(JSON.parse(approved.stdout)).toMatchObject({
+    ...{ isKnown: true, version: { version: 1, state: "ready" } },
+    release: { versions: [{ version: 1, weight: 100 }] },
+  });
+  const admin = createClient({ url: server.url, key: server.adminKey as string });
+  const actions = [];
+  for await (const { action, target } of admin.tenant("acme").audit()) if (target === "asks@1") actions.push(action);
+  expect(actions).toEqual(["version.deployed", "version.approved", "version.deployed"]);
+
+  writeFileSync(file, source("b.example"));
+  expect((await glovebox("deploy", "asks")).code).toBe(0);
+  await admin.request("POST", "/v1/tenants/acme/tools/asks/versions/2/deny");
+  const denied = await glovebox("deploy", "asks", "--approve");
+  expect([denied.code, JSON.parse(denied.stdout).version.state]).toEqual([1, "denied"]);
 });
 
 test("the client streams, queues, lists and reports errors", async () => {
@@ -161,5 +230,85 @@ test("top shows the running calls and processes of a server to a key of the plat
   const { toScreen } = await import("../../src/cli/commands/top.ts");
   const screen = toScreen(JSON.parse(stdout));
   expect(screen).toContain("worker processes");
-  expect(screen).toMatch(/^TENANT +TOOL +CALLS +FAILED +MEDIAN +99 %$/m);
+  expect(screen).toMatch(/^TENANT +TOOL +CALLS +FAILED +P50 +P95 +P99$/m);
+});
+
+test("replays a recorded call on this machine, and rehearses a version before its release", async () => {
+  const source = "export default ({ n }) => ({ n, at: Date.now(), id: crypto.randomUUID() });\n";
+  mkdirSync(join(folder, "ticket"));
+  writeFileSync(join(folder, "ticket", "tool.ts"), source);
+  expect((await glovebox("deploy", "ticket")).code).toBe(0);
+  const called = await glovebox("call", "ticket", "--input", '{"n":1}', "--json");
+  expect((await glovebox("call", "ticket", "--input", '{"n":2}', "--json")).code).toBe(0);
+  const { id, output } = JSON.parse(called.stdout) as { readonly id: string; readonly output: unknown };
+
+  const replayed = await glovebox("replay", id, "--json");
+  expect([replayed.code, replayed.stderr]).toEqual([0, ""]);
+  expect(JSON.parse(replayed.stdout)).toMatchObject({ verdict: "identical", match: "position", result: { output } });
+  const edited = await glovebox("replay", id, "--input", '{"n":7}', "--json");
+  expect([edited.code, JSON.parse(edited.stdout)]).toEqual([
+    1,
+    expect.objectContaining({
+      verdict: "different",
+      result: expect.objectContaining({ output: { ...(output as object), n: 7 } }),
+    }),
+  ]);
+
+  expect((await glovebox("test", "ticket", "--record", id)).stdout).toContain(`${id}.test.ts`);
+  expect((await glovebox("test", "ticket", "--record", id)).code).toBe(2);
+  expect((await glovebox("test", "ticket", "--record", "../call")).code).toBe(2);
+  await using tool = await openTool(join(folder, "ticket"));
+  const fixture = readFileSync(join(folder, "ticket", `${id}.recording.json`), "utf8");
+  expect(await tool.replay(JSON.parse(fixture))).toMatchObject({ verdict: "identical", result: { output } });
+  expect(readFileSync(join(folder, "ticket", `${id}.test.ts`), "utf8")).toContain(`./${id}.recording.json`);
+
+  writeFileSync(join(folder, "ticket", "tool.ts"), source.replace("{ n, at", "{ n: n === 2 ? 3 : n, at"));
+  expect((await glovebox("deploy", "ticket", "--alias", "next")).code).toBe(0);
+  const rehearsed = await glovebox("rehearse", "ticket", "--version", "2", "--since", "1h", "--json");
+  expect([rehearsed.code, JSON.parse(rehearsed.stdout)]).toEqual([
+    1,
+    expect.objectContaining({ replayed: 2, identical: 1, different: 1 }),
+  ]);
+  expect((await glovebox("rehearse", "ticket", "--version", "1")).code).toBe(0);
+  expect(await glovebox("rehearse", "ticket")).toMatchObject({ code: 2, stderr: expect.stringContaining("--version") });
+});
+
+test("starts, shows, answers and cancels durable runs", async () => {
+  const admin = createClient({ url: server.url, key: server.adminKey as string });
+  const acme = admin.tenant("acme");
+  const source = `export const capabilities = { waitFor: true };
+    export default async ({ amount }, ctx) => {
+      const { approved, reason } = await ctx.waitFor({ approval: "Refund " + amount + "?" });
+      return approved ? { paid: await ctx.waitFor({ event: "paid" }) } : { denied: reason };
+    };`;
+  await acme.deploy({ name: "refund", source, approve: true });
+  const scopes = ["calls:read", "calls:run", "calls:approve", "calls:cancel"];
+  const { key } = await acme.createKey({ name: "runs", scopes });
+  const runs = async (...args: readonly string[]): Promise<End> => {
+    const own = { ...env, GLOVEBOX_URL: server.url, GLOVEBOX_API_KEY: key };
+    await using run = new NodeProcess([MAIN, "runs", ...args], { cwd: folder, env: own });
+    const code = await run.exit;
+    return { code, stdout: run.stdout, stderr: run.stderr };
+  };
+  const started = await runs("start", "refund", "--input", '{"amount":5}');
+  expect([started.code, started.stderr]).toEqual([0, ""]);
+  const { id, waits } = JSON.parse(started.stdout) as { id: string; waits: readonly { id: number }[] };
+  const wait = String(waits[0]?.id);
+  const listed = JSON.parse((await runs("--state", "suspended", "--tool", "refund")).stdout) as { id: string }[];
+  expect(listed.map((one) => one.id)).toEqual([id]);
+  const shown = JSON.parse((await runs("show", id)).stdout) as { state: string; journal: readonly { type: string }[] };
+  expect([shown.state, shown.journal[0]?.type]).toEqual(["suspended", "start"]);
+  expect((await runs("approve", id, wait, "--reason", "fine")).code).toBe(0);
+  const paid = await runs("event", id, "paid", "--input", '{"by":"card"}');
+  expect(JSON.parse(paid.stdout)).toMatchObject({ state: "succeeded", output: { paid: { by: "card" } } });
+  const other = JSON.parse((await runs("start", "refund", "--input", '{"amount":6}', "--async")).stdout) as {
+    id: string;
+  };
+  const cancelled = async (): Promise<string> => {
+    await runs("cancel", other.id);
+    return (await acme.getRun(other.id)).state;
+  };
+  await expect.poll(cancelled, { timeout: 60_000 }).toBe("cancelled");
+  expect(await runs("approve", id)).toMatchObject({ code: 2, stderr: expect.stringContaining("WAIT") });
+  expect(await runs("show", "run 1")).toMatchObject({ code: 1 });
 });

@@ -1,5 +1,6 @@
 // glovebox serve as its users run it: from an empty folder, with flags, a config file and variables; stopped in order, and killed.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -21,7 +22,7 @@ interface Running {
 }
 
 async function listening(server: NodeProcess): Promise<Running> {
-  await vi.waitFor(() => expect(server.stdout + server.stderr).toMatch(/API reference|glovebox:/), { timeout: 60_000 });
+  await vi.waitFor(() => expect(server.stdout + server.stderr).toMatch(/API reference|glovebox:/));
   const url = /Listening at (\S+)/.exec(server.stdout)?.[1];
   if (url === undefined) throw new Error(`The server did not start: ${server.stderr}`);
   return { url, adminKey: /Admin key, shown only now: (\S+)/.exec(server.stdout)?.[1] };
@@ -42,7 +43,13 @@ test("starts in an empty folder, prints an admin key once, and lets a call finis
   const source = "export default () => new Promise((resolve) => setTimeout(() => resolve('finished'), 1500))";
   await api("POST", "/v1/tenants/acme/tools", { name: "slow", source });
   const call = api<Call>("POST", "/v1/tenants/acme/tools/slow/calls", {});
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await vi.waitFor(
+    async () => {
+      const { body } = await api<{ running: { state: string }[] }>("GET", "/v1/workers");
+      expect(body.running.map(({ state }) => state)).toEqual(["running"]);
+    },
+    { interval: 20 },
+  );
   server.signal("SIGTERM");
   expect((await call).body.output).toBe("finished");
   expect(await server.exit).toBe(0);
@@ -59,8 +66,10 @@ test("runs every accepted asynchronous call after it was killed, and none twice 
   const first = start(args);
   const { url, adminKey } = await listening(first);
   const api = apiOf({ url, adminKey });
-  await api("POST", "/v1/tenants", { id: "acme" });
-  const source = "export default async ({ n }) => { await new Promise((r) => setTimeout(r, 40)); return n; }";
+  await api("POST", "/v1/tenants", { id: "acme", policy: { limits: { timeoutMs: 60_000 } } });
+  const source = `
+    export const limits = { timeoutMs: 60_000 };
+    export default async ({ n }) => { await new Promise((r) => setTimeout(r, 40)); return n; }`;
   await api("POST", "/v1/tenants/acme/tools", { name: "work", source });
   const headers = { prefer: "respond-async" };
   const accepted = await Promise.all(
@@ -82,7 +91,7 @@ test("runs every accepted asynchronous call after it was killed, and none twice 
       expect(calls.filter(({ state }) => state === "queued" || state === "running")).toEqual([]);
       return calls;
     },
-    { timeout: 55_000, interval: 250 },
+    { interval: 250 },
   );
   for (const [n, { state, effects, output }] of states.entries()) {
     // A call that ran when the server was killed says that it may have had effects; every other one has run.
@@ -125,7 +134,7 @@ test("reads its config file and variables, and flags come first", async () => {
   expect(await config.exit).toBe(0);
   expect(JSON.parse(config.stdout)).toMatchObject({
     ...{ port: 7002, drainMs: 1234, logLevel: "error", host: "127.0.0.1" },
-    database: "postgres://user:redacted@db.example/glovebox",
+    database: "postgres://redacted@db.example/glovebox",
   });
 });
 
@@ -155,4 +164,30 @@ test("keeps its data readable for its user only", async () => {
   expect(statSync(join(folder, "glovebox-data")).mode & 0o077).toBe(0);
   expect(statSync(join(folder, "glovebox-data", "glovebox.sqlite")).mode & 0o077).toBe(0);
   expect(readFileSync(`/proc/${server.pid}/cmdline`, "utf8")).not.toContain("gbx_");
+});
+
+test.for(["SIGTERM", "SIGKILL"] as const)("started by npx, it stops when npx ends by %s", async (name) => {
+  const bin = join(folder, "node_modules", ".bin");
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(folder, "package.json"), "{}");
+  writeFileSync(join(bin, "glovebox"), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
+  const args = ["glovebox", "serve", "--port", "0", "--log-level", "silent"];
+  // A group of its own, so that nothing is left behind if the test fails.
+  const env = { ...cliEnvironment(folder), PATH: process.env.PATH };
+  const npx = spawn("npx", args, { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  try {
+    let output = "";
+    for (const stream of [npx.stdout, npx.stderr]) stream.on("data", (text) => (output += text));
+    await vi.waitFor(() => expect(output).toMatch(/API reference/), { timeout: 120_000 });
+    const url = /Listening at (\S+)/.exec(output)?.[1] ?? "";
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    npx.kill(name);
+    await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow(), { timeout: 60_000, interval: 100 });
+  } finally {
+    try {
+      process.kill(-(npx.pid as number), "SIGKILL");
+    } catch {
+      // All of them have ended.
+    }
+  }
 });

@@ -78,3 +78,43 @@ test("openai-agents.ts gives each agent the tools of its tenant", { timeout: TES
   expect(stdout).toContain('> discount {"amount":80}\n< {"total":72}\nIt is 72 euros.\n');
   expect(server.left).toBe(0);
 });
+
+test("code-mode.ts gives the model two tools, and mends what the type check rejects", {
+  timeout: TEST_TIMEOUT_MS,
+}, async () => {
+  const code = `const orders = await tools.list_orders({ month: "2026-05" });
+    const totals = {} as Record<string, number>;
+    for (const { customer, total } of orders) totals[customer] = (totals[customer] ?? 0) + total;
+    return Object.entries(totals).sort(([, a], [, b]) => b - a)[0];`;
+  const {
+    code: exit,
+    stdout,
+    stderr,
+    server,
+  } = await runWith(
+    "code-mode.ts",
+    [call("c1", "search_tools", { query: "orders of a month" })],
+    [call("c2", "run_code", { code: code.replace("{ month:", "{ moth:") })],
+    [call("c3", "run_code", { code })],
+    [say("Ada spent most: 52.")],
+  );
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
+  expect(stdout).toContain("tools.list_orders(input: {");
+  expect(stdout).toMatch(/"status":"rejected","diagnostics":\[\{"line":1,.*moth/);
+  expect(stdout).toMatch(/"status":"ok","value":\["Ada",52\],"calls":\[\{"tool":"list_orders","count":1/);
+  expect(stdout).toContain("Ada spent most: 52.");
+  expect(server.left).toBe(0);
+  const tools = server.requests[0]?.body.tools as readonly { readonly name: string }[];
+  expect(tools.map(({ name }) => name).sort()).toEqual(["run_code", "search_tools"]);
+});
+
+test("code-mode-frameworks.ts runs code in both frameworks", { timeout: TEST_TIMEOUT_MS }, async () => {
+  const code = `const ways = await Promise.all([["Berlin", "Paris"], ["Paris", "Berlin"]].map(([from, to]) => tools.distance({ from: from!, to: to! })));
+    return ways.reduce((sum, { km }) => sum + km, 0);`;
+  const script: Script[] = [[call("c1", "run_code", { code })], [say("It is 1756 km.")]];
+  const { code: exit, stdout, stderr, server } = await runWith("code-mode-frameworks.ts", ...script, ...script);
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
+  expect(stdout).toBe("AI SDK: It is 1756 km.\nAgents SDK: It is 1756 km.\n");
+  expect(shownResults(server).join()).toContain('"status":"ok","value":1756');
+  expect(server.left).toBe(0);
+});

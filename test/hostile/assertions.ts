@@ -36,7 +36,7 @@ class FullCollections implements Disposable {
     }
   }
 
-  /** Within this time, in ms. */
+  /** Returns the time in ms that full collections took within the span. */
   msIn(span: Span): number {
     this.#take(this.#observer.takeRecords());
     return this.#spans.reduce((ms, one) => ms + overlapMs(one, span), 0);
@@ -47,10 +47,16 @@ class FullCollections implements Disposable {
   }
 }
 
-class HeldUp extends Error {
-  constructor(longestMs: number) {
-    super(`Longest hold of the event loop: expected less than ${MAX_LAG_MS} ms, got ${longestMs}`);
+/** A bound on time was passed. */
+class Late extends Error {
+  constructor(what: string, boundMs: number, ms: number) {
+    super(`${what}: expected less than ${boundMs} ms, got ${ms}`);
   }
+}
+
+/** Expects that a result has arrived in time. For {@link promptly}. */
+export function expectInTime(tookMs: number, dueMs: number): void {
+  if (tookMs >= dueMs) throw new Late("Time to the result", dueMs, tookMs);
 }
 
 const TRIES = 3;
@@ -65,15 +71,14 @@ export async function promptly(run: () => Promise<void>): Promise<void> {
       await run();
       return;
     } catch (thrown) {
-      if (!(thrown instanceof HeldUp) || tries === TRIES) throw thrown;
+      if (!(thrown instanceof Late) || tries === TRIES) throw thrown;
     }
   }
 }
 
 /**
- * The longest that one turn of the event loop took, in ms of this thread's processor time. By the clock it would be the machine's
- * other work that is measured: beside a second file of tests and a third user, turns in which the host had nothing to do passed
- * 600 ms, in line for a processor or for the child process that it had started.
+ * Measures the longest turn of the event loop, in ms of this thread's CPU time. Wall-clock time would measure the machine's other work:
+ * next to two other programs, turns in which the host had nothing to do took more than 600 ms.
  */
 export class LagMeter implements Disposable {
   readonly #timer: NodeJS.Timeout;
@@ -98,7 +103,7 @@ export class LagMeter implements Disposable {
     this.#busy = busy;
   }
 
-  /** Time for which the machine had no processor for this thread, in ms: nothing that it does can be in time then. */
+  /** Time in ms for which this thread was ready to run and got no CPU, so that it could not be in time. */
   get withheldMs(): number {
     this.#look();
     return this.#withheldMs;
@@ -109,7 +114,7 @@ export class LagMeter implements Disposable {
     // The meter is a timer: what has just been held up is counted at its next turn.
     await pause(2 * TURN_MS);
     const longestMs = Math.max(0, ...this.#long.map((span) => span.busyMs - this.#collections.msIn(span)));
-    if (longestMs >= MAX_LAG_MS) throw new HeldUp(longestMs);
+    if (longestMs >= MAX_LAG_MS) throw new Late("Longest hold of the event loop", MAX_LAG_MS, longestMs);
   }
 
   [Symbol.dispose](): void {
@@ -125,7 +130,7 @@ const SAMPLE_MS = 10;
  */
 const KILL_LOOKS = 30;
 /** Time in ms that the kernel may need to end a killed process. */
-export const DEATH_MS = 30_000;
+export const DEATH_MS = 200_000;
 /** V8's limit is a guideline: twice of it, and 150 MiB for the process itself. */
 const boundOf = (memoryMiB: number): number => 2 * memoryMiB + 150;
 

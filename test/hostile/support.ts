@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, expect, test, vi } from "vitest";
 import type { Capability } from "../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import type { TenantOptions } from "../../src/host/tenants/tenant-policies.ts";
@@ -17,7 +17,7 @@ import type { IsolateLifetime } from "../../src/sandbox/protocol/messages.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";
-import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "./assertions.ts";
+import { DEATH_MS, expectInTime, LATE_MS, LagMeter, MemoryWatch, promptly } from "./assertions.ts";
 
 const TIMEOUT_MS = 300;
 /** Timeout in ms of an attack that ends by itself. It is generous because the duration depends on the machine. */
@@ -216,7 +216,7 @@ async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<
   try {
     const grant = [...capabilities.map(({ name }) => name), ...(attack.features ?? [])];
     for (const [name, source] of Object.entries(others)) await box.addTool({ name, source }, { tenantId, grant });
-    await box.addTool({ name: "attack", source: attack.source }, { tenantId, grant, isolateLifetime });
+    await box.addTool({ defaultName: "attack", source: attack.source }, { tenantId, grant, isolateLifetime });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const dueMs = BUILD_MS + (limits?.timeoutMs ?? LIMITS.timeoutMs) + LATE_MS;
@@ -280,7 +280,7 @@ async function testIn(arena: Arena, attack: Attack): Promise<void> {
     );
     expectPublishable(isResult ? result : result.toData("attack"));
     if (isResult) check?.(result);
-    expect(tookMs, "Time to the result, in ms").toBeLessThan(dueMs);
+    expectInTime(tookMs, dueMs);
   } finally {
     await arena.clear(before);
   }

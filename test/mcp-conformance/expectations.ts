@@ -13,11 +13,6 @@ export const REVISIONS = ["2025-11-25", "2026-07-28"] as const;
 export type Revision = (typeof REVISIONS)[number];
 
 export const EXPECTED_FAILURES: readonly Expectation[] = [
-  {
-    leg: "server",
-    scenarios: "tasks-",
-    reason: "The extension io.modelcontextprotocol/tasks is not supported: the response to a call contains its result",
-  },
   ...["auth/client-credentials-", "auth/enterprise-managed-authorization", "auth/dpop", "auth/wif-jwt-bearer"].map(
     (scenarios): Expectation => ({
       leg: "client",

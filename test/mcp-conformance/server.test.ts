@@ -12,7 +12,7 @@ const SCORED = { "2025-11-25": 30, "2026-07-28": 37 } as const;
 let server: SuiteServer;
 beforeAll(async () => {
   server = await startSuiteServer();
-}, 120_000);
+});
 afterAll(async () => await server[Symbol.asyncDispose]());
 
 /** The suite checks the kinds of content only. These tests check the content itself. */
@@ -140,7 +140,7 @@ describe.for(["auto", "legacy"] as const)("the suite's server with the SDK's cli
 
 // Runs last, because it leaves calls behind that wait for answers.
 describe("the conformance suite for servers", () => {
-  test.for(REVISIONS)("passes the requirements of %s", { timeout: 120_000 }, async (revision) => {
+  test.for(REVISIONS)("passes the requirements of %s", async (revision) => {
     await expectSuitePasses("server", revision, ["--url", server.url], SCORED[revision]);
   });
 });

@@ -122,6 +122,7 @@ export async function runScenario(scenario: Scenario): Promise<string> {
     box.mcp.addServer("suite", {
       url,
       prefix: "",
+      ...{ connectTimeoutMs: 120_000, timeoutMs: 120_000 },
       protocol: revision === "2025-11-25" ? "legacy" : "auto",
       ...(provider === undefined ? {} : { authProvider: provider, oauth: { issuers } }),
       onElicitation: () => ({ action: "accept", content: name.includes("2322") ? { confirmed: true } : {} }),

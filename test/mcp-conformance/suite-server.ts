@@ -2,7 +2,7 @@
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import * as z from "zod";
-import { defineCapability } from "../../src/host/index.ts";
+import { createRuns, defineCapability, MemoryRunStore } from "../../src/host/index.ts";
 import { createMcpHandler } from "../../src/host/mcp/server/index.ts";
 import { makeBox } from "../support/host-zone.ts";
 import { registerSurroundings } from "./host-resources.ts";
@@ -31,7 +31,8 @@ export async function startSuiteServer(): Promise<SuiteServer> {
     },
   });
   const box = await makeBox({ limits: { timeoutMs: 20_000 }, capabilities: [changeList] });
-  const handler = createMcpHandler(box, { name: "suite", register: registerSurroundings });
+  const runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 100, maxJournalLength: 64 * 1024 });
+  const handler = createMcpHandler(box, { name: "suite", register: registerSurroundings, runs });
   // In sequence, because each definition is extracted in its own process.
   for (const { name, source, asks = [] } of SUITE_TOOLS) {
     const capabilities = Object.fromEntries(asks.map((capability) => [capability, true]));
@@ -46,6 +47,7 @@ export async function startSuiteServer(): Promise<SuiteServer> {
       await handler.close();
       if ("closeAllConnections" in server) server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
+      await runs.close();
       await box.close();
     },
   };

@@ -50,7 +50,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/mcp`;
-}, 240_000);
+});
 afterAll(async () => {
   proxy.closeAllConnections();
   proxy.close();
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test.for(REVISIONS)("passes the scenarios of %s that concern tools", { timeout: 300_000 }, async (revision) => {
+test.for(REVISIONS)("passes the scenarios of %s that concern tools", async (revision) => {
   const { passed, failed, output } = await runSuite("server", "--url", url, "--requirements", revision);
   const expected = [
     ...NOT_SERVED,

@@ -259,4 +259,62 @@ export const SUITE_TOOLS: readonly SuiteTool[] = [
     };
     export default (input) => "JSON Schema 2020-12 tool called with: " + JSON.stringify(input);`,
   ),
+  // For the extension io.modelcontextprotocol/tasks: tools that are durable, or that may wait.
+  tool("greet", `export default ({ name }) => "Hello, " + name + "!";`),
+  tool(
+    "slow_compute",
+    `export default async ({ seconds = 0, label = "" }, ctx) => {
+      if (seconds > 0) await ctx.waitFor({ durationMs: seconds * 1_000 });
+      return "Computed " + label;
+    };`,
+    "waitFor",
+  ),
+  tool(
+    "failing_job",
+    `export const durable = true;
+    export default async (input, ctx) => {
+      await ctx.waitFor({ durationMs: 1_000 });
+      throw new Error("This job always fails");
+    };`,
+    "waitFor",
+  ),
+  tool(
+    "protocol_error_job",
+    `export const durable = true;
+    // More than the journal of a run may hold.
+    export default async (input, ctx) => {
+      for (let n = 0; n < 5_000; n += 1) void ctx.waitFor({ event: "x".repeat(200) });
+      await ctx.waitFor({ event: "never" });
+    };`,
+    "waitFor",
+  ),
+  tool(
+    "confirm_delete",
+    `export default async ({ filename }, ctx) => {
+      const { action, content } = await ctx.elicit({ message: "Delete it?", requestedSchema: form({ confirm: { type: "boolean" } }) });
+      return action === "accept" && content.confirm ? "Deleted " + filename : "Kept " + filename;
+    };`,
+    ...(["elicit", "waitFor"] as const),
+  ),
+  tool(
+    "multi_input",
+    `export default async (input, ctx) => {
+      const ask = (message, properties) => ctx.elicit({ message, requestedSchema: form(properties) });
+      const [who, ok] = await Promise.all([
+        ask("What is your name?", { name: { type: "string" } }), ask("Please confirm", { confirm: { type: "boolean" } }),
+      ]);
+      return who.content.name + " " + ok.content.confirm;
+    };`,
+    ...(["elicit", "waitFor"] as const),
+  ),
+  tool(
+    "test_tool_with_task",
+    `export const durable = true;
+    export default async (input, ctx) => {
+      const { content } = await ctx.elicit(${NAME_FORM});
+      await ctx.waitFor({ durationMs: 100 });
+      return "Hello, " + content.name + "!";
+    };`,
+    ...(["elicit", "waitFor"] as const),
+  ),
 ];

@@ -1,7 +1,9 @@
 // Popular npm packages of plain JavaScript, each with a tool that really uses it. Data: what it returns must be what Node returns.
 
-/** A module's text; its default export is called without arguments. */
-export const PACKAGES: readonly (readonly [name: string, source: string])[] = [
+import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
+
+/** A module's text; its default export is called without arguments. `features` are granted in addition to dynamic code. */
+export const PACKAGES: readonly (readonly [name: string, source: string, features?: readonly EngineFeature[]])[] = [
   [
     "lodash",
     `import _ from "lodash"; export default () => [_.chunk([1,2,3,4,5], 2), _.groupBy(["a","bb","cc"], "length"), _.merge({a:{b:1}}, {a:{c:2}})];`,
@@ -1049,5 +1051,810 @@ export const PACKAGES: readonly (readonly [name: string, source: string])[] = [
   [
     "fontkit",
     `import * as fontkit from "fontkit"; export default () => [typeof fontkit.create, typeof fontkit.registerFormat];`,
+  ],
+  [
+    "twilio",
+    `import twilio from "twilio"; export default () => { const client = twilio("AC" + "0".repeat(32), "token0000"); const response = new twilio.twiml.VoiceResponse(); response.say("hi"); return [typeof client.messages.create, response.toString(), twilio.validateRequest("12345", "x", "https://a.example", {})]; };`,
+  ],
+  [
+    "@aws-sdk/client-dynamodb",
+    `import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb"; export default async () => { const client = new DynamoDBClient({ region: "eu-central-1", credentials: { accessKeyId: "a", secretAccessKey: "b" }, requestHandler: { handle: async (request) => { throw new Error(request.method + " " + request.hostname + " " + request.headers["x-amz-target"] + " " + request.body); } }, maxAttempts: 1 }); return await client.send(new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } })).catch((error) => error.message); };`,
+  ],
+  [
+    "@aws-sdk/lib-dynamodb",
+    `import { DynamoDBClient } from "@aws-sdk/client-dynamodb"; import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb"; export default async () => { const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region: "eu-central-1", credentials: { accessKeyId: "a", secretAccessKey: "b" }, requestHandler: { handle: async (request) => { throw new Error(request.body); } }, maxAttempts: 1 })); return await client.send(new PutCommand({ TableName: "t", Item: { id: 1, tags: ["a"], nested: { x: null } } })).catch((error) => error.message); };`,
+  ],
+  [
+    "@aws-sdk/client-sqs",
+    `import { SQSClient, SendMessageCommand } from "@aws-sdk/client-sqs"; export default async () => { const client = new SQSClient({ region: "eu-central-1", credentials: { accessKeyId: "a", secretAccessKey: "b" }, requestHandler: { handle: async (request) => { throw new Error(request.path + " " + request.body); } }, maxAttempts: 1 }); return await client.send(new SendMessageCommand({ QueueUrl: "https://sqs.eu-central-1.amazonaws.com/1/q", MessageBody: "hello" })).catch((error) => error.message); };`,
+  ],
+  [
+    "@notionhq/client",
+    `import { Client } from "@notionhq/client"; export default async () => { const seen = []; const notion = new Client({ auth: "secret", fetch: async (url, init) => { seen.push([String(url), init.method, init.body]); return new Response(JSON.stringify({ object: "page", id: "p" }), { status: 200, headers: { "content-type": "application/json" } }); } }); const page = await notion.pages.retrieve({ page_id: "abc" }); return [page, seen]; };`,
+  ],
+  [
+    "google-auth-library",
+    `import { OAuth2Client, GoogleAuth } from "google-auth-library"; export default () => { const client = new OAuth2Client({ clientId: "id", clientSecret: "s", redirectUri: "https://a.example/cb" }); return [client.generateAuthUrl({ scope: ["a", "b"], access_type: "offline" }), typeof new GoogleAuth().getClient]; };`,
+  ],
+  [
+    "@googleapis/sheets",
+    `import { sheets } from "@googleapis/sheets"; export default () => { const api = sheets({ version: "v4", auth: "key" }); return [typeof api.spreadsheets.values.get, typeof api.spreadsheets.batchUpdate]; };`,
+  ],
+  [
+    "@google/genai",
+    `import { GoogleGenAI, Type } from "@google/genai"; export default () => { const ai = new GoogleGenAI({ apiKey: "k" }); return [typeof ai.models.generateContent, Type.OBJECT]; };`,
+  ],
+  [
+    "@sendgrid/mail",
+    `import mail from "@sendgrid/mail"; export default () => { mail.setApiKey("SG.x"); return [typeof mail.send, typeof mail.sendMultiple]; };`,
+  ],
+  [
+    "resend",
+    `import { Resend } from "resend"; export default async () => { const resend = new Resend("re_x"); return [typeof resend.emails.send, typeof resend.domains.list]; };`,
+  ],
+  [
+    "@hubspot/api-client",
+    `import { Client } from "@hubspot/api-client"; export default () => { const client = new Client({ accessToken: "t" }); return [typeof client.crm.contacts.basicApi.getPage, typeof client.crm.deals.searchApi.doSearch]; };`,
+  ],
+  [
+    "airtable",
+    `import Airtable from "airtable"; export default () => { const base = new Airtable({ apiKey: "k" }).base("b"); return [typeof base("Table").select, base.getId()]; };`,
+  ],
+  [
+    "@linear/sdk",
+    `import { LinearClient } from "@linear/sdk"; export default () => { const client = new LinearClient({ apiKey: "k" }); return [typeof client.issues, typeof client.createIssue]; };`,
+  ],
+  [
+    "octokit",
+    `import { Octokit } from "octokit"; export default async () => { const seen = []; const octokit = new Octokit({ auth: "t", request: { fetch: async (url, init) => { seen.push(String(url), init.method); return new Response(JSON.stringify({ id: 1, name: "r" }), { status: 200, headers: { "content-type": "application/json" } }); } } }); const { data } = await octokit.rest.repos.get({ owner: "o", repo: "r" }); return [data, seen]; };`,
+  ],
+  [
+    "@slack/webhook",
+    `import { IncomingWebhook } from "@slack/webhook"; export default () => { const hook = new IncomingWebhook("https://hooks.slack.com/services/x", { username: "u" }); return [typeof hook.send]; };`,
+  ],
+  [
+    "telegraf",
+    `import { Telegraf, Markup } from "telegraf"; export default async () => { const bot = new Telegraf("1:token"); const seen = []; bot.command("start", (ctx) => { seen.push(ctx.message.text); }); bot.botInfo = { id: 1, is_bot: true, first_name: "b", username: "b" }; await bot.handleUpdate({ update_id: 1, message: { message_id: 1, date: 0, chat: { id: 1, type: "private" }, text: "/start", entities: [{ type: "bot_command", offset: 0, length: 6 }] } }); return [seen, Markup.keyboard(["a", "b"]).reply_markup]; };`,
+  ],
+  [
+    "@mailchimp/mailchimp_marketing",
+    `import mailchimp from "@mailchimp/mailchimp_marketing"; export default () => { mailchimp.setConfig({ apiKey: "k", server: "us1" }); return [typeof mailchimp.ping.get, typeof mailchimp.lists.addListMember]; };`,
+  ],
+  [
+    "plaid",
+    `import { Configuration, PlaidApi, PlaidEnvironments } from "plaid"; export default () => { const client = new PlaidApi(new Configuration({ basePath: PlaidEnvironments.sandbox, baseOptions: { headers: { "PLAID-CLIENT-ID": "x" } } })); return [typeof client.linkTokenCreate, PlaidEnvironments.sandbox]; };`,
+  ],
+  [
+    "algoliasearch",
+    `import { algoliasearch } from "algoliasearch"; export default () => { const client = algoliasearch("app", "key"); return [typeof client.search, typeof client.saveObjects]; };`,
+  ],
+  [
+    "@pinecone-database/pinecone",
+    `import { Pinecone } from "@pinecone-database/pinecone"; export default () => { const client = new Pinecone({ apiKey: "k" }); return [typeof client.index, typeof client.listIndexes]; };`,
+  ],
+  [
+    "cohere-ai",
+    `import { CohereClient } from "cohere-ai"; export default () => { const client = new CohereClient({ token: "t" }); return [typeof client.chat, typeof client.embed]; };`,
+  ],
+  [
+    "@mistralai/mistralai",
+    `import { Mistral } from "@mistralai/mistralai"; export default () => { const client = new Mistral({ apiKey: "k" }); return [typeof client.chat.complete]; };`,
+  ],
+  [
+    "groq-sdk",
+    `import Groq from "groq-sdk"; export default async () => { const groq = new Groq({ apiKey: "k", fetch: async (url, init) => new Response(JSON.stringify({ choices: [{ message: { role: "assistant", content: JSON.parse(init.body).messages[0].content } }] }), { headers: { "content-type": "application/json" } }) }); const answer = await groq.chat.completions.create({ model: "m", messages: [{ role: "user", content: "hi" }] }); return answer.choices[0].message.content; };`,
+  ],
+  [
+    "replicate",
+    `import Replicate from "replicate"; export default () => { const client = new Replicate({ auth: "t" }); return [typeof client.run, typeof client.predictions.create]; };`,
+  ],
+  [
+    "@huggingface/inference",
+    `import { InferenceClient } from "@huggingface/inference"; export default () => { const client = new InferenceClient("hf_x"); return [typeof client.chatCompletion, typeof client.textToImage]; };`,
+  ],
+  [
+    "@langchain/core",
+    `import { PromptTemplate } from "@langchain/core/prompts"; import { RunnableLambda, RunnableSequence } from "@langchain/core/runnables"; import { HumanMessage } from "@langchain/core/messages"; export default async () => { const prompt = PromptTemplate.fromTemplate("Tell {name}"); const chain = RunnableSequence.from([prompt, RunnableLambda.from((value) => value.toString().toUpperCase())]); return [await chain.invoke({ name: "me" }), new HumanMessage("x").content]; };`,
+  ],
+  [
+    "ai",
+    `import { tool, jsonSchema, generateText } from "ai"; export default () => { const t = tool({ description: "d", inputSchema: jsonSchema({ type: "object", properties: { a: { type: "number" } } }), execute: async ({ a }) => a * 2 }); return [t.description, typeof generateText]; };`,
+  ],
+  [
+    "@elastic/elasticsearch",
+    `import { Client } from "@elastic/elasticsearch"; export default () => { const client = new Client({ node: "https://a.example:9200", auth: { apiKey: "k" } }); return [typeof client.search, typeof client.bulk]; };`,
+  ],
+  [
+    "redis",
+    `import { createClient } from "redis"; export default () => { const client = createClient({ url: "redis://a.example:6379" }); client.on("error", () => {}); return [client.isOpen, typeof client.get, typeof client.hSet]; };`,
+  ],
+  [
+    "mongoose",
+    `import mongoose from "mongoose"; export default async () => { const schema = new mongoose.Schema({ name: { type: String, required: true }, age: { type: Number, min: 1 } }); const Model = mongoose.model("Person", schema); const error = new Model({ age: 0 }).validateSync(); return [Object.keys(error.errors).sort(), new Model({ name: "a", age: 3 }).validateSync() === undefined]; };`,
+  ],
+  [
+    "drizzle-orm",
+    `import { pgTable, serial, text } from "drizzle-orm/pg-core"; import { QueryBuilder } from "drizzle-orm/pg-core"; import { eq } from "drizzle-orm"; export default () => { const users = pgTable("users", { id: serial("id").primaryKey(), name: text("name") }); return new QueryBuilder().select().from(users).where(eq(users.name, "a")).toSQL(); };`,
+  ],
+  [
+    "graphql-request",
+    'import { GraphQLClient, gql } from "graphql-request"; export default async () => { const client = new GraphQLClient("https://a.example/graphql", { fetch: async (url, init) => new Response(JSON.stringify({ data: { echo: JSON.parse(init.body).variables } }), { headers: { "content-type": "application/json" } }) }); return await client.request(gql`query q($a: Int) { echo(a: $a) }`, { a: 1 }); };',
+  ],
+  [
+    "@graphql-tools/schema",
+    `import { makeExecutableSchema } from "@graphql-tools/schema"; import { graphql } from "graphql"; export default async () => { const schema = makeExecutableSchema({ typeDefs: "type Query { hi(name: String): String }", resolvers: { Query: { hi: (_, { name }) => "hi " + name } } }); return JSON.parse(JSON.stringify(await graphql({ schema, source: '{ hi(name: "a") }' }))); };`,
+  ],
+  [
+    "graphql-tag",
+    'import gql from "graphql-tag"; export default () => gql`query a { b { c } }`.definitions[0].selectionSet.selections[0].name.value;',
+  ],
+  [
+    "@trpc/client",
+    `import { createTRPCClient, httpBatchLink } from "@trpc/client"; export default async () => { const seen = []; const client = createTRPCClient({ links: [httpBatchLink({ url: "https://a.example/trpc", fetch: async (url) => { seen.push(String(url)); return new Response(JSON.stringify([{ result: { data: 7 } }]), { headers: { "content-type": "application/json" } }); } })] }); return [await client.add.query({ a: 1 }), seen]; };`,
+  ],
+  [
+    "@google-cloud/storage",
+    `import { Storage } from "@google-cloud/storage"; export default () => { const storage = new Storage({ projectId: "p" }); const file = storage.bucket("b").file("f.txt"); return [file.name, file.bucket.name, typeof file.save]; };`,
+  ],
+  [
+    "@azure/storage-blob",
+    `import { BlobServiceClient, StorageSharedKeyCredential, generateBlobSASQueryParameters, BlobSASPermissions } from "@azure/storage-blob"; export default () => { const credential = new StorageSharedKeyCredential("account", "a2V5"); const client = new BlobServiceClient("https://account.blob.core.windows.net", credential); const sas = generateBlobSASQueryParameters({ containerName: "c", blobName: "b", expiresOn: new Date(1e12), permissions: BlobSASPermissions.parse("r"), version: "2020-08-04" }, credential); return [client.getContainerClient("c").url, sas.toString()]; };`,
+  ],
+  [
+    "contentful",
+    `import { createClient } from "contentful"; export default () => { const client = createClient({ space: "s", accessToken: "t" }); return [typeof client.getEntries, typeof client.getAsset]; };`,
+  ],
+  [
+    "@octokit/webhooks",
+    `import { Webhooks } from "@octokit/webhooks"; export default async () => { const hooks = new Webhooks({ secret: "s" }); const signature = await hooks.sign("{}"); return [signature, await hooks.verify("{}", signature), await hooks.verify("{ }", signature)]; };`,
+  ],
+  [
+    "svix",
+    `import { Webhook } from "svix"; export default () => { const hook = new Webhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"); const date = new Date(); const signature = hook.sign("id", date, "{}"); return [signature.startsWith("v1,"), hook.verify("{}", { "svix-id": "id", "svix-timestamp": String(Math.floor(date.getTime() / 1000)), "svix-signature": signature })]; };`,
+  ],
+  [
+    "zod-to-json-schema",
+    `import { zodToJsonSchema } from "zod-to-json-schema"; import { z } from "zod/v3"; export default () => zodToJsonSchema(z.object({ a: z.string().email(), b: z.number().optional() }));`,
+  ],
+  [
+    "@sinclair/typebox",
+    `import { Type } from "@sinclair/typebox"; import { Value } from "@sinclair/typebox/value"; import { TypeCompiler } from "@sinclair/typebox/compiler"; export default () => { const T = Type.Object({ a: Type.Number(), b: Type.Optional(Type.String()) }); return [T, Value.Check(T, { a: 1 }), TypeCompiler.Compile(T).Check({ a: "x" }), [...Value.Errors(T, { a: "x" })].map(({ message }) => message)]; };`,
+  ],
+  [
+    "io-ts",
+    `import * as t from "io-ts"; import { PathReporter } from "io-ts/lib/PathReporter.js"; export default () => { const T = t.type({ a: t.number }); return [T.decode({ a: 1 })._tag, PathReporter.report(T.decode({ a: "x" }))]; };`,
+  ],
+  [
+    "arktype",
+    `import { type } from "arktype"; export default () => { const T = type({ a: "number>0", "b?": "string.email" }); return [T({ a: 1 }), String(T({ a: -1 }).summary), T.toJsonSchema()]; };`,
+  ],
+  [
+    "class-validator",
+    `import { validateSync, IsEmail, registerDecorator } from "class-validator"; export default () => { class User { constructor(email) { this.email = email; } } IsEmail()(User.prototype, "email"); return [validateSync(new User("x")).map(({ property, constraints }) => [property, constraints]), validateSync(new User("a@b.example")).length]; };`,
+  ],
+  [
+    "ajv-formats",
+    `import Ajv from "ajv"; import addFormats from "ajv-formats"; export default () => { const ajv = new Ajv(); addFormats(ajv); const check = ajv.compile({ type: "string", format: "date-time" }); return [check("2020-01-01T00:00:00Z"), check("x"), check.errors]; };`,
+  ],
+  [
+    "ts-pattern",
+    `import { match, P } from "ts-pattern"; export default () => [1, "a", { k: [1, 2] }].map((value) => match(value).with(P.number, (n) => n + 1).with({ k: P.array(P.select()) }, (list) => list).otherwise((x) => x));`,
+  ],
+  [
+    "axios-retry",
+    `import axios from "axios"; import axiosRetry from "axios-retry"; export default async () => { let count = 0; const client = axios.create({ adapter: async (config) => { count += 1; if (count < 3) throw Object.assign(new Error("x"), { config, isAxiosError: true, response: { status: 500, config }, code: "ERR" }); return { data: count, status: 200, statusText: "OK", headers: {}, config }; } }); axiosRetry(client, { retries: 3, retryDelay: () => 1 }); return (await client.get("https://a.example")).data; };`,
+  ],
+  [
+    "needle",
+    `import needle from "needle"; export default () => [typeof needle.get, typeof needle.post, typeof needle];`,
+  ],
+  [
+    "ofetch",
+    `import { ofetch, createFetch } from "ofetch"; export default async () => { const client = createFetch({ fetch: async (url, init) => new Response(JSON.stringify({ url: String(url), method: init.method, body: init.body }), { headers: { "content-type": "application/json" } }), Headers }); return [await client("https://a.example/x", { method: "POST", query: { a: 1 }, body: { b: 2 } }), typeof ofetch]; };`,
+  ],
+  [
+    "wretch",
+    `import wretch from "wretch"; export default async () => wretch("https://a.example").polyfills({ fetch: async (url, init) => new Response(JSON.stringify([url, init.method, init.body]), { headers: { "content-type": "application/json" } }) }).url("/x").post({ a: 1 }).json();`,
+  ],
+  [
+    "bottleneck",
+    `import Bottleneck from "bottleneck"; export default async () => { const limiter = new Bottleneck({ maxConcurrent: 1, minTime: 1 }); return await Promise.all([1, 2, 3].map((n) => limiter.schedule(async () => n * 2))); };`,
+  ],
+  [
+    "cockatiel",
+    `import { retry, handleAll, ConstantBackoff } from "cockatiel"; export default async () => { let n = 0; const policy = retry(handleAll, { maxAttempts: 3, backoff: new ConstantBackoff(1) }); return await policy.execute(() => { n += 1; if (n < 3) throw new Error("x"); return n; }); };`,
+  ],
+  [
+    "opossum",
+    `import CircuitBreaker from "opossum"; export default async () => { const breaker = new CircuitBreaker(async (n) => { if (n < 0) throw new Error("neg"); return n; }, { timeout: 1000, errorThresholdPercentage: 50 }); const out = [await breaker.fire(1), await breaker.fire(-1).catch((error) => error.message), breaker.opened]; breaker.shutdown(); return out; };`,
+  ],
+  [
+    "rate-limiter-flexible",
+    `import { RateLimiterMemory } from "rate-limiter-flexible"; export default async () => { const limiter = new RateLimiterMemory({ points: 2, duration: 60 }); const take = () => limiter.consume("k").then(({ remainingPoints }) => remainingPoints, ({ remainingPoints }) => "rejected " + remainingPoints); return [await take(), await take(), await take()]; };`,
+  ],
+  [
+    "p-throttle",
+    `import pThrottle from "p-throttle"; export default async () => { const run = pThrottle({ limit: 2, interval: 5 })(async (n) => n * 2); return await Promise.all([1, 2, 3].map((n) => run(n))); };`,
+  ],
+  [
+    "async-retry",
+    `import retry from "async-retry"; export default async () => retry(async (bail, attempt) => { if (attempt < 2) throw new Error("x"); return attempt; }, { retries: 2, minTimeout: 1 });`,
+  ],
+  [
+    "oauth4webapi",
+    `import * as oauth from "oauth4webapi"; export default async () => [await oauth.calculatePKCECodeChallenge("abc"), oauth.generateRandomCodeVerifier().length];`,
+  ],
+  [
+    "simple-oauth2",
+    `import { AuthorizationCode } from "simple-oauth2"; export default () => new AuthorizationCode({ client: { id: "id", secret: "secret" }, auth: { tokenHost: "https://a.example" } }).authorizeURL({ redirect_uri: "https://b.example", scope: "s", state: "x" });`,
+  ],
+  [
+    "aws4",
+    `import aws4 from "aws4"; export default () => aws4.sign({ service: "s3", path: "/b/k", headers: { "X-Amz-Date": "20200101T000000Z" } }, { accessKeyId: "a", secretAccessKey: "b" }).headers.Authorization;`,
+  ],
+  [
+    "jwt-decode",
+    `import { jwtDecode } from "jwt-decode"; export default () => jwtDecode("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x");`,
+  ],
+  [
+    "node-html-parser",
+    `import { parse } from "node-html-parser"; export default () => { const root = parse("<ul id=a><li class=b>1</li><li>2</li></ul>"); return [root.querySelectorAll("li").map((li) => li.text), root.querySelector(".b").toString()]; };`,
+  ],
+  [
+    "@mozilla/readability",
+    `import { Readability } from "@mozilla/readability"; import { parseHTML } from "linkedom"; export default () => { const { document } = parseHTML("<html><head><title>T</title></head><body><article><h1>H</h1>" + "<p>Some long text about something that matters to readers of articles, repeated.</p>".repeat(20) + "</article></body></html>"); const { title, textContent } = new Readability(document).parse(); return [title, textContent.length]; };`,
+  ],
+  [
+    "xss",
+    `import xss from "xss"; export default () => xss('<a href="javascript:x">a</a><script>1</script><b onclick=x>b</b>');`,
+  ],
+  [
+    "isomorphic-dompurify",
+    `import DOMPurify from "isomorphic-dompurify"; export default () => DOMPurify.sanitize('<img src=x onerror=alert(1)><b>ok</b><script>1</script>');`,
+  ],
+  [
+    "gray-matter",
+    `import matter from "gray-matter"; export default () => { const { data, content } = matter("---\\ntitle: a\\ntags: [x, y]\\n---\\nbody"); return [data, content]; };`,
+  ],
+  [
+    "commonmark",
+    'import { Parser, HtmlRenderer } from "commonmark"; export default () => new HtmlRenderer().render(new Parser().parse("# a\\n\\n*b* `c`"));',
+  ],
+  [
+    "remark-gfm",
+    `import { unified } from "unified"; import remarkParse from "remark-parse"; import remarkGfm from "remark-gfm"; import remarkRehype from "remark-rehype"; import rehypeStringify from "rehype-stringify"; export default async () => String(await unified().use(remarkParse).use(remarkGfm).use(remarkRehype).use(rehypeStringify).process("| a | b |\\n|---|---|\\n| 1 | ~~2~~ |"));`,
+  ],
+  [
+    "rehype-parse",
+    `import { unified } from "unified"; import rehypeParse from "rehype-parse"; import rehypeStringify from "rehype-stringify"; export default async () => String(await unified().use(rehypeParse, { fragment: true }).use(rehypeStringify).process("<p>a<b>c"));`,
+  ],
+  [
+    "shiki",
+    `import { createHighlighterCore } from "shiki/core"; import { createJavaScriptRegexEngine } from "shiki/engine/javascript"; import js from "shiki/langs/javascript.mjs"; import theme from "shiki/themes/nord.mjs"; export default async () => { const highlighter = await createHighlighterCore({ themes: [theme], langs: [js], engine: createJavaScriptRegexEngine() }); return highlighter.codeToHtml("const a = 1", { lang: "javascript", theme: "nord" }); };`,
+  ],
+  [
+    "html-minifier-terser",
+    `import { minify } from "html-minifier-terser"; export default () => minify("<p>  a   <!-- c --> <b>x</b></p><style> a { color: red } </style><script> var a = 1 + 1; </script>", { collapseWhitespace: true, removeComments: true, minifyCSS: true, minifyJS: true });`,
+  ],
+  [
+    "feed",
+    `import { Feed } from "feed"; export default () => { const feed = new Feed({ title: "t", id: "https://a.example/", link: "https://a.example/", feedLinks: { atom: "https://a.example/atom" }, copyright: "c", updated: new Date(0) }); feed.addItem({ title: "x", id: "https://a.example/1", link: "https://a.example/1", date: new Date(0) }); return [feed.rss2().length, feed.atom1()]; };`,
+  ],
+  [
+    "sitemap",
+    `import { SitemapStream, streamToPromise } from "sitemap"; export default async () => { const stream = new SitemapStream({ hostname: "https://a.example" }); stream.write({ url: "/x", changefreq: "daily", priority: 0.3 }); stream.end(); return (await streamToPromise(stream)).toString(); };`,
+  ],
+  [
+    "mjml",
+    `import mjml2html from "mjml"; export default async () => { const { html, errors } = await mjml2html("<mjml><mj-body><mj-section><mj-column><mj-text>Hi</mj-text></mj-column></mj-section></mj-body></mjml>"); return [html.includes("Hi"), errors.length]; };`,
+  ],
+  [
+    "csv-parser",
+    `import csv from "csv-parser"; import { Readable } from "node:stream"; export default async () => { const rows = []; for await (const row of Readable.from(["a,b\\n1,2\\n3,4\\n"]).pipe(csv())) rows.push({ ...row }); return rows; };`,
+  ],
+  [
+    "csvtojson",
+    `import csv from "csvtojson"; export default async () => csv({ checkType: true }).fromString("a,b.c\\n1,2\\n3,x");`,
+  ],
+  [
+    "@json2csv/plainjs",
+    `import { Parser } from "@json2csv/plainjs"; export default () => new Parser({ fields: ["a", "b"] }).parse([{ a: 1, b: 'x"y' }, { a: 2 }]);`,
+  ],
+  [
+    "d3-dsv",
+    `import { csvParse, tsvFormat } from "d3-dsv"; export default () => { const rows = csvParse("a,b\\n1,2"); return [rows.map((row) => ({ ...row })), rows.columns, tsvFormat(rows)]; };`,
+  ],
+  [
+    "jspdf",
+    `import { jsPDF } from "jspdf"; export default () => { const doc = new jsPDF(); doc.setFileId("0".repeat(32)); doc.setCreationDate(new Date(0)); doc.text("Hello", 10, 10); doc.addPage(); const text = doc.output(); return [text.slice(0, 8), doc.getNumberOfPages(), text.includes("Hello")]; };`,
+  ],
+  [
+    "pdfmake",
+    `import pdfmake from "pdfmake"; export default async () => { pdfmake.setFonts({ Helvetica: { normal: "Helvetica", bold: "Helvetica-Bold", italics: "Helvetica-Oblique", bolditalics: "Helvetica-BoldOblique" } }); const buffer = await pdfmake.createPdf({ content: ["Hello", { table: { body: [["a", "b"], ["1", "2"]] } }], defaultStyle: { font: "Helvetica" } }).getBuffer(); return [buffer.subarray(0, 5).toString(), buffer.length > 500]; };`,
+  ],
+  [
+    "pdf-parse",
+    `import { PDFParse } from "pdf-parse"; import { PDFDocument } from "pdf-lib"; export default async () => { const doc = await PDFDocument.create(); doc.addPage().drawText("Hello world"); const parser = new PDFParse({ data: await doc.save() }); const { text } = await parser.getText(); await parser.destroy(); delete globalThis.pdfjsWorker; return text.trim(); };`,
+  ],
+  [
+    "pdfjs-dist",
+    `import * as pdfjs from "pdfjs-dist/legacy/build/pdf.mjs"; import { PDFDocument } from "pdf-lib"; export default async () => { const doc = await PDFDocument.create(); doc.addPage().drawText("Hello world"); const loaded = await pdfjs.getDocument({ data: await doc.save(), useSystemFonts: false }).promise; const page = await loaded.getPage(1); return [loaded.numPages, (await page.getTextContent()).items.map(({ str }) => str)]; };`,
+  ],
+  [
+    "unpdf",
+    `import { extractText, getDocumentProxy } from "unpdf"; import { PDFDocument } from "pdf-lib"; export default async () => { const doc = await PDFDocument.create(); doc.addPage().drawText("Hello world"); const pdf = await getDocumentProxy(await doc.save()); return await extractText(pdf, { mergePages: true }); };`,
+  ],
+  [
+    "docxtemplater",
+    `import Docxtemplater from "docxtemplater"; import PizZip from "pizzip"; import { Document, Packer, Paragraph } from "docx"; export default async () => { const source = await Packer.toBuffer(new Document({ sections: [{ children: [new Paragraph("Hi {name}")] }] })); const doc = new Docxtemplater(new PizZip(source)); doc.render({ name: "Ada" }); return doc.getFullText(); };`,
+  ],
+  [
+    "pizzip",
+    `import PizZip from "pizzip"; export default () => { const zip = new PizZip(); zip.file("a.txt", "hello"); return new PizZip(zip.generate({ type: "uint8array" })).file("a.txt").asText(); };`,
+  ],
+  [
+    "pptxgenjs",
+    `import PptxGenJS from "pptxgenjs"; import JSZip from "jszip"; export default async () => { const deck = new PptxGenJS(); deck.addSlide().addText("Hello", { x: 1, y: 1 }); const zip = await JSZip.loadAsync(await deck.write({ outputType: "uint8array" })); return [Object.keys(zip.files).length, (await zip.file("ppt/slides/slide1.xml").async("string")).includes("Hello")]; };`,
+  ],
+  [
+    "hyperformula",
+    `import { HyperFormula } from "hyperformula"; export default () => { const sheet = HyperFormula.buildFromArray([[1, 2, "=SUM(A1:B1)"], ["=C1*2", "=IF(A2>5,\\"big\\",\\"small\\")"]], { licenseKey: "gpl-v3" }); return sheet.getSheetValues(0); };`,
+  ],
+  [
+    "write-excel-file",
+    `import writeXlsxFile from "write-excel-file/node"; export default async () => { const result = await writeXlsxFile([[{ value: "a", fontWeight: "bold" }], [{ value: 1, type: Number }]], { buffer: true }); const buffer = Buffer.isBuffer(result) ? result : await result.toBuffer(); return [buffer.length > 1000, buffer.subarray(0, 2).toString()]; };`,
+  ],
+  [
+    "image-size",
+    `import { imageSize } from "image-size"; export default () => imageSize(Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64"));`,
+  ],
+  [
+    "gifenc",
+    `import gifenc from "gifenc"; export default () => { const gif = gifenc.GIFEncoder(); gif.writeFrame(new Uint8Array([0, 1, 1, 0]), 2, 2, { palette: [[0, 0, 0], [255, 0, 0]] }); gif.finish(); return Buffer.from(gif.bytes()).toString("hex"); };`,
+  ],
+  [
+    "upng-js",
+    `import UPNG from "upng-js"; export default () => { const png = UPNG.encode([new Uint8Array(16).fill(255).buffer], 2, 2, 0); return [...new Uint8Array(UPNG.toRGBA8(UPNG.decode(png))[0])]; };`,
+  ],
+  [
+    "pixelmatch",
+    `import pixelmatch from "pixelmatch"; export default () => pixelmatch(new Uint8Array(16), new Uint8Array(16).fill(255), null, 2, 2, { threshold: 0.1 });`,
+  ],
+  [
+    "blurhash",
+    `import { encode, decode, isBlurhashValid } from "blurhash"; export default () => { const hash = encode(new Uint8ClampedArray(64).map((_, i) => i * 3), 4, 4, 2, 2); return [hash, [...decode(hash, 2, 2)], isBlurhashValid(hash)]; };`,
+  ],
+  [
+    "bwip-js",
+    `import bwipjs from "bwip-js"; export default async () => { const png = await bwipjs.toBuffer({ bcid: "code128", text: "ABC123", scale: 1 }); return [png.subarray(1, 4).toString(), bwipjs.toSVG({ bcid: "qrcode", text: "x" }).length]; };`,
+  ],
+  [
+    "jsqr",
+    `import jsQR from "jsqr"; import QRCode from "qrcode"; export default () => { const { modules } = QRCode.create("hello", {}); const scale = 4, margin = 16, side = modules.size * scale + 2 * margin; const pixels = new Uint8ClampedArray(side * side * 4).fill(255); for (let y = 0; y < modules.size * scale; y += 1) for (let x = 0; x < modules.size * scale; x += 1) if (modules.get(Math.floor(y / scale), Math.floor(x / scale))) pixels.fill(0, ((y + margin) * side + x + margin) * 4, ((y + margin) * side + x + margin) * 4 + 3); return (jsQR.default ?? jsQR)(pixels, side, side).data; };`,
+  ],
+  [
+    "svgson",
+    `import { parse, stringify } from "svgson"; export default async () => { const tree = await parse('<svg viewBox="0 0 1 1"><circle r="1"/></svg>'); return [tree, stringify(tree)]; };`,
+  ],
+  [
+    "vega-lite",
+    `import * as vegaLite from "vega-lite"; export default () => vegaLite.compile({ data: { values: [{ a: 1, b: 2 }] }, mark: "bar", encoding: { x: { field: "a", type: "ordinal" }, y: { field: "b", type: "quantitative" } } }).spec.marks.map(({ type }) => type);`,
+  ],
+  [
+    "vega",
+    `import * as vega from "vega"; export default async () => { const view = new vega.View(vega.parse({ width: 50, height: 50, data: [{ name: "t", values: [{ x: 1 }, { x: 3 }], transform: [{ type: "aggregate", ops: ["sum"], fields: ["x"], as: ["s"] }] }], marks: [{ type: "rect", from: { data: "t" }, encode: { enter: { width: { field: "s" }, height: { value: 5 } } } }] }), { renderer: "none" }); await view.runAsync(); return [view.data("t").map(({ s }) => s), (await view.toSVG()).startsWith("<svg")]; };`,
+  ],
+  [
+    "d3",
+    `import * as d3 from "d3"; export default () => [d3.line()([[0, 0], [1, 2]]), d3.hierarchy({ children: [{ value: 1 }, { value: 2 }] }).sum((d) => d.value ?? 0).value, d3.interpolateRgb("red", "blue")(0.5), d3.timeFormat("%Y")(new Date(2020, 1, 1))];`,
+  ],
+  [
+    "@noble/ciphers",
+    `import { gcm } from "@noble/ciphers/aes.js"; import { xchacha20poly1305 } from "@noble/ciphers/chacha.js"; export default () => [Buffer.from(gcm(new Uint8Array(32), new Uint8Array(12)).encrypt(new Uint8Array(3))).toString("hex"), xchacha20poly1305(new Uint8Array(32), new Uint8Array(24)).encrypt(new Uint8Array(2)).length];`,
+  ],
+  [
+    "@scure/base",
+    `import { base58, base64urlnopad, bech32 } from "@scure/base"; export default () => [base58.encode(new Uint8Array([1, 2, 3])), base64urlnopad.encode(new Uint8Array([255, 254])), bech32.encode("bc", bech32.toWords(new Uint8Array([1, 2])))];`,
+  ],
+  [
+    "@scure/bip39",
+    `import { mnemonicToSeedSync, validateMnemonic } from "@scure/bip39"; import { wordlist } from "@scure/bip39/wordlists/english.js"; export default () => { const words = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"; return [validateMnemonic(words, wordlist), Buffer.from(mnemonicToSeedSync(words)).toString("hex")]; };`,
+  ],
+  [
+    "bs58",
+    `import bs58 from "bs58"; export default () => [bs58.encode(new Uint8Array([0, 1, 2])), [...bs58.decode("15T")]];`,
+  ],
+  [
+    "ethers",
+    `import { Wallet, parseEther, formatUnits, Interface, keccak256, toUtf8Bytes } from "ethers"; export default async () => { const wallet = new Wallet("0x" + "11".repeat(32)); return [wallet.address, await wallet.signMessage("hi"), parseEther("1.5").toString(), formatUnits(123n, 2), new Interface(["function f(uint a)"]).encodeFunctionData("f", [1]), keccak256(toUtf8Bytes("a"))]; };`,
+  ],
+  [
+    "viem",
+    `import { parseEther, encodeFunctionData, getAddress } from "viem"; import { privateKeyToAccount } from "viem/accounts"; export default async () => { const account = privateKeyToAccount("0x" + "11".repeat(32)); return [account.address, await account.signMessage({ message: "hi" }), String(parseEther("1")), encodeFunctionData({ abi: [{ type: "function", name: "f", inputs: [{ type: "uint256", name: "a" }], outputs: [], stateMutability: "view" }], functionName: "f", args: [1n] }), getAddress("0x" + "aa".repeat(20))]; };`,
+  ],
+  [
+    "hash-wasm",
+    `import { sha256, md5, argon2id, blake3 } from "hash-wasm"; export default async () => [await sha256("a"), await md5("a"), await blake3("a"), await argon2id({ password: "p", salt: new Uint8Array(16), parallelism: 1, iterations: 2, memorySize: 64, hashLength: 16, outputType: "hex" })];`,
+    ["webAssembly"],
+  ],
+  [
+    "jsrsasign",
+    `import rs from "jsrsasign"; export default () => [rs.KJUR.crypto.Util.sha256("a"), rs.KJUR.jws.JWS.sign("HS256", '{"alg":"HS256"}', '{"sub":"1"}', { utf8: "secret" })];`,
+  ],
+  [
+    "openpgp",
+    `import * as openpgp from "openpgp"; export default async () => { const message = await openpgp.createMessage({ text: "hello" }); const encrypted = await openpgp.encrypt({ message, passwords: ["pw"] }); const { data } = await openpgp.decrypt({ message: await openpgp.readMessage({ armoredMessage: encrypted }), passwords: ["pw"] }); return data; };`,
+  ],
+  [
+    "otplib",
+    `import * as otplib from "otplib"; export default async () => { const secret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"; if (otplib.authenticator) return otplib.authenticator.generate(secret).length; return [(await otplib.generate({ secret, epoch: 59 })), typeof otplib.verify]; };`,
+  ],
+  [
+    "@paralleldrive/cuid2",
+    `import { createId, isCuid } from "@paralleldrive/cuid2"; export default () => [createId().length, isCuid(createId())];`,
+  ],
+  [
+    "hashids",
+    `import Hashids from "hashids"; export default () => { const ids = new Hashids("salt", 8); return [ids.encode(1, 2, 3), ids.decode(ids.encode(42))]; };`,
+  ],
+  [
+    "sqids",
+    `import Sqids from "sqids"; export default () => { const sqids = new Sqids(); return [sqids.encode([1, 2, 3]), sqids.decode("86Rf07")]; };`,
+  ],
+  ["crc-32", `import CRC32 from "crc-32"; export default () => [CRC32.str("hello"), CRC32.buf([1, 2, 3])];`],
+  ["blakejs", `import blake from "blakejs"; export default () => [blake.blake2bHex("a"), blake.blake2sHex("a")];`],
+  [
+    "xxhash-wasm",
+    `import xxhash from "xxhash-wasm"; export default async () => { const { h32ToString, h64ToString } = await xxhash(); return [h32ToString("a"), h64ToString("a")]; };`,
+    ["webAssembly"],
+  ],
+  [
+    "@faker-js/faker",
+    `import { faker } from "@faker-js/faker"; export default () => { faker.seed(1); return [faker.person.fullName(), faker.internet.email(), faker.number.int(100)]; };`,
+  ],
+  [
+    "chance",
+    `import Chance from "chance"; export default () => { const chance = new Chance(1); return [chance.name(), chance.integer({ min: 1, max: 9 }), chance.guid()]; };`,
+  ],
+  [
+    "date-fns-tz",
+    `import { formatInTimeZone, fromZonedTime } from "date-fns-tz"; export default () => [formatInTimeZone(new Date(0), "America/New_York", "yyyy-MM-dd HH:mm zzz"), fromZonedTime("2020-07-01 12:00", "Europe/Berlin").toISOString()];`,
+  ],
+  [
+    "chrono-node",
+    `import * as chrono from "chrono-node"; export default () => [chrono.parseDate("tomorrow at 5pm", { instant: new Date(0), timezone: "UTC" }).toISOString(), chrono.parse("next friday", new Date(0)).length];`,
+  ],
+  [
+    "@js-temporal/polyfill",
+    `import { Temporal } from "@js-temporal/polyfill"; export default () => [Temporal.PlainDate.from("2020-01-31").add({ months: 1 }).toString(), Temporal.Duration.from({ hours: 25 }).round({ largestUnit: "day" }).toString()];`,
+  ],
+  [
+    "humanize-duration",
+    `import humanizeDuration from "humanize-duration"; export default () => [humanizeDuration(3600000 * 26 + 5000), humanizeDuration(1000, { language: "de" })];`,
+  ],
+  [
+    "pretty-ms",
+    `import prettyMs from "pretty-ms"; export default () => [prettyMs(1337000000), prettyMs(133, { verbose: true })];`,
+  ],
+  [
+    "cronstrue",
+    `import cronstrue from "cronstrue"; export default () => [cronstrue.toString("*/5 * * * 1-5"), cronstrue.toString("0 9 1 * *")];`,
+  ],
+  [
+    "croner",
+    `import { Cron } from "croner"; export default () => new Cron("0 12 * * 1", { timezone: "Europe/Berlin" }).nextRuns(2, "2020-01-01T00:00:00").map((date) => date.toISOString());`,
+  ],
+  [
+    "moment-timezone",
+    `import moment from "moment-timezone"; export default () => [moment.tz("2020-07-01 12:00", "Europe/Berlin").utc().format(), moment(0).tz("Asia/Tokyo").format("HH:mm z")];`,
+  ],
+  [
+    "i18n-iso-countries",
+    `import countries from "i18n-iso-countries"; export default () => [countries.getName("DE", "en"), countries.alpha2ToAlpha3("FR"), countries.getAlpha2Code("Spain", "en")];`,
+  ],
+  [
+    "node-ical",
+    `import ical from "node-ical"; export default () => { const data = ical.sync.parseICS("BEGIN:VCALENDAR\\r\\nBEGIN:VEVENT\\r\\nUID:1\\r\\nSUMMARY:Meet\\r\\nDTSTART:20200101T100000Z\\r\\nDTEND:20200101T110000Z\\r\\nEND:VEVENT\\r\\nEND:VCALENDAR"); return Object.values(data).filter(({ type }) => type === "VEVENT").map(({ summary, start }) => [summary, start.toISOString()]); };`,
+  ],
+  [
+    "ics",
+    `import { createEvent } from "ics"; export default () => { const { error, value } = createEvent({ uid: "1", start: [2020, 1, 1, 10, 0], duration: { hours: 1 }, title: "Meet", timestamp: 0 }); return [error, value.includes("SUMMARY:Meet")]; };`,
+  ],
+  [
+    "ical-generator",
+    `import ical from "ical-generator"; export default () => { const calendar = ical({ name: "c" }); calendar.createEvent({ id: "1", start: new Date(0), end: new Date(3600000), summary: "Meet", stamp: new Date(0) }); return calendar.toString(); };`,
+  ],
+  [
+    "jstat",
+    `import jstat from "jstat"; export default () => { const { jStat } = jstat; return [jStat.mean([1, 2, 3]), jStat.normal.cdf(1.96, 0, 1).toFixed(4), jStat.studentt.inv(0.975, 10).toFixed(4)]; };`,
+  ],
+  [
+    "ml-regression",
+    `import { SimpleLinearRegression, PolynomialRegression } from "ml-regression"; export default () => [new SimpleLinearRegression([1, 2, 3], [2, 4, 6]).predict(4), new PolynomialRegression([1, 2, 3], [1, 4, 9], 2).predict(4).toFixed(3)];`,
+  ],
+  [
+    "convert-units",
+    `import * as units from "convert-units"; export default () => { const convert = units.default ?? units; return typeof convert === "function" ? convert(1).from("kg").to("lb") : Object.keys(units).sort(); };`,
+  ],
+  [
+    "rbush",
+    `import RBush from "rbush"; export default () => { const tree = new RBush(); tree.load([{ minX: 0, minY: 0, maxX: 1, maxY: 1, id: 1 }, { minX: 5, minY: 5, maxX: 6, maxY: 6, id: 2 }]); return tree.search({ minX: 0, minY: 0, maxX: 2, maxY: 2 }).map(({ id }) => id); };`,
+  ],
+  [
+    "h3-js",
+    `import { latLngToCell, cellToBoundary, gridDisk } from "h3-js"; export default () => { const cell = latLngToCell(52.5, 13.4, 7); return [cell, cellToBoundary(cell).length, gridDisk(cell, 1).length]; };`,
+  ],
+  [
+    "proj4",
+    `import proj4 from "proj4"; export default () => proj4("EPSG:4326", "EPSG:3857", [13.4, 52.5]).map((n) => n.toFixed(2));`,
+  ],
+  [
+    "suncalc",
+    `import * as module from "suncalc"; export default () => { const sun = module.default ?? module; return sun.getTimes(new Date(1577880000000), 52.5, 13.4).sunrise.toISOString(); };`,
+  ],
+  [
+    "wink-nlp",
+    `import winkNLP from "wink-nlp"; import model from "wink-eng-lite-web-model"; export default () => { const nlp = winkNLP(model); const doc = nlp.readDoc("Ada Lovelace paid $20 in London on 3 May 2020. She liked it."); return [doc.sentences().out(), doc.entities().out(), doc.tokens().out(nlp.its.pos).slice(0, 4)]; };`,
+  ],
+  [
+    "stemmer",
+    `import { stemmer } from "stemmer"; export default () => ["considerations", "running", "cats"].map(stemmer);`,
+  ],
+  [
+    "syllable",
+    `import { syllable } from "syllable"; export default () => ["syllable", "unicorn", "queue"].map((word) => syllable(word));`,
+  ],
+  [
+    "keyword-extractor",
+    `import extractor from "keyword-extractor"; export default () => extractor.extract("President Obama woke up Monday facing a Congressional defeat", { language: "english", remove_digits: true, return_changed_case: true });`,
+  ],
+  [
+    "transliteration",
+    `import { transliterate, slugify } from "transliteration"; export default () => [transliterate("你好 мир"), slugify("Ärger über ñ")];`,
+  ],
+  [
+    "retext-english",
+    `import { unified } from "unified"; import retextEnglish from "retext-english"; export default () => unified().use(retextEnglish).parse("Hello world. Bye.").children[0].children.filter(({ type }) => type === "SentenceNode").length;`,
+  ],
+  [
+    "tldts",
+    `import { parse, getDomain } from "tldts"; export default () => [parse("https://a.b.example.co.uk/x").domain, getDomain("x.github.io", { allowPrivateDomains: true })];`,
+  ],
+  [
+    "psl",
+    `import psl from "psl"; export default () => [psl.get("a.b.example.co.uk"), psl.isValid("example.com"), psl.parse("www.google.com")];`,
+  ],
+  [
+    "normalize-url",
+    `import normalizeUrl from "normalize-url"; export default () => normalizeUrl("HTTP://www.Example.com:80/a/../b?z=1&a=2#x", { stripHash: true });`,
+  ],
+  [
+    "json-rules-engine",
+    `import { Engine } from "json-rules-engine"; export default async () => { const engine = new Engine(); engine.addRule({ conditions: { any: [{ fact: "age", operator: "greaterThan", value: 17 }] }, event: { type: "adult" } }); const { events } = await engine.run({ age: 20 }); return events; };`,
+  ],
+  [
+    "jsonpath",
+    `import jp from "jsonpath"; export default () => [jp.query({ a: [{ b: 1 }, { b: 2 }] }, "$.a[?(@.b>1)].b"), jp.paths({ a: [1] }, "$..*")];`,
+  ],
+  [
+    "jsondiffpatch",
+    `import * as jsondiffpatch from "jsondiffpatch"; export default () => { const d = jsondiffpatch.create({ objectHash: (o) => o.id }); const delta = d.diff({ a: [{ id: 1 }, { id: 2 }] }, { a: [{ id: 2 }, { id: 3 }] }); return [delta, d.patch({ a: [{ id: 1 }, { id: 2 }] }, delta)]; };`,
+  ],
+  [
+    "json-bigint",
+    `import JSONbig from "json-bigint"; export default () => [JSONbig.stringify(JSONbig.parse('{"a":12345678901234567890}')), JSONbig({ storeAsString: true }).parse('{"a":12345678901234567890}').a];`,
+  ],
+  [
+    "lossless-json",
+    `import { parse, stringify } from "lossless-json"; export default () => stringify(parse('{"a":2.370,"b":12345678901234567890}'));`,
+  ],
+  ["jsonrepair", `import { jsonrepair } from "jsonrepair"; export default () => jsonrepair("{a: 'x', b: [1,2,}");`],
+  [
+    "hjson",
+    `import Hjson from "hjson"; export default () => [Hjson.parse("{ a: 1 # c\\n b: text\\n }"), Hjson.stringify({ a: [1] })];`,
+  ],
+  [
+    "@iarna/toml",
+    `import TOML from "@iarna/toml"; export default () => [TOML.parse("a = 1\\n[b]\\nc = 'x'"), TOML.stringify({ a: 1, b: { c: [1, 2] } })];`,
+  ],
+  [
+    "plist",
+    `import * as plist from "plist"; export default () => [plist.parse("<plist><dict><key>a</key><integer>1</integer></dict></plist>"), plist.build({ a: [1, "x"] })];`,
+  ],
+  [
+    "avsc",
+    `import avro from "avsc"; export default () => { const type = avro.Type.forSchema({ type: "record", name: "R", fields: [{ name: "a", type: "int" }, { name: "b", type: "string" }] }); const buffer = type.toBuffer({ a: 1, b: "x" }); return [buffer.toString("hex"), { ...type.fromBuffer(buffer) }]; };`,
+  ],
+  [
+    "msgpackr",
+    `import { pack, unpack, Packr } from "msgpackr"; export default () => [Buffer.from(pack({ a: [1, "x", null], d: 1.5 })).toString("hex"), unpack(pack({ a: 1 })), unpack(new Packr({ useRecords: false }).pack([1]))];`,
+  ],
+  [
+    "hyparquet",
+    `import * as hyparquet from "hyparquet"; export default () => [typeof hyparquet.parquetReadObjects, typeof hyparquet.parquetMetadata];`,
+  ],
+  [
+    "apache-arrow",
+    `import { tableFromArrays, tableToIPC, tableFromIPC } from "apache-arrow"; export default () => { const table = tableFromArrays({ a: Int32Array.from([1, 2, 3]), b: ["x", "y", "z"] }); const again = tableFromIPC(tableToIPC(table)); return [again.numRows, again.toArray().map((row) => row.toJSON())]; };`,
+  ],
+  [
+    "es-toolkit",
+    `import { chunk, debounce, groupBy, merge } from "es-toolkit"; export default () => [chunk([1, 2, 3], 2), groupBy([1, 2, 3], (n) => (n % 2 ? "odd" : "even")), merge({ a: 1 }, { b: 2 }), typeof debounce];`,
+  ],
+  [
+    "radash",
+    `import { group, parallel, retry, sift } from "radash"; export default async () => [group([1, 2], (n) => n), await parallel(2, [1, 2, 3], async (n) => n * 2), sift([0, 1, null]), await retry({ times: 2 }, async () => 1)];`,
+  ],
+  [
+    "dataloader",
+    `import DataLoader from "dataloader"; export default async () => { const batches = []; const loader = new DataLoader(async (keys) => { batches.push([...keys]); return keys.map((key) => key * 2); }); return [await Promise.all([loader.load(1), loader.load(2), loader.load(1)]), batches]; };`,
+  ],
+  [
+    "eventemitter2",
+    `import EventEmitter2 from "eventemitter2"; export default () => { const emitter = new EventEmitter2.EventEmitter2({ wildcard: true }); const seen = []; emitter.on("a.*", (value) => seen.push(value)); emitter.emit("a.b", 1); return seen; };`,
+  ],
+  [
+    "graphology",
+    `import Graph from "graphology"; export default () => { const graph = new Graph(); graph.addNode("a"); graph.addNode("b"); graph.addEdge("a", "b", { weight: 2 }); return [graph.order, graph.neighbors("a"), graph.export().nodes.length]; };`,
+  ],
+  [
+    "@dagrejs/dagre",
+    `import dagre from "@dagrejs/dagre"; export default () => { const g = new dagre.graphlib.Graph(); g.setGraph({}); g.setDefaultEdgeLabel(() => ({})); g.setNode("a", { width: 10, height: 10 }); g.setNode("b", { width: 10, height: 10 }); g.setEdge("a", "b"); dagre.layout(g); return g.nodes().map((n) => [n, g.node(n).x, g.node(n).y]); };`,
+  ],
+  [
+    "match-sorter",
+    `import { matchSorter } from "match-sorter"; export default () => matchSorter(["apple", "banana", "grape", "pineapple"], "ap");`,
+  ],
+  [
+    "fuzzysort",
+    `import fuzzysort from "fuzzysort"; export default () => fuzzysort.go("mr", ["Monitor.cpp", "MeshRenderer.cpp"]).map(({ target }) => target);`,
+  ],
+  [
+    "xregexp",
+    `import XRegExp from "xregexp"; export default () => [XRegExp.exec("2020-01-02", XRegExp("(?<year>\\\\d{4})-(?<month>\\\\d\\\\d)")).groups.year, XRegExp.replace("äß", XRegExp("\\\\p{L}", "g"), "x")];`,
+  ],
+  [
+    "parsimmon",
+    `import P from "parsimmon"; export default () => P.sepBy(P.regexp(/[0-9]+/).map(Number), P.string(",")).wrap(P.string("["), P.string("]")).parse("[1,2,3]");`,
+  ],
+  [
+    "ohm-js",
+    `import * as ohm from "ohm-js"; export default () => { const g = ohm.grammar('Sum { Exp = number "+" number  number = digit+ }'); const s = g.createSemantics().addOperation("value", { Exp: (a, _, b) => a.value() + b.value(), number: (digits) => Number(digits.sourceString) }); return s(g.match("1+23")).value(); };`,
+  ],
+  [
+    "antlr4",
+    `import antlr4 from "antlr4"; export default () => { const stream = new antlr4.InputStream("abc"); return [stream.size, stream.getText(0, 1)]; };`,
+  ],
+  [
+    "@babel/core",
+    `import * as babel from "@babel/core"; export default () => babel.transformSync("const a = 1 ?? 2;", { configFile: false, babelrc: false, plugins: [({ types: t }) => ({ visitor: { Identifier(path) { path.node.name = "z"; } } })] }).code;`,
+  ],
+  [
+    "@babel/standalone",
+    `import * as Babel from "@babel/standalone"; export default () => (Babel.default ?? Babel).transform("const f = (a: number) => <b>{a}</b>", { presets: ["react", "typescript"], filename: "a.tsx" }).code;`,
+  ],
+  [
+    "recast",
+    `import * as recast from "recast"; export default () => { const ast = recast.parse("var a  =  1; // c"); ast.program.body[0].kind = "const"; return recast.print(ast).code; };`,
+  ],
+  [
+    "meriyah",
+    `import { parseModule } from "meriyah"; export default () => parseModule("export const a = 1").body[0].type;`,
+  ],
+  [
+    "uglify-js",
+    `import UglifyJS from "uglify-js"; export default () => UglifyJS.minify("function f(abc) { return abc + 1 + 2; }").code;`,
+  ],
+  [
+    "sass",
+    `import * as sass from "sass"; export default () => sass.compileString("$a: red; .x { .y { color: darken($a, 10%); } }", { silenceDeprecations: ["color-functions", "global-builtin"], logger: sass.Logger.silent }).css;`,
+  ],
+  [
+    "tailwind-merge",
+    `import { twMerge } from "tailwind-merge"; export default () => twMerge("px-2 py-1 bg-red", "p-3 bg-blue");`,
+  ],
+  [
+    "dot",
+    `import doT from "dot"; export default () => doT.template("Hi {{=it.name}}{{~it.list:x}} {{=x}}{{~}}")({ name: "a", list: [1, 2] });`,
+  ],
+  [
+    "hogan.js",
+    `import Hogan from "hogan.js"; export default () => Hogan.compile("Hi {{name}} {{#list}}{{.}},{{/list}}").render({ name: "a", list: [1, 2] });`,
+  ],
+  [
+    "velocityjs",
+    `import velocity from "velocityjs"; export default () => velocity.render("Hi $name #foreach($x in $list)$x,#end", { name: "a", list: [1, 2] });`,
+  ],
+  [
+    "svelte",
+    `import { compile } from "svelte/compiler"; export default () => compile("<script>let { a } = $props();</script><p>{a}</p>", { generate: "server", name: "X" }).js.code.includes("<p>");`,
+  ],
+  [
+    "fastify",
+    `import Fastify from "fastify"; export default async () => { const app = Fastify(); app.get("/x/:id", async () => "x"); await app.ready(); return app.printRoutes(); };`,
+  ],
+  [
+    "h3",
+    `import { H3 } from "h3"; export default async () => { const app = new H3(); app.get("/x/:id", (event) => ({ id: event.context.params.id })); const response = await app.request("/x/7"); return [response.status, await response.json()]; };`,
+  ],
+  [
+    "find-my-way",
+    `import FindMyWay from "find-my-way"; export default () => { const router = FindMyWay(); router.on("GET", "/a/:id", () => {}); return router.find("GET", "/a/5").params; };`,
+  ],
+  [
+    "busboy",
+    `import busboy from "busboy"; import { Readable } from "node:stream"; export default () => new Promise((resolve) => { const fields = []; const parser = busboy({ headers: { "content-type": "multipart/form-data; boundary=X" } }); parser.on("field", (name, value) => fields.push([name, value])); parser.on("close", () => resolve(fields)); Readable.from([Buffer.from('--X\\r\\nContent-Disposition: form-data; name="a"\\r\\n\\r\\n1\\r\\n--X--\\r\\n')]).pipe(parser); });`,
+  ],
+  [
+    "@zip.js/zip.js",
+    `import { BlobWriter, BlobReader, ZipWriter, ZipReader, TextReader, TextWriter } from "@zip.js/zip.js"; export default async () => { const writer = new ZipWriter(new BlobWriter("application/zip")); await writer.add("a.txt", new TextReader("hello")); const reader = new ZipReader(new BlobReader(await writer.close())); const [entry] = await reader.getEntries(); return [entry.filename, await entry.getData(new TextWriter())]; };`,
+  ],
+  [
+    "fzstd",
+    `import { decompress } from "fzstd"; import zlib from "node:zlib"; export default () => new TextDecoder().decode(decompress(new Uint8Array(zlib.zstdCompressSync(Buffer.from("hello"))))); `,
+  ],
+  [
+    "yazl",
+    `import yazl from "yazl"; export default async () => { const zip = new yazl.ZipFile(); zip.addBuffer(Buffer.from("hello"), "a.txt", { mtime: new Date(1e12) }); zip.end(); const parts = []; for await (const part of zip.outputStream) parts.push(part); return Buffer.concat(parts).subarray(0, 4).toString("hex"); };`,
+  ],
+  [
+    "stream-json",
+    `import { Readable } from "node:stream"; import * as all from "stream-json"; export default async () => { const parser = all.parser ?? all.default.parser; const names = []; for await (const token of Readable.from(['{"a":[1,2]}']).pipe(parser.asStream ? parser.asStream() : parser())) names.push(token.name); return names; };`,
+  ],
+  [
+    "file-type",
+    `import { fileTypeFromBuffer } from "file-type"; export default () => fileTypeFromBuffer(Buffer.from("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154789c6300010000050001", "hex"));`,
+  ],
+  [
+    "chardet",
+    `import chardet from "chardet"; export default () => [chardet.detect(Buffer.from("h\\u00e9llo w\\u00f6rld")), chardet.detect(Buffer.from("caf\\u00e9 na\\u00efve r\\u00e9sum\\u00e9", "latin1"))];`,
+  ],
+  [
+    "music-metadata",
+    `import { parseBuffer } from "music-metadata"; export default async () => { const wav = Buffer.alloc(44 + 8000); wav.write("RIFF", 0); wav.writeUInt32LE(36 + 8000, 4); wav.write("WAVEfmt ", 8); wav.writeUInt32LE(16, 16); wav.writeUInt16LE(1, 20); wav.writeUInt16LE(1, 22); wav.writeUInt32LE(8000, 24); wav.writeUInt32LE(8000, 28); wav.writeUInt16LE(1, 32); wav.writeUInt16LE(8, 34); wav.write("data", 36); wav.writeUInt32LE(8000, 40); const { format } = await parseBuffer(wav, { mimeType: "audio/wav" }); return [format.container, format.duration, format.sampleRate]; };`,
+  ],
+  [
+    "exifr",
+    `import exifr from "exifr"; export default async () => { const seg = Buffer.from("ffd8ffe1002245786966000049492a00080000000100120103000100000006000000" + "00000000" + "ffd9", "hex"); return await exifr.orientation(seg); };`,
+  ],
+  [
+    "srt-parser-2",
+    `import srtParser2 from "srt-parser-2"; export default () => { const Parser = srtParser2.default ?? srtParser2; return new Parser().fromSrt("1\\n00:00:01,000 --> 00:00:02,000\\nhello\\n"); };`,
+  ],
+  [
+    "keyv",
+    `import Keyv from "keyv"; export default async () => { const store = new Keyv(); await store.set("a", { b: 1 }); return [await store.get("a"), await store.delete("a"), await store.get("a")]; };`,
+  ],
+  ["isomorphic-ws", `import WebSocket from "isomorphic-ws"; export default () => [typeof WebSocket, WebSocket.OPEN];`],
+  [
+    "eventsource",
+    `import { EventSource } from "eventsource"; export default () => [typeof EventSource, EventSource.OPEN];`,
+  ],
+  [
+    "eventsource-parser",
+    `import { createParser } from "eventsource-parser"; export default () => { const events = []; const parser = createParser({ onEvent: (event) => events.push(event) }); parser.feed("event: a\\ndata: 1\\n\\ndata: 2\\n\\n"); return events; };`,
+  ],
+  [
+    "@modelcontextprotocol/sdk",
+    `import { Client } from "@modelcontextprotocol/sdk/client/index.js"; import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js"; import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js"; import { z } from "zod"; export default async () => { const server = new McpServer({ name: "s", version: "1" }); server.registerTool("add", { inputSchema: { a: z.number(), b: z.number() } }, async ({ a, b }) => ({ content: [{ type: "text", text: String(a + b) }] })); const [one, two] = InMemoryTransport.createLinkedPair(); const client = new Client({ name: "c", version: "1" }); await Promise.all([server.connect(one), client.connect(two)]); return (await client.callTool({ name: "add", arguments: { a: 1, b: 2 } })).content; };`,
+  ],
+  [
+    "gpt-3-encoder",
+    `import { encode, decode } from "gpt-3-encoder"; export default () => [encode("Hello world, this is a test"), decode(encode("x y"))];`,
+  ],
+  [
+    "tiktoken",
+    `import { get_encoding } from "tiktoken"; export default () => { const encoding = get_encoding("cl100k_base"); const tokens = [...encoding.encode("Hello world")]; encoding.free(); return tokens; };`,
+    ["webAssembly"],
+  ],
+  [
+    "linebreak",
+    `import LineBreaker from "linebreak"; export default () => { const breaker = new LineBreaker("Hello big world"); const at = []; for (let b = breaker.nextBreak(); b; b = breaker.nextBreak()) at.push(b.position); return at; };`,
+  ],
+  ["emoji-regex", `import emojiRegex from "emoji-regex"; export default () => "a 😀 b 👩‍👩‍👧".match(emojiRegex());`],
+  ["mqtt", `import mqtt from "mqtt"; export default () => [typeof (mqtt.connect ?? mqtt.default.connect)];`],
+  [
+    "@trpc/server",
+    `import { initTRPC } from "@trpc/server"; import { z } from "zod"; export default async () => { const t = initTRPC.create(); const router = t.router({ add: t.procedure.input(z.object({ a: z.number() })).query(({ input }) => input.a + 1) }); return await router.createCaller({}).add({ a: 1 }); };`,
   ],
 ];

@@ -3,19 +3,17 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { setFlagsFromString } from "node:v8";
 import * as esbuild from "esbuild";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { buildLocated } from "../../src/bundler/bundle-tool.ts";
 import { compileTool } from "../../src/bundler/compile/compile-tool.ts";
 import { locateTool } from "../../src/bundler/locate/tool-location.ts";
 import { DEFAULT_BUNDLE_LIMITS, type ToolBundle } from "../../src/bundler/tool-bundle.ts";
-import {
-  createEngine,
-  createLoadableBundle,
-  createPreludeCache,
-  IGNORE_MESSAGES,
-  ToolIsolate,
-} from "../../src/sandbox/worker/tool-isolate.ts";
+import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
+import { createEngine, createLoadableBundle } from "../../src/sandbox/worker/isolate/engine.ts";
+import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { PACKAGES } from "./packages.ts";
 
 const FOLDER = import.meta.dirname;
@@ -41,10 +39,14 @@ interface Outcome {
   readonly version: string;
   /** Undefined where it passes. */
   readonly problem?: string;
+  /** Granted in addition to dynamic code. */
+  readonly features?: readonly EngineFeature[];
   readonly bundleBytes?: number;
   readonly coldMs?: number;
 }
 
+// As in a worker: without it WebAssembly.compile() in an isolate never settles.
+setFlagsFromString("--no-wasm-async-compilation");
 const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
 const engine = createEngine({
   preludeSource,
@@ -63,9 +65,14 @@ async function bundle(path: string): Promise<ToolBundle> {
 /** From nothing to the result: isolate, prelude, bundle, call. No code cache but the prelude's. */
 async function runInSandbox(
   code: string,
+  features: readonly EngineFeature[],
 ): Promise<{ readonly coldMs: number; readonly outcome: string; readonly text: string }> {
   const started = performance.now();
-  const isolate = new ToolIsolate(engine, { memoryMiB: MEMORY_MIB, features: ["stringToCode"], coarseTime: false });
+  const isolate = new ToolIsolate(engine, {
+    memoryMiB: MEMORY_MIB,
+    features: ["stringToCode", ...features],
+    coarseTime: false,
+  });
   const clock = setTimeout(() => void isolate.dispose("cpu"), CALL_MS);
   try {
     isolate.boot();
@@ -103,7 +110,7 @@ async function runInNode(path: string): Promise<unknown> {
   return JSON.parse(JSON.stringify((await run()) ?? null));
 }
 
-async function tryPackage(name: string, source: string): Promise<Outcome> {
+async function tryPackage(name: string, source: string, features: readonly EngineFeature[]): Promise<Outcome> {
   const version = versionOf(name);
   const path = join(TOOLS, `${name.replaceAll("/", "-")}.mjs`);
   writeFileSync(path, source);
@@ -115,8 +122,8 @@ async function tryPackage(name: string, source: string): Promise<Outcome> {
     return { name, version, problem: words((error as Error).message) };
   }
   const { code } = built;
-  const { coldMs, outcome, text } = await runInSandbox(code);
-  const measured = { name, version, bundleBytes: code.length, coldMs };
+  const { coldMs, outcome, text } = await runInSandbox(code, features);
+  const measured = { name, version, features, bundleBytes: code.length, coldMs };
   if (outcome !== "output") return { ...measured, problem: readError(outcome, text) };
   if (isDeepStrictEqual(JSON.parse(text), expected)) return measured;
   return {
@@ -125,10 +132,11 @@ async function tryPackage(name: string, source: string): Promise<Outcome> {
   };
 }
 
-function row({ name, version, problem, bundleBytes, coldMs }: Outcome): string {
+function row({ name, version, problem, features = [], bundleBytes, coldMs }: Outcome): string {
+  const passes = features.length === 0 ? "pass" : `pass with ${features.join(", ")}`;
   const size = bundleBytes === undefined ? "" : `${Math.ceil(bundleBytes / 1024)} KB`;
   const cold = coldMs === undefined ? "" : `${Math.round(coldMs)} ms`;
-  return `| ${name} | ${version} | ${problem === undefined ? "pass" : problem} | ${size} | ${cold} |`;
+  return `| ${name} | ${version} | ${problem ?? passes} | ${size} | ${cold} |`;
 }
 
 function report(outcomes: readonly Outcome[]): string {
@@ -151,8 +159,8 @@ const wanted = process.argv.slice(2);
 const chosen = wanted.length === 0 ? PACKAGES : PACKAGES.filter(([name]) => wanted.includes(name));
 mkdirSync(TOOLS, { recursive: true });
 const outcomes: Outcome[] = [];
-for (const [name, source] of chosen) {
-  const outcome = await tryPackage(name, source).catch((error: unknown): Outcome => {
+for (const [name, source, features = []] of chosen) {
+  const outcome = await tryPackage(name, source, features).catch((error: unknown): Outcome => {
     return { name, version: "", problem: words(`not in Node: ${(error as Error).message}`) };
   });
   outcomes.push(outcome);

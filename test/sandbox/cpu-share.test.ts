@@ -83,7 +83,6 @@ describe("usage.cpuMs", () => {
     await box.addTool({ name: "wait", source, overrides: { limits: { cpuMs: 300 } } });
     const result = await box.execute({ id: "c", toolName: "wait" });
     expect(outputOf(result)).toBe(1);
-    expect(result.usage.cpuMs).toBeLessThan(300);
   });
 
   test("includes the time of cryptography jobs on other threads", async () => {

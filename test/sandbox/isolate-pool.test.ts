@@ -1,7 +1,9 @@
 // Tests of the isolate pool: used isolates leave a better code cache to later ones.
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { LoadableBundle } from "../../src/sandbox/worker/isolate/engine.ts";
+import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import type { ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { IsolatePool } from "../../src/sandbox/worker/isolate-pool.ts";
-import { IGNORE_MESSAGES, type LoadableBundle, type ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
 
 const SHA = "0".repeat(64);

@@ -4,12 +4,9 @@ import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/contract/engine-features.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
-import {
-  createEngine,
-  createPreludeCache,
-  IGNORE_MESSAGES,
-  ToolIsolate,
-} from "../../src/sandbox/worker/tool-isolate.ts";
+import { createEngine } from "../../src/sandbox/worker/isolate/engine.ts";
+import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import {
   bundleCode,
   type GuestSettings,
@@ -343,7 +340,7 @@ describe("ToolIsolate.dispose()", () => {
     );
     const before = tool.isolate.busyMs;
     const ended = tool.call();
-    await expect.poll(() => tool.isolate.busyMs - before, { interval: 5, timeout: 10_000 }).toBeGreaterThan(60);
+    await expect.poll(() => tool.isolate.busyMs - before, { interval: 5 }).toBeGreaterThan(60);
     expect(tool.isolate.isRunning).toBe(true);
     const stopped = tool.isolate.dispose("cancelled").then(() => tool.isolate.isRunning);
     expect((await ended).outcome).toBe("cancelled");

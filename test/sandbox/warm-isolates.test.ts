@@ -2,8 +2,10 @@
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
-import { toToolProfile } from "../../src/sandbox/worker/active-call.ts";
-import { IGNORE_MESSAGES, type LoadableBundle, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
+import { toToolProfile } from "../../src/sandbox/worker/assignment.ts";
+import type { LoadableBundle } from "../../src/sandbox/worker/isolate/engine.ts";
+import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import { ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { MAX_WARM_ISOLATES, WarmIsolates } from "../../src/sandbox/worker/warm-isolates.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
 import { TOOL_PROFILE } from "../support/tool-profile.ts";
@@ -139,7 +141,8 @@ describe("a warm isolate", () => {
     const { pool, created } = await benchOf(COUNTER);
     await callTwice(pool, 1);
     await pool.refill();
-    await created[0]?.dispose();
+    // On a busy machine, where isolates take long, more than one is kept ready.
+    await Promise.all(created.map((isolate) => isolate.dispose()));
     expect(pool.take(toolOf(1))).toBeUndefined();
   });
 });

@@ -5,16 +5,13 @@ import { CallQueue } from "../../src/server/calls/call-queue.ts";
 import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
+import { claimCalls, findExpired, markStarted, requeue } from "../../src/server/records/call-claims.ts";
 import {
   type CallOutcome,
   type CallRow,
-  claimCalls,
   findCall,
-  findExpired,
   insertCalls,
   insertOnce,
-  markStarted,
-  requeue,
   storeOutcome,
 } from "../../src/server/records/calls.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
@@ -39,7 +36,7 @@ const toRow = (more: Partial<CallRow> = {}): CallRow => ({
     timeline: null,
   },
   ...{ created_at: Date.now(), started_at: null, ended_at: null, run_at: 0, lease_owner: null, lease_until: null },
-  ...{ fence: 0, attempts: 0, cancel_requested: 0, ...more },
+  ...{ fence: 0, attempts: 0, cancel_requested: 0, parent_id: null, root_id: null, approval_id: null, ...more },
 });
 const outcome: CallOutcome = {
   ...{ state: "succeeded", effects: "complete", tool_version: 1, input: "{}", output: "1", error: null },
@@ -112,24 +109,22 @@ describe.for(STORES)("with %s", (kind) => {
     });
     const repeatable = toRow({ ...dead, effects: "possible", tool_name: "idempotent" });
     const sync = toRow({ ...dead, effects: "possible", mode: "sync", tool_name: "idempotent", input: null });
-    const hopeless = toRow({ ...dead, tool_name: "claimed", attempts: 9 });
+    const hopeless = toRow({ ...dead, tool_name: "claimed", attempts: 99 });
     await insertCalls(db, [claimed, started, repeatable, sync, hopeless]);
     const ran: string[] = [];
     const queue = new CallQueue({
       ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
       run: async ({ id }) => {
         ran.push(id);
-        return { callId: id } as never;
+        return { callId: id, success: true } as never;
       },
-      toOutcome: async () => outcome,
+      toStored: async () => ({ outcome }),
       isIdempotent: async ({ tool_name }) => tool_name === "idempotent",
     });
     queue.start();
     const all = [claimed, started, repeatable, sync, hopeless];
     await expect
-      .poll(async () => (await Promise.all(all.map(({ id }) => findCall(db, "acme", id)))).map((row) => row?.state), {
-        timeout: 30_000,
-      })
+      .poll(async () => (await Promise.all(all.map(({ id }) => findCall(db, "acme", id)))).map((row) => row?.state))
       .toEqual(["succeeded", "failed", "succeeded", "failed", "failed"]);
     await queue[Symbol.asyncDispose]();
     expect(ran.toSorted()).toEqual([claimed.id, repeatable.id].toSorted());
@@ -149,18 +144,86 @@ describe.for(STORES)("with %s", (kind) => {
         ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
         run: async ({ id }) => {
           ran.push(id);
-          return {} as never;
+          return { success: true } as never;
         },
-        toOutcome: async () => outcome,
+        toStored: async () => ({ outcome }),
         isIdempotent: async () => false,
       });
     const queues = [makeQueue(), makeQueue()];
     for (const queue of queues) queue.start();
-    await expect.poll(() => ran.length, { timeout: 30_000 }).toBe(150);
+    await expect.poll(() => ran.length).toBe(150);
     for (const queue of queues) await queue[Symbol.asyncDispose]();
     expect(new Set(ran).size).toBe(150);
     const left = await db.selectFrom("calls").select("id").where("state", "!=", "succeeded").execute();
     expect(left).toEqual([]);
+  });
+
+  test("the end of an earlier claim of a call leaves the newer one to the queue", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const row = toRow();
+    await insertCalls(db, [row]);
+    const claims: PromiseWithResolvers<void>[] = [];
+    let stored = 0;
+    const queue = new CallQueue({
+      ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+      run: async () => {
+        const claim = Promise.withResolvers<void>();
+        claims.push(claim);
+        await claim.promise;
+        return { success: true } as never;
+      },
+      toStored: async () => {
+        stored += 1;
+        return { outcome };
+      },
+      isIdempotent: async () => false,
+    });
+    queue.start();
+    await expect.poll(() => claims.length, { timeout: 20_000 }).toBe(1);
+    // As after the end of its lease.
+    const waiting = { state: "queued", lease_owner: null, lease_until: null } as const;
+    await db.updateTable("calls").set(waiting).where("id", "=", row.id).execute();
+    await expect.poll(() => claims.length, { timeout: 20_000 }).toBe(2);
+    claims[0]?.resolve();
+    await expect.poll(() => stored, { timeout: 20_000 }).toBe(1);
+    for (let turn = 0; turn < 20; turn += 1) await findCall(db, "acme", row.id);
+    expect(queue.cancel(row.id, "acme")).toBe(true);
+    claims[1]?.resolve();
+    await queue[Symbol.asyncDispose]();
+    expect(await findCall(db, "acme", row.id)).toMatchObject({ state: "succeeded", attempts: 2 });
+  });
+
+  test("a queue without room reports the calls that were added, so that another one runs them", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    await insertCalls(
+      db,
+      Array.from({ length: 33 }, () => toRow()),
+    );
+    let reports = 0;
+    const release = Promise.withResolvers<void>();
+    const queue = new CallQueue({
+      ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+      run: async () => {
+        await release.promise;
+        return { success: true } as never;
+      },
+      toStored: async () => ({ outcome }),
+      isIdempotent: async () => false,
+      onFull: () => {
+        reports += 1;
+      },
+    });
+    queue.start();
+    const claimed = () => db.selectFrom("calls").select("id").where("lease_owner", "is not", null).execute();
+    await expect.poll(async () => (await claimed()).length).toBe(32);
+    expect(reports).toBe(0);
+    for (let added = 0; added < 10; added += 1) queue.notify([]);
+    await expect.poll(() => reports).toBe(1);
+    release.resolve();
+    await expect.poll(async () => (await claimed()).length).toBe(0);
+    await queue[Symbol.asyncDispose]();
   });
 
   test("stores one call for an idempotency key, also if it is requested several times at once", async () => {
@@ -201,7 +264,7 @@ describe.for(STORES)("with %s", (kind) => {
     const rows = Array.from({ length: 450 }, (_, index) =>
       toRow({ state: "succeeded", tenant_id: index === 7 ? "gone" : "acme" }),
     );
-    for (const row of rows) void journal.add(row);
+    for (const row of rows) void journal.add({ row });
     await journal[Symbol.asyncDispose]();
     expect(errors).toHaveLength(1);
     const { count } = await db

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "./support/api.ts";
+import { endedRow } from "./support/call-row.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";
 
 const stores = new TestStores();
@@ -151,9 +152,7 @@ describe.for(STORES)("with %s", (kind) => {
     };
     expect(items).toHaveLength(50);
     // With SQLite, a session that is in memory can be used for a second more.
-    await expect
-      .poll(async () => (await send("GET", "/v1/me", { cookie: first })).status, { timeout: 5_000 })
-      .toBe(401);
+    await expect.poll(async () => (await send("GET", "/v1/me", { cookie: first })).status).toBe(401);
   });
 
   test("a key can expire after minutes, for an embedded page", async () => {
@@ -258,7 +257,8 @@ describe.for(STORES)("with %s", (kind) => {
     });
 
     test("the audit log can be verified, and the processes be listed", async () => {
-      expect((await api("GET", "/v1/audit/verification")).body).toEqual({ isIntact: true, brokenAt: null });
+      const verification = (await api("GET", "/v1/audit/verification")).body;
+      expect(verification).toEqual({ isIntact: true, brokenAt: null, erased: expect.any(Number) });
       const { body } = await api<{ pid: number; workers: readonly { rssBytes: number | null }[] }>(
         "GET",
         "/v1/workers",
@@ -295,7 +295,6 @@ describe.for(STORES)("with %s", (kind) => {
 
 test("a filter that matches nothing reads a part of a large list only, and says where to go on", async () => {
   const { openDatabase } = await import("../../src/server/database/open-database.ts");
-  const { createId } = await import("../../src/server/ids.ts");
   const { insertTenant } = await import("../../src/server/records/tenants.ts");
   const { insertCalls, listCalls } = await import("../../src/server/records/calls.ts");
   const store = await stores.create("sqlite");
@@ -307,21 +306,7 @@ test("a filter that matches nothing reads a part of a large list only, and says 
   });
   const { db } = database;
   await insertTenant(db, { id: "acme", name: "acme", policy: {} as never });
-  const rowOf = (n: number) => ({
-    ...{ id: createId("call", n), tenant_id: "acme", tool_name: n === 5 ? "rare" : "common", tool_version: 1 },
-    ...{ alias: "live", mode: "sync" as const, state: "succeeded" as const, effects: "complete" as const, key_id: "k" },
-    ...{ session_id: null, idempotency_key: null, request_hash: null, timeout_ms: null, input: "{}", output: "1" },
-    ...{ content: 0, error: null, logs: null, usage: null, calls: null, timeline: null, created_at: n, started_at: n },
-    ...{
-      ended_at: n + 1,
-      run_at: null,
-      lease_owner: null,
-      lease_until: null,
-      fence: 0,
-      attempts: 1,
-      cancel_requested: 0,
-    },
-  });
+  const rowOf = (n: number) => endedRow(n, { tool_name: n === 5 ? "rare" : "common" });
   await insertCalls(
     db,
     Array.from({ length: 25_000 }, (_, n) => rowOf(n + 1)),

@@ -129,9 +129,24 @@ test("deploys an archive", async () => {
 
 test("reports calls to an OTLP receiver", async () => {
   const api = apiOf(server);
-  await api("POST", "/v1/tenants/acme/tools", { name: "seen", source: "export default () => 1" });
+  const source = 'export default async (_, ctx) => await ctx.span("own part", { rows: 3 }, () => 1)';
+  await api("POST", "/v1/tenants/acme/tools", { name: "seen", source });
   expect((await api("POST", "/v1/tenants/acme/tools/seen/calls", {})).status).toBe(200);
-  await expect
-    .poll(() => otlp.some(({ path, body }) => path === "/v1/traces" && body.includes("seen")), { timeout: 30_000 })
-    .toBe(true);
+  await expect.poll(() => otlp.some(({ path, body }) => path === "/v1/traces" && body.includes("seen"))).toBe(true);
+  // The tool's own span is part of the call's trace, with its attributes.
+  interface Span {
+    readonly name: string;
+    readonly traceId: string;
+    readonly attributes: readonly { readonly key: string; readonly value: object }[];
+  }
+  interface Export {
+    readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: readonly Span[] }[] }[];
+  }
+  const spans = otlp
+    .filter(({ path }) => path === "/v1/traces")
+    .flatMap(({ body }) => (JSON.parse(body) as Export).resourceSpans)
+    .flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans: some }) => some));
+  const own = spans.find(({ name }) => name.includes("own part"));
+  expect(own?.attributes).toContainEqual({ key: expect.stringContaining("rows"), value: { intValue: 3 } });
+  expect(spans.filter(({ traceId }) => traceId === own?.traceId).length).toBeGreaterThan(1);
 });

@@ -1,4 +1,4 @@
-// Where the master key comes from.
+// Sources of the master key: a file, a variable, an option and a command.
 import { randomBytes } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { createServer, type ServerOptions } from "../../src/server/index.ts";

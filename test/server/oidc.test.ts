@@ -4,7 +4,7 @@ import { createServer as createHttpServer, type IncomingMessage } from "node:htt
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { toShownConfig } from "../../src/server/config/server-options.ts";
+import { toShownConfig } from "../../src/server/config/shown-config.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "./support/api.ts";
 import { TestStores } from "./support/stores.ts";
@@ -18,7 +18,7 @@ let keys: Awaited<ReturnType<typeof generateKeyPair>>;
 let claims: JWTPayload;
 let isDown = false;
 let nonceOf: (nonce: string) => string;
-/** What was asked for each code. */
+/** The parameters of the authorization request for each code. */
 const codes = new Map<string, URLSearchParams>();
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -153,7 +153,7 @@ test.for<readonly [string, JWTPayload]>([
   ["whose tenant is no text", { sub: "ada", tenant: ["acme"] }],
   ["whose tenant is no id", { sub: "ada", tenant: "../acme" }],
   ["whose name has a line break", { sub: "a\nb", tenant: "acme" }],
-])("a user %s is told so, and gets no session", async ([, given]) => {
+])("a user %s receives an error, and gets no session", async ([, given]) => {
   claims = given;
   const { path, cookie } = await begin();
   const response = await visit(path, cookie);

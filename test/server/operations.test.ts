@@ -35,6 +35,31 @@ for (const kind of STORES) {
   });
 }
 
+test("a server in a program leaves its Request and Response as they are", async () => {
+  const before = [globalThis.Request, globalThis.Response];
+  await using store = await stores.create("sqlite");
+  await using server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  expect(globalThis.Request).toBe(before[0]);
+  expect(globalThis.Response).toBe(before[1]);
+});
+
+test("a server that stops accepts calls for a while after /readyz has failed", async () => {
+  await using store = await stores.create("sqlite");
+  await using server = await createServer({ ...store.options, port: 0, logLevel: "silent", stopDelayMs: 10_000 });
+  const api = apiOf(server);
+  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  const isReady = async (): Promise<boolean> => (await fetch(`${server.url}/readyz`)).ok;
+  expect(await isReady()).toBe(true);
+  const closing = server.close();
+  // No request has failed because the server no longer listens: it says first that it stops.
+  expect(await isReady()).toBe(false);
+  const call = await api("POST", "/v1/tenants/acme/tools/missing/calls", {});
+  expect(call.body).toMatchObject({ error: { code: "TOOL_UNAVAILABLE", details: { reason: "not_found" } } });
+  await closing;
+  await expect(fetch(`${server.url}/readyz`)).rejects.toThrow();
+});
+
 describe("the master key", () => {
   const owner = { table: "secrets", tenantId: "acme", name: "token" } as const;
 
@@ -171,9 +196,7 @@ describe.for(STORES)("with %s", (kind) => {
     });
     for (const fail of [false, true, false]) await api("POST", `${tenant}/tools/counted/calls`, { input: { fail } });
     const queued = await api("POST", `${tenant}/tools/counted/calls`, {}, { prefer: "respond-async" });
-    await expect
-      .poll(async () => (await api("GET", `${tenant}/calls/${queued.body.id}`)).body.state, { timeout: 30_000 })
-      .toBe("succeeded");
+    await expect.poll(async () => (await api("GET", `${tenant}/calls/${queued.body.id}`)).body.state).toBe("succeeded");
     const { body } = await api<{ items: { outcome: string; calls: number; cpuMs: number; hour: number }[] }>(
       "GET",
       `${tenant}/usage?tool=counted`,
@@ -235,9 +258,31 @@ describe.for(STORES)("with %s", (kind) => {
       [200, "r=0"],
     ]);
     const denied = await limited("GET", `${tenant}/tools`);
-    expect([denied.status, denied.headers.get("ratelimit-policy")]).toEqual([429, '"rate";q=2;w=60']);
+    expect([denied.status, denied.headers.get("ratelimit-policy")]).toEqual([429, '"key";q=2;w=60']);
     expect(Number(denied.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await api("GET", `${tenant}/tools`)).status).toBe(200);
+  });
+
+  test("lists the limits of the key and of its tenant in one response", async () => {
+    const policy = { rateLimit: { calls: 100, per: "second" }, quotas: { calls: { day: 50 } } };
+    expect((await api("POST", "/v1/tenants", { id: "both", policy })).status).toBe(201);
+    const source = "export default () => 1;";
+    expect((await api("POST", "/v1/tenants/both/tools", { name: "one", source })).status).toBe(201);
+    const { body } = await api<{ key: string }>("POST", "/v1/tenants/both/keys", {
+      ...{ name: "limited", scopes: ["calls:run"], rateLimit: { calls: 3, per: "minute" } },
+    });
+    const limited = apiOf(server, body.key);
+    const paths = ["/v1/tenants/both/tools/one/calls", "/v1/tenants/both/calls"];
+    const bodies = [{ input: {} }, { calls: [{ tool: "one", input: {} }] }];
+    for (const [index, path] of paths.entries()) {
+      const { status, headers } = await limited("POST", path, bodies[index]);
+      expect([path, status, headers.get("ratelimit-policy")]).toEqual([
+        ...[path, 200, '"key";q=3;w=60, "rate";q=100;w=1, "calls-day";q=50;w=86400'],
+      ]);
+      expect(headers.get("ratelimit")).toMatch(
+        new RegExp(`^"key";r=${2 - index};t=\\d+, "rate";r=\\d+;t=\\d+, "calls-day";r=`),
+      );
+    }
   });
 
   test("warns once when a window reaches 80 % of its limit", async () => {

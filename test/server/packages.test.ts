@@ -131,7 +131,7 @@ describe("an upload with a lockfile", () => {
     expect(JSON.stringify(body)).not.toContain("/tmp");
   });
 
-  test("is rejected if the manifest asks for something else", async () => {
+  test("is rejected if the manifest requests another package", async () => {
     const { status, body } = await deploy("other", lockOf(), { dependencies: { greet: "2.0.0" } });
     expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining("npm could not install")]);
   });
@@ -176,7 +176,7 @@ describe("checkLockfile()", () => {
     ["no URL", { "node_modules/greet": { integrity: entry.integrity } }, "Expected resolved"],
     ["no hash", { "node_modules/greet": { resolved: entry.resolved } }, "Expected integrity"],
     ["a weak hash", { "node_modules/greet": { ...entry, integrity: "sha1-AAAA" } }, "Expected integrity"],
-    ["an entry that is no object", { "node_modules/greet": 1 }, "Expected an object"],
+    ["an entry that is not an object", { "node_modules/greet": 1 }, "Expected an object"],
   ])("rejects %s", ([, packages, message]) => {
     expect(() => check(packages)).toThrow(message);
   });

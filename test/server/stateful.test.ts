@@ -5,18 +5,17 @@ import { type OpenDatabase, openDatabase } from "../../src/server/database/open-
 import type { CallsTable } from "../../src/server/database/schema.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
 import { DatabaseQuotaStore } from "../../src/server/quotas/database-quota-store.ts";
-import { appendAudit, findBrokenAuditRow, SERVER_ACTOR } from "../../src/server/records/audit.ts";
+import { appendAudit, SERVER_ACTOR } from "../../src/server/records/audit.ts";
+import { verifyAudit } from "../../src/server/records/audit-chain.ts";
+import { claimCalls, markStarted, requeue } from "../../src/server/records/call-claims.ts";
 import {
   type CallOutcome,
   type CallRow,
-  claimCalls,
   findCall,
   finishCall,
   insertOnce,
   listCalls,
-  markStarted,
   requestCancel,
-  requeue,
 } from "../../src/server/records/calls.ts";
 import { findPrevious, findRelease, storeRelease } from "../../src/server/records/releases.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
@@ -107,6 +106,9 @@ const toRow = (
     fence: 0,
     attempts: 0,
     cancel_requested: 0,
+    parent_id: null,
+    root_id: null,
+    approval_id: null,
     content: 0,
   },
 });
@@ -256,7 +258,7 @@ class DatabaseMachine implements Machine {
   }
 
   async check(): Promise<void> {
-    expect(await findBrokenAuditRow(this.#database.db)).toBeUndefined();
+    expect((await verifyAudit(this.#database.db)).brokenAt).toBeUndefined();
   }
 }
 
@@ -305,7 +307,9 @@ class Model implements Machine {
       }
       case "release":
         if (!this.#tenants.has(operation.tenant)) throw new Error("no tenant");
-        this.#releases.set(name, [...(this.#releases.get(name) ?? []), operation.version]);
+        // What runs already is no change.
+        if (this.#releases.get(name)?.at(-1) !== operation.version)
+          this.#releases.set(name, [...(this.#releases.get(name) ?? []), operation.version]);
         return operation.version;
       case "rollback": {
         const states = this.#releases.get(name) ?? [];
@@ -359,7 +363,13 @@ class Model implements Machine {
       case "cancel": {
         if (call === undefined || call.tenant !== operation.tenant) return "none";
         const before = call.state;
-        if (before === "queued") call.state = "cancelled";
+        if (before === "queued") {
+          call.state = "cancelled";
+          // It has ended without having run: counted, with nothing used.
+          const key = JSON.stringify([call.tenant, call.tool, "CANCELLED"]);
+          const [, , calls] = this.#usage.get(key) ?? [call.tool, "CANCELLED", 0, 0, 0];
+          this.#usage.set(key, [call.tool, "CANCELLED", calls + 1, 0, 0]);
+        }
         return before;
       }
       case "list":

@@ -1,10 +1,13 @@
 // Deploying, releasing and calling tools over HTTP, on both databases.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { createServer, type Server } from "../../src/server/index.ts";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { createClient } from "../../src/client/index.ts";
+import { PYTHON_DEFAULT_LIMITS } from "../../src/host/python/python-tool.ts";
+import { PYTHON_DEFAULTS } from "../../src/server/tools/requested-access.ts";
 import { apiOf } from "./support/api.ts";
-import { STORES, type TestStore, TestStores } from "./support/stores.ts";
+import { useServer } from "./support/server.ts";
+import { STORES, TestStores } from "./support/stores.ts";
 
 interface Call {
   readonly id: string;
@@ -17,31 +20,34 @@ interface Call {
   readonly logs: readonly { readonly message: string }[];
 }
 interface Deployed {
-  readonly version: { readonly version: number; readonly state: string };
+  readonly version: {
+    readonly tool: string;
+    readonly version: number;
+    readonly state: string;
+    readonly limits: object;
+  };
   readonly requests: { readonly added: readonly string[] };
   readonly release: { readonly versions: readonly { version: number; weight: number }[] } | null;
   readonly isKnown: boolean;
 }
 
+interface Release {
+  readonly versions: readonly { readonly version: number; readonly weight: number }[];
+  readonly rollback: object | null;
+  readonly revision: number;
+}
+
+test("the defaults of tools in Python are those of the library", () => {
+  expect(PYTHON_DEFAULTS).toEqual(PYTHON_DEFAULT_LIMITS);
+});
+
 const stores = new TestStores();
 afterAll(() => stores[Symbol.asyncDispose]());
 
 describe.for(STORES)("with %s", (kind) => {
-  let store: TestStore;
-  let server: Server;
-  let api: ReturnType<typeof apiOf>;
+  const under = useServer(stores, kind, ["acme"]);
+  const { api } = under;
   const tools = "/v1/tenants/acme/tools";
-
-  beforeAll(async () => {
-    store = await stores.create(kind);
-    server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
-    api = apiOf(server);
-    expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
-  });
-  afterAll(async () => {
-    await server.close({ drainMs: 0 });
-    await store[Symbol.asyncDispose]();
-  });
 
   const deploy = (name: string, source: string, more: object = {}) =>
     api<Deployed>("POST", tools, { name, source, ...more });
@@ -54,7 +60,7 @@ describe.for(STORES)("with %s", (kind) => {
         expect(["succeeded", "failed", "cancelled"]).toContain(body.state);
         return body;
       },
-      { timeout: 30_000, interval: 20 },
+      { interval: 20 },
     );
 
   test("shows what a call did and when, with its nested calls", async () => {
@@ -109,6 +115,16 @@ describe.for(STORES)("with %s", (kind) => {
     expect([second.body.version.version, second.body.isKnown]).toEqual([1, true]);
     const { items } = (await api("GET", `${tools}/same/releases`)).body as { items: { revision: number }[] };
     expect(items.map(({ revision }) => revision)).toEqual([1]);
+  });
+
+  test("names a tool as the upload says, and rejects a name that no path can contain", async () => {
+    const source = "export const name = 'own'; export default () => 1";
+    expect((await deploy("given", source)).body.version.tool).toBe("given");
+    const upload = async (body: object) => (await api<Deployed>("POST", tools, body)).body.version?.tool;
+    expect(await upload({ source, defaultName: "other" })).toBe("own");
+    expect(await upload({ source: "export default () => 1", defaultName: "other" })).toBe("other");
+    for (const body of [{ name: "..", source }, { source: source.replace("own", "..") }])
+      expect((await api("POST", tools, body)).status).toBe(422);
   });
 
   test("rejects a tool that does not build with its file and line, and keeps what is live", async () => {
@@ -173,6 +189,74 @@ describe.for(STORES)("with %s", (kind) => {
     );
   });
 
+  test("lets a version that raises a limit wait, wherever the limit is set, and shows the limits", async () => {
+    const old = "export default () => 'old'";
+    const author = "export const limits = { memoryMiB: 16 };";
+    const scopes = ["tools:deploy", "releases:write"];
+    const { key } = (await api<{ key: string }>("POST", "/v1/tenants/acme/keys", { name: "deployer", scopes })).body;
+    const send = async (source: string, limits?: object) => {
+      const body = { name: "limited", source, ...(limits === undefined ? {} : { limits }) };
+      return (await apiOf(under.server, key)<Deployed>("POST", tools, body)).body;
+    };
+    const first = await send(old, { timeoutMs: 1_000, memoryMiB: 32 });
+    expect([first.version.state, first.version.limits]).toEqual(["ready", { timeoutMs: 1_000, memoryMiB: 32 }]);
+    const raised = await send(old, { timeoutMs: 20_000, memoryMiB: 64 });
+    expect([raised.version.state, raised.requests.added, raised.release]).toEqual([
+      ...["waiting_for_approval", ["limits.timeoutMs=20000", "limits.memoryMiB=64"], null],
+    ]);
+    const { items } = (await api("GET", "/v1/tenants/acme/approvals")).body as { items: { tool: string }[] };
+    const waiting = { tool: "limited", requests: { added: raised.requests.added, removed: [] } };
+    expect(items).toContainEqual(expect.objectContaining(waiting));
+    // A limit that is left out is the default, or that of the server, which is 30 s here.
+    expect((await send(old, { memoryMiB: 32 })).requests.added).toEqual(["limits.timeoutMs=30000"]);
+    // The lower one of the author's and the upload's applies.
+    const lower = await send(`${author} ${old}`, { timeoutMs: 1_000, memoryMiB: 128 });
+    expect([lower.version.state, lower.version.limits]).toEqual(["ready", { timeoutMs: 1_000, memoryMiB: 16 }]);
+    const again = await send(old, { timeoutMs: 1_000, memoryMiB: 32 });
+    expect([again.version.state, again.requests.added]).toEqual(["waiting_for_approval", ["limits.memoryMiB=32"]]);
+    const draft = { source: old, tool: "limited" };
+    expect((await apiOf(under.server, key)("POST", "/v1/tenants/acme/drafts/calls", draft)).status).toBe(403);
+  });
+
+  test("a release that runs the same already is no change, and a rollback goes back beyond it", async () => {
+    for (const value of [1, 2, 3]) await deploy("twice", `export default () => ${value}`, { alias: null });
+    const path = `${tools}/twice/releases/live`;
+    const set = (version: number, more: object = {}) =>
+      api<Release>("PUT", path, { versions: [{ version, weight: 100 }], ...more });
+    await set(1);
+    await set(2);
+    const [first, second] = [await set(3), await set(3)];
+    expect([second.status, second.body]).toEqual([200, first.body]);
+    // The same shares, written otherwise.
+    expect((await api<Release>("PUT", path, { versions: [{ version: 3, weight: 1 }] })).body).toEqual(first.body);
+    const entries = (await api("GET", "/v1/tenants/acme/audit?limit=200")).body.items as { target: string }[];
+    expect(entries.filter(({ target }) => target === "twice:live")).toHaveLength(3);
+    expect((await api<Release>("POST", `${path}/rollback`)).body.versions).toEqual([{ version: 2, weight: 100 }]);
+    expect((await api<Release>("POST", `${path}/rollback`)).body.versions).toEqual([{ version: 1, weight: 100 }]);
+    expect((await api("POST", `${path}/rollback`)).status).toBe(409);
+  });
+
+  test("a release keeps when it goes back by itself, until that is changed or cleared", async () => {
+    for (const value of [1, 2]) await deploy("keeps", `export default () => ${value}`, { alias: null });
+    const path = `${tools}/keeps/releases/live`;
+    const set = async (version: number, more: object = {}) =>
+      (await api<Release>("PUT", path, { versions: [{ version, weight: 100 }], ...more })).body;
+    const rollback = { errorRate: 0.5, minCalls: 4 };
+    expect((await set(1)).rollback).toBe(null);
+    expect((await set(1, { rollback })).rollback).toEqual(rollback);
+    expect((await set(2)).rollback).toEqual(rollback);
+    const other = { ...rollback, minCalls: 9 };
+    const changed = await set(2, { rollback: other });
+    expect([changed.rollback, changed.revision]).toEqual([other, 2]);
+    expect((await set(2, { rollback: null })).rollback).toBe(null);
+    expect((await api<Release>("POST", `${path}/rollback`)).body.versions).toEqual([{ version: 1, weight: 100 }]);
+    const tenant = createClient({ url: under.server.url, key: under.server.adminKey as string }).tenant("acme");
+    const versions = [{ version: 2, weight: 1 }];
+    expect((await tenant.setRelease("keeps", "live", versions, { rollback })).rollback).toEqual(rollback);
+    expect((await tenant.setRelease("keeps", "live", versions)).rollback).toEqual(rollback);
+    expect((await tenant.setRelease("keeps", "live", versions, { rollback: null })).rollback).toBe(null);
+  });
+
   test("answers a failed call with the status of its error", async () => {
     await deploy("throws", "export default () => { throw new Error('no luck'); }");
     const { status, body } = await call("throws");
@@ -215,10 +299,10 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("streams log lines, chunks and the result", async () => {
     await deploy("stream", "export default async function* () { console.log('one'); yield 1; yield 2; }");
-    const response = await fetch(`${server.url}${tools}/stream/calls`, {
+    const response = await fetch(`${under.server.url}${tools}/stream/calls`, {
       method: "POST",
       headers: {
-        authorization: `Bearer ${server.adminKey}`,
+        authorization: `Bearer ${under.server.adminKey}`,
         "content-type": "application/json",
         accept: "text/event-stream",
       },
@@ -240,29 +324,29 @@ describe.for(STORES)("with %s", (kind) => {
   test("cancels a call that runs, one that waits in no queue any more, and one whose client has left", async () => {
     await deploy("endless", "export default () => new Promise(() => { setInterval(() => {}, 1000); })");
     const { body } = await call("endless", {}, { prefer: "respond-async" });
-    await vi.waitFor(
-      async () => expect((await api("GET", `/v1/tenants/acme/calls/${body.id}`)).body.state).toBe("running"),
-      {
-        timeout: 30_000,
-      },
+    await vi.waitFor(async () =>
+      expect((await api("GET", `/v1/tenants/acme/calls/${body.id}`)).body.state).toBe("running"),
     );
     const cancel = `/v1/tenants/acme/calls/${body.id}/cancel`;
     expect((await api("POST", cancel)).status).toBe(202);
     expect((await ended(body.id)).state).toBe("cancelled");
     expect((await api("POST", cancel)).status).toBe(409);
     const leave = new AbortController();
-    const left = fetch(`${server.url}${tools}/endless/calls`, {
+    const left = fetch(`${under.server.url}${tools}/endless/calls`, {
       method: "POST",
-      headers: { authorization: `Bearer ${server.adminKey}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${under.server.adminKey}`, "content-type": "application/json" },
       body: "{}",
       signal: leave.signal,
     });
     const open = async (): Promise<readonly Call[]> =>
       (await api<{ items: Call[] }>("GET", "/v1/tenants/acme/calls?tool=endless&state=cancelled")).body.items;
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await vi.waitFor(async () => {
+      const { body: workers } = await api<{ running: { tool: string }[] }>("GET", "/v1/workers");
+      expect(workers.running.map(({ tool }) => tool)).toContain("endless");
+    });
     leave.abort();
     await expect(left).rejects.toThrow();
-    await vi.waitFor(async () => expect((await open()).length).toBe(2), { timeout: 30_000 });
+    await vi.waitFor(async () => expect((await open()).length).toBe(2));
   });
 
   test("denies the calls of a suspended tenant, and shows no call of one tenant to another", async () => {
@@ -278,11 +362,12 @@ describe.for(STORES)("with %s", (kind) => {
   });
 
   test("applies a tenant's limits to its calls", async () => {
-    await api("POST", "/v1/tenants", { id: "small", policy: { limits: { timeoutMs: 1_000 } } });
+    await api("POST", "/v1/tenants", { id: "small" });
     await api("POST", "/v1/tenants/small/tools", {
       name: "slow",
       source: "export default () => new Promise((r) => setTimeout(r, 60_000))",
     });
+    await api("PATCH", "/v1/tenants/small", { policy: { limits: { timeoutMs: 1_000 } } });
     expect((await api("POST", "/v1/tenants/small/tools/slow/calls", {})).status).toBe(504);
     const { status, body } = await api("PATCH", "/v1/tenants/small", { policy: { limits: { timeoutMs: -1 } } });
     expect([status, (body.error as { message: string }).message]).toEqual([
@@ -304,7 +389,7 @@ describe.for(STORES)("with %s", (kind) => {
     expect(receipt.rows).toMatchObject({ calls: 1, tool_versions: 1, releases: 1 });
     expect((await api("GET", "/v1/tenants/gone")).status).toBe(404);
     if (kind === "sqlite") {
-      const files = readdirSync(store.options.dataDir, { recursive: true, withFileTypes: true }).filter((entry) =>
+      const files = readdirSync(under.store.options.dataDir, { recursive: true, withFileTypes: true }).filter((entry) =>
         entry.isFile(),
       );
       const found = files.filter((entry) => readFileSync(join(entry.parentPath, entry.name)).includes(marker));

@@ -2,7 +2,7 @@
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
 import type { Capability } from "../../src/host/capabilities/capability.ts";
-import { Redactor } from "../../src/host/observability/redaction/redactor.ts";
+import { Redactor } from "../../src/host/observability/redaction/call-redactor.ts";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
 export interface OpenBroker {

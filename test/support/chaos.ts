@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox } from "./host-zone.ts";

@@ -8,6 +8,7 @@ import { Readable, Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { runCli } from "../../src/cli/cli.ts";
 import { ProcessIo } from "../../src/cli/terminal/process-io.ts";
+import { patiently } from "./cli-process.ts";
 
 export interface CliEnd {
   readonly code: number | null;
@@ -42,7 +43,7 @@ export async function runInProcess(args: readonly string[], surroundings: CliSur
     // Only a command that does not end by itself is ended so: its test times out.
     exit: (): void => {},
   });
-  await new ProcessIo(proc as unknown as NodeJS.Process).run((io) => runCli(args, io));
+  await new ProcessIo(proc as unknown as NodeJS.Process).run((io) => runCli(patiently(args), io));
   // A process ends when what it has printed is written, or cannot be.
   for (const stream of [proc.stdout, proc.stderr]) {
     stream.end();

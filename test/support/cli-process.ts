@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** What `glovebox` runs. */
-export const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+/** What `glovebox` runs. The set-up of the end-to-end tests builds it. */
+export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
 /** Returns the environment of a user with this home folder, whose Node has compiled our sources before. */
 export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
@@ -11,8 +11,15 @@ export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
 });
 
+/** Gives calls of a command line that states no limit more than the default of 5 s, which a busy machine can need to start a process. */
+export function patiently(args: readonly string[]): readonly string[] {
+  const [command = "", ...rest] = args;
+  if (!["run", "dev", "mcp"].includes(command) || rest.includes("--timeout-ms")) return args;
+  return [command, "--timeout-ms", "60000", ...rest];
+}
+
 /** Room for a slow, busy machine. */
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 240_000;
 
 /** A program in Node that a test starts, watches and ends. */
 export class NodeProcess implements AsyncDisposable {
@@ -22,9 +29,17 @@ export class NodeProcess implements AsyncDisposable {
   stderr = "";
   #onText: (() => void)[] = [];
 
-  /** @param args what Node is started with: its flags, the program and the arguments of the program */
-  constructor(args: readonly string[], options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv }) {
-    this.#child = spawn(process.execPath, args, options);
+  /**
+   * @param args what Node is started with: its flags, the program and the arguments of the program
+   * @param options `wrapper`: a program that becomes Node, and its arguments
+   */
+  constructor(
+    args: readonly string[],
+    options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv; readonly wrapper?: readonly string[] },
+  ) {
+    const { wrapper = [], ...rest } = options;
+    const [program = "", ...all] = [...wrapper, process.execPath, ...args];
+    this.#child = spawn(program, all, rest);
     this.exit = new Promise((resolve) => this.#child.on("exit", resolve));
     for (const name of ["stdout", "stderr"] as const) {
       this.#child[name]?.setEncoding("utf8").on("data", (text: string) => {

@@ -29,7 +29,22 @@ const BARE = {
   mcp: `import { createMcpHandler } from "glovebox/mcp";
     import type { Glovebox } from "glovebox";
     export const serve = (box: Glovebox) => createMcpHandler(box, { name: "tools" });`,
+  client: `import { ApiError, type Call, GloveboxClient } from "glovebox/client";
+    export const call = async (): Promise<Call> =>
+      await new GloveboxClient({ url: "http://127.0.0.1:8080", key: "k" }).tenant("acme").call("double", { input: { n: 1 } });
+    export const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;`,
+  server: `import { createServer, type ServerOptions } from "glovebox/server";
+    export async function serve(options: ServerOptions): Promise<string> {
+      await using server = await createServer(options);
+      return server.url;
+    }`,
+  codeMode: `import { CodeMode, type CodeModeOptions, createCodeMode, TypeChecker } from "glovebox/code-mode";
+    import type { Glovebox } from "glovebox";
+    export const open = (box: Glovebox, options: CodeModeOptions): CodeMode => createCodeMode(box, options);
+    export const checker = (): TypeChecker => new TypeChecker();`,
 } as const;
+/** The entries that a consumer without optional peers uses. `tsconfig-NAME.json` compiles each of them alone. */
+export const BARE_ENTRIES: readonly string[] = Object.keys(BARE);
 
 const WITH_PEERS = {
   root: `import { metrics, trace } from "@opentelemetry/api";
@@ -93,5 +108,9 @@ export async function writeConsumer(
   for (const [name, source] of Object.entries(sources)) await writeFile(join(folder, `${name}.ts`), `${source}\n`);
   const tsconfig = join(folder, "tsconfig.json");
   await writeFile(tsconfig, JSON.stringify(TSCONFIG));
+  for (const name of BARE_ENTRIES) {
+    const alone = { ...TSCONFIG, include: [`${name}.ts`] };
+    await writeFile(join(folder, `tsconfig-${name}.json`), JSON.stringify(alone));
+  }
   return tsconfig;
 }

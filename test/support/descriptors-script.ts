@@ -2,10 +2,11 @@
 import { closeSync, openSync } from "node:fs";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
-const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { warmProcesses: 0 } });
+const limits = { timeoutMs: 45_000 };
+const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { warmProcesses: 0 } });
 await box.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });
-const codeOfCall = async (tenantId: string): Promise<string> => {
-  const result = await box.execute({ id: "c", toolName: "one" }, { tenantId });
+const codeOfCall = async (tenantId: string, timeoutMs?: number): Promise<string> => {
+  const result = await box.execute({ id: "c", toolName: "one" }, { tenantId, timeoutMs });
   return result.success ? "ok" : result.error.code;
 };
 // The box's first process is taken: the next owner needs a new one.
@@ -16,7 +17,7 @@ try {
 } catch {
   // There are none left.
 }
-const exhausted = await codeOfCall("first");
+const exhausted = await codeOfCall("first", 5_000);
 for (const descriptor of open) closeSync(descriptor);
 console.log(exhausted);
 console.log(await codeOfCall("second"));

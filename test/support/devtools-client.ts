@@ -2,7 +2,7 @@
 import { generatedPositionFor, LEAST_UPPER_BOUND, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import { WebSocket } from "ws";
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 200_000;
 
 type Json = { readonly [key: string]: unknown };
 export interface Paused {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
-import { createEgress } from "../../src/host/capabilities/fetch/egress.ts";
+import { createEgress } from "../../src/host/capabilities/fetch/egress-capabilities.ts";
 import {
   type EgressAllow,
   type EgressOptions,
@@ -12,8 +12,8 @@ import {
   type Secrets,
   SecretsSchema,
 } from "../../src/host/capabilities/fetch/egress-policy.ts";
-import { Redactor } from "../../src/host/observability/redaction/redactor.ts";
-import type { CapabilityRequests } from "../../src/sandbox/contract/definition.ts";
+import { Redactor } from "../../src/host/observability/redaction/call-redactor.ts";
+import type { CapabilityRequests } from "../../src/sandbox/contract/capability-requests.ts";
 import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 

@@ -8,13 +8,11 @@ import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/protoco
 import {
   createEngine,
   createLoadableBundle,
-  createPreludeCache,
   type Engine,
-  type GuestEnd,
-  type GuestListener,
   type LoadableBundle,
-  ToolIsolate,
-} from "../../src/sandbox/worker/tool-isolate.ts";
+} from "../../src/sandbox/worker/isolate/engine.ts";
+import type { GuestEnd, GuestListener } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 
 import { DEFAULT_FEATURES } from "./dynamic-code.ts";
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { KvStore } from "../../src/host/capabilities/kv/kv-store.ts";
-import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { ToolContext } from "../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";

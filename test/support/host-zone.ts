@@ -2,10 +2,11 @@
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import type { CallRecording } from "../../src/host/recording/recording.ts";
 import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/contract/errors.ts";
 import { DYNAMIC_CODE } from "./dynamic-code.ts";
 
@@ -74,4 +75,13 @@ export function expectPublishable(value: unknown): void {
   const text = JSON.stringify(value);
   expect(JSON.parse(text)).toStrictEqual(value);
   for (const trace of HOST_TRACES) expect(text).not.toContain(trace);
+}
+
+/** Adds a tool, calls it once, and returns the recording of the call. */
+export async function recordCall(box: Glovebox, whose: { readonly tenantId?: string } = {}): Promise<CallRecording> {
+  const { promise, resolve, reject } = Promise.withResolvers<CallRecording>();
+  await box.addTool({ name: "recorded", source: "export default () => Math.random()" }, whose);
+  const result = await box.execute({ id: "c", toolName: "recorded" }, { ...whose, record: { onRecording: resolve } });
+  if (!result.success) reject(new Error(result.error.message));
+  return await promise;
 }

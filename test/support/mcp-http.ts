@@ -22,7 +22,7 @@ const urlOf = (address: AddressInfo | string | null): string => `http://127.0.0.
 
 /** Listens on a port. Default: any free port. Closing it ends its connections. */
 export async function startToolServer(port = 0): Promise<ToolHttpServer> {
-  const events: ToolEvents = { aborted: [], metas: [] };
+  const events: ToolEvents = { aborted: [], begun: [], metas: [] };
   const headers: Headers[] = [];
   const handler = createMcpHandler(createToolServer(events));
   const { promise, resolve } = Promise.withResolvers<AddressInfo>();

@@ -10,11 +10,13 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 /** Calls that the serving process has received, for tests in the same process. */
 export interface ToolEvents {
   readonly aborted: string[];
+  /** Calls of `hang` that have begun. */
+  readonly begun: string[];
   readonly metas: unknown[];
 }
 
 /** Registers the same tools on each server. `events` receives the calls if it is in the same process. */
-export function createToolServer(events: ToolEvents = { aborted: [], metas: [] }): McpServerFactory {
+export function createToolServer(events: ToolEvents = { aborted: [], begun: [], metas: [] }): McpServerFactory {
   return ({ era }) => {
     const server = new McpServer(
       { name: "test-tools", version: "1.2.3" },
@@ -69,6 +71,7 @@ export function createToolServer(events: ToolEvents = { aborted: [], metas: [] }
       },
     );
     server.registerTool("hang", { inputSchema: z.object({ id: z.string() }) }, ({ id }, { mcpReq }) => {
+      events.begun.push(id);
       mcpReq.signal.addEventListener("abort", () => events.aborted.push(id));
       return new Promise<never>(() => {});
     });

@@ -24,6 +24,7 @@ const KINDS = {
   "list or function": (value) => isFunction(value) || Array.isArray(value),
   "object or function": (value) => isObject(value) || isFunction(value),
   "boolean, text or object": (value) => typeof value === "boolean" || isText(value) || isObject(value),
+  "boolean or text": (value) => typeof value === "boolean" || isText(value),
   "boolean or list": (value) => typeof value === "boolean" || Array.isArray(value),
   "boolean or object": (value) => typeof value === "boolean" || isObject(value),
   /** Any value at all, as the input of a run. */
@@ -128,6 +129,9 @@ async function errorOf(entry: PublicEntry, given: unknown): Promise<{ code: stri
     return result?.success === false ? result.error : undefined;
   } catch (thrown) {
     if (thrown instanceof ToolError) return thrown;
+    // The client of browsers, which does not have ToolError.
+    if (thrown instanceof TypeError && (thrown as { readonly code?: unknown }).code === "PARAM_INVALID")
+      return { code: "PARAM_INVALID", message: thrown.message };
     throw thrown;
   }
 }

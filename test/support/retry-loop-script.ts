@@ -1,9 +1,12 @@
 // A host that retries calls that are rejected, and does nothing else. Prints a line for each kind of call when a timer has fired and a
 // signal has been handled; then retries the last kind until SIGTERM ends it. Run by retry-loop.test.ts.
 import { writeSync } from "node:fs";
+import { TypeChecker } from "../../src/host/code-mode/type-checker/type-checker.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { ToolInvoker } from "../../src/host/routing/tool-invoker.ts";
+import { MemoryRunStore } from "../../src/host/runs/memory-run-store.ts";
+import { createRuns } from "../../src/host/runs/runs.ts";
 
 const say = (line: string): number => writeSync(1, `${line}\n`);
 const ONE = { name: "one", source: "export default () => 1" };
@@ -41,6 +44,20 @@ const ATTEMPTS: { readonly [name: string]: (box: Glovebox) => Promise<unknown> }
   close: (box) => box.close(wrong),
   createGlovebox: () => createGlovebox(wrong),
   removeServer: (box) => box.mcp.removeServer(1 as never),
+  runsStart: () => closedRuns.start({ toolName: "one" }),
+  runsBegin: () => closedRuns.begin({ toolName: "one" }),
+  runsResume: () => closedRuns.resume("r"),
+  runsSignal: () => closedRuns.signal("r", { event: "e" }),
+  runsDeliver: () => closedRuns.deliver("r", { event: "e" }),
+  signalUnknownRun: () => runs.signal("r", { event: "e" }),
+  deliverToUnknownRun: () => runs.deliver("r", { event: "e" }),
+  wrongStart: () => runs.start(wrong),
+  wrongRunId: () => runs.get(1 as never),
+  wrongJournal: () => runs.journal(1 as never),
+  wrongList: () => runs.list(wrong),
+  wrongCancel: () => runs.cancel(1 as never),
+  wrongClose: () => runs.close(wrong),
+  typeCheck: () => checker.check({ code: "1", declarations: "", form: "body", owner: "o" }),
 };
 
 const opened = new Map<Glovebox, ReturnType<Glovebox["openSession"]>>();
@@ -61,6 +78,11 @@ const full = await createGlovebox({ ...options, limits: { maxConcurrentCalls: 1,
 await full.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
 void full.execute(call, { timeoutMs: 60_000 });
 const boxes = { open, closed, full };
+const runs = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });
+const closedRuns = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });
+await closedRuns.close();
+const checker = new TypeChecker();
+await checker[Symbol.asyncDispose]();
 
 /** Retries until a timer has fired and a signal has been handled; `forever`: and then goes on. */
 async function retry(name: string, state: keyof typeof boxes, forever: boolean): Promise<void> {

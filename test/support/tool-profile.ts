@@ -1,5 +1,5 @@
 // A tool as the host describes it to a worker, for tests with another subject.
-import type { WorkerToolProfile } from "../../src/host/workers/worker-process.ts";
+import type { WorkerToolProfile } from "../../src/host/workers/worker-job.ts";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
 export const TOOL_PROFILE: WorkerToolProfile = {

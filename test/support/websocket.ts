@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { EgressOptions } from "../../src/host/capabilities/fetch/egress-policy.ts";
-import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { ToolContext, ToolResult } from "../../src/host/contract/tool-call.ts";
 import { onLoopback } from "./egress.ts";
 import { makeBox } from "./host-zone.ts";

@@ -6,9 +6,13 @@ import {
   content,
   defineTool,
   type FromJsonSchema,
+  type ToolApproval,
   type ToolCalls,
   type ToolContext,
   type ToolKv,
+  type ToolOnRollback,
+  type ToolWait,
+  type ToolWaitFor,
   text,
 } from "../../src/sandbox/guest/tool.ts";
 
@@ -97,9 +101,28 @@ test("ctx has the capabilities that a tool requests, and may have others", () =>
     },
   });
   defineTool({
+    description: "Waits",
+    durable: true,
+    capabilities: { waitFor: true },
+    execute: async (_input, ctx) => {
+      expectTypeOf(ctx.waitFor).toEqualTypeOf<ToolWaitFor>();
+      expectTypeOf(await ctx.waitFor({ event: "paid" })).toEqualTypeOf<unknown>();
+      expectTypeOf(await ctx.waitFor<number>({ event: "paid", timeoutMs: 1 })).toEqualTypeOf<number>();
+      expectTypeOf(await ctx.waitFor({ approval: "Go?" })).toEqualTypeOf<ToolApproval>();
+      expectTypeOf(await ctx.waitFor({ durationMs: 5 })).toEqualTypeOf<null>();
+      expectTypeOf(await ctx.waitFor({ durationMs: 5 } as ToolWait)).toEqualTypeOf<unknown>();
+      expectTypeOf(ctx.onRollback).toEqualTypeOf<ToolOnRollback>();
+      // @ts-expect-error the name of an event is a string
+      await ctx.waitFor({ event: 5 });
+      // @ts-expect-error an unknown field
+      await ctx.waitFor({ duration: 5 });
+    },
+  });
+  defineTool({
     description: "Requests nothing",
     execute: (_input, ctx) => {
       expectTypeOf(ctx.kv).toEqualTypeOf<ToolKv | undefined>();
+      expectTypeOf(ctx.waitFor).toEqualTypeOf<ToolWaitFor | undefined>();
     },
   });
 });

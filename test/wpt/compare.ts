@@ -2,7 +2,9 @@
 import { runInNode } from "./node-runner.ts";
 import { runInSandbox } from "./sandbox-runner.ts";
 import type { FileResult } from "./script.ts";
+import { startWptServer } from "./server.ts";
 import { type TestFile, testFilesOf } from "./tests.ts";
+import { createToolRunner } from "./tool-runner.ts";
 
 export interface Failure {
   readonly file: string;
@@ -38,15 +40,20 @@ function failuresOf(file: TestFile, inNode: FileResult, inSandbox: FileResult): 
 /** @param keep selects files by name; default: all files */
 export async function compareSuite(suite: string, keep: (name: string) => boolean = () => true): Promise<SuiteResult> {
   const files = testFilesOf(suite).filter(({ name }) => keep(name));
+  const served = files.some((file) => file.served);
+  await using server = served ? await startWptServer() : undefined;
+  await using tools = server === undefined ? undefined : await createToolRunner(server);
+  const runInGuest = (file: TestFile): Promise<FileResult> =>
+    tools === undefined ? runInSandbox(file) : tools.run(file);
   const failures: Failure[][] = [];
   let expected = 0;
   let next = 0;
   const lane = async (): Promise<void> => {
     for (let index = next++; index < files.length; index = next++) {
       const file = files[index] as TestFile;
-      const inNode = await runInNode(file);
+      const inNode = await runInNode(file, server);
       expected += inNode.subtests.filter(({ passed }) => passed).length;
-      failures[index] = failuresOf(file, inNode, await runInSandbox(file));
+      failures[index] = failuresOf(file, inNode, await runInGuest(file));
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));

@@ -1,8 +1,8 @@
 // Compares the sandbox with Node, and prints a table and every failure. `node test/wpt/run.ts [suite…] [--only TEXT] [--quiet] [--write]`,
 // where a suite is one of `SUITES` in tests.ts, or any folder of the tests' own ("fetch/api/basic"). With --write each failure that is not
 // known yet is added to expectations.json. GLOVEBOX_WPT=FOLDER uses the tests of a checkout of web-platform-tests instead of those that
-// `npm run wpt` gets, which lack fetch/api and xhr/formdata. Subtests that Node itself fails, such as those that need the suite's own
-// server, are ignored.
+// `npm run wpt` gets, which lack fetch/api, xhr/formdata, websockets and eventsource. The last two run against server.ts. Subtests that
+// Node itself fails, such as those that need a document or TLS, are ignored.
 import { parseArgs } from "node:util";
 import { compareSuite, type SuiteResult } from "./compare.ts";
 import { addExpectations } from "./expectations.ts";

@@ -3,14 +3,9 @@ import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import type { InvokeHeader } from "../../src/sandbox/protocol/guest-messages.ts";
-import {
-  createEngine,
-  createLoadableBundle,
-  createPreludeCache,
-  type Engine,
-  type GuestListener,
-  ToolIsolate,
-} from "../../src/sandbox/worker/tool-isolate.ts";
+import { createEngine, createLoadableBundle, type Engine } from "../../src/sandbox/worker/isolate/engine.ts";
+import type { GuestListener } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { type FileResult, toScript } from "./script.ts";
 import { TESTS_FOLDER, type TestFile } from "./tests.ts";
 

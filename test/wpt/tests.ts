@@ -1,4 +1,4 @@
-// Lists the web-platform tests: files, the scripts in their META lines, and their variants.
+// Lists the web-platform tests: files, the scripts in their META lines or script elements, and their variants.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,7 +34,14 @@ export const SUITES: { readonly [name: string]: readonly string[] } = {
   "hr-time": ["hr-time"],
   WebCryptoAPI: ["WebCryptoAPI"],
   console: ["console"],
+  websockets: ["websockets"],
+  eventsource: ["eventsource"],
 };
+/** Suites whose tests talk to a server. Many of their files are documents that use nothing of a document, so these run as well. */
+const SERVED: ReadonlySet<string> = new Set(["websockets", "eventsource"]);
+/** What no client outside a browser has: TLS with the suite's authority, HTTP/2, WebSocketStream, and the lives of documents and workers. */
+const NOT_SERVED =
+  /\.https\.|[?&](?:wss|wpt_flags=h2)(?:&|$)|\/(?:stream|multi-globals|unload-a-document|shared-worker)\/|back-forward-cache|iframe|xhr|worker-shutdown/;
 
 export interface TestFile {
   /** Below the tests' folder, with its variant: `url/url-constructor.any.js?include=file`. */
@@ -45,6 +52,10 @@ export interface TestFile {
   /** Absolute paths of scripts to run first. */
   readonly scripts: readonly string[];
   readonly timeoutMs: number;
+  /** For a document: its scripts without a file, one after the other. Default: the text of the file at `path`. */
+  readonly code?: string;
+  /** The test needs the server of server.ts. */
+  readonly served: boolean;
 }
 
 /** Aliases of paths on the suite's own server. */
@@ -53,24 +64,50 @@ const SERVED_AS: { readonly [url: string]: string } = {
 };
 const META = /^\/\/ META: (\w+)=(.*)$/gm;
 const TIMEOUT_MS = { normal: 15_000, long: 60_000 } as const;
+const META_ELEMENT = /<meta\s+name="?(\w+)"?\s+content="?([^">]*)"?/gi;
+const SCRIPT_ELEMENT = /<script(?:\s+src=["']?([^\s"'>]+)["']?)?[^>]*>(.*?)<\/script>/gis;
+const HARNESS = /^\/resources\/testharness(?:report)?\.js$/;
 
-function toTestFiles(folder: string, path: string): TestFile[] {
-  const meta = [...readFileSync(path, "utf8").matchAll(META)].map(([, key, value = ""]) => ({
+interface TestText {
+  readonly meta: readonly { readonly key: string; readonly value: string }[];
+  readonly scripts: readonly string[];
+  readonly code?: string;
+}
+
+function readScript(path: string): TestText {
+  const meta = [...readFileSync(path, "utf8").matchAll(META)].map(([, key = "", value = ""]) => ({
     key,
     value: value.trim(),
   }));
+  return { meta, scripts: meta.filter(({ key }) => key === "script").map(({ value }) => value) };
+}
+
+/** Returns the scripts of a document, without the harness. */
+function readDocument(path: string): TestText {
+  const text = readFileSync(path, "utf8");
+  const elements = [...text.matchAll(SCRIPT_ELEMENT)].map(([, source, code = ""]) => ({ source, code }));
+  return {
+    meta: [...text.matchAll(META_ELEMENT)].map(([, key = "", value = ""]) => ({ key, value })),
+    scripts: elements.flatMap(({ source }) => (source === undefined || HARNESS.test(source) ? [] : [source])),
+    code: elements.map(({ code }) => code).join("\n;\n"),
+  };
+}
+
+function toTestFiles(folder: string, path: string, served: boolean): TestFile[] {
+  const { meta, scripts, code } = path.endsWith(".js") ? readScript(path) : readDocument(path);
   const valuesOf = (key: string): string[] => meta.filter((row) => row.key === key).map(({ value }) => value);
-  const scripts = valuesOf("script").map((script) =>
-    script.startsWith("/") ? join(folder, SERVED_AS[script] ?? script) : resolve(dirname(path), script),
-  );
   const timeoutMs = valuesOf("timeout").includes("long") ? TIMEOUT_MS.long : TIMEOUT_MS.normal;
   const variants = valuesOf("variant");
   return (variants.length === 0 ? [""] : variants).map((variant) => ({
     name: `${relative(folder, path)}${variant}`,
     path,
     variant,
-    scripts,
+    scripts: scripts.map((script) =>
+      script.startsWith("/") ? join(folder, SERVED_AS[script] ?? script) : resolve(dirname(path), script),
+    ),
     timeoutMs,
+    ...(code === undefined ? {} : { code }),
+    served,
   }));
 }
 
@@ -78,7 +115,8 @@ function toTestFiles(folder: string, path: string): TestFile[] {
 const isWhole = ({ scripts }: TestFile): boolean => scripts.every((script) => existsSync(script));
 
 /**
- * All `*.any.js` files of a suite that can be run, in the order of their names; none where the suite was not got.
+ * All `*.any.js` files of a suite that can be run, in the order of their names, and for suites with a server also documents; none where
+ * the suite was not got.
  *
  * @param suite one of `SUITES`, or a folder below the tests' own
  */
@@ -86,7 +124,10 @@ export function testFilesOf(suite: string, folder: string = TESTS_FOLDER): TestF
   return (SUITES[suite] ?? [suite]).flatMap((part) => {
     const root = join(folder, part);
     if (!existsSync(root)) return [];
-    const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".any.js"));
-    return names.sort().flatMap((name) => toTestFiles(folder, join(root, name)).filter(isWhole));
+    const served = SERVED.has(part.split("/")[0] ?? "");
+    const wanted = served ? /\.(?:any|window)\.js$|^(?!.*resources).*\.html?$/ : /\.any\.js$/;
+    const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => wanted.test(name));
+    const files = names.sort().flatMap((name) => toTestFiles(folder, join(root, name), served).filter(isWhole));
+    return served ? files.filter(({ name }) => !NOT_SERVED.test(name)) : files;
   });
 }

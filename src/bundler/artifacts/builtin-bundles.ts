@@ -22,6 +22,7 @@ export type BundledToolName = (typeof BUNDLED_TOOL_NAMES)[number];
 
 /** All first-party tools. `python_exec` has no bundle: its source arrives with each call. */
 export const BUILTIN_TOOL_NAMES = [...BUNDLED_TOOL_NAMES, "python_exec"] as const;
+/** Name of a first-party tool, for the option `tools.builtinTools`. */
 export type BuiltinToolName = (typeof BUILTIN_TOOL_NAMES)[number];
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");

@@ -1,7 +1,7 @@
 // Caches build results, in memory and optionally in a folder: bundles by the key of their source, V8 code caches by bundle and engine, and
 // the platform modules that a bundle uses.
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { isPlatformModuleName, type PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import { type BuiltBundle, freezeBundle } from "../bundle-tool.ts";
 import { ArtifactOwners } from "./artifact-owners.ts";

@@ -6,7 +6,7 @@ import type { BuiltBundle } from "../bundle-tool.ts";
 import type { BuildDependency, BuildRequest } from "../compile/build-messages.ts";
 
 /** Increment when a build produces a different result from the same input. */
-const BUILD_VERSION = 2;
+const BUILD_VERSION = 3;
 
 /** Returns the cache key in hex. It covers the contents of files in memory. {@link isFresh} checks the files on disk. */
 export function cacheKeyOf(request: BuildRequest): string {
@@ -29,6 +29,16 @@ export function cacheKeyOf(request: BuildRequest): string {
     sorted,
   ];
   return createHash("sha256").update(JSON.stringify(keyParts)).digest("hex");
+}
+
+/**
+ * Returns the cache key of a build that only its owner may use: its process had read other source of the owner before, so that it could have
+ * returned a forged bundle.
+ */
+export function ownedKeyOf(key: string, owner: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([key, owner]))
+    .digest("hex");
 }
 
 function looksUntouched(stats: Stats, dependency: BuildDependency): boolean {

@@ -9,7 +9,7 @@ import { isSyntax, type Syntax } from "../compile/syntax.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 
 /** Part of the cache key of a bundle. Increment when the same cell compiles to something else. */
-export const CELL_VERSION = 3;
+export const CELL_VERSION = 5;
 
 /** Text to insert if `start` equals `end`. Otherwise it replaces text of the same length, so that columns do not move. */
 interface Edit {
@@ -73,6 +73,9 @@ export const CELL_MAIN = `${PREFIX}main`;
 /** Prefix of the names that replace the author's function names. It differs from the prefix of generated names. */
 const FUNCTION_PREFIX = "$cellfn_";
 
+/** Members of ctx that a cell can also use by their name alone, unless it has a variable of that name. */
+const GIVEN_MEMBERS: readonly string[] = ["tools", "result"];
+
 /** Helpers of the module. Generated globals are not enumerable, so no loop over the global object's properties finds them. */
 const RUNTIME = [
   `const ${PREFIX}name = (fn, name) => { const known = Object.getOwnPropertyDescriptor(fn, "name");`,
@@ -127,8 +130,21 @@ function editDeclaration(node: Syntax, source: string, isHead: boolean, { edits,
   }
 }
 
-/** Finds `var` declarations in blocks and loops, which belong to the cell, and names that are only assigned. */
+/** Makes the value of the cell's own `return` what the value of its last expression would be. */
+function convertReturn({ argument }: Syntax, { edits }: Findings): void {
+  if (!isSyntax(argument)) return;
+  edits.push(
+    { start: argument.start, end: argument.start, text: `${PREFIX}value(await (` },
+    { start: argument.end, end: argument.end, text: "))" },
+  );
+}
+
+/**
+ * Finds `var` declarations in blocks and loops, which belong to the cell, names that are only assigned, and the cell's own `return`
+ * statements.
+ */
 function convertNested(node: Syntax, source: string, findings: Findings): void {
+  if (node.type === "ReturnStatement") convertReturn(node, findings);
   for (const [key, value] of Object.entries(node)) {
     for (const child of (Array.isArray(value) ? value : [value]).filter(isSyntax)) {
       if (/Function|^Class/.test(child.type)) continue;
@@ -231,10 +247,28 @@ const NEEDS_BUNDLER = /\b(?:import|require|process|global|__dirname|__filename|a
 /** The cell contains syntax that is neither JavaScript nor types, so a compiler must first turn it into JavaScript. */
 export class CellSyntaxError extends BuildIssueError {}
 
+const FUNCTION_BEFORE = "async function $() {";
+const FUNCTION_AFTER = "\n}";
+
+/** Replaces types by blanks in a cell with a `return` of its own, which Node's parser accepts inside a function only. */
+function stripInFunction(source: string): string {
+  const text = nodeModule.stripTypeScriptTypes(`${FUNCTION_BEFORE}${source}${FUNCTION_AFTER}`, { mode: "strip" });
+  return text.slice(FUNCTION_BEFORE.length, -FUNCTION_AFTER.length);
+}
+
+function stripTypes(source: string): string {
+  try {
+    return nodeModule.stripTypeScriptTypes(source, { mode: "strip" });
+  } catch (thrown) {
+    if (!/return statement is not allowed/i.test((thrown as Error).message)) throw thrown;
+    return stripInFunction(source);
+  }
+}
+
 /** Replaces types by blanks. @throws {BuildIssueError} for a syntax error; {CellSyntaxError} for syntax other than types */
 function withoutTypes(source: string, file: string): string {
   try {
-    return nodeModule.stripTypeScriptTypes(source, { mode: "strip" });
+    return stripTypes(source);
   } catch (thrown) {
     const { message, code } = thrown as Error & { readonly code?: string };
     const [first = ""] = message.split("\n");
@@ -250,6 +284,7 @@ async function parse(source: string, file: string, comments: Comment[]): Promise
       ecmaVersion: "latest",
       sourceType: "module",
       allowAwaitOutsideFunction: true,
+      allowReturnOutsideFunction: true,
       onComment: comments,
     });
   } catch (thrown) {
@@ -338,7 +373,8 @@ export async function toCellModule(text: string, file: string, language: CellLan
     `${JSON.stringify([...names])}.forEach(${PREFIX}declare);`,
     `${JSON.stringify([...assigned])}.forEach((name) => { if (!(name in globalThis)) ${PREFIX}declare(name); });`,
     `if ("input" in ${PREFIX}args) ${PREFIX}set("input", ${PREFIX}args.input, ${PREFIX}own("input")?.enumerable === true);`,
-    `else if (!("input" in globalThis)) ${PREFIX}set("input", null, false); ${PREFIX}give("ctx", ${PREFIX}ctx); ${kept}`,
+    `else if (!("input" in globalThis)) ${PREFIX}set("input", null, false); ${PREFIX}give("ctx", ${PREFIX}ctx);`,
+    `for (const name of ${JSON.stringify(GIVEN_MEMBERS)}) if (Object.hasOwn(${PREFIX}ctx, name)) ${PREFIX}give(name, ${PREFIX}ctx[name]); ${kept}`,
   ].join(" ");
   const lines = [...imports.map((one) => one.text), prefix, applyEdits(source, edits), "}"];
   const isSelfContained = !NEEDS_BUNDLER.test(source);

@@ -6,6 +6,7 @@ import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
 import { type BuildIssue, BuildIssueError, type BuildRequest, type BuildResponse } from "../compile/build-messages.ts";
 import { wrapCell } from "../compile/bundle-output.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
+import type { TextFacts } from "../compile/text-facts.ts";
 import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 import { type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
@@ -67,7 +68,12 @@ async function addLocation(unlocated: BuildIssue, building: Promise<BuildRespons
 /** Names the script after the cell, so that the frames of a session's stack show which cell they belong to. */
 const addSourceName = (code: string, entry: string): string => `${code}\n//# sourceURL=${SCRIPT_ORIGIN}${entry}`;
 
-function finishSelfContained({ entry, limits }: BuildRequest, source: string, module: CellModule): BuildResponse {
+function finishSelfContained(
+  { entry, limits }: BuildRequest,
+  source: string,
+  module: CellModule,
+  facts: TextFacts,
+): BuildResponse {
   const suffix = createHash("sha256").update(source).digest("hex").slice(0, 16);
   const code = addSourceName(wrapCell(module.text, suffix), entry);
   const bytes = Buffer.byteLength(code);
@@ -83,7 +89,7 @@ function finishSelfContained({ entry, limits }: BuildRequest, source: string, mo
     exports: ["default"],
     inputs: [{ path: entry, bytes }],
     packages: [],
-    dynamicCode: findDynamicCode([{ label: entry, text: module.text }]),
+    dynamicCode: findDynamicCode([{ label: entry, text: module.text }], facts),
     dependencies: [],
     absent: [],
   };
@@ -103,12 +109,18 @@ async function readCell(
   }
 }
 
-/** @param build the build of a tool */
+/** What the build of a cell uses. */
+interface CellBuild {
+  readonly language: CellLanguage;
+  readonly esbuild: RunEsbuild;
+  readonly facts: TextFacts;
+  /** Builds a tool. */
+  readonly build: (request: BuildRequest) => Promise<BuildResponse>;
+}
+
 export async function compileCell(
   request: BuildRequest,
-  language: CellLanguage,
-  build: (request: BuildRequest) => Promise<BuildResponse>,
-  esbuild: RunEsbuild,
+  { language, esbuild, facts, build }: CellBuild,
 ): Promise<BuildResponse> {
   const { entry, files, limits } = request;
   const source = files.kind === "memory" ? (files.files[entry] ?? "") : "";
@@ -118,7 +130,7 @@ export async function compileCell(
       return { ok: false, problems: [{ message }] };
     }
     const module = await readCell(source, entry, language, esbuild);
-    if (module.isSelfContained) return finishSelfContained(request, source, module);
+    if (module.isSelfContained) return finishSelfContained(request, source, module, facts);
     // Generated text does not count against the limit.
     const raisedLimits = { ...limits, sourceBytes: limits.sourceBytes + module.text.length - source.length };
     const built = await build({

@@ -2,7 +2,8 @@
 import { resolve } from "node:path";
 import type { Location, Message } from "esbuild";
 import type { PackageStore } from "../locate/package-store.ts";
-import { explainUnresolved, NAMESPACES } from "../policy/import-policy.ts";
+import { NAMESPACES } from "../policy/import-policy.ts";
+import { explainUnresolved } from "../policy/import-rules.ts";
 import type { BuildIssue } from "./build-messages.ts";
 
 const MAX_PROBLEMS = 20;

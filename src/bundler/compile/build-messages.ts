@@ -1,5 +1,5 @@
 // The messages between the bundler and its child process: their types, and frames of a length and JSON text. This file does not import zod,
-// because the child starts for each build and must start fast. build-response.ts validates responses in the parent.
+// because the child must start fast. build-response.ts validates responses in the parent.
 import type { BundleInput, BundleLimits, CellLanguage } from "../tool-bundle.ts";
 
 /** Location of the tool's own files: in memory, or below a real (symlink-free) folder that none of its imports may leave. */
@@ -80,7 +80,7 @@ export class BuildIssueError extends Error {
 
 const HEADER_BYTES = 4;
 
-export function encodeFrame(message: BuildRequest | BuildResponse): Buffer {
+export function encodeBuildFrame(message: BuildRequest | BuildResponse): Buffer {
   const body = Buffer.from(JSON.stringify(message), "utf8");
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt32BE(body.length);
@@ -88,7 +88,7 @@ export function encodeFrame(message: BuildRequest | BuildResponse): Buffer {
 }
 
 /** Collects one frame from the chunks of a stream. A frame larger than `maxBytes` is rejected as soon as its header has arrived. */
-export class FrameReader {
+export class BuildFrameReader {
   readonly #maxBytes: number;
   readonly #chunks: Buffer[] = [];
   #received = 0;
@@ -96,6 +96,11 @@ export class FrameReader {
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
+  }
+
+  /** Whether no byte followed the frame. The other side sends one frame at a time. */
+  get isExact(): boolean {
+    return this.#received === HEADER_BYTES + (this.#expected ?? 0);
   }
 
   /**

@@ -1,5 +1,5 @@
 // Validates the response of the child in the parent. The child has read hostile source, so its response is untrusted.
-import { z } from "zod";
+import * as z from "zod";
 import type { BuildResponse } from "./build-messages.ts";
 
 const text = (maxLength: number) => z.string().max(maxLength);

@@ -86,6 +86,15 @@ export function finishSourceMap(text: string, names: OutputNames): string {
   });
 }
 
+/** Returns the path of a source in esbuild's map, which writes paths as URLs: `[id].js` is `%5Bid%5D.js`. */
 export function sourcePathOf(source: string): string {
-  return resolve(OUTPUT_FOLDER, source);
+  return resolve(OUTPUT_FOLDER, decodeUrl(source));
+}
+
+function decodeUrl(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

@@ -65,12 +65,50 @@ function collectRequires(node: Syntax, found: Set<string>): void {
   for (const child of childrenOf(node)) collectRequires(child, found);
 }
 
-/** Inserts `return` before the last expression: its value is the output of a script that does not return. */
+/** Fields of statements that contain others. */
+interface Nested {
+  readonly body?: Syntax | readonly Syntax[];
+  readonly consequent?: Syntax;
+  readonly alternate?: Syntax | null;
+  readonly block?: Syntax;
+  readonly handler?: { readonly body: Syntax } | null;
+}
+
+/** Statements without a value of their own, which may follow the last expression: a function declaration is hoisted. */
+const isWithoutValue = ({ type }: Syntax): boolean => type === "EmptyStatement" || type === "FunctionDeclaration";
+
+/** Returns the expressions whose value a list of statements ends with: one for each branch. */
+function lastExpressions(statements: readonly Syntax[]): readonly Syntax[] {
+  const last = statements.findLast((statement) => !isWithoutValue(statement));
+  if (last === undefined) return [];
+  const { body, consequent, alternate, block, handler } = last as Syntax & Nested;
+  const inside = (...parts: readonly (Syntax | null | undefined)[]): readonly Syntax[] =>
+    parts.flatMap((part) => (part ? lastExpressions([part]) : []));
+  switch (last.type) {
+    case "ExpressionStatement":
+      return last.directive === undefined ? [last] : [];
+    case "BlockStatement":
+      return lastExpressions(body as readonly Syntax[]);
+    case "WithStatement":
+    case "LabeledStatement":
+      return inside(body as Syntax);
+    case "IfStatement":
+      return inside(consequent, alternate);
+    case "TryStatement":
+      return inside(block, handler?.body);
+    default:
+      return [];
+  }
+}
+
+/** Inserts `return` before the last expression of each branch: its value is the output of a script that does not return. */
 function returnLast(source: string, statements: readonly Syntax[]): string {
-  const last = statements.at(-1);
-  if (last?.type !== "ExpressionStatement" || last.directive !== undefined) return source;
-  const at = last.start - BODY_START.length;
-  return `${source.slice(0, at)}return ${source.slice(at)}`;
+  let text = source;
+  for (const { start } of lastExpressions(statements).toSorted((a, b) => b.start - a.start)) {
+    const at = start - BODY_START.length;
+    text = `${text.slice(0, at)}return ${text.slice(at)}`;
+  }
+  return text;
 }
 
 /** @throws {BuildIssueError} when the text is not a script */

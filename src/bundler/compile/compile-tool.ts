@@ -5,7 +5,6 @@ import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/
 import { compileCell } from "../cells/compile-cell.ts";
 import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
 import { FileManifest } from "../locate/file-manifest.ts";
-import { locationNames, locationsText, TOOL_FOLDER } from "../locate/package-locations.ts";
 import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
 import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
@@ -32,6 +31,8 @@ import {
   sharedPrototypeName,
   textOf,
 } from "./link-tool.ts";
+import { locationNames, locationsText, TOOL_FOLDER } from "./module-location.ts";
+import { TextFacts } from "./text-facts.ts";
 
 function contextNames(build: Build): ContextNames {
   const [, useBuiltin] = parameterNames(build);
@@ -49,7 +50,7 @@ function readGuestModule(path: string, fileManifest: FileManifest): ImportPolicy
   return { contents: read.file.contents, path };
 }
 
-function prepare(request: BuildRequest, script: Script | undefined): Build {
+function prepare(request: BuildRequest, script: Script | undefined, facts: TextFacts): Build {
   const fileManifest = new FileManifest(request.limits);
   const files = new ToolFiles(request.files, fileManifest);
   const store = new PackageStore(request.stores, request.linked, fileManifest);
@@ -62,7 +63,7 @@ function prepare(request: BuildRequest, script: Script | undefined): Build {
     files,
     store,
     context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
-    policy: { request, files, store, guestModule, scanned: new Set(), locatedTexts: new Map() },
+    policy: { request, files, store, guestModule, scanned: new Set(), locatedTexts: new Map(), facts },
   };
 }
 
@@ -122,9 +123,10 @@ function labelsOf({ store, context }: Build, metafile: Metafile | undefined): Re
 
 /** Returns the packages and files of the tool that use dynamic code. A script is not part of the linked modules, so it is added. */
 function dynamicCodeOf(build: Build, linked: string, metafile: Metafile | undefined): readonly string[] {
-  const { script, request } = build;
+  const { script, request, policy } = build;
   const modules = splitModules(linked, labelsOf(build, metafile));
-  return findDynamicCode(script === undefined ? modules : [...modules, { label: request.entry, text: script.text }]);
+  const all = script === undefined ? modules : [...modules, { label: request.entry, text: script.text }];
+  return findDynamicCode(all, policy.facts);
 }
 
 function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSuccess, "inputs" | "packages"> {
@@ -164,6 +166,13 @@ function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFil
   return data;
 }
 
+/** Matches esbuild's function for a `require` that it cannot resolve, because the call is indirect or its argument is not constant. */
+const DYNAMIC_REQUIRE = /^var __require\d* = /m;
+
+/** Declares the `require` that esbuild's function calls if there is one. It loads built-ins by name, as Node's would. */
+const requireText = (useBuiltin: string, entry: string): string =>
+  `var require=(id)=>${useBuiltin}("node-os","module").createRequire(${JSON.stringify(`${TOOL_FOLDER}/${entry}`)})(id);`;
+
 /** Returns the first line of the bundle: declarations of the generated names that the linked code uses. */
 function preambleOf(build: Build, linked: string, data: DataFiles): string {
   const [, useBuiltin] = parameterNames(build);
@@ -171,6 +180,7 @@ function preambleOf(build: Build, linked: string, data: DataFiles): string {
   const locations = locationNames(nameSuffix(build));
   return [
     linked.includes(shared) ? sharedPrototypeText(shared) : "",
+    DYNAMIC_REQUIRE.test(linked) ? requireText(useBuiltin, build.request.entry) : "",
     Object.values(locations).some((name) => linked.includes(name))
       ? locationsText(locations, `${TOOL_FOLDER}/${build.request.entry}`)
       : "",
@@ -267,10 +277,10 @@ function withScript(request: BuildRequest): { readonly built: BuildRequest; read
   return { built: { ...request, files: { kind: "memory", files: { [entry]: script.module } } }, script };
 }
 
-async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
+async function build(request: BuildRequest, esbuild: RunEsbuild, facts: TextFacts): Promise<BuildResponse> {
   try {
     const { built, script } = withScript(request);
-    const prepared = prepare(built, script);
+    const prepared = prepare(built, script, facts);
     if (prepared.files.find(request.entry) !== request.entry) {
       return failure({ message: `Cannot find the entry ${JSON.stringify(request.entry)} among the tool's files` });
     }
@@ -281,9 +291,16 @@ async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildR
   }
 }
 
-/** Builds a tool or a cell. Problems in the source are returned, internal errors are thrown. */
-export async function compileTool(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
-  return request.cell === undefined
-    ? await build(request, esbuild)
-    : await compileCell(request, request.cell.language, (module) => build(module, esbuild), esbuild);
+/**
+ * Builds a tool or a cell. Problems in the source are returned, internal errors are thrown.
+ * @param facts what earlier builds of the same owner found out
+ */
+export async function compileTool(
+  request: BuildRequest,
+  esbuild: RunEsbuild,
+  facts: TextFacts = new TextFacts(),
+): Promise<BuildResponse> {
+  if (request.cell === undefined) return await build(request, esbuild, facts);
+  const { language } = request.cell;
+  return await compileCell(request, { language, esbuild, facts, build: (module) => build(module, esbuild, facts) });
 }

@@ -29,6 +29,8 @@ export interface DataReference {
   readonly path: string;
   /** True if the code appends a part that is known only at run time. */
   readonly isPrefix: boolean;
+  /** True if the code reads this very file, also where it is code: uglify-js evaluates the text of its own modules. */
+  readonly isExact?: true;
 }
 
 /** Pattern of a string literal without substitutions. \x60 is the backtick. */
@@ -62,6 +64,17 @@ function* findDefaults(text: string, folder: string): Generator<DataReference> {
     yield { path: unquote(match[1] ?? ""), isPrefix: false };
 }
 
+const READS_FILES = /\breadFile(?:Sync)?\b/;
+
+/** Finds what `require.resolve()` names, in a module that reads files. */
+function* findResolved(text: string): Generator<DataReference> {
+  if (!READS_FILES.test(text)) return;
+  for (const match of text.matchAll(new RegExp(`\\brequire\\.resolve\\(\\s*(${STRING})\\s*\\)`, "g"))) {
+    const path = unquote(match[1] ?? "");
+    if (/^\.\.?\//.test(path)) yield { path, isPrefix: false, isExact: true };
+  }
+}
+
 /** Returns the data files that the text of a module names. */
 export function findDataReferences(text: string): readonly DataReference[] {
   const variables = [...text.matchAll(FOLDER_VARIABLE)].map(([, name = ""]) => name.replaceAll("$", "\\$"));
@@ -79,6 +92,7 @@ export function findDataReferences(text: string): readonly DataReference[] {
       if (/^\.\.?\/.*\.json$/.test(path)) found.push({ path, isPrefix: false });
     }
   }
+  found.push(...findResolved(text));
   return found;
 }
 
@@ -150,19 +164,20 @@ export class DataFiles {
     if (root === undefined || guestPath === undefined) return;
     const references = findDataReferences(text);
     if (references.length > 0) this.#folders.add(guestPath);
-    for (const { path, isPrefix } of references) {
+    for (const { path, isPrefix, isExact } of references) {
       if (path.includes("\0")) continue;
       const target = resolve(dirname(module), path.startsWith("/") ? `.${path}` : path);
       // A path that leaves the package is not bundled.
       if (!isInside(root, target)) continue;
-      if (isDirectory(target)) this.#addFolder(root, target);
+      if (isExact) this.#addFile(root, target, true);
+      else if (isDirectory(target)) this.#addFolder(root, target);
       else if (isPrefix) this.#addFolder(root, dirname(target));
       else this.#addFile(root, target);
     }
   }
 
-  #addFile(root: string, path: string): void {
-    if (this.#files.has(path) || NON_DATA_EXTENSIONS.has(extname(path))) return;
+  #addFile(root: string, path: string, mayBeCode = false): void {
+    if (this.#files.has(path) || (!mayBeCode && NON_DATA_EXTENSIONS.has(extname(path)))) return;
     const contents = this.#store.loadData(root, path);
     const guestPath = this.#store.guestPath(path);
     if (contents !== undefined && guestPath !== undefined) this.#files.set(path, { path: guestPath, contents });

@@ -10,7 +10,6 @@ import {
   openBrowserResolver,
 } from "../locate/entry-points.ts";
 import type { FileManifest } from "../locate/file-manifest.ts";
-import { defineLocations, locationNames } from "../locate/package-locations.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
@@ -19,6 +18,7 @@ import { FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-issues.
 import type { BuildFailure, BuildRequest } from "./build-messages.ts";
 import { OUTPUT_FILE } from "./bundle-output.ts";
 import type { Script } from "./compile-script.ts";
+import { defineLocations, locationNames } from "./module-location.ts";
 
 /** esbuild's `build`, passed as an argument because child-main.ts is its only importer. */
 export type RunEsbuild = (options: BuildOptions) => Promise<BuildResult>;
@@ -46,7 +46,8 @@ const FIXED_OPTIONS = {
 } as const satisfies BuildOptions;
 
 /** Maximum number of links until the set of packages that use their browser build stays the same. */
-const MAX_LINKS = 4;
+const MAX_LINKS = 6;
+const MISSING_EXPORT = /^No matching export in "(.+)" for import /;
 
 export interface Build {
   readonly request: BuildRequest;
@@ -149,7 +150,23 @@ async function linkOnce(
   return isWhole ? link : await run(build, esbuild, { phase: "link", browser, supported: { using: false } });
 }
 
-/** Links again with the browser build of the packages that need it, until their imports need no further one. */
+/** Returns the folders of packages whose browser build lacks an export that is imported. */
+function findLackingPackages(
+  { problems }: BuildFailure,
+  { store, context }: Build,
+  browser: ReadonlySet<string>,
+): ReadonlySet<string> {
+  const folders = problems.map(({ message }) => {
+    const file = MISSING_EXPORT.exec(message)?.[1];
+    return file === undefined ? undefined : store.packageOf(resolve(context.workingDirectory, file))?.folder;
+  });
+  return new Set(folders.filter((folder): folder is string => folder !== undefined && browser.has(folder)));
+}
+
+/**
+ * Links again with the browser build of the packages that need it, until their imports need no further one. A package whose browser build
+ * lacks what is imported from it keeps its build for Node: the tool was written for that one.
+ */
 async function linkForBrowsers(
   build: Build,
   esbuild: RunEsbuild,
@@ -161,12 +178,19 @@ async function linkForBrowsers(
     /^\w+:/.test(input) ? undefined : store.packageOf(resolve(context.workingDirectory, input));
   let link = first;
   let folders: ReadonlySet<string> = new Set();
+  let lacking: ReadonlySet<string> = new Set();
   for (let round = 0; round < MAX_LINKS; round += 1) {
     const found = link.metafile === undefined ? folders : findBrowserPackages(link.metafile, packageOf).union(folders);
-    if (found.size === folders.size) break;
-    folders = found;
-    const next = await linkOnce(build, esbuild, { folders, resolver });
-    if ("ok" in next) return next;
+    const wanted = found.difference(lacking);
+    if (wanted.size === folders.size) break;
+    const next = await linkOnce(build, esbuild, { folders: wanted, resolver });
+    if ("ok" in next) {
+      const more = findLackingPackages(next, build, wanted);
+      if (more.size === 0) return next;
+      lacking = lacking.union(more);
+      continue;
+    }
+    folders = wanted;
     link = next;
   }
   return link;

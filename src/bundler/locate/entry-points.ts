@@ -36,7 +36,7 @@ const UNSUPPORTED_BUILTINS: ReadonlySet<string> = new Set([
 ]);
 
 /** Packages whose browser build is a stub that uses browser globals, throws, or needs a page. */
-const NODE_ONLY: ReadonlySet<string> = new Set(["form-data", "less", "ws"]);
+const NODE_ONLY: ReadonlySet<string> = new Set(["form-data", "isomorphic-dompurify", "less", "ws"]);
 
 interface PackageNeeds {
   readonly metadata: PackageMetadata;
@@ -45,7 +45,7 @@ interface PackageNeeds {
 }
 
 /** Packages whose build for Node uses `eval` or `Function`, and whose browser build does not. */
-const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd"]);
+const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd", "jsonpath"]);
 
 const hasOtherBuild = ({ metadata }: PackageNeeds): boolean =>
   metadata.hasBrowserBuild && !NODE_ONLY.has(metadata.name ?? "");

@@ -75,8 +75,9 @@ export class FileManifest {
     });
   }
 
-  /** Records a dependency without counting it. Package manifests are read, but they are no input of the bundle. */
-  record(owner: FileOwner, file: ContainedFile): void {
+  /** Records a dependency without counting it. Package manifests are read, but they are no input of the bundle. Returns the hash of the file. */
+  record(owner: FileOwner, file: ContainedFile): string {
+    const sha256 = createHash("sha256").update(file.contents).digest("hex");
     this.#dependencies.set(file.realPath, {
       path: file.realPath,
       owner,
@@ -84,8 +85,9 @@ export class FileManifest {
       mtimeMs: file.stats.mtimeMs,
       ctimeMs: file.stats.ctimeMs,
       ino: file.stats.ino,
-      sha256: createHash("sha256").update(file.contents).digest("hex"),
+      sha256,
     });
+    return sha256;
   }
 
   recordAbsent(path: string): void {

@@ -1,9 +1,10 @@
-// The npm packages that a tool may use: finds them in the allowed folders, and checks each file before it is read.
+// The npm packages that a tool may use: looks them up in the allowed folders, and checks each file before it is read. Imports are resolved in
+// policy/import-policy.ts, by esbuild.
 import { basename, dirname, join, posix, relative, sep } from "node:path";
 import { BuildIssueError } from "../compile/build-messages.ts";
+import { TOOL_FOLDER } from "../compile/module-location.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
 import type { FileManifest } from "./file-manifest.ts";
-import { TOOL_FOLDER } from "./package-locations.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;
 /** Pattern of package names. npm requires lower case for new names, but old packages have capitals. */
@@ -90,6 +91,11 @@ function browserKeys(importer: string, specifier: string, folder: string): reado
   return names.flatMap((name) => [`./${name}`, name]);
 }
 
+export interface PackageFile {
+  readonly contents: Buffer;
+  readonly sha256: string;
+}
+
 export class PackageStore {
   readonly #stores: readonly string[];
   readonly #linked: readonly string[];
@@ -133,7 +139,7 @@ export class PackageStore {
    * Reads one file of a package.
    * @throws {BuildIssueError} when it lies outside the stores, is not a regular file, or exceeds a limit
    */
-  load(path: string): Buffer {
+  load(path: string): PackageFile {
     const read = readContainedFile(this.#folders, path, this.#fileManifest.bytesLeft("package"));
     if (read.kind === "outside") {
       throw new BuildIssueError({
@@ -149,10 +155,10 @@ export class PackageStore {
     }
     // A build that links twice reads a file twice, and counts it once.
     if (!this.#loaded.has(path)) this.#fileManifest.count("package", read.file.contents.length);
-    this.#fileManifest.record("package", read.file);
+    const sha256 = this.#fileManifest.record("package", read.file);
     this.#loaded.add(path);
     this.#manifestFor(read.file.realPath);
-    return read.file.contents;
+    return { contents: read.file.contents, sha256 };
   }
 
   /**

@@ -2,6 +2,7 @@
 // uses under other names are missed, and the uses that are found may never run.
 import { type Options, parse } from "acorn";
 import { childrenOf, isSyntax, type Syntax } from "../compile/syntax.ts";
+import type { TextFacts } from "../compile/text-facts.ts";
 
 /** Text that does not match uses no dynamic code. This avoids parsing most modules. */
 const MAY_USE =
@@ -141,10 +142,11 @@ export function splitModules(code: string, labelOf: ReadonlyMap<string, string |
 }
 
 /** Returns the labels of the modules that use dynamic code, sorted and without duplicates. */
-export function findDynamicCode(modules: readonly LinkedModule[]): readonly string[] {
+export function findDynamicCode(modules: readonly LinkedModule[], facts: TextFacts): readonly string[] {
   const found = new Set<string>();
   for (const { label, text } of modules) {
-    if (!found.has(label) && MAY_USE.test(text) && textUsesDynamicCode(text)) found.add(label);
+    if (found.has(label) || !MAY_USE.test(text)) continue;
+    if (facts.recall("dynamic code", text, () => textUsesDynamicCode(text))) found.add(label);
   }
   return [...found].sort();
 }

@@ -1,5 +1,6 @@
-// The import policy of tools as a table of data, and the esbuild plugin that enforces it: deny by default, with a second check at each
-// load.
+// The esbuild plugin that resolves and loads each import of a tool: its own files, npm packages and built-ins. It denies by default, and
+// checks again at each load; the rules are in import-rules.ts.
+import { dirname } from "node:path";
 import type {
   OnLoadArgs,
   OnLoadResult,
@@ -10,52 +11,28 @@ import type {
   PluginBuild,
 } from "esbuild";
 import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
-import { type BuildIssue, BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
+import { BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
+import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../compile/module-location.ts";
+import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
+import type { TextFacts } from "../compile/text-facts.ts";
 import { type BrowserResolver, INTERNAL_REQUEST, type ResolveRequest, resolveWith } from "../locate/entry-points.ts";
-import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../locate/package-locations.ts";
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "../locate/tool-paths.ts";
+import { ALLOWED_HINT, checkForm, denyImport, explainUnresolved, isRelative, UNKNOWN_BUILTIN } from "./import-rules.ts";
 
-/** The importing file: the tool's own, or a package's. Packages have slightly more rights, because the host chose the store. */
-type Importer = "tool" | "package";
-
-interface SpecifierRule {
-  readonly matches: RegExp;
-  readonly importers: readonly Importer[];
-  readonly reason: string;
-}
-
-const BOTH: readonly Importer[] = ["tool", "package"];
-const TOOL_ONLY: readonly Importer[] = ["tool"];
 /** The client of the package `ws` needs sockets. It is replaced by a client over the sandbox's own WebSocket. */
 const WS_CLIENT_FILE = /[\\/]ws[\\/]lib[\\/]websocket\.js$/i;
-const UNKNOWN_BUILTIN = "Node has no built-in module of this name";
-
-/** Specifiers that are not allowed. The first match wins. */
-const SPECIFIER_RULES: readonly SpecifierRule[] = [
-  { matches: /^$/, importers: BOTH, reason: "the path is empty" },
-  { matches: /^.{1025}/s, importers: BOTH, reason: "the path is longer than 1024 characters" },
-  { matches: /[\p{Cc}\u2028\u2029]/u, importers: BOTH, reason: "a path has no control characters" },
-  { matches: /\\/, importers: BOTH, reason: "paths are written with forward slashes" },
-  { matches: /^node:/i, importers: TOOL_ONLY, reason: UNKNOWN_BUILTIN },
-  { matches: /^file:/i, importers: BOTH, reason: "the sandbox has no file system" },
-  { matches: /^(?!node:)[a-z][a-z0-9+.-]*:/i, importers: BOTH, reason: "modules cannot be loaded from a URL" },
-  { matches: /^\/\//, importers: BOTH, reason: "modules cannot be loaded from a URL" },
-  { matches: /^\//, importers: BOTH, reason: "absolute paths cannot be imported" },
-  { matches: /^~/, importers: TOOL_ONLY, reason: "path aliases and home folders (~) are not supported" },
-  { matches: /^#/, importers: TOOL_ONLY, reason: "package imports (#name) work inside packages only" },
-  { matches: /%[0-9a-f]{2}/i, importers: TOOL_ONLY, reason: "paths are not percent-decoded" },
-  { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'tools import "glovebox/tool" instead' },
-];
-
-const ALLOWED_HINT = "a tool may import relative files, JSON files, Node's built-ins, and npm packages from its store";
 const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
 const GUEST_MODULE = "glovebox/tool";
 
 /** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
 const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
+
+/** Specifiers of rewritten imports. They have the form of a URL, which no tool may import. */
+const NAMESPACE_SCHEME = "glovebox-namespace:";
+const NAMESPACE_SPECIFIER = /^glovebox-namespace:(\d+)$/;
 
 export const NAMESPACES = {
   entry: "entry",
@@ -84,6 +61,7 @@ export interface ImportPolicyOptions {
   readonly locations: LocationNames;
   /** Texts of the package files that use their own location, by path. */
   readonly locatedTexts: Map<string, string>;
+  readonly facts: TextFacts;
 }
 
 export interface BrowserPackages {
@@ -94,44 +72,9 @@ export interface BrowserPackages {
 
 type Resolution = OnResolveResult | undefined | Promise<OnResolveResult | undefined>;
 
-function quotePath(specifier: string): string {
-  return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
-}
-
-function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HINT): BuildIssueError {
-  return new BuildIssueError({ message: `Cannot import ${quotePath(specifier)}: ${reason}`, hint });
-}
-
-/** Explains why an allowed import cannot be resolved from the store. */
-export function explainUnresolved(specifier: string, store: PackageStore): BuildIssue {
-  const name = packageNameOf(specifier);
-  if (name !== undefined && store.has(name)) {
-    return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").problem;
-  }
-  if (specifier.startsWith("node:")) return denyImport(specifier, UNKNOWN_BUILTIN).problem;
-  if (name === undefined) return denyImport(specifier, "the package has no such file").problem;
-  const reason = store.nearest === undefined ? "there is no package store" : `the store has no package ${name}`;
-  return denyImport(specifier, reason, `install ${name} into the package store (a node_modules folder)`).problem;
-}
-
-/** Checks the rules that need only the import itself. */
-function checkForm(args: OnResolveArgs, importer: Importer): void {
-  const rule = SPECIFIER_RULES.find((row) => row.importers.includes(importer) && row.matches.test(args.path));
-  if (rule !== undefined) throw denyImport(args.path, rule.reason);
-  for (const [key, value] of Object.entries(args.with)) {
-    if (key === "type" && value === "json" && args.kind !== "require-call") continue;
-    const attribute = `${quotePath(key)}: ${quotePath(value)}`;
-    throw denyImport(args.path, `the import attribute ${attribute} is not supported`, '{ type: "json" } is');
-  }
-}
-
 /** Throws what Node's `require` throws for a package that is not installed. */
 const absentText = (specifier: string): string =>
   `module.exports = null;\nthrow Object.assign(new Error(${JSON.stringify(`Cannot find module '${specifier}'`)}), { code: "MODULE_NOT_FOUND" });\n`;
-
-function isRelative(specifier: string): boolean {
-  return /^\.\.?(?:\/|$)/.test(specifier);
-}
 
 function toMessage(thrown: unknown): PartialMessage {
   // Only messages of Glovebox are forwarded: an error of fs contains host paths.
@@ -144,6 +87,8 @@ class ImportPolicy {
   readonly #build: PluginBuild;
   /** Modules whose own `require` calls the bundler handles. */
   readonly #ownRequire = new Set<string>();
+  /** Modules that stand behind the specifiers of rewritten imports. */
+  readonly #namespaces: string[] = [];
 
   constructor(options: ImportPolicyOptions, build: PluginBuild) {
     this.#options = options;
@@ -164,7 +109,7 @@ class ImportPolicy {
     throw denyImport(args.path, "its importer may not import anything");
   }
 
-  load(args: OnLoadArgs): OnLoadResult {
+  load(args: OnLoadArgs): OnLoadResult | Promise<OnLoadResult> {
     const { phase, entryStub, guestModule } = this.#options;
     switch (args.namespace) {
       case NAMESPACES.entry:
@@ -197,6 +142,8 @@ class ImportPolicy {
     if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
     const builtin = this.#resolveBuiltin(args);
     if (builtin !== undefined) return builtin;
+    const namespace = this.#namespaceOf(args);
+    if (namespace !== undefined) return { path: namespace, namespace: NAMESPACES.package, sideEffects: false };
     checkForm(args, "tool");
     if (isRelative(args.path)) return { path: this.#findToolFile(args), namespace: NAMESPACES.tool };
     this.#checkPackage(args.path);
@@ -275,7 +222,7 @@ class ImportPolicy {
   }
 
   /** Lets esbuild resolve an import unless a package uses its browser build. */
-  #chooseBuild({ path, importer, resolveDir, kind }: OnResolveArgs): Resolution {
+  #chooseBuild({ path, importer, resolveDir, kind }: ResolveRequest): Resolution {
     const { browser } = this.#options;
     const request = { path, importer, resolveDir, kind };
     if (kind === "require-call" && this.#ownRequire.has(importer)) return this.#resolveOwnRequire(request);
@@ -301,7 +248,7 @@ class ImportPolicy {
     return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
   }
 
-  #loadToolFile(args: OnLoadArgs): OnLoadResult {
+  async #loadToolFile(args: OnLoadArgs): Promise<OnLoadResult> {
     const { files, store, phase, scanned } = this.#options;
     const loader = loaderOf(args.path);
     const text = files.texts.get(args.path);
@@ -309,8 +256,53 @@ class ImportPolicy {
     if (loader === undefined || text === undefined || !scanned.has(args.path)) {
       throw denyImport(args.path, "there is no such file in the tool");
     }
-    const contents = loader === "json" ? text : text + NO_SOURCE_MAP;
-    return { contents, loader, ...this.#resolveDirOf(text, phase, store) };
+    if (loader === "json") return { contents: text, loader, ...this.#resolveDirOf(text, phase, store) };
+    const code = phase === "link" ? await this.#rewriteNamespaces(text) : text;
+    return { contents: code + NO_SOURCE_MAP, loader, ...this.#resolveDirOf(text, phase, store) };
+  }
+
+  /** Returns the module behind a specifier that `#rewriteNamespaces` has written. The scan rejects such a specifier in a tool's own text. */
+  #namespaceOf({ path, kind }: OnResolveArgs): string | undefined {
+    const [, index] = (kind === "import-statement" ? NAMESPACE_SPECIFIER.exec(path) : null) ?? [];
+    return index === undefined ? undefined : this.#namespaces[Number(index)];
+  }
+
+  async #rewriteNamespaces(text: string): Promise<string> {
+    const { nearest } = this.#options.store;
+    if (nearest === undefined) return text;
+    const reader = {
+      resolve: async (path: string, importer: string | undefined) => {
+        if (importer === undefined && !this.#isAllowedPackage(path)) return undefined;
+        const request = { path, importer: importer ?? "", kind: "import-statement" as const };
+        const resolveDir = importer === undefined ? nearest : dirname(importer);
+        const chosen = await this.#chooseBuild({ ...request, resolveDir });
+        if (chosen?.path !== undefined) return { path: chosen.path, sideEffects: chosen.sideEffects !== false };
+        return await resolveWith(this.#build, { ...request, resolveDir });
+      },
+      read: (path: string) => this.#readQuietly(path),
+    };
+    return await rewriteNamespaceImports(text, reader, ({ path }) => {
+      return `${NAMESPACE_SCHEME}${this.#namespaces.push(path) - 1}`;
+    });
+  }
+
+  /** An import that is not allowed stays as it is, and is rejected when esbuild resolves it. */
+  #isAllowedPackage(specifier: string): boolean {
+    try {
+      if (findBuiltin(specifier) !== undefined) return false;
+      this.#checkPackage(specifier);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #readQuietly(path: string): string | undefined {
+    try {
+      return loaderOf(path) === "js" ? this.#options.store.load(path).contents.toString("utf8") : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   /**
@@ -334,15 +326,16 @@ class ImportPolicy {
         hint: `files end in one of ${Object.keys(FILE_LOADERS).join(" ")}`,
       });
     }
-    const { store, locations, locatedTexts } = this.#options;
-    const contents = store.load(path);
+    const { store, locations, locatedTexts, facts } = this.#options;
+    const { contents, sha256 } = store.load(path);
     if (WS_CLIENT_FILE.test(path) && store.packageOf(path)?.name === "ws") {
       return { contents: this.#useBuiltinText(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT), loader };
     }
     if (loader === "json") return { contents, loader };
-    const text = contents.toString("utf8");
-    const guestPath = mentionsLocation(text) ? store.guestPath(path) : undefined;
+    const isLocated = facts.recall("location", { sha256 }, () => mentionsLocation(contents.toString("utf8")));
+    const guestPath = isLocated ? store.guestPath(path) : undefined;
     if (guestPath === undefined) return { contents: Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
+    const text = contents.toString("utf8");
     locatedTexts.set(path, text);
     return {
       contents: declareLocations(this.#bundleRequire(path, text), locationsText(locations, guestPath)) + NO_SOURCE_MAP,

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { SandboxArtifacts } from "../artifacts/sandbox-artifacts.ts";
-import { pyodideFolder } from "./python-runtime.ts";
+import { checkPyodideVersion, pyodideFolder } from "./python-runtime.ts";
 
 export interface PythonAssets {
   /** The bundle that every Python tool runs on. */
@@ -16,19 +16,21 @@ export interface PythonAssets {
   readonly key: string;
 }
 
-/** @throws {ToolError} INTERNAL when the installation is broken */
+/** @throws {ToolError} TOOL_UNAVAILABLE without the package pyodide in its version; INTERNAL when the installation is broken */
 export async function loadPythonAssets({ readPythonRuntime }: SandboxArtifacts): Promise<PythonAssets> {
+  const folder = pyodideFolder();
   try {
-    const folder = pyodideFolder();
     const [code, wasm, stdlib] = await Promise.all([
       readPythonRuntime(),
       readFile(join(folder, "pyodide.asm.wasm")),
       readFile(join(folder, "python_stdlib.zip")),
     ]);
+    await checkPyodideVersion(code, folder);
     const sha256 = createHash("sha256").update(code).digest("hex");
     const key = createHash("sha256").update(sha256).update(wasm).update(stdlib).digest("hex");
     return { code, sha256, wasm, stdlib, key };
   } catch (cause) {
+    if (cause instanceof ToolError) throw cause;
     throw new ToolError("INTERNAL", "The files of the Python runtime are missing. Reinstall Glovebox", { cause });
   }
 }

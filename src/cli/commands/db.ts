@@ -27,8 +27,9 @@ const ACTIONS: { readonly [name: string]: { readonly file: string | undefined; r
     file: undefined,
     run: async (database, _config, _file, io) => {
       const { checkDatabase } = await import("../../server/transfer/check.ts");
-      const problems = await checkDatabase(database);
+      const { problems, erased } = await checkDatabase(database);
       for (const problem of problems) io.stdout.print(`${problem}\n`);
+      if (erased > 0) io.stdout.print(`${erased} entries of the audit log were erased with their tenants\n`);
       if (problems.length === 0) io.stdout.print("The database is intact\n");
       return problems.length === 0 ? 0 : 1;
     },
@@ -75,7 +76,11 @@ export async function dbCommand(given: Arguments, io: Io): Promise<number> {
   if (isNew && name !== "migrate" && name !== "restore")
     throw new UsageError(`There is no database in ${config.dataDir}. Name its folder with --data-dir`);
   const { openDatabase } = await import("../../server/database/open-database.ts");
-  await using database = await openDatabase({ url: config.database, dataDir: config.dataDir, onError() {} });
+  await using database = await openDatabase({
+    ...{ url: config.database, dataDir: config.dataDir, onError() {} },
+    // What only reads a database must not change it.
+    migrates: name === "migrate" || name === "restore",
+  });
   try {
     return await action.run(database, config, file ?? "", io);
   } catch (thrown) {

@@ -8,7 +8,7 @@ import type { LogEntry } from "../../host/observability/call-log.ts";
 import { ignoreOutcome } from "../../host/util/host-callback.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { CallOptions } from "../shared/call-options.ts";
+import type { CallFlags } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";
 import { printError, printLog, printOutput, printWarnings } from "../shared/print.ts";
 import { createShowCode } from "../shared/source-lines.ts";
@@ -17,7 +17,7 @@ import { styled } from "../terminal/output.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { UsageError } from "../usage.ts";
 
-export interface DevOptions extends Omit<CallOptions, "limits"> {
+export interface DevOptions extends Omit<CallFlags, "limits"> {
   readonly path: string;
   /** The inspector of its calls. */
   readonly hub?: InspectorHub | undefined;

@@ -2,9 +2,9 @@
 
 import { createGlovebox, createInspectedGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
-import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
 import { readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";
+import { openInspection } from "../shared/open-inspection.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 import { DevSession } from "./dev-session.ts";
@@ -28,34 +28,6 @@ function handleKeys(session: DevSession, { stdin }: Io): () => void {
     stdin.off("data", onData).off("end", onGone).pause();
     if (!stdin.destroyed) stdin.setRawMode(false);
   };
-}
-
-interface Inspection extends AsyncDisposable {
-  readonly hub: InspectorHub;
-}
-
-/** Opens the server for DevTools if an option requests it. @throws {UsageError} if its port is not available */
-async function openInspection({ values }: Arguments, path: string, io: Io): Promise<Inspection | undefined> {
-  const breakAtStart = values["inspect-brk"] !== undefined;
-  const flag = breakAtStart ? "inspect-brk" : "inspect";
-  const text = values[flag];
-  if (text === undefined) return undefined;
-  // Loaded only when needed, because it loads a server library.
-  const [{ InspectorHub }, { InspectorServer }] = await Promise.all([
-    import("../../host/inspector/inspector-hub.ts"),
-    import("../../host/inspector/inspector-server.ts"),
-  ]);
-  const hub = new InspectorHub({ breakAtStart });
-  try {
-    const server = await InspectorServer.open(hub, { port: Number(text), title: path });
-    io.stderr.print(`DevTools can attach at ${server.url} (chrome://inspect)\n`);
-    return { hub, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
-  } catch (thrown) {
-    const { code } = thrown as NodeJS.ErrnoException;
-    throw new UsageError(
-      `--${flag}: port ${String(text)} ${code === "EADDRINUSE" ? "is in use" : `is not available: ${code}`}`,
-    );
-  }
 }
 
 /** Exits with 0 when `q`, SIGINT or SIGTERM stops it after the session has started. */

@@ -8,7 +8,7 @@ import {
   SecretsSchema,
 } from "../../host/capabilities/fetch/egress-policy.ts";
 import { hostOf, parseEgressRule } from "../../host/capabilities/fetch/egress-rules.ts";
-import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../host/observability/redaction/redactor.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../host/observability/redaction/call-redactor.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
 export interface EgressRequest {

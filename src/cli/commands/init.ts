@@ -1,7 +1,7 @@
 // glovebox init: creates a folder with a tool that works, its test, and an example input.
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, toWriteError, UsageError } from "../usage.ts";
 

@@ -1,18 +1,31 @@
 // glovebox mcp: serves tools to MCP clients over stdio or HTTP, until the client disconnects or the command is stopped.
 import type { AddressInfo } from "node:net";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts";
-import type { ToolWarning } from "../../host/config/options.ts";
+import type { CodeMode } from "../../host/code-mode/code-mode.ts";
+import type { ToolWarning } from "../../host/config/glovebox-options.ts";
 import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
-import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
+import type { McpHost } from "../../host/mcp/server/call-tool.ts";
+import type { RunsOptions } from "../../host/runs/run-options.ts";
+import type { Runs } from "../../host/runs/runs.ts";
+import type { SqliteRunStore } from "../../host/runs/sqlite-run-store.ts";
+import { ignoreOutcome } from "../../host/util/host-callback.ts";
+import { toVisibleLine } from "../../host/util/visible-text.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { type CallFlags, readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printWarnings } from "../shared/print.ts";
+import { readUpstreamServers } from "../shared/upstream-servers.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
 
-interface ServeRequest extends Omit<CallOptions, "input" | "logSourceLocations"> {
+interface ServeRequest extends Omit<CallFlags, "input" | "logSourceLocations"> {
   readonly paths: readonly string[];
   readonly builtinTools: readonly BuiltinToolName[];
+  readonly servers: ReturnType<typeof readUpstreamServers>;
+  readonly codeMode: { readonly typeCheck: boolean } | undefined;
+  /** File of the store of durable runs. */
+  readonly runsPath: string | undefined;
   /** Undefined for stdio. */
   readonly http:
     | { readonly port: number; readonly hostname: string; readonly allowedHosts?: readonly string[] }
@@ -48,11 +61,23 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): ServeRequest {
     if (isBuiltin(name)) return name;
     throw new UsageError(`--tool: expected one of ${BUILTIN_TOOL_NAMES.join(", ")}, got "${name}"`);
   });
-  if (given.positionals.length + builtinTools.length === 0) {
-    throw new UsageError("Expected the PATH of a tool, or --tool NAME, got nothing");
-  }
   const { input: _none, logSourceLocations: _neither, ...options } = readCallOptions(given, env);
-  return { ...options, paths: given.positionals, builtinTools, http: readHttp(given) };
+  const servers = readUpstreamServers(given, env, options.tenant.scope.tenantId);
+  if (given.positionals.length + builtinTools.length + Object.keys(servers).length === 0) {
+    throw new UsageError("Expected the PATH of a tool, --tool NAME or --mcp NAME=COMMAND_OR_URL, got nothing");
+  }
+  const isCodeMode = given.values["code-mode"] === true;
+  const isUnchecked = given.values["no-type-check"] === true;
+  if (isUnchecked && !isCodeMode) throw new UsageError("--no-type-check: expected --code-mode as well");
+  const codeMode = isCodeMode ? { typeCheck: !isUnchecked } : undefined;
+  const runsPath = given.values.runs as string | undefined;
+  return { ...options, paths: given.positionals, builtinTools, servers, codeMode, runsPath, http: readHttp(given) };
+}
+
+/** What a server serves, and the durable runs that are its tasks. */
+interface ServedTools {
+  readonly host: McpHost;
+  readonly runs: Runs | undefined;
 }
 
 /** Resolves when the command is stopped. */
@@ -61,8 +86,38 @@ function untilStopped({ stop }: Io): Promise<void> {
   return new Promise((resolve) => stop.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-async function serveHttp(
+/** @throws {UsageError} for a file that is not a store of runs */
+async function openStore(path: string): Promise<SqliteRunStore> {
+  const { SqliteRunStore } = await import("../../host/runs/sqlite-run-store.ts");
+  try {
+    return new SqliteRunStore({ path });
+  } catch (thrown) {
+    if (!(thrown instanceof ToolError)) throw thrown;
+    throw new UsageError(`--runs: expected a file that Glovebox has created, or can create, got "${path}"`);
+  }
+}
+
+async function openRuns(box: Glovebox, store: SqliteRunStore): Promise<Runs> {
+  const { createRuns } = await import("../../host/runs/runs.ts");
+  return createRuns(box, { store });
+}
+
+/** @throws {UsageError} if code cannot be type-checked */
+async function openCodeMode(
   box: Glovebox,
+  options: { readonly typeCheck: boolean; readonly runs?: RunsOptions },
+): Promise<CodeMode> {
+  const { createCodeMode } = await import("../../host/code-mode/code-mode.ts");
+  try {
+    return createCodeMode(box, { ...options, language: ["typescript", "javascript", "python"] });
+  } catch (thrown) {
+    if (!(thrown instanceof ToolError) || thrown.code !== "TOOL_UNAVAILABLE") throw thrown;
+    throw new UsageError(`--code-mode: ${thrown.message.replace("typeCheck: false", "--no-type-check")}`);
+  }
+}
+
+async function serveHttp(
+  { host, runs }: ServedTools,
   {
     tenant: { scope },
     http: { port, hostname, allowedHosts },
@@ -74,8 +129,9 @@ async function serveHttp(
     import("../../host/mcp/server/handler.ts"),
     import("@hono/node-server"),
   ]);
-  await using handler = createMcpHandler(box, {
+  await using handler = createMcpHandler(host, {
     allowedHosts,
+    runs,
     ...(scope.tenantId === undefined ? {} : { tenantOf: () => scope.tenantId }),
   });
   const server = serve({ fetch: handler.fetch, port, hostname, serverOptions: SERVER_OPTIONS });
@@ -96,7 +152,12 @@ async function serveHttp(
   await new Promise((resolve) => server.close(resolve));
 }
 
-async function serveStdio(box: Glovebox, { tenant }: ServeRequest, stopped: Promise<void>, io: Io): Promise<void> {
+async function serveStdio(
+  { host, runs }: ServedTools,
+  { tenant }: ServeRequest,
+  stopped: Promise<void>,
+  io: Io,
+): Promise<void> {
   const { serveMcpStdio } = await import("../../host/mcp/server/stdio.ts");
   const stdout = io.stdout.takeStream();
   const failed = Promise.withResolvers<never>();
@@ -104,14 +165,24 @@ async function serveStdio(box: Glovebox, { tenant }: ServeRequest, stopped: Prom
     // EPIPE means that the client has disconnected, like the end of stdin.
     if (error.code !== "EPIPE") failed.reject(new OutputError(`Cannot write to stdout: ${error.message}`));
   });
-  await using server = serveMcpStdio(box, { ...tenant.scope, stdin: io.stdin, stdout });
+  await using server = serveMcpStdio(host, { ...tenant.scope, runs, stdin: io.stdin, stdout });
   await Promise.race([server.closed, stopped, failed.promise]);
+}
+
+/** Reports the servers that do not answer. The tools of the others are served. */
+async function reportServers(box: Glovebox, { tenant }: ServeRequest, io: Io): Promise<void> {
+  await box.listTools(tenant.scope);
+  for (const { server, state, lastError } of box.mcp.servers()) {
+    if (state === "connected") continue;
+    const why = lastError === undefined ? "" : `: ${toVisibleLine(lastError.message)}`;
+    io.stderr.print(`glovebox: the MCP server ${server} is not available${why}\n`);
+  }
 }
 
 /** Exits with 0 when its client disconnects, or when SIGINT or SIGTERM stops it while it serves. */
 export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
-  const { limits, egress, tenant, grant, paths, builtinTools, http } = request;
+  const { limits, egress, tenant, grant, paths, builtinTools, servers, codeMode, runsPath, http } = request;
   const tools = { enabled: true, builtinTools };
   const onWarning = ({ toolName, message }: ToolWarning): void => printWarnings([`${toolName}: ${message}`], io.stderr);
   const options = {
@@ -120,6 +191,7 @@ export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
     ...egress.host,
     workers: { warmProcesses: 1 },
     shutdown: false,
+    mcp: { servers },
     tools,
     onWarning,
   } as const;
@@ -127,7 +199,18 @@ export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
   for (const path of paths) await box.addTool({ path }, { ...tenant.scope, grant });
   io.stop.throwIfAborted();
   const stopped = untilStopped(io);
-  if (http === undefined) await serveStdio(box, request, stopped, io);
-  else await serveHttp(box, { ...request, http }, stopped, io);
+  if (Object.keys(servers).length > 0) ignoreOutcome(() => reportServers(box, request, io));
+  using store = runsPath === undefined ? undefined : await openStore(runsPath);
+  // Code that waits does so inside run_code, so that its calls are not tasks.
+  await using runs = store === undefined || codeMode !== undefined ? undefined : await openRuns(box, store);
+  const codeRuns = store === undefined ? {} : { runs: { store } };
+  const own = codeMode && (await openCodeMode(box, { ...tenant.scope, ...codeMode, ...codeRuns }));
+  try {
+    const served = { host: own ?? box, runs };
+    if (http === undefined) await serveStdio(served, request, stopped, io);
+    else await serveHttp(served, { ...request, http }, stopped, io);
+  } finally {
+    await own?.close();
+  }
   return 0;
 }

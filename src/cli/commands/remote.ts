@@ -1,16 +1,16 @@
-// The commands that use a server: login, deploy, rollback, tools, calls, logs and call.
+// The commands that use a server: login, deploy, rollback, tools, calls and call.
 import { readFileSync } from "node:fs";
 import type { Call, Deployed } from "../../client/index.ts";
 import { createClient } from "../../client/index.ts";
 import { connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
-import { prepareUpload } from "../remote/upload.ts";
+import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
 import { readFirstLine } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
+import { withProgress } from "../terminal/progress.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
 const LIST_LIMIT = 50;
-const FOLLOW_MS = 1_000;
 
 /** Reads the key: from a file, a pipe, or a prompt. Never from an argument, which other users of the machine could see. */
 async function readKey({ values }: Arguments, io: Io): Promise<string> {
@@ -45,6 +45,8 @@ function printDeployed({ version, requests, release, isKnown, warnings }: Deploy
   for (const warning of warnings) io.stderr.print(`Warning: ${warning}\n`);
   const name = `${version.tool}@${version.version}`;
   io.stdout.print(isKnown ? `${name} has this content already\n` : `Deployed ${name}\n`);
+  if (version.state === "denied")
+    io.stdout.print(`It was denied and never runs. Change the tool, and deploy it again\n`);
   if (version.state === "waiting_for_approval") {
     io.stdout.print("It waits for approval, because it requests more than the live version:\n");
     for (const item of requests.added) io.stdout.print(`  + ${item}\n`);
@@ -55,23 +57,28 @@ function printDeployed({ version, requests, release, isKnown, warnings }: Deploy
   io.stdout.print(`${release.alias} runs ${shares.join(", ")}\n`);
 }
 
-/** Exits with 0 if the version is released or waits for approval. */
+const sizeOf = (upload: ToolUpload): string => `${Math.ceil(Buffer.byteLength(JSON.stringify(upload)) / 1_024)} KiB`;
+
+/** Exits with 0 if the version is released or waits for approval, and with 1 if it was denied. */
 export async function deployCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [path = ""] = positionals;
-  const upload = await prepareUpload(path);
+  const upload = await withProgress(`Bundling ${path}`, io.stderr, () => prepareUpload(path));
   return await withServerErrors(async () => {
     const tenant = await connectTenant(given, io);
     const canary = values.canary as string | undefined;
-    const deployed = await tenant.deploy({
-      ...upload,
-      ...(values.alias === undefined ? {} : { alias: values.alias }),
-      ...(canary === undefined ? {} : { canaryPercent: Number(canary.replace("%", "")) }),
-      ...(values.approve === true ? { approve: true } : {}),
-    });
+    const doing = `Uploading ${sizeOf(upload)} and building it on the server`;
+    const deployed = await withProgress(doing, io.stderr, () =>
+      tenant.deploy({
+        ...upload,
+        ...(values.alias === undefined ? {} : { alias: values.alias }),
+        ...(canary === undefined ? {} : { canaryPercent: Number(canary.replace("%", "")) }),
+        ...(values.approve === true ? { approve: true } : {}),
+      }),
+    );
     if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify(deployed, null, 2)}\n`);
     else printDeployed(deployed, io);
-    return 0;
+    return deployed.version.state === "denied" ? 1 : 0;
   });
 }
 
@@ -117,43 +124,6 @@ export async function callsCommand(given: Arguments, io: Io): Promise<number> {
   });
 }
 
-interface LogLine {
-  readonly at?: number;
-  readonly time?: number;
-  readonly level?: string;
-  readonly message?: string;
-}
-
-/** Prints the log lines of a call, or of the latest calls of a tool; with `--follow`, also of calls that end later. */
-export async function logsCommand(given: Arguments, io: Io): Promise<number> {
-  return await withServerErrors(async () => {
-    const tenant = await connectTenant(given, io);
-    const [target = ""] = given.positionals;
-    const print = async (id: string): Promise<void> => {
-      const { logs, tool, version } = await tenant.getCall(id);
-      for (const line of (logs ?? []) as readonly LogLine[]) {
-        if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify({ call: id, ...line })}\n`);
-        else io.stdout.print(`${tool}@${version} ${line.level ?? ""} ${line.message ?? ""}\n`);
-      }
-    };
-    if (target.startsWith("call_")) {
-      await print(target);
-      return 0;
-    }
-    const seen = new Set<string>();
-    for (;;) {
-      const ended = (await take(tenant.calls({ tool: target }), LIST_LIMIT)).filter(({ endedAt }) => endedAt !== null);
-      for (const { id } of ended.toReversed()) {
-        if (seen.has(id)) continue;
-        seen.add(id);
-        await print(id);
-      }
-      if (given.values.follow !== true || io.stop.aborted) return 0;
-      await new Promise((resolve) => setTimeout(resolve, FOLLOW_MS));
-    }
-  });
-}
-
 function parseInput(text: string | undefined): unknown {
   if (text === undefined) return {};
   try {
@@ -171,13 +141,16 @@ export async function callCommand(given: Arguments, io: Io): Promise<number> {
   const alias = values.alias as string | undefined;
   return await withServerErrors(async () => {
     const tenant = await connectTenant(given, io);
+    const approve = values.approve === true ? { approve: true } : {};
     const call =
       values.async === true
-        ? await tenant.enqueue(tool, { input, alias })
-        : await tenant.call(tool, { input, alias }, { signal: io.stop });
+        ? await tenant.enqueue(tool, { input, alias, ...approve })
+        : await tenant.call(tool, { input, alias, ...approve }, { signal: io.stop });
     const error = call.error as { readonly code: string; readonly message: string } | null;
+    if (call.state === "waiting_for_approval")
+      io.stderr.print(`glovebox: ${call.id} waits for approval: glovebox approvals approve ${call.approvalId}\n`);
     if (values.json === true || values.async === true) io.stdout.print(`${JSON.stringify(call, null, 2)}\n`);
-    else if (error === null) io.stdout.print(`${JSON.stringify(call.output, null, 2)}\n`);
+    else if (error === null && call.endedAt !== null) io.stdout.print(`${JSON.stringify(call.output, null, 2)}\n`);
     if (error !== null && values.json !== true) io.stderr.print(`glovebox: ${error.code}: ${error.message}\n`);
     return error === null ? 0 : 1;
   });

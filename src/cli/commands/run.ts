@@ -3,11 +3,11 @@
 import { packageVersion } from "../../host/config/package-version.ts";
 import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
 import type { ToolStream } from "../../host/contract/tool-stream.ts";
-import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
+import { createGloveboxFor } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { Telemetry } from "../../server/operation/telemetry.ts";
-import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
+import type { ServerTelemetry } from "../../server/operation/telemetry.ts";
+import { type CallFlags, readCallOptions } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import {
@@ -27,7 +27,7 @@ const CALL_ID = "cli";
 /** Warnings are ignored here, because the inspection has printed them. */
 const IGNORE_WARNING = (): void => {};
 
-interface RunRequest extends CallOptions {
+interface RunRequest extends CallFlags {
   readonly path: string;
   readonly showTimes: boolean;
   readonly asJson: boolean;
@@ -124,7 +124,7 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
 }
 
 /** @throws {ToolError} PARAM_INVALID if a package of the SDK is missing */
-async function openExporter(): Promise<Telemetry> {
+async function openExporter(): Promise<ServerTelemetry> {
   const { openTelemetry } = await import("../../server/operation/telemetry.ts");
   return await openTelemetry(packageVersion());
 }
@@ -144,7 +144,7 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     onWarning: IGNORE_WARNING,
     ...(telemetry === undefined ? {} : { telemetry: telemetry.options }),
   } as const;
-  await using box = await openBox(io, () => createGlovebox(options));
+  await using box = await openBox(io, () => createGloveboxFor({ path: request.path }, options, tenant.scope.tenantId));
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // The tool is built only for this call, so the build time counts as part of the call.
@@ -156,6 +156,7 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     if (request.traceFile !== undefined) {
       const { writeTracePage } = await import("../shared/trace-page.ts");
       writeTracePage(request.traceFile, { ...called, result });
+      io.stderr.print(`The timeline is in ${request.traceFile}: open it in a browser\n`);
     }
   } catch (thrown) {
     const error = io.stop.aborted ? new ToolError("CANCELLED", (io.stop.reason as Error).message) : thrown;

@@ -21,6 +21,9 @@ const FLAGS: { readonly [flag: string]: keyof ServerConfig } = {
   "data-dir": "dataDir",
   "master-key-file": "masterKeyFile",
   "log-level": "logLevel",
+  nats: "natsUrl",
+  "nats-credentials": "natsCredentials",
+  "nats-tls-ca": "natsTlsCa",
 };
 
 function readFlags({ values }: Arguments): { readonly [option: string]: unknown } {
@@ -64,8 +67,12 @@ export async function readConfig(given: Arguments, io: Io): Promise<ServerConfig
 /** Exits with 0 after SIGINT or SIGTERM, when the running calls have ended. A second signal ends it at once. */
 export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   const config = await readConfig(given, io);
-  io.setStopTimeout(config.drainMs + CLOSE_MS);
-  const { createServer } = await import("../../server/index.ts");
+  io.setStopTimeout(config.stopDelayMs + config.drainMs + CLOSE_MS);
+  const [{ createServer }, { useFastResponses }] = await Promise.all([
+    import("../../server/index.ts"),
+    import("../../server/http/fast-responses.ts"),
+  ]);
+  useFastResponses();
   const server = await createServer(config);
   if (server.adminKey !== undefined) {
     io.stdout.print(`Admin key, shown only now: ${server.adminKey}\n`);
@@ -80,9 +87,9 @@ export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   return 0;
 }
 
-/** Prints the effective configuration as JSON, without the password of the database. */
+/** Prints the effective configuration as JSON, without secrets. */
 export async function configCommand(given: Arguments, io: Io): Promise<number> {
-  const { toShownConfig } = await import("../../server/config/server-options.ts");
+  const { toShownConfig } = await import("../../server/config/shown-config.ts");
   io.stdout.print(`${JSON.stringify(toShownConfig(await readConfig(given, io)), null, 2)}\n`);
   return 0;
 }

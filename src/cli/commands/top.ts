@@ -1,5 +1,5 @@
 // glovebox top: shows the running calls, the tenants and the worker processes of a server, and again every second.
-import type { GloveboxClient, Overview, Workers } from "../../client/index.ts";
+import { ApiError, type GloveboxClient, type Overview, type Workers } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { connect, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
@@ -8,9 +8,10 @@ import type { Arguments } from "../usage.ts";
 
 const INTERVAL_MS = 1_000;
 const MIB = 1024 * 1024;
+/** Rows of each table: a terminal shows the first lines only. */
+const MAX_TOOLS = 10;
 const MAX_ROWS = 20;
-/** Moves to the upper left corner and clears the screen. */
-const CLEAR = "\u001b[H\u001b[2J";
+const MAX_NAME = 40;
 
 interface Snapshot {
   readonly workers: Workers;
@@ -26,15 +27,20 @@ async function readSnapshot(client: GloveboxClient): Promise<Snapshot> {
 }
 
 const mib = (bytes: number | null): string => (bytes === null ? "–" : `${Math.round(bytes / MIB)} MiB`);
+const shorten = (text: string): string => (text.length > MAX_NAME ? `${text.slice(0, MAX_NAME - 1)}…` : text);
 const ms = (value: number | null): string => (value === null ? "–" : `${Math.round(value)} ms`);
 
-function toRows(rows: readonly (readonly (string | number)[])[]): string {
-  const texts = rows.map((row) => row.map((cell) => toVisibleLine(String(cell)).slice(0, 40)));
+/** @param numbers columns that are aligned on the right */
+function toRows(rows: readonly (readonly (string | number)[])[], numbers: readonly number[]): string {
+  const texts = rows.map((row) => row.map((cell) => shorten(toVisibleLine(String(cell)))));
   const widths = texts[0]?.map((_, index) => Math.max(...texts.map((row) => row[index]?.length ?? 0))) ?? [];
   return texts
     .map((row) =>
       row
-        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .map((cell, index) => {
+          const width = widths[index] ?? 0;
+          return numbers.includes(index) ? cell.padStart(width) : cell.padEnd(width);
+        })
         .join("  ")
         .trimEnd(),
     )
@@ -44,34 +50,27 @@ function toRows(rows: readonly (readonly (string | number)[])[]): string {
 /** Returns the screen as text. */
 export function toScreen({ workers, overview }: Snapshot): string {
   const { total, tools, queued, problems } = overview;
+  const { running } = workers;
   const share = total.calls === 0 ? 0 : Math.round((total.failed / total.calls) * 1_000) / 10;
   const parts = [
     `Glovebox ${workers.version}, up ${Math.round(workers.uptimeSeconds)} s, memory ${mib(workers.rssBytes)}, ${workers.workers.length} worker processes`,
-    `Last minute: ${total.calls} calls, ${share} % failed, median ${ms(total.p50)}, 99 % ${ms(total.p99)}. Running ${workers.running.length}, queued ${queued}`,
-    "",
-    toRows([
-      ["TENANT", "TOOL", "CALLS", "FAILED", "MEDIAN", "99 %"],
-      ...tools
-        .slice(0, MAX_ROWS)
-        .map((row) => [row.tenantId, row.tool, row.calls, row.failed, ms(row.p50), ms(row.p99)]),
-    ]),
-    "",
-    toRows([
-      ["RUNNING", "TENANT", "TOOL", "FOR", "ID"],
-      ...workers.running.slice(0, MAX_ROWS).map((row) => [row.state, row.tenantId, row.tool, ms(row.ageMs), row.id]),
-    ]),
-    "",
-    toRows([["PROCESS", "MEMORY"], ...workers.workers.slice(0, MAX_ROWS).map((row) => [row.pid, mib(row.rssBytes)])]),
+    `Last minute: ${total.calls} calls, ${share} % failed, p50 ${ms(total.p50)}, p95 ${ms(total.p95)}, p99 ${ms(total.p99)}. Running ${running.length}, queued ${queued}`,
   ];
-  if (problems.length > 0)
-    parts.push(
-      "",
-      ...problems
-        .slice(0, 5)
-        .map(
-          ({ kind, tenantId, target }) => `! ${kind.replaceAll("_", " ")}: ${toVisibleLine(`${tenantId} ${target}`)}`,
-        ),
-    );
+  // What is wrong comes before the tables, which a small terminal cuts off.
+  for (const { kind, tenantId, target } of problems.slice(0, 5))
+    parts.push(`! ${kind.replaceAll("_", " ")}: ${toVisibleLine(`${tenantId ?? "platform"} ${target}`)}`);
+  if (tools.length > 0) {
+    const rows = tools
+      .slice(0, MAX_TOOLS)
+      .map((row) => [row.tenantId, row.tool, row.calls, row.failed, ms(row.p50), ms(row.p95), ms(row.p99)]);
+    parts.push("", toRows([["TENANT", "TOOL", "CALLS", "FAILED", "P50", "P95", "P99"], ...rows], [2, 3, 4, 5, 6]));
+  }
+  if (running.length > 0) {
+    const rows = running.slice(0, MAX_ROWS).map((row) => [row.state, row.tenantId, row.tool, ms(row.ageMs), row.id]);
+    parts.push("", toRows([["STATE", "TENANT", "TOOL", "FOR", "CALL"], ...rows], [3]));
+  }
+  const processes = workers.workers.slice(0, MAX_ROWS).map((row) => [row.pid, mib(row.rssBytes)]);
+  parts.push("", toRows([["PROCESS", "MEMORY"], ...processes], [0, 1]));
   return `${parts.join("\n")}\n`;
 }
 
@@ -83,8 +82,10 @@ export async function topCommand(given: Arguments, io: Io): Promise<number> {
       io.stdout.print(`${JSON.stringify(await readSnapshot(client))}\n`);
       return 0;
     }
+    // The first answer shows that the server and the key are right. After that, a server may restart.
+    let screen = toScreen(await readSnapshot(client));
     while (!io.stop.aborted) {
-      io.stdout.print(`${CLEAR}${toScreen(await readSnapshot(client))}`);
+      io.stdout.repaint(screen);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, INTERVAL_MS);
         io.stop.addEventListener(
@@ -95,6 +96,10 @@ export async function topCommand(given: Arguments, io: Io): Promise<number> {
           },
           { once: true },
         );
+      });
+      screen = await readSnapshot(client).then(toScreen, (error: unknown) => {
+        if (!(error instanceof ApiError) || error.status !== 0) throw error;
+        return `The server does not answer. Trying again every second; Ctrl-C ends.\n\n${screen.replace(/^The server does not.*\n\n/, "")}`;
       });
     }
     return 0;

@@ -46,6 +46,8 @@ function limit(name: LimitName): OptionValue {
   return wholeNumber(min, max, `a whole number from ${min} to ${max}`);
 }
 
+/** Most slots of an executor, as in the protocol. */
+const MAX_SLOTS = 2_048;
 const MAX_PORT = 65_535;
 const PORT = wholeNumber(0, MAX_PORT, `a port from 0 to ${MAX_PORT}`);
 /** Chrome's default port. */
@@ -80,6 +82,8 @@ const NO_POSITIONALS: PositionalSpec = { expects: "argument", min: 0, max: 0 };
 const HOST = { expects: "a host name or an IP address", accepts: isHostName } as const satisfies OptionValue;
 const ALLOW_HOST = { ...anyText("a host name, or name:port"), multiple: true } as const satisfies OptionValue;
 
+const NATS_URL = anyText("a URL such as nats://127.0.0.1:4222");
+
 /** Options of the server. Its schema checks the values again, together with those of the config file and the environment. */
 const SERVER_OPTIONS = {
   host: HOST,
@@ -89,12 +93,19 @@ const SERVER_OPTIONS = {
   "data-dir": anyText("a folder"),
   "master-key-file": anyText("a file"),
   "log-level": anyText("one of silent, error, warn, info and debug"),
+  nats: NATS_URL,
+  "nats-credentials": anyText("a file"),
+  "nats-tls-ca": anyText("a file"),
   config: anyText("a file"),
 } as const satisfies OptionSpecs;
 
 /** Options of every command that uses a server. */
 const REMOTE_OPTIONS = { tenant: GRANT_OPTIONS.tenant, json: "switch" } as const satisfies OptionSpecs;
 const ALIAS = anyText("the name of a release, such as live");
+/** Days, unless a unit follows: minutes, hours or days. */
+const SINCE = /^[1-9]\d{0,5}[mhd]?$/;
+const MAX_VERSION = 2 ** 31 - 1;
+const VERSION = wholeNumber(1, MAX_VERSION, `a whole number from 1 to ${MAX_VERSION}`);
 const TOOL_NAME: PositionalSpec = { expects: "NAME of a tool", min: 1, max: 1 };
 
 export const COMMAND_SPECS = {
@@ -110,13 +121,26 @@ export const COMMAND_SPECS = {
     options: {
       ...GRANT_OPTIONS,
       tool: { ...anyText("the name of one of Glovebox's own tools"), multiple: true },
+      mcp: { ...anyText("NAME=COMMAND or NAME=URL"), multiple: true },
+      "mcp-env": { ...anyText("NAME=VARIABLE"), multiple: true },
+      "mcp-header": { ...anyText("NAME=HEADER:VARIABLE"), multiple: true },
+      "mcp-token": { ...anyText("NAME=VARIABLE"), multiple: true },
+      "code-mode": "switch",
+      "no-type-check": "switch",
+      runs: anyText("a file"),
       http: PORT,
       host: HOST,
       "allow-host": ALLOW_HOST,
     },
     positionals: MANY_PATHS,
   },
-  test: { options: {}, positionals: { expects: "PATH", min: 0, max: 1 } },
+  test: {
+    options: {
+      record: anyText("the id of a call"),
+      tenant: GRANT_OPTIONS.tenant,
+    },
+    positionals: { expects: "PATH", min: 0, max: 1 },
+  },
   types: { options: { out: anyText("a file") }, positionals: MANY_PATHS },
   inspect: { options: { json: "switch" }, positionals: ONE_PATH },
   init: { options: {}, positionals: { expects: "NAME for the tool", min: 1, max: 1 } },
@@ -131,6 +155,20 @@ export const COMMAND_SPECS = {
     },
     positionals: { expects: "migrate, check, backup FILE, restore FILE or rotate-key FILE", min: 1, max: 2 },
   },
+  executor: {
+    options: {
+      nats: NATS_URL,
+      credentials: anyText("a file"),
+      "tls-ca": anyText("a file"),
+      pool: anyText("the name of a pool"),
+      slots: wholeNumber(1, MAX_SLOTS, `a whole number from 1 to ${MAX_SLOTS}`),
+      "max-workers": wholeNumber(1, 1_024, "a whole number from 1 to 1024"),
+      "cache-dir": anyText("a folder"),
+      "alive-file": anyText("a file"),
+      "drain-ms": wholeNumber(0, 300_000, "a whole number from 0 to 300000"),
+    },
+    positionals: { expects: "nothing, or credentials FOLDER NAME…", min: 0, max: Number.POSITIVE_INFINITY },
+  },
   login: { options: { "key-file": anyText("a file") }, positionals: { expects: "URL of a server", min: 0, max: 1 } },
   deploy: {
     options: {
@@ -143,7 +181,7 @@ export const COMMAND_SPECS = {
   },
   rollback: { options: { ...REMOTE_OPTIONS, alias: ALIAS }, positionals: TOOL_NAME },
   call: {
-    options: { ...REMOTE_OPTIONS, input: anyText("JSON"), alias: ALIAS, async: "switch" },
+    options: { ...REMOTE_OPTIONS, input: anyText("JSON"), alias: ALIAS, async: "switch", approve: "switch" },
     positionals: TOOL_NAME,
   },
   tools: { options: REMOTE_OPTIONS, positionals: NO_POSITIONALS },
@@ -156,6 +194,51 @@ export const COMMAND_SPECS = {
     positionals: { expects: "NAME of a tool or ID of a call", min: 1, max: 1 },
     short: { "-f": "follow" },
   },
+  replay: {
+    options: {
+      ...REMOTE_OPTIONS,
+      version: VERSION,
+      input: anyText("JSON"),
+      inspect: INSPECT_PORT,
+      "inspect-brk": INSPECT_PORT,
+    },
+    positionals: { expects: "ID of a call", min: 1, max: 1 },
+  },
+  rehearse: {
+    options: {
+      ...REMOTE_OPTIONS,
+      version: VERSION,
+      since: { expects: "a time from 1m to 999999d, such as 12h or 7d", accepts: (text) => SINCE.test(text) },
+      sample: wholeNumber(1, 5_000, "a whole number from 1 to 5000"),
+    },
+    positionals: TOOL_NAME,
+  },
+  approvals: {
+    options: {
+      ...REMOTE_OPTIONS,
+      reason: anyText("a text"),
+      state: anyText("pending, approved, denied, expired or cancelled"),
+    },
+    positionals: { expects: "list, approve ID or deny ID", min: 0, max: 2 },
+  },
+  runs: {
+    options: {
+      ...REMOTE_OPTIONS,
+      tool: anyText("the name of a tool"),
+      state: anyText("running, suspended, succeeded, failed or cancelled"),
+      input: anyText("JSON"),
+      version: VERSION,
+      reason: anyText("a text"),
+      async: "switch",
+      approve: "switch",
+    },
+    positionals: {
+      expects: "list, show ID, start NAME, approve ID WAIT, deny ID WAIT, answer ID WAIT, event ID NAME or cancel ID",
+      min: 0,
+      max: 3,
+    },
+  },
+  fleet: { options: { json: "switch" }, positionals: { expects: "list or drain ID", min: 0, max: 2 } },
   top: { options: { json: "switch" }, positionals: NO_POSITIONALS },
   secrets: {
     options: { ...REMOTE_OPTIONS, "allow-host": ALLOW_HOST, "value-file": anyText("a file") },

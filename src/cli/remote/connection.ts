@@ -10,13 +10,13 @@ import { type Arguments, OutputError, UsageError } from "../usage.ts";
 export const DEFAULT_URL = "http://127.0.0.1:7070";
 
 const CredentialsSchema = z.strictObject({ url: z.url(), key: z.string().min(1) });
-export type Credentials = z.infer<typeof CredentialsSchema>;
+export type ServerLogin = z.infer<typeof CredentialsSchema>;
 
 const fileIn = (env: NodeJS.ProcessEnv): string =>
   join(env.HOME ?? homedir(), ".config", "glovebox", "credentials.json");
 
 /** Stores the server and the key, readable for this user only. */
-export function storeCredentials(credentials: Credentials, env: NodeJS.ProcessEnv): string {
+export function storeCredentials(credentials: ServerLogin, env: NodeJS.ProcessEnv): string {
   const file = fileIn(env);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
@@ -26,7 +26,7 @@ export function storeCredentials(credentials: Credentials, env: NodeJS.ProcessEn
 }
 
 /** @throws {UsageError} if there is no key, or the file with it is invalid */
-function readCredentials(env: NodeJS.ProcessEnv): Credentials {
+function readCredentials(env: NodeJS.ProcessEnv): ServerLogin {
   const key = env.GLOVEBOX_API_KEY;
   const url = env.GLOVEBOX_URL;
   if (key !== undefined && key !== "") return { url: url ?? DEFAULT_URL, key };

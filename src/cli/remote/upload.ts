@@ -13,9 +13,9 @@ const ENTRIES = ["tool.ts", "tool.js", "index.ts", "index.js"];
 const GENERIC_NAMES: ReadonlySet<string> = new Set(["tool", "index", "main"]);
 const BUILTIN = new RegExp(`^(?:node:.+|(?:${builtinModules.join("|").replaceAll("/", "\\/")}))$`);
 
-export type Upload =
-  | { readonly name: string; readonly source: string }
-  | { readonly name: string; readonly files: { readonly [path: string]: string }; readonly entry: string };
+export type ToolUpload =
+  | { readonly defaultName: string; readonly source: string; readonly sourceMap?: string }
+  | { readonly defaultName: string; readonly files: { readonly [path: string]: string }; readonly entry: string };
 
 function entryOf(path: string): string {
   const absolute = resolve(path);
@@ -52,14 +52,42 @@ const builtinsAsImports: Plugin = {
 const lineOf = ({ text, location }: Message): string =>
   location === null ? text : `${location.file}:${location.line}:${location.column + 1}: ${text}`;
 
+/** Largest map that the server takes, with room for escapes. */
+const MAX_MAP_LENGTH = 4_000_000;
+const PACKAGES = "node_modules/";
+
+/** Returns the name of a file for the server: no path of this machine above the tool's folder. */
+function shownName(source: string): string {
+  if (source.startsWith("builtin:")) return "glovebox/builtin.js";
+  const packages = source.lastIndexOf(PACKAGES);
+  if (packages >= 0) return source.slice(packages);
+  return source.startsWith("../") || /^[a-z]+:|^\//i.test(source) ? basename(source) : source;
+}
+
+interface BuiltMap {
+  readonly sources: readonly string[];
+  readonly sourcesContent?: readonly (string | null)[];
+  readonly mappings: string;
+}
+
+/** Returns a bundle's map with the texts of the author's own files. Undefined for one that is too large. */
+function toUploadedMap(json: string): string | undefined {
+  const { sources, sourcesContent = [], mappings } = JSON.parse(json) as BuiltMap;
+  const names = sources.map(shownName);
+  const isOwn = (name: string): boolean => !name.startsWith(PACKAGES) && !name.startsWith("glovebox/");
+  const texts = names.map((name, index) => (isOwn(name) ? (sourcesContent[index] ?? null) : null));
+  const map = JSON.stringify({ version: 3, sources: names, sourcesContent: texts, mappings });
+  return map.length > MAX_MAP_LENGTH ? undefined : map;
+}
+
 /** @throws {UsageError} for a path without a tool, or a tool that does not build, with file and line */
-export async function prepareUpload(path: string): Promise<Upload> {
+export async function prepareUpload(path: string): Promise<ToolUpload> {
   const python = existsSync(resolve(path))
     ? locatePythonTool({ path }, undefined, DEFAULT_BUNDLE_LIMITS.sourceBytes)
     : undefined;
   if (python !== undefined) {
     const { entry, code, files } = python;
-    return { name: nameOf(path, join(resolve(path), entry)), files: { ...files, [entry]: code }, entry };
+    return { defaultName: nameOf(path, join(resolve(path), entry)), files: { ...files, [entry]: code }, entry };
   }
   const entry = entryOf(path);
   try {
@@ -68,10 +96,16 @@ export async function prepareUpload(path: string): Promise<Upload> {
       ...{ target: "es2024", mainFields: ["module", "main"], conditions: ["import", "module", "default"] },
       external: ["glovebox/tool"],
       plugins: [builtinsAsImports],
-      absWorkingDir: dirname(entry),
+      // The map's paths are relative to the folder of the output, which is not written.
+      ...{ absWorkingDir: dirname(entry), outfile: join(dirname(entry), "tool.out.js"), sourcemap: "external" },
     });
-    const [output] = outputFiles;
-    return { name: nameOf(path, entry), source: output?.text ?? "" };
+    const textOf = (end: string): string => outputFiles.find((file) => file.path.endsWith(end))?.text ?? "";
+    const sourceMap = toUploadedMap(textOf(".js.map"));
+    return {
+      defaultName: nameOf(path, entry),
+      source: textOf(".js"),
+      ...(sourceMap === undefined ? {} : { sourceMap }),
+    };
   } catch (thrown) {
     const { errors } = thrown as { readonly errors?: readonly Message[] };
     if (errors === undefined) throw thrown;

@@ -6,7 +6,7 @@ import { type EgressRequest, readEgress } from "../commands/egress.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 import type { InputChoice } from "./input.ts";
 
-export interface CallOptions {
+export interface CallFlags {
   readonly input: InputChoice;
   readonly tenant: TenantChoice;
   readonly limits: PartialLimits;
@@ -30,7 +30,7 @@ const chooseTenant = (tenantId: string | undefined): TenantChoice =>
     : { host: { tenancy: "multi" }, scope: { tenantId } };
 
 /** @throws {UsageError} for several inputs, an invalid host, or a secret whose environment variable is missing */
-export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.ProcessEnv): CallOptions {
+export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.ProcessEnv): CallFlags {
   const text = (name: string): string | undefined => values[name] as string | undefined;
   const number = (name: string): number | undefined => (values[name] === undefined ? undefined : Number(values[name]));
   const input = { json: text("input"), file: text("input-file"), stdin };

@@ -7,7 +7,7 @@ import type { ToolResult } from "../../host/contract/tool-call.ts";
 import { toJson } from "../../host/index.ts";
 import { toWriteError, UsageError } from "../usage.ts";
 
-/** Where the build puts the page's parts: in the package, and in the cache for a command line that runs from its sources. */
+/** Folder into which the build puts the page's parts: in the package, and in the cache for a command line that runs from its sources. */
 const FOLDER = import.meta.url.endsWith(".ts") ? "../../../node_modules/.cache/glovebox/trace/" : "../../trace/";
 
 function readPart(name: string): string {

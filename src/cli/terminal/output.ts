@@ -3,12 +3,16 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { styleText } from "node:util";
-import { toVisibleText } from "../../host/util/visible-text.ts";
+import { toVisibleLine, toVisibleText } from "../../host/util/visible-text.ts";
 
 type Format = Parameters<typeof styleText>[0];
 
 /** An output stream of the process, or of a test. */
-export type OutputStream = Writable & { readonly isTTY?: boolean | undefined };
+export type OutputStream = Writable & {
+  readonly isTTY?: boolean | undefined;
+  readonly rows?: number | undefined;
+  readonly columns?: number | undefined;
+};
 
 /** Text with a style, which is applied only in a terminal and if NO_COLOR and similar variables allow it. */
 export interface StyledText {
@@ -18,6 +22,13 @@ export interface StyledText {
 
 /** A string or styled text to print. */
 export type Piece = string | StyledText;
+
+/** Moves to the upper left corner. */
+const HOME = "\u001b[H";
+const CLEAR_REST_OF_LINE = "\u001b[K";
+const CLEAR_BELOW = "\u001b[J";
+const DEFAULT_ROWS = 24;
+const DEFAULT_COLUMNS = 80;
 
 export const styled = (format: Format, text: string): StyledText => ({ format, text });
 
@@ -46,6 +57,26 @@ export class CliOutput {
   print(...pieces: readonly Piece[]): void {
     if (this.#isFailed) return;
     this.#stream.write(pieces.map((piece) => this.#render(piece)).join(""));
+  }
+
+  /**
+   * Replaces what the terminal shows by the first lines of a text, as many as it has rows. Nothing is cleared before it is written, so that
+   * the screen does not flicker.
+   */
+  repaint(text: string): void {
+    if (this.#isFailed) return;
+    const lines = toVisibleText(text)
+      .split("\n")
+      .slice(0, (this.#stream.rows ?? DEFAULT_ROWS) - 1);
+    this.#stream.write(`${HOME}${lines.map((line) => `${line}${CLEAR_REST_OF_LINE}\n`).join("")}${CLEAR_BELOW}`);
+  }
+
+  /** Replaces the last line of a terminal, which must be a status or empty. The cursor stays at its beginning. */
+  showStatus(text: string): void {
+    if (this.#isFailed) return;
+    // A line that wraps could not be replaced.
+    const line = toVisibleLine(text).slice(0, (this.#stream.columns ?? DEFAULT_COLUMNS) - 1);
+    this.#stream.write(`\r${line}${CLEAR_REST_OF_LINE}\r`);
   }
 
   /** Resolves when the stream's buffer has drained, or the stream has failed or closed. */

@@ -3,6 +3,7 @@
 import { constants } from "node:os";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { onNpmEnded } from "./npm-parent.ts";
 import { CliOutput } from "./output.ts";
 
 /** Exit code of a program whose output was closed: 128 plus the number of SIGPIPE, as a shell reports it. */
@@ -10,6 +11,7 @@ const EXIT_CLOSED_PIPE = 128 + constants.signals.SIGPIPE;
 const EXIT_FAILED = 1;
 /** Exit code of a command that SIGINT stopped. */
 export const EXIT_INTERRUPTED: number = 128 + constants.signals.SIGINT;
+const NPM_ENDED = 128 + constants.signals.SIGTERM;
 /** Time in ms that a stopped command has to end in order. After that the process exits, which also ends its worker processes. */
 const MAX_STOP_MS = 10_000;
 /** Signals within this time in ms count as one. */
@@ -36,7 +38,7 @@ export interface Io {
   readonly stdin: NodeJS.Process["stdin"];
   readonly stdout: CliOutput;
   readonly stderr: CliOutput;
-  /** Aborts with a {@link StopError} on SIGINT or SIGTERM, and if stdout or stderr cannot be written. */
+  /** Aborts with a {@link StopError} on SIGINT or SIGTERM, when `npx` has ended, and if stdout or stderr cannot be written. */
   readonly stop: AbortSignal;
   /** Sets how long the command may take to end in order after it was stopped, in ms. @default 10_000 */
   setStopTimeout(ms: number): void;
@@ -76,6 +78,9 @@ export class ProcessIo implements Io {
     for (const name of ["SIGINT", "SIGTERM"] as const) {
       process.on(name, () => this.#signalled(new StopError(`Stopped by ${name}`, 128 + constants.signals[name])));
     }
+    onNpmEnded(process, () => {
+      this.#requestStop(new StopError("npm, which has started this command, has ended", NPM_ENDED));
+    });
     // Also receives unhandled rejections.
     process.on("uncaughtException", (thrown) => this.#fail(thrown));
   }

@@ -7,17 +7,42 @@ import { Button, Empty, Time } from "../parts/controls.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
+import { formatNumber } from "../state/format.ts";
 import { type OwnerProps, prefixOf } from "../state/props.ts";
 import { client, request } from "../state/session.ts";
 
+/** Entries that are loaded first, and each time that older ones are wanted. */
+const PAGE = 500;
+const PER_REQUEST = 200;
+
 export function Audit({ tenantId }: OwnerProps): JSX.Element {
   const path = `${prefixOf({ tenantId })}/audit`;
+  const [limit, setLimit] = useState(PAGE);
   return (
     <ListPage<AuditEntry>
       title="Audit log"
       id={path}
-      load={() => collect(client.list<AuditEntry>(path), 500)}
+      load={() => collect(client.list<AuditEntry>(path, { limit: PER_REQUEST }), limit)}
+      maxRows={limit}
+      textOf={({ actor, action, tenantId: owner, target }) => `${actor} ${action} ${owner ?? ""} ${target}`}
       keyOf={({ sequence }) => String(sequence)}
+      footer={(items, reload) =>
+        items.length < limit ? null : (
+          <div class="row">
+            <span role="status">
+              These are the newest {formatNumber(items.length)} entries. The search looks in these.
+            </span>
+            <Button
+              onClick={() => {
+                setLimit(limit + PAGE);
+                reload();
+              }}
+            >
+              Load older entries
+            </Button>
+          </div>
+        )
+      }
       actions={() => (tenantId === undefined ? <Verification /> : null)}
       columns={() => [
         { name: "Number", isNumber: true, cell: ({ sequence }) => sequence },
@@ -25,7 +50,7 @@ export function Audit({ tenantId }: OwnerProps): JSX.Element {
         { name: "Who", cell: ({ actor, ip }) => <span title={ip ?? ""}>{actor}</span> },
         { name: "Action", cell: ({ action }) => <code>{action}</code> },
         ...(tenantId === undefined ? [{ name: "Tenant", cell: (entry: AuditEntry) => entry.tenantId ?? "" }] : []),
-        { name: "What", cell: ({ target }) => target },
+        { name: "What", cell: ({ target, isErased }) => (isErased ? "erased with its tenant" : target) },
         {
           name: "Details",
           cell: ({ details }) =>
@@ -50,11 +75,13 @@ export function Audit({ tenantId }: OwnerProps): JSX.Element {
 function Verification(): JSX.Element {
   const [text, setText] = useState<string>();
   const verify = async (): Promise<void> => {
-    const { isIntact, brokenAt } = await request<{ isIntact: boolean; brokenAt: number | null }>(
-      "GET",
-      "/v1/audit/verification",
-    );
-    setText(isIntact ? "The chain is intact." : `The chain is broken at entry ${brokenAt}.`);
+    const { isIntact, brokenAt, erased } = await request<{
+      isIntact: boolean;
+      brokenAt: number | null;
+      erased: number;
+    }>("GET", "/v1/audit/verification");
+    const intact = erased === 0 ? "The chain is intact." : `The chain is intact. ${erased} entries are erased.`;
+    setText(isIntact ? intact : `The chain is broken at entry ${brokenAt}.`);
   };
   return (
     <>

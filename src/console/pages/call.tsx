@@ -1,8 +1,9 @@
 // One call: its timeline, logs, input and output, usage and limits. It can be cancelled, copied, and run again with another input or version.
 
-import type { Call as CallData, Timeline as TimelineData } from "glovebox/client";
+import { ApiError, type Call as CallData, type CallTimeline as TimelineData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { ContentParts } from "../parts/content-parts.tsx";
 import {
   Badge,
   Button,
@@ -19,13 +20,15 @@ import { DiffView } from "../parts/diff-view.tsx";
 import { ErrorView, type SourceFiles, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
-import { InputForm, type JsonSchema } from "../parts/schema-form.tsx";
+import { type FormSchema, InputForm, initialValue, JsonField } from "../parts/schema-form.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { collect } from "../state/collect.ts";
 import { formatBytes, formatJson, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
+import { CallTree } from "./call-tree.tsx";
+import { Replay } from "./replay.tsx";
 
 interface CallProps {
   readonly tenantId: string;
@@ -35,8 +38,10 @@ interface CallProps {
 const TABS = [
   ["timeline", "Timeline"],
   ["logs", "Logs"],
+  ["nested", "Nested calls"],
   ["input", "Input and output"],
   ["again", "Run again"],
+  ["replay", "Replay"],
   ["copy", "Copy as"],
 ] as const;
 
@@ -44,9 +49,20 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
   const live = useLiveCall(tenantId, id);
   const { call, lines, error } = live;
   const tab = address.value.query.tab ?? "timeline";
-  if (error !== undefined) return <ErrorBox error={error} />;
+  if (error !== undefined) {
+    return (
+      <>
+        <PageHead title={id} />
+        <ErrorBox error={error} />
+        <p>
+          <a href={urlOf(["t", tenantId, "calls"])}>All calls of {tenantId}</a>
+        </p>
+      </>
+    );
+  }
   const title = call === undefined ? "Running call" : call.tool;
   const isOver = call !== undefined && call.endedAt !== null;
+  const startedAt = call?.createdAt ?? lines[0]?.time ?? 0;
   return (
     <>
       <PageHead
@@ -58,28 +74,50 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
         }
       >
         <Badge>{call?.state ?? "running"}</Badge>
+        {call?.isRecorded === true && tab !== "replay" && can("calls:replay") ? (
+          <Button onClick={() => setQuery({ tab: "replay" })}>Replay</Button>
+        ) : null}
         {isOver || !can("calls:cancel") ? null : (
           <Button kind="danger" onClick={() => client.tenant(tenantId).cancelCall(id)}>
             Cancel
           </Button>
         )}
       </PageHead>
+      {call?.state === "waiting_for_approval" ? <Waiting tenantId={tenantId} /> : null}
       {call === undefined ? null : <CallFacts call={call} tenantId={tenantId} />}
       {call === undefined || call.error === null ? null : <CallError tenantId={tenantId} call={call} />}
       <Tabs label="Parts of the call" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
       <section class="tab-panel">
-        {tab === "timeline" ? <TimelinePanel tenantId={tenantId} id={id} call={call} isOver={isOver} /> : null}
-        {tab === "logs" ? (
-          <LogView lines={lines} startedAt={call?.createdAt ?? lines[0]?.time ?? 0} isLive={!isOver} />
+        {tab === "timeline" ? (
+          <TimelinePanel
+            {...{ tenantId, id, call, isOver }}
+            logs={
+              <section aria-label="Logs">
+                <h2 class="logs-heading">Logs</h2>
+                <LogView lines={lines} startedAt={startedAt} isLive={!isOver} />
+              </section>
+            }
+          />
         ) : null}
+        {tab === "logs" ? <LogView lines={lines} startedAt={startedAt} isLive={!isOver} /> : null}
+        {tab === "nested" ? <CallTree {...{ tenantId, id, isOver }} /> : null}
         {tab === "input" && call !== undefined ? <Contents call={call} /> : null}
         {tab === "again" && call !== undefined ? <RunAgain tenantId={tenantId} call={call} /> : null}
+        {tab === "replay" && call !== undefined ? <Replay tenantId={tenantId} call={call} /> : null}
         {tab === "copy" && call !== undefined ? <CopyAs tenantId={tenantId} call={call} /> : null}
-        {call === undefined && tab !== "logs" && tab !== "timeline" ? <Loading /> : null}
+        {call === undefined && !["logs", "timeline", "nested"].includes(tab) ? <Loading /> : null}
       </section>
     </>
   );
 }
+
+/** Says why a call does not run yet, and where it is decided. */
+const Waiting = ({ tenantId }: Pick<CallProps, "tenantId">): JSX.Element => (
+  <p class="card" role="status">
+    This call has not run: it waits until someone approves or denies it.{" "}
+    <a href={urlOf(["t", tenantId, "approvals"])}>Go to the approvals</a>
+  </p>
+);
 
 interface LiveCall {
   readonly call: CallData | undefined;
@@ -90,6 +128,8 @@ interface LiveCall {
 /** Log lines that the page keeps of a call that writes without end. */
 const MAX_LINES = 100_000;
 const DRAW_MS = 100;
+/** Time in ms until a call is followed again after a failure. */
+const RETRY_MS = 2_000;
 
 /** Loads a call and follows it until it ends. Log lines are added in groups, because a call may write thousands in a second. */
 function useLiveCall(tenantId: string, id: string): LiveCall {
@@ -98,6 +138,7 @@ function useLiveCall(tenantId: string, id: string): LiveCall {
     const stop = new AbortController();
     let waiting: LogLine[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let retry: ReturnType<typeof setTimeout> | undefined;
     setState({ call: undefined, lines: [], error: undefined });
     const flush = (): void => {
       timer = undefined;
@@ -111,26 +152,34 @@ function useLiveCall(tenantId: string, id: string): LiveCall {
       setState({ call, lines: (call.logs ?? []) as readonly LogLine[], error: undefined });
     };
     const follow = async (): Promise<void> => {
+      waiting = [];
       const path = `/v1/tenants/${encodeURIComponent(tenantId)}/calls/${encodeURIComponent(id)}`;
       try {
         const found = await request<CallData>("GET", path, { signal: stop.signal, accept: (status) => status === 404 });
         const isKnown = "state" in found;
         if (isKnown && found.endedAt !== null) return showEnded(found);
-        if (isKnown) setState((before) => ({ ...before, call: found }));
+        // The stream begins with the lines that the call has written.
+        setState((before) => ({ ...before, ...(isKnown ? { call: found } : {}), lines: [] }));
         for await (const { event, data } of client.tenant(tenantId).watch(id, stop.signal)) {
           if (event === "result") return showEnded(data as CallData);
           if (event !== "log") continue;
           waiting.push(data as LogLine);
           timer ??= setTimeout(flush, DRAW_MS);
         }
+        retry = setTimeout(() => void follow(), RETRY_MS);
       } catch (error) {
-        if (!stop.signal.aborted) setState((before) => ({ ...before, error }));
+        if (stop.signal.aborted) return;
+        // The server restarts, or the connection broke: what is shown stays until it answers again.
+        const isTemporary = !(error instanceof ApiError) || error.status === 0 || error.status >= 500;
+        if (isTemporary) retry = setTimeout(() => void follow(), RETRY_MS);
+        else setState((before) => ({ ...before, error }));
       }
     };
     void follow();
     return () => {
       stop.abort();
       clearTimeout(timer);
+      clearTimeout(retry);
     };
   }, [tenantId, id]);
   return state;
@@ -156,7 +205,7 @@ const EFFECTS = {
 } as const;
 
 function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenantId: string }): JSX.Element {
-  const { version, alias, mode, createdAt, endedAt, effects, keyId, sessionId, attempts } = call;
+  const { version, alias, mode, createdAt, endedAt, effects, keyId, sessionId, attempts, parentId } = call;
   const usage = call.usage as Usage | null;
   const facts: (readonly [string, JSX.Element | string])[] = [
     ["Version", version === null ? "–" : `v${version} (${alias})`],
@@ -172,6 +221,13 @@ function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenan
     ["Caller", keyId],
   ];
   if (sessionId !== null) facts.push(["Session", sessionId]);
+  if (parentId !== null)
+    facts.push([
+      "Made by",
+      <a key="parent" href={urlOf(["t", tenantId, "calls", parentId])}>
+        {parentId}
+      </a>,
+    ]);
   if (attempts > 1) facts.push(["Attempts", String(attempts)]);
   if (usage !== null) {
     facts.push(
@@ -204,24 +260,40 @@ function CallError({ tenantId, call }: CallErrorProps): JSX.Element {
   const { value } = useResource(`source ${tenantId} ${tool} ${version} ${hasPlace}`, async (signal) => {
     if (!hasPlace) return undefined;
     const path = `/v1/tenants/${encodeURIComponent(tenantId)}/tools/${encodeURIComponent(tool)}/versions/${version}/source`;
-    return await request<{ readonly files: SourceFiles }>("GET", path, { signal });
+    return await request<{ readonly files: SourceFiles; readonly originals?: SourceFiles }>("GET", path, { signal });
   });
-  return <ErrorView error={error} files={value?.files} />;
+  return <ErrorView error={error} files={value?.originals ?? value?.files} />;
 }
 
 interface TimelinePanelProps extends CallProps {
   readonly call: CallData | undefined;
   readonly isOver: boolean;
+  readonly logs: JSX.Element;
 }
 
-function TimelinePanel({ tenantId, id, call, isOver }: TimelinePanelProps): JSX.Element {
+function TimelinePanel({ tenantId, id, call, isOver, logs }: TimelinePanelProps): JSX.Element {
   const { value, error } = useResource(`timeline ${id} ${isOver}`, async (): Promise<TimelineData> => {
     return isOver ? await client.tenant(tenantId).timeline(id) : { spans: [], calls: [] };
   });
   if (error !== undefined) return <ErrorBox error={error} />;
-  if (!isOver) return <p class="faint">The timeline appears when the call has ended. Its logs are live.</p>;
+  if (!isOver) {
+    return (
+      <div class="timeline-and-logs">
+        <p class="faint">The timeline appears when the call has ended. Its logs are live.</p>
+        {logs}
+      </div>
+    );
+  }
   if (value === undefined || call === undefined) return <Loading />;
-  return <Timeline timeline={value} totalMs={(call.endedAt ?? call.createdAt) - call.createdAt} usage={call.usage} />;
+  return (
+    <Timeline
+      timeline={value}
+      totalMs={(call.endedAt ?? call.createdAt) - call.createdAt}
+      usage={call.usage}
+      beside={logs}
+      urlOfCall={(callId) => urlOf(["t", tenantId, "calls", callId])}
+    />
+  );
 }
 
 function Contents({ call }: { readonly call: CallData }): JSX.Element {
@@ -233,21 +305,37 @@ function Contents({ call }: { readonly call: CallData }): JSX.Element {
       </section>
       <section>
         <h2>Output</h2>
-        {call.endedAt === null ? <p class="faint">The call runs.</p> : <JsonView value={call.output} label="Output" />}
+        {call.endedAt === null ? (
+          <p class="faint">The call has not ended.</p>
+        ) : call.error === null ? (
+          <>
+            <JsonView value={call.output} label="Output" />
+            <ContentParts content={call.content} />
+          </>
+        ) : (
+          <p class="faint">There is no output, because the call did not succeed.</p>
+        )}
       </section>
     </div>
   );
 }
 
+/** Says why a form does not have the input of the call. */
+const MissingInput = (): JSX.Element => (
+  <p role="status">The input of this call was not kept. Enter an input: it may differ from what the call had.</p>
+);
+
 function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const versions = useResource(`versions ${call.tool}`, () => collect(tenant.versions(call.tool)));
   const [version, setVersion] = useState(call.version === null ? "" : String(call.version));
-  const [input, setInput] = useState<unknown>(call.input ?? {});
+  const [edited, setInput] = useState<unknown>(call.input);
   const [result, setResult] = useState<CallData>();
   if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
   const list = (versions.value ?? []).filter(({ state }) => state === "ready");
   const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
+  const schema = (definition?.inputSchema ?? {}) as FormSchema;
+  const input = edited ?? initialValue(schema);
   const run = async (): Promise<void> => {
     const chosen = version === "" ? {} : { version: Number(version) };
     setResult(await tenant.call(call.tool, { input, ...chosen }));
@@ -264,12 +352,9 @@ function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call
           ]}
           onInput={setVersion}
         />
-        {versions.value === undefined ? (
-          <Loading />
-        ) : (
-          <InputForm schema={(definition?.inputSchema ?? {}) as JsonSchema} value={input} onChange={setInput} />
-        )}
-        <Button kind="primary" onClick={run}>
+        {call.input === null ? <MissingInput /> : null}
+        {versions.value === undefined ? <Loading /> : <InputForm schema={schema} value={input} onChange={setInput} />}
+        <Button kind="primary" disabled={edited === null} onClick={run}>
           Run again
         </Button>
       </section>
@@ -302,8 +387,9 @@ function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
-  const input = JSON.stringify(call.input ?? {});
-  const body = JSON.stringify({ input: call.input ?? {}, ...(call.version === null ? {} : { version: call.version }) });
+  const [given, setGiven] = useState<unknown>(call.input);
+  const input = JSON.stringify(given);
+  const body = JSON.stringify({ input: given, ...(call.version === null ? {} : { version: call.version }) });
   const url = `${location.origin}/v1/tenants/${tenantId}/tools/${call.tool}/calls`;
   const expectation =
     call.error === null
@@ -322,7 +408,13 @@ function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: 
   ];
   return (
     <div class="stack">
-      {texts.map(([name, text]) => (
+      {call.input === null ? (
+        <>
+          <MissingInput />
+          <JsonField label="Input as JSON" value={{}} onChange={setGiven} />
+        </>
+      ) : null}
+      {(given === null ? [] : texts).map(([name, text]) => (
         <section key={name}>
           <div class="row">
             <h2>{name}</h2>

@@ -1,6 +1,6 @@
 // The editor: write a tool, run it without deploying it, and deploy it.
 
-import type { Timeline as TimelineData } from "glovebox/client";
+import type { CallTimeline as TimelineData, ToolVersion } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { CodeEditor } from "../parts/code-editor.tsx";
@@ -8,18 +8,26 @@ import { Button, PageHead, TextField } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
-import { InputForm, initialValue, JsonField, type JsonSchema } from "../parts/schema-form.tsx";
+import { type FormSchema, InputForm, initialValue, JsonField } from "../parts/schema-form.tsx";
 import { Timeline, type TimelineUsage } from "../parts/timeline.tsx";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
+import { readStored, removeStored, store } from "../state/storage.ts";
+import { useToolFacts } from "../state/tool-facts.ts";
 
 interface DraftProps {
   readonly tenantId: string;
   /** Name of the tool that is edited; undefined for a new one. */
   readonly name: string | undefined;
   readonly source: string;
-  readonly schema: JsonSchema;
-  readonly onDeployed: () => void;
+  readonly schema: FormSchema;
+  readonly language?: ToolVersion["language"];
+  /** Capabilities of the live version; undefined for a new tool. */
+  readonly granted?: readonly string[] | undefined;
+  /** What the last deployment has done. */
+  readonly note?: JSX.Element | undefined;
+  /** Called after a deployment with what it has done. */
+  readonly onDeployed: (note: JSX.Element) => void;
 }
 
 interface DraftResult {
@@ -33,28 +41,39 @@ interface DraftResult {
   readonly calls?: TimelineData["calls"];
 }
 
-export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps): JSX.Element {
-  const [code, setCode] = useState(source);
+export function Draft(props: DraftProps): JSX.Element {
+  const { tenantId, name, source, schema, language = "typescript", granted, note, onDeployed } = props;
+  const saved = useSavedDraft(`${tenantId}/${name ?? ""}`, source);
+  const [code, setCode] = useState(saved.text);
+  const [round, setRound] = useState(0);
+  const facts = useToolFacts(tenantId, granted, code);
   const [newName, setNewName] = useState(name ?? "");
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const [result, setResult] = useState<DraftResult>();
   const [ran, setRan] = useState({ at: 0, code: "" });
-  const [note, setNote] = useState<string>();
   const hasForm = Object.keys(schema.properties ?? {}).length > 0;
   const run = async (): Promise<void> => {
     setRan({ at: Date.now(), code });
     setResult(undefined);
-    const body = { source: code, input, ...(name === undefined ? {} : { tool: name }) };
+    const body = { source: code, language, input, ...(name === undefined ? {} : { tool: name }) };
     const path = `/v1/tenants/${encodeURIComponent(tenantId)}/drafts/calls`;
     setResult(await request<DraftResult>("POST", path, { body }));
   };
   const deploy = async (): Promise<void> => {
     const { version, release } = await client
       .tenant(tenantId)
-      .deploy({ source: code, ...(newName === "" ? {} : { name: newName }) });
+      .deploy({ source: code, language, ...(newName === "" ? {} : { name: newName }) });
     const what = `Version ${version.version} of ${version.tool} is stored`;
-    setNote(release === null ? `${what}. It waits for approval.` : `${what} and live.`);
-    onDeployed();
+    onDeployed(
+      release === null ? (
+        <>
+          {what}. It waits for <a href={urlOf(["t", tenantId, "approvals"])}>approval</a>.
+        </>
+      ) : (
+        <>{what} and live.</>
+      ),
+    );
+    saved.save(source);
     if (name === undefined) navigate(urlOf(["t", tenantId, "tools", version.tool]));
   };
   return (
@@ -68,7 +87,33 @@ export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps
           isRequired
         />
       ) : null}
-      <CodeEditor label="Code of the tool" value={source} language="typescript" onChange={setCode} />
+      {saved.isRestored ? (
+        <p class="row" role="status">
+          Your changes of before are back.
+          <button
+            type="button"
+            class="button quiet small"
+            onClick={() => {
+              saved.save(source);
+              setCode(source);
+              setRound(round + 1);
+            }}
+          >
+            Discard them
+          </button>
+        </p>
+      ) : null}
+      <CodeEditor
+        key={round}
+        label="Code of the tool"
+        value={code}
+        language={language === "python" ? "plain" : "typescript"}
+        onChange={(next) => {
+          setCode(next);
+          saved.save(next);
+        }}
+        facts={facts}
+      />
       <div class="row">
         <Button kind="primary" onClick={run}>
           Run without deploying
@@ -89,7 +134,7 @@ export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps
             <JsonField label="Input as JSON" value={input} onChange={setInput} />
           )}
         </section>
-        <section class="stack" aria-live="polite">
+        <section class="stack result" aria-live="polite">
           <h2>Result</h2>
           {result === undefined ? (
             <p class="faint">Run the draft to see its result.</p>
@@ -100,6 +145,34 @@ export function Draft({ tenantId, name, source, schema, onDeployed }: DraftProps
       </div>
     </div>
   );
+}
+
+/**
+ * Keeps the text of an editor in the browser's tab, so that the end of a session or a reload loses nothing. Text that was written for another
+ * source is dropped.
+ */
+function useSavedDraft(
+  name: string,
+  source: string,
+): { readonly text: string; readonly isRestored: boolean; readonly save: (text: string) => void } {
+  const key = `glovebox-draft ${name}`;
+  const [saved, setSaved] = useState(() => {
+    try {
+      const found = JSON.parse(readStored("sessionStorage", key) ?? "null") as {
+        source?: unknown;
+        text?: unknown;
+      } | null;
+      return found?.source === source && typeof found.text === "string" ? found.text : undefined;
+    } catch {
+      return undefined;
+    }
+  });
+  const save = (text: string): void => {
+    if (text === source) removeStored("sessionStorage", key);
+    else store("sessionStorage", key, JSON.stringify({ source, text }));
+    if (text === source) setSaved(undefined);
+  };
+  return { text: saved ?? source, isRestored: saved !== undefined, save };
 }
 
 interface ResultProps {
@@ -138,7 +211,7 @@ export default async ({ name }, ctx) => {
   return { greeting: \`Hello, \${name}!\` };
 };
 `;
-const TEMPLATE_SCHEMA: JsonSchema = {
+const TEMPLATE_SCHEMA: FormSchema = {
   type: "object",
   properties: { name: { type: "string", default: "Ada" } },
   required: ["name"],

@@ -3,7 +3,7 @@
 import type { ApiKey, CreatedApiKey } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Checkbox, Copyable, Empty, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Checkbox, Copyable, Empty, SelectField, TextField, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
@@ -13,13 +13,19 @@ import { can, client, me, request } from "../state/session.ts";
 const stateOf = ({ revokedAt, expiresAt }: ApiKey): string =>
   revokedAt !== null ? "revoked" : expiresAt !== null && expiresAt <= Date.now() ? "expired" : "active";
 
+const describeRate = (limit: ApiKey["rateLimit"]): string =>
+  limit === null
+    ? "–"
+    : `${limit.calls} per ${limit.per}${limit.burst === undefined ? "" : `, ${limit.burst} at once`}`;
+
 export function Keys({ tenantId }: OwnerProps): JSX.Element {
   const path = `${prefixOf({ tenantId })}/keys`;
   return (
     <ListPage<ApiKey>
       title={tenantId === undefined ? "Keys of the platform" : "Keys"}
       id={path}
-      load={() => collect(client.list<ApiKey>(path))}
+      load={() => collect(client.list<ApiKey>(path), 1_000)}
+      textOf={({ name, prefix, id }) => `${name} ${prefix} ${id}`}
       keyOf={({ id }) => id}
       actions={(reload) =>
         can("keys:write") ? (
@@ -33,6 +39,7 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
         { name: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
         { name: "State", cell: (key) => <Badge>{stateOf(key)}</Badge> },
         { name: "Scopes", cell: ({ scopes }) => <span title={scopes.join("\n")}>{scopes.length} scopes</span> },
+        { name: "Rate limit", cell: ({ rateLimit }) => describeRate(rateLimit) },
         { name: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} isAge /> },
         { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
         {
@@ -60,7 +67,7 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
   );
 }
 
-const PLATFORM_ONLY = ["tenants:write", "metrics:read"];
+const PLATFORM_ONLY = ["tenants:write", "metrics:read", "fleet:write"];
 
 function KeyForm({
   path,
@@ -72,11 +79,17 @@ function KeyForm({
   );
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<readonly string[]>(available);
-  const [days, setDays] = useState("90");
+  const [lifetime, setLifetime] = useState("90");
+  const [unit, setUnit] = useState("expiresInDays");
+  const [calls, setCalls] = useState("");
+  const [per, setPer] = useState("second");
+  const [burst, setBurst] = useState("");
   const [created, setCreated] = useState<CreatedApiKey>();
   const create = async (): Promise<void> => {
-    const expires = days.trim() === "" ? {} : { expiresInDays: Number(days) };
-    setCreated(await request<CreatedApiKey>("POST", path, { body: { name, scopes, ...expires } }));
+    const expires = lifetime.trim() === "" ? {} : { [unit]: Number(lifetime) };
+    const most = burst.trim() === "" ? {} : { burst: Number(burst) };
+    const limit = calls.trim() === "" ? {} : { rateLimit: { calls: Number(calls), per, ...most } };
+    setCreated(await request<CreatedApiKey>("POST", path, { body: { name, scopes, ...expires, ...limit } }));
     onDone();
   };
   if (created !== undefined) {
@@ -90,7 +103,31 @@ function KeyForm({
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
       <TextField label="Name" value={name} onInput={setName} isRequired />
-      <TextField label="Days until it expires" value={days} onInput={setDays} hint="Empty: never" />
+      <div class="row">
+        <TextField label="Time until it expires" value={lifetime} onInput={setLifetime} hint="Empty: never" />
+        <SelectField
+          label="Unit"
+          value={unit}
+          onInput={setUnit}
+          options={[
+            ["expiresInDays", "days"],
+            ["expiresInMinutes", "minutes"],
+          ]}
+        />
+      </div>
+      <div class="row">
+        <TextField label="Requests at most" value={calls} onInput={setCalls} hint="Empty: no limit of the key" />
+        <SelectField
+          label="Per"
+          value={per}
+          onInput={setPer}
+          options={[
+            ["second", "second"],
+            ["minute", "minute"],
+          ]}
+        />
+        <TextField label="At once" value={burst} onInput={setBurst} hint="Empty: as many" />
+      </div>
       <fieldset>
         <legend>Scopes</legend>
         <div class="scopes">

@@ -20,11 +20,20 @@ const RANGES: readonly (readonly [id: string, text: string, ms: number])[] = [
 const REFRESH_MS = 5_000;
 const MAX_BUCKETS = 60;
 
+const BAD_KINDS: readonly string[] = ["tool_failing", "webhook_failing"];
+
 type Problem = OverviewData["problems"][number];
 
 /** Returns what a problem means, and the page where it can be solved. */
-function describeProblem({ kind, tenantId, target, count }: Problem): readonly [text: string, url: string] {
+function describeProblem({
+  kind,
+  tenantId: owner,
+  target,
+  count,
+  details,
+}: Problem): readonly [text: string, url: string] {
   const [tool = target] = target.split(/[@:]/);
+  const tenantId = owner ?? "";
   switch (kind) {
     case "version_waiting":
       return [`${target} waits for approval`, urlOf(["t", tenantId, "approvals"])];
@@ -39,6 +48,22 @@ function describeProblem({ kind, tenantId, target, count }: Problem): readonly [
         `${count} calls of ${target} failed in the last hour`,
         urlOf(["t", tenantId, "calls"], { tool: target, state: "failed" }),
       ];
+    case "calls_waiting_for_approval":
+      return [
+        count === 1 ? `1 call of ${target} waits for approval` : `${count} calls of ${target} wait for approval`,
+        urlOf(["t", tenantId, "approvals"]),
+      ];
+    case "schedule_failing":
+      return [
+        `The last run of the schedule ${String(details.name)} failed (${String(details.code)})`,
+        urlOf(["t", tenantId, "calls", String(details.callId)]),
+      ];
+    case "tool_quarantined":
+      return [`${target} may have ended a process: its calls run alone for now`, urlOf(["t", tenantId, "tools", tool])];
+    case "circuit_open":
+      return [`${target} is not called at present, because it keeps failing`, urlOf(["t", tenantId, "calls"])];
+    case "worker_unhardened":
+      return [`Worker processes run without the layer ${target}`, urlOf(["workers"])];
   }
 }
 
@@ -85,7 +110,7 @@ interface FiguresProps {
 }
 
 function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
-  const { total, buckets, tools, problems, cpuMs, queued, running, isPartial } = overview;
+  const { total, buckets, tools, problems, cpuMs, queued, running, isPartial, completeFrom } = overview;
   const times = buckets.map(({ at }) => at);
   const seconds = ms / buckets.length / 1_000;
   const rate = total.calls === 0 ? 0 : total.failed / total.calls;
@@ -94,15 +119,22 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
       <ul class="tiles">
         <Tile name="Calls" value={formatCount(total.calls)} />
         <Tile name="Failed" value={formatPercent(rate)} tone={rate > 0.05 ? "bad" : undefined} />
-        <Tile name="Median" value={formatMs(total.p50)} />
-        <Tile name="95 %" value={formatMs(total.p95)} />
-        <Tile name="99 %" value={formatMs(total.p99)} />
+        <Tile name="p50" value={formatMs(total.p50)} />
+        <Tile name="p95" value={formatMs(total.p95)} />
+        <Tile name="p99" value={formatMs(total.p99)} />
         <Tile name="CPU time" value={formatMs(cpuMs)} />
         <Tile name="Running" value={formatCount(running)} />
         <Tile name="Queued" value={formatCount(queued)} />
       </ul>
-      {isPartial ? <p class="faint">Only the newest 20,000 calls of this time are counted.</p> : null}
-      {problems.length === 0 ? null : (
+      {isPartial ? (
+        <p class="faint">
+          Durations are those of the newest 20,000 calls, since <Time at={completeFrom} />. Numbers of calls before that
+          are by hour.
+        </p>
+      ) : null}
+      {problems.length === 0 ? (
+        <p class="card good-line">Nothing needs attention.</p>
+      ) : (
         <section class="card">
           <h2>Needs attention</h2>
           <ul class="plain-list">
@@ -110,10 +142,10 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
               const [text, url] = describeProblem(problem);
               return (
                 <li key={`${problem.kind} ${problem.tenantId} ${problem.target}`} class="row">
-                  <Badge tone="warn">{problem.kind}</Badge>
+                  <Badge tone={BAD_KINDS.includes(problem.kind) ? "bad" : "warn"}>{problem.kind}</Badge>
                   <a href={url}>{text}</a>
                   <span class="faint">
-                    {tenantId === undefined ? `${problem.tenantId} · ` : ""}
+                    {tenantId === undefined && problem.tenantId !== null ? `${problem.tenantId} · ` : ""}
                     <Time at={problem.at} isAge />
                   </span>
                 </li>
@@ -142,13 +174,13 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
               ]}
             />
             <Chart
-              label="Time from acceptance to result"
+              label="Duration"
               times={times}
               format={formatMs}
               series={[
-                { label: "99 %", color: "--red", values: buckets.map(({ p99 }) => p99) },
-                { label: "95 %", color: "--orange", values: buckets.map(({ p95 }) => p95) },
-                { label: "median", color: "--blue", values: buckets.map(({ p50 }) => p50) },
+                { label: "p99", color: "--violet", values: buckets.map(({ p99 }) => p99) },
+                { label: "p95", color: "--orange", values: buckets.map(({ p95 }) => p95) },
+                { label: "p50", color: "--blue", values: buckets.map(({ p50 }) => p50) },
               ]}
             />
           </div>
@@ -195,15 +227,18 @@ function ToolTable({
               Failed
             </th>
             <th scope="col" class="number">
-              Median
+              p50
             </th>
             <th scope="col" class="number">
-              99 %
+              p95
+            </th>
+            <th scope="col" class="number">
+              p99
             </th>
           </tr>
         </thead>
         <tbody>
-          {tools.map(({ tenantId, tool, calls, failed, p50, p99 }) => (
+          {tools.map(({ tenantId, tool, calls, failed, p50, p95, p99 }) => (
             <tr key={`${tenantId} ${tool}`}>
               {hasTenants ? (
                 <td>
@@ -218,6 +253,7 @@ function ToolTable({
               </td>
               <td class={failed > 0 ? "number bad-text" : "number"}>{formatPercent(failed / calls)}</td>
               <td class="number">{formatMs(p50)}</td>
+              <td class="number">{formatMs(p95)}</td>
               <td class="number">{formatMs(p99)}</td>
             </tr>
           ))}

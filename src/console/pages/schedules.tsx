@@ -7,6 +7,7 @@ import { Badge, Button, Empty, SelectField, TextField, Time } from "../parts/con
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
+import { ToolField } from "../parts/tool-field.tsx";
 import { collect } from "../state/collect.ts";
 import { locale } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
@@ -14,13 +15,17 @@ import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
 
+/** A tenant can have as many. */
+const MAX_SCHEDULES = 1_000;
+
 export function Schedules({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   return (
     <ListPage<Schedule>
       title="Schedules"
       id={`schedules ${tenantId}`}
-      load={() => collect(tenant.schedules())}
+      load={() => collect(tenant.schedules(), MAX_SCHEDULES)}
+      textOf={({ name, tool }) => `${name} ${tool}`}
       keyOf={({ id }) => id}
       actions={(reload) =>
         can("schedules:write") ? (
@@ -67,8 +72,10 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
         { name: "Skipped", isNumber: true, cell: ({ skipped }) => skipped },
         {
           name: "Actions",
-          cell: ({ id, name, state }) =>
-            can("schedules:write") ? (
+          cell: (schedule) => {
+            const { id, name, state } = schedule;
+            if (!can("schedules:write")) return null;
+            return (
               <div class="row">
                 <Button
                   onClick={async () => {
@@ -78,6 +85,18 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
                 >
                   {state === "active" ? "Pause" : "Resume"}
                 </Button>
+                <DialogButton label="Edit" title={`Edit the schedule ${name}`} kind="plain">
+                  {(close) => (
+                    <ScheduleForm
+                      tenantId={tenantId}
+                      schedule={schedule}
+                      onDone={() => {
+                        reload();
+                        close();
+                      }}
+                    />
+                  )}
+                </DialogButton>
                 <ConfirmButton
                   label="Delete"
                   title={`Delete the schedule ${name}?`}
@@ -90,7 +109,8 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
                   Its calls stay in the list.
                 </ConfirmButton>
               </div>
-            ) : null,
+            );
+          },
         },
       ]}
       empty={
@@ -113,26 +133,48 @@ function InZone({ at, timeZone }: { readonly at: number | null; readonly timeZon
   );
 }
 
-function ScheduleForm({ tenantId, onDone }: FormProps): JSX.Element {
-  const [name, setName] = useState("");
-  const [tool, setTool] = useState("");
-  const [cron, setCron] = useState("0 * * * *");
-  const [timeZone, setTimeZone] = useState(Intl.DateTimeFormat(locale).resolvedOptions().timeZone);
-  const [input, setInput] = useState<unknown>({});
-  const tools = useResource(`tools ${tenantId}`, () => collect(client.tenant(tenantId).tools()));
+const OVERLAPS: { readonly [overlap in Schedule["overlap"]]: string } = {
+  skip: "Skip a run while the one before has not ended",
+  queue: "Start each run",
+};
+const CATCH_UPS: { readonly [catchUp in Schedule["catchUp"]]: string } = {
+  none: "None",
+  latest: "The latest one",
+  all: "All of them, up to 100",
+};
+
+interface ScheduleFormProps extends FormProps {
+  /** The schedule that is changed; undefined for a new one. */
+  readonly schedule?: Schedule;
+}
+
+function ScheduleForm({ tenantId, schedule, onDone }: ScheduleFormProps): JSX.Element {
+  const [name, setName] = useState(schedule?.name ?? "");
+  const [tool, setTool] = useState(schedule?.tool ?? "");
+  const [cron, setCron] = useState(schedule?.cron ?? "0 * * * *");
+  const [timeZone, setTimeZone] = useState(
+    schedule?.timeZone ?? Intl.DateTimeFormat(locale).resolvedOptions().timeZone,
+  );
+  const [input, setInput] = useState<unknown>(schedule?.input ?? {});
+  const [alias, setAlias] = useState(schedule?.alias ?? "live");
+  const [overlap, setOverlap] = useState<Schedule["overlap"]>(schedule?.overlap ?? "skip");
+  const [catchUp, setCatchUp] = useState<Schedule["catchUp"]>(schedule?.catchUp ?? "latest");
+  const tenant = client.tenant(tenantId);
   const save = async (): Promise<void> => {
-    await client.tenant(tenantId).createSchedule({ name, tool, cron, timeZone, input });
+    const changes = { cron, timeZone, input, alias, overlap, catchUp };
+    if (schedule === undefined) await tenant.createSchedule({ name, tool, ...changes });
+    else await tenant.updateSchedule(schedule.id, changes);
     onDone();
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      <TextField label="Name" value={name} onInput={setName} isRequired />
-      <SelectField
-        label="Tool"
-        value={tool}
-        onInput={setTool}
-        options={[["", "Choose a tool"], ...(tools.value ?? []).map((one) => [one.name, one.name] as const)]}
-      />
+      {schedule === undefined ? (
+        <>
+          <TextField label="Name" value={name} onInput={setName} isRequired />
+          <ToolField tenantId={tenantId} value={tool} onInput={setTool} />
+        </>
+      ) : null}
+      <TextField label="Release" value={alias} onInput={setAlias} isRequired />
       <TextField
         label="Cron"
         value={cron}
@@ -141,10 +183,54 @@ function ScheduleForm({ tenantId, onDone }: FormProps): JSX.Element {
         isRequired
       />
       <TextField label="Time zone" value={timeZone} onInput={setTimeZone} isRequired />
+      <NextRuns cron={cron} timeZone={timeZone} />
+      <SelectField
+        label="When runs overlap"
+        value={overlap}
+        options={Object.entries(OVERLAPS)}
+        onInput={(next) => setOverlap(next as Schedule["overlap"])}
+      />
+      <SelectField
+        label="Missed runs that start when a server is back"
+        value={catchUp}
+        options={Object.entries(CATCH_UPS)}
+        onInput={(next) => setCatchUp(next as Schedule["catchUp"])}
+      />
       <JsonField label="Input as JSON" value={input} onChange={setInput} />
-      <Button kind="primary" type="submit" disabled={name === "" || tool === ""} onClick={save}>
-        Create
+      <Button kind="primary" type="submit" disabled={name === "" || tool === "" || alias === ""} onClick={save}>
+        {schedule === undefined ? "Create" : "Save"}
       </Button>
     </form>
+  );
+}
+
+const SHOWN_RUNS = 5;
+
+/** The next runs of a pattern in its time zone, as the server computes them. */
+function NextRuns({ cron, timeZone }: Pick<Schedule, "cron" | "timeZone">): JSX.Element {
+  const { value } = useResource(`runs ${cron} ${timeZone}`, async () => {
+    const { Cron } = await import("croner");
+    try {
+      return new Cron(cron, { timezone: timeZone, paused: true, mode: "5-or-6-parts" }).nextRuns(SHOWN_RUNS);
+    } catch {
+      // The server says what is wrong when the schedule is stored.
+      return [];
+    }
+  });
+  return (
+    <div>
+      <strong>Next runs</strong>
+      {value === undefined || value.length === 0 ? (
+        <p class="faint">{value === undefined ? "…" : "None with this pattern and time zone"}</p>
+      ) : (
+        <ol aria-label="Next runs">
+          {value.map((at) => (
+            <li key={at.getTime()}>
+              <InZone at={at.getTime()} timeZone={timeZone} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </div>
   );
 }

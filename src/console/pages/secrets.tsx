@@ -17,6 +17,7 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
       title="Secrets"
       id={`secrets ${tenantId}`}
       load={() => collect(tenant.secrets())}
+      textOf={({ name }) => name}
       keyOf={({ name }) => name}
       actions={(reload) =>
         can("secrets:write") ? (

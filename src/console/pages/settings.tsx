@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
+import { download } from "../state/download.ts";
 import { formatBytes, formatCount, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { navigate, urlOf } from "../state/router.ts";
@@ -52,6 +53,12 @@ export function Settings({ tenantId }: { readonly tenantId: string }): JSX.Eleme
   );
 }
 
+const QUOTA_NAMES: { readonly [name: string]: string } = {
+  calls: "Calls",
+  cpuMs: "CPU time",
+  egressBytes: "Bytes sent",
+};
+
 function QuotaList({ quotas }: { readonly quotas: Quotas }): JSX.Element {
   const rows: readonly (readonly [
     name: string,
@@ -71,9 +78,11 @@ function QuotaList({ quotas }: { readonly quotas: Quotas }): JSX.Element {
     <ul class="weights">
       {rows.map(([name, used, limit, format, note]) => {
         const share = limit === 0 ? 1 : used / limit;
+        const [what = name, period] = name.split(":");
+        const text = `${QUOTA_NAMES[what] ?? what}${period === undefined ? "" : ` per ${period}`}`;
         return (
           <li key={name}>
-            <strong>{name}</strong>
+            <strong>{text}</strong>
             <span class="share-track">
               <i class={`bar ${share > 0.8 ? "bad" : "execute"}`} style={{ width: `${Math.min(100, share * 100)}%` }} />
             </span>
@@ -121,18 +130,6 @@ function Policy({ tenant, reload }: PartProps): JSX.Element {
   );
 }
 
-/** Downloads everything that the tenant owns. */
-async function download(tenantId: string): Promise<void> {
-  const response = await fetch(`/v1/tenants/${encodeURIComponent(tenantId)}/export`);
-  if (!response.ok) throw new Error(`The export failed with status ${response.status}`);
-  const url = URL.createObjectURL(await response.blob());
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `${tenantId}.ndjson`;
-  link.click();
-  URL.revokeObjectURL(url);
-}
-
 function Dangers({ tenant, reload }: PartProps): JSX.Element {
   const { id, state } = tenant;
   const isSuspended = state === "suspended";
@@ -148,7 +145,11 @@ function Dangers({ tenant, reload }: PartProps): JSX.Element {
     <section class="card stack">
       <h2>Tenant</h2>
       <div class="row">
-        {can("tenants:export") ? <Button onClick={() => download(id)}>Export all data</Button> : null}
+        {can("tenants:export") ? (
+          <Button onClick={() => download(`/v1/tenants/${encodeURIComponent(id)}/export`, `${id}.ndjson`)}>
+            Export all data
+          </Button>
+        ) : null}
         {can("tenants:write") ? <Button onClick={change}>{isSuspended ? "Resume" : "Suspend"}</Button> : null}
         {can("tenants:write") ? (
           <ConfirmButton

@@ -47,7 +47,7 @@ export function SignIn(): JSX.Element {
         </Button>
         <details>
           <summary>There is no key at hand</summary>
-          <p>Whoever has an admin key can create another one:</p>
+          <p>An administrator can create another key:</p>
           <Copyable
             text={`curl -X POST ${location.origin}/v1/keys -H "authorization: Bearer $KEY" -H "content-type: application/json" -d '{"name":"console","scopes":["tenants:read","calls:read","tools:read","usage:read"]}'`}
           />

@@ -10,7 +10,7 @@ import { collect } from "../state/collect.ts";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
 
-const MAX_TENANTS = 1_000;
+const MAX_TENANTS = 10_000;
 
 export function Tenants(): JSX.Element {
   return (
@@ -19,6 +19,7 @@ export function Tenants(): JSX.Element {
       id="tenants"
       load={() => collect(client.tenants(), MAX_TENANTS)}
       keyOf={({ id }) => id}
+      textOf={({ id, name }) => `${id} ${name}`}
       actions={(reload) =>
         can("tenants:write") ? (
           <DialogButton label="New tenant" title="New tenant">

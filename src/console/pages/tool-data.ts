@@ -14,7 +14,7 @@ export interface ToolData {
   readonly stats: readonly VersionStats[];
 }
 
-export interface SourceFiles {
+export interface ToolSourceFiles {
   readonly files: { readonly [path: string]: string };
   readonly entry: string;
 }
@@ -22,5 +22,5 @@ export interface SourceFiles {
 export const pathOf = ({ tenantId, name }: ToolProps): string =>
   `/v1/tenants/${encodeURIComponent(tenantId)}/tools/${encodeURIComponent(name)}`;
 
-export const loadSource = (tool: ToolProps, version: number): Promise<SourceFiles> =>
-  request<SourceFiles>("GET", `${pathOf(tool)}/versions/${version}/source`);
+export const loadSource = (tool: ToolProps, version: number): Promise<ToolSourceFiles> =>
+  request<ToolSourceFiles>("GET", `${pathOf(tool)}/versions/${version}/source`);

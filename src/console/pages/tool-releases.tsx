@@ -4,19 +4,30 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Empty, Facts, SelectField, TextField, Time } from "../parts/controls.tsx";
 import { formatCount, formatJson, formatMs, formatPercent } from "../state/format.ts";
-import type { Resource } from "../state/resource.ts";
+import type { LoadedResource } from "../state/resource.ts";
 import { can, client } from "../state/session.ts";
 import type { ToolData, ToolProps } from "./tool-data.ts";
 
-export function Releases({ tenantId, name, data }: ToolProps & { readonly data: Resource<ToolData> }): JSX.Element {
+export function Releases({
+  tenantId,
+  name,
+  data,
+}: ToolProps & { readonly data: LoadedResource<ToolData> }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const { versions, releases, stats } = data.value as ToolData;
   const ready = versions.filter(({ state }) => state === "ready");
   const [alias, setAlias] = useState("live");
   const [version, setVersion] = useState(String(ready[0]?.version ?? ""));
   const [percent, setPercent] = useState("100");
+  const [goesBack, setGoesBack] = useState<"keep" | "never" | "failures">("keep");
+  const [failures, setFailures] = useState("20");
+  const [minCalls, setMinCalls] = useState("20");
   const share = Number(percent);
-  const isValid = share > 0 && share <= 100 && version !== "" && /^[a-z][a-z0-9_-]{0,62}$/.test(alias);
+  const isRollbackValid =
+    goesBack !== "failures" ||
+    (/^\d+(?:\.\d+)?$/.test(failures) && Number(failures) <= 100 && /^[1-9]\d{0,5}$/.test(minCalls));
+  const isValid =
+    isRollbackValid && share > 0 && share <= 100 && version !== "" && /^[a-z][a-z0-9_-]{0,62}$/.test(alias);
   const release = async (): Promise<void> => {
     const before =
       releases.find((one) => one.alias === alias)?.versions.filter((one) => one.version !== Number(version)) ?? [];
@@ -25,7 +36,10 @@ export function Releases({ tenantId, name, data }: ToolProps & { readonly data: 
       share === 100
         ? []
         : before.map((one) => ({ version: one.version, weight: (one.weight / total) * (100 - share) }));
-    await tenant.setRelease(name, alias, [...others, { version: Number(version), weight: share }]);
+    const released = [...others, { version: Number(version), weight: share }];
+    const policy = { errorRate: Number(failures) / 100, minCalls: Number(minCalls) };
+    const rollback = { keep: undefined, never: null, failures: policy }[goesBack];
+    await tenant.setRelease(name, alias, released, { rollback });
     data.reload();
   };
   return (
@@ -100,6 +114,27 @@ export function Releases({ tenantId, name, data }: ToolProps & { readonly data: 
             onInput={setPercent}
             hint="Less than 100 makes a canary: the rest stays on the versions of now."
           />
+          <SelectField
+            label="Goes back by itself"
+            value={goesBack}
+            options={[
+              ["keep", "as before"],
+              ["never", "never"],
+              ["failures", "when calls fail"],
+            ]}
+            onInput={(value) => setGoesBack(value as typeof goesBack)}
+          />
+          {goesBack === "failures" ? (
+            <>
+              <TextField label="Failed calls in %, at most" value={failures} onInput={setFailures} />
+              <TextField
+                label="Calls before it counts"
+                value={minCalls}
+                onInput={setMinCalls}
+                hint="Calls of one version, from its release on."
+              />
+            </>
+          ) : null}
           <Button kind="primary" type="submit" disabled={!isValid} onClick={release}>
             Release
           </Button>

@@ -8,6 +8,7 @@ import { DiffView } from "../parts/diff-view.tsx";
 import { Table } from "../parts/table.tsx";
 import { formatCount, formatJson, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
+import { urlOf } from "../state/router.ts";
 import { can, request } from "../state/session.ts";
 import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
 
@@ -76,10 +77,18 @@ export function Versions({
                   </>
                 ) : null}
                 {version === 1 ? null : (
-                  <Button kind="quiet" onClick={() => setPair([version - 1, version])}>
+                  <Button kind="plain" onClick={() => setPair([version - 1, version])}>
                     Compare with v{version - 1}
                   </Button>
                 )}
+                {state === "ready" && can("calls:replay") ? (
+                  <a
+                    class="button plain"
+                    href={urlOf(["t", tenantId, "tools", name], { tab: "rehearse", version: String(version) })}
+                  >
+                    Rehearse
+                  </a>
+                ) : null}
               </div>
             ),
           },
@@ -106,7 +115,8 @@ function Comparison({ tenantId, name, pair, versions }: ComparisonProps): JSX.El
   const [before, after] = value;
   const definitionOf = (version: number): string => {
     const found = versions.find((one) => one.version === version);
-    return formatJson({ definition: found?.definition, grant: found?.grant, isolateLifetime: found?.isolateLifetime });
+    const { definition, grant, limits, isolateLifetime } = found ?? {};
+    return formatJson({ definition, grant, limits, isolateLifetime });
   };
   const paths = [...new Set([...Object.keys(before.files), ...Object.keys(after.files)])].toSorted();
   return (

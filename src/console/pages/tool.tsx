@@ -3,28 +3,33 @@
 import type { Call, Release, ToolVersion, VersionStats } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { ContentParts } from "../parts/content-parts.tsx";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Tabs } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { ErrorView } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
-import { InputForm, initialValue, type JsonSchema } from "../parts/schema-form.tsx";
+import { type FormSchema, InputForm, initialValue } from "../parts/schema-form.tsx";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
 import { Draft } from "./draft.tsx";
+import { Rehearsal } from "./rehearsal.tsx";
 import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
 import { Releases } from "./tool-releases.tsx";
 import { Versions } from "./tool-versions.tsx";
 
 const REFRESH_MS = 3_000;
+/** Longest name on a button. */
+const MAX_LABEL = 40;
 
 const TABS = [
   ["run", "Call it"],
   ["edit", "Edit"],
   ["versions", "Versions"],
   ["releases", "Releases"],
+  ["rehearse", "Rehearse"],
 ] as const;
 
 export function Tool(props: ToolProps): JSX.Element {
@@ -72,10 +77,16 @@ export function Tool(props: ToolProps): JSX.Element {
       <section class="tab-panel">
         {tab === "run" && shown !== undefined ? <Run {...props} version={shown} isLive={live !== undefined} /> : null}
         {tab === "edit" && versions[0] !== undefined ? (
-          <EditTool {...props} latest={versions[0]} onDeployed={data.reload} />
+          <EditTool
+            {...props}
+            latest={versions[0]}
+            granted={live === undefined ? [] : shown?.grant}
+            onDeployed={data.reload}
+          />
         ) : null}
         {tab === "versions" ? <Versions {...props} data={data.value} reload={data.reload} /> : null}
         {tab === "releases" ? <Releases {...props} data={data} /> : null}
+        {tab === "rehearse" ? <Rehearsal {...props} data={data.value} /> : null}
       </section>
     </>
   );
@@ -87,7 +98,7 @@ function Run({
   version,
   isLive,
 }: ToolProps & { readonly version: ToolVersion; readonly isLive: boolean }): JSX.Element {
-  const schema = (version.definition.inputSchema ?? {}) as JsonSchema;
+  const schema = (version.definition.inputSchema ?? {}) as FormSchema;
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const [lines, setLines] = useState<readonly LogLine[]>([]);
   const [call, setCall] = useState<Call>();
@@ -117,10 +128,10 @@ function Run({
       <form class="stack" onSubmit={(event) => event.preventDefault()}>
         <InputForm schema={schema} value={input} onChange={setInput} />
         <Button kind="primary" type="submit" onClick={run}>
-          Call {name}
+          Call {name.length > MAX_LABEL ? "the tool" : name}
         </Button>
       </form>
-      <section class="stack" aria-live="polite">
+      <section class="stack result" aria-live="polite">
         {id === undefined ? <p class="faint">The result appears here.</p> : null}
         {id === undefined ? null : (
           <p class="row">
@@ -130,14 +141,22 @@ function Run({
         )}
         {call === undefined || call.error === null ? null : <ErrorView error={call.error} />}
         {call !== undefined && call.error === null ? <JsonView value={call.output} label="Output" /> : null}
+        {call === undefined ? null : <ContentParts content={call.content} />}
         {lines.length === 0 ? null : <LogView lines={lines} startedAt={startedAt} isLive={call === undefined} />}
       </section>
     </div>
   );
 }
 
-function EditTool(props: ToolProps & { readonly latest: ToolVersion; readonly onDeployed: () => void }): JSX.Element {
-  const { tenantId, name, latest, onDeployed } = props;
+interface EditToolProps extends ToolProps {
+  readonly latest: ToolVersion;
+  readonly granted: readonly string[] | undefined;
+  readonly onDeployed: () => void;
+}
+
+function EditTool(props: EditToolProps): JSX.Element {
+  const { tenantId, name, latest, granted, onDeployed } = props;
+  const [note, setNote] = useState<JSX.Element>();
   const { value, error } = useResource(`source ${tenantId} ${name} ${latest.version}`, () =>
     loadSource(props, latest.version),
   );
@@ -152,6 +171,14 @@ function EditTool(props: ToolProps & { readonly latest: ToolVersion; readonly on
     );
   }
   return (
-    <Draft {...{ tenantId, name, source, onDeployed }} schema={(latest.definition.inputSchema ?? {}) as JsonSchema} />
+    <Draft
+      {...{ tenantId, name, source, granted, note }}
+      onDeployed={(done) => {
+        setNote(done);
+        onDeployed();
+      }}
+      language={latest.language}
+      schema={(latest.definition.inputSchema ?? {}) as FormSchema}
+    />
   );
 }

@@ -8,7 +8,7 @@ import { collect } from "../state/collect.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
 
-const MAX_TOOLS = 1_000;
+const MAX_TOOLS = 10_000;
 
 export function Tools({ tenantId }: { readonly tenantId: string }): JSX.Element {
   return (
@@ -17,6 +17,7 @@ export function Tools({ tenantId }: { readonly tenantId: string }): JSX.Element 
       id={`tools ${tenantId}`}
       load={() => collect(client.tenant(tenantId).tools(), MAX_TOOLS)}
       keyOf={({ name }) => name}
+      textOf={({ name }) => name}
       actions={() =>
         can("tools:deploy") ? (
           <a class="button primary" href={urlOf(["t", tenantId, "new-tool"])}>

@@ -1,6 +1,6 @@
 // The values that the tools of a tenant keep between their calls.
 
-import type { KvValue } from "glovebox/client";
+import type { StoredValue } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Empty, ErrorBox, Loading, TextField, Time } from "../parts/controls.tsx";
@@ -60,11 +60,14 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
   );
 }
 
+/** Values that are shown. The beginning of the key finds others. */
+const MAX_VALUES = 200;
+
 function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const [prefix, setPrefix] = useState("");
   const { value, error, reload } = useResource(`kv ${tenantId} ${tool} ${prefix}`, () =>
-    collect(tenant.values(tool, prefix === "" ? {} : { prefix })),
+    collect(tenant.values(tool, prefix === "" ? {} : { prefix }), MAX_VALUES),
   );
   return (
     <section class="card stack">
@@ -92,12 +95,15 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
         onChange={(event) => setPrefix(event.currentTarget.value)}
       />
       {error === undefined ? null : <ErrorBox error={error} />}
+      {(value?.length ?? 0) < MAX_VALUES ? null : (
+        <p class="faint">The first {MAX_VALUES} values are shown. Enter the beginning of a key to see others.</p>
+      )}
       {value === undefined ? (
         error === undefined ? (
           <Loading />
         ) : null
       ) : (
-        <Table<KvValue>
+        <Table<StoredValue>
           caption={`Values of ${tool}`}
           items={value}
           keyOf={({ key }) => key}

@@ -3,26 +3,31 @@
 import type { Delivery, Webhook } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Copyable, Empty, ErrorBox, Loading, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Checkbox, Copyable, Empty, ErrorBox, Loading, TextField, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery } from "../state/router.ts";
-import { can, client, request } from "../state/session.ts";
+import { can, client } from "../state/session.ts";
 
-const EVENTS = [
-  "call.failed",
-  "call.succeeded",
-  "call.cancelled",
-  "version.deployed",
-  "version.waiting_for_approval",
-  "release.changed",
-  "release.rolled_back",
-  "quota.warning",
-] as const;
+type EventType = Webhook["events"][number];
+/** What each event of the API says. */
+const EVENTS: { readonly [event in EventType]: string } = {
+  "call.failed": "a call failed",
+  "call.succeeded": "a call succeeded",
+  "call.cancelled": "a call was cancelled",
+  "approval.requested": "a call waits for approval",
+  "approval.decided": "a call was approved or denied, or its approval has expired",
+  "version.deployed": "a new version was stored",
+  "version.waiting_for_approval": "a version waits for approval",
+  "release.changed": "a release runs other versions",
+  "release.rolled_back": "a release went back to its versions of before",
+  "quota.warning": "80 % of a quota are used",
+};
 
 export function Webhooks({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
@@ -55,13 +60,31 @@ export function Webhooks({ tenantId }: TenantProps): JSX.Element {
           { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} isAge /> },
           {
             name: "Actions",
-            cell: ({ id, url }) =>
-              can("webhooks:write") ? (
+            cell: (webhook) => {
+              const { id, url, state } = webhook;
+              if (!can("webhooks:write")) return null;
+              return (
                 <div class="row">
+                  <Button onClick={() => tenant.testWebhook(id)}>Send a test</Button>
+                  <DialogButton label="Edit" title="Edit the webhook" kind="plain">
+                    {(close) => (
+                      <WebhookForm
+                        tenantId={tenantId}
+                        webhook={webhook}
+                        onDone={() => {
+                          reload();
+                          close();
+                        }}
+                      />
+                    )}
+                  </DialogButton>
                   <Button
-                    onClick={() => request("POST", `/v1/tenants/${encodeURIComponent(tenantId)}/webhooks/${id}/test`)}
+                    onClick={async () => {
+                      await tenant.updateWebhook(id, { state: state === "active" ? "disabled" : "active" });
+                      reload();
+                    }}
                   >
-                    Send a test
+                    {state === "active" ? "Disable" : "Enable"}
                   </Button>
                   <ConfirmButton
                     label="Delete"
@@ -75,7 +98,8 @@ export function Webhooks({ tenantId }: TenantProps): JSX.Element {
                     Nothing is sent to {url} any more.
                   </ConfirmButton>
                 </div>
-              ) : null,
+              );
+            },
           },
         ]}
         empty={
@@ -89,13 +113,19 @@ export function Webhooks({ tenantId }: TenantProps): JSX.Element {
   );
 }
 
-function WebhookForm({ tenantId, onDone }: FormProps): JSX.Element {
-  const [url, setUrl] = useState("https://");
-  const [events, setEvents] = useState<readonly string[]>(["call.failed"]);
+interface WebhookFormProps extends FormProps {
+  /** The webhook that is changed; undefined for a new one. */
+  readonly webhook?: Webhook;
+}
+
+function WebhookForm({ tenantId, webhook, onDone }: WebhookFormProps): JSX.Element {
+  const [url, setUrl] = useState(webhook?.url ?? "https://");
+  const [events, setEvents] = useState<Webhook["events"]>(webhook?.events ?? ["call.failed"]);
   const [secret, setSecret] = useState<string>();
-  const create = async (): Promise<void> => {
-    const created = await client.tenant(tenantId).createWebhook({ url, events: events as Webhook["events"] });
-    setSecret(created.secret);
+  const tenant = client.tenant(tenantId);
+  const save = async (): Promise<void> => {
+    if (webhook === undefined) setSecret((await tenant.createWebhook({ url, events })).secret);
+    else await tenant.updateWebhook(webhook.id, { url, events });
     onDone();
   };
   if (secret !== undefined) {
@@ -111,39 +141,37 @@ function WebhookForm({ tenantId, onDone }: FormProps): JSX.Element {
       <TextField label="URL" value={url} onInput={setUrl} type="url" isRequired />
       <fieldset>
         <legend>Events</legend>
-        {EVENTS.map((event) => (
-          <label class="checkbox" key={event}>
-            <input
-              type="checkbox"
-              checked={events.includes(event)}
-              onChange={({ currentTarget }) =>
-                setEvents(currentTarget.checked ? [...events, event] : events.filter((one) => one !== event))
-              }
-            />{" "}
-            {event}
-          </label>
+        {(Object.keys(EVENTS) as EventType[]).map((event) => (
+          <Checkbox
+            key={event}
+            label={`${event}: ${EVENTS[event]}`}
+            isChecked={events.includes(event)}
+            onInput={(isChecked) => setEvents(isChecked ? [...events, event] : events.filter((one) => one !== event))}
+          />
         ))}
       </fieldset>
-      <Button kind="primary" type="submit" disabled={events.length === 0} onClick={create}>
-        Create
+      <Button kind="primary" type="submit" disabled={events.length === 0} onClick={save}>
+        {webhook === undefined ? "Create" : "Save"}
       </Button>
     </form>
   );
 }
 
 const DELIVERIES_MS = 3_000;
+const MAX_DELIVERIES = 100;
 
 function Deliveries({ tenantId, webhookId }: TenantProps & { readonly webhookId: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const { value, error, reload } = useResource(
     `deliveries ${webhookId}`,
-    () => collect(tenant.deliveries(webhookId), 100),
+    () => collect(tenant.deliveries(webhookId), MAX_DELIVERIES),
     DELIVERIES_MS,
   );
   return (
     <section class="card stack">
       <h2>Deliveries</h2>
       {error === undefined ? null : <ErrorBox error={error} />}
+      {(value?.length ?? 0) < MAX_DELIVERIES ? null : <p class="faint">The newest {MAX_DELIVERIES} are shown.</p>}
       {value === undefined ? (
         error === undefined ? (
           <Loading />
@@ -160,6 +188,15 @@ function Deliveries({ tenantId, webhookId }: TenantProps & { readonly webhookId:
             { name: "Status", isNumber: true, cell: ({ status }) => status ?? "–" },
             { name: "Attempts", isNumber: true, cell: ({ attempts }) => attempts },
             { name: "Error", cell: ({ error: why }) => why ?? "" },
+            {
+              name: "Body",
+              cell: ({ body }) => (
+                <details>
+                  <summary>show</summary>
+                  <JsonView value={body} label="Body" />
+                </details>
+              ),
+            },
             { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} isAge /> },
             { name: "Next attempt", cell: ({ nextAt }) => (nextAt === null ? "–" : <Time at={nextAt} isAge />) },
             {

@@ -56,10 +56,11 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
       {
         ...{ width: Math.max(200, box.clientWidth), height },
         legend: { show: false },
+        padding: [6, 12, 0, 0],
         cursor: { y: false },
         scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [
-          { ...axis, font: "11px system-ui", size: 28, values: (_, ticks) => ticks.map((at) => formatTick(at, span)) },
+          { ...axis, font: "11px system-ui", size: 24, values: (_, ticks) => ticks.map((at) => formatTick(at, span)) },
           { ...axis, font: "11px system-ui", size: 64, values: (_, ticks) => ticks.map(format) },
         ],
         series: [
@@ -69,7 +70,8 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
               label: name,
               stroke: colorOf(color),
               width: 1.5,
-              points: { show: true, size: 4, width: 0, fill: colorOf(color) },
+              // Only a value without neighbours, through which no line goes.
+              points: { show: true, size: 5, width: 0, fill: colorOf(color), filter: isolatedIndexes },
               spanGaps: false,
             },
             ...(isFilled ? { fill: `${colorOf(color)}33` } : {}),
@@ -103,6 +105,17 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
       <div ref={ref} class="plot" aria-hidden="true" />
     </figure>
   );
+}
+
+/** Returns the indexes of values without a value before and after them. */
+function isolatedIndexes(plot: uPlot, series: number): number[] | null {
+  const values = plot.data[series] ?? [];
+  const found: number[] = [];
+  for (const [index, value] of values.entries()) {
+    if (value !== null && (values[index - 1] ?? null) === null && (values[index + 1] ?? null) === null)
+      found.push(index);
+  }
+  return found;
 }
 
 const DAY_SECONDS = 86_400;

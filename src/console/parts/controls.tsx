@@ -65,13 +65,13 @@ export function ErrorBox({ error, onRetry }: { readonly error: unknown; readonly
 
 function hintFor({ status, code }: ApiError): string | undefined {
   if (code === "NETWORK" || status === 0) return "Check that the server runs and that this machine reaches it.";
-  if (status === 403) return "Sign in with a key that has this scope.";
+  if (status === 403) return "It needs a key that has this scope.";
   if (status === 404) return "It may have been deleted, or it belongs to another tenant.";
   if (status === 429) return "Wait a moment, and try again.";
   return undefined;
 }
 
-/** What a page shows instead of an empty list: what would be here, and the command that makes it. */
+/** Replaces an empty list: says what would be here, and shows the command that creates it. */
 export function Empty({
   title,
   command,
@@ -122,7 +122,15 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
 }
 
 const TONES: { readonly [state: string]: string } = {
-  ...{ succeeded: "good", ready: "good", active: "good", delivered: "good", ok: "good", live: "good" },
+  ...{
+    succeeded: "good",
+    approved: "good",
+    ready: "good",
+    active: "good",
+    delivered: "good",
+    ok: "good",
+    live: "good",
+  },
   ...{ failed: "bad", denied: "bad", disabled: "bad", deleting: "bad", revoked: "bad" },
   ...{ running: "info", queued: "info", sending: "info", waiting: "info", starting: "info" },
   ...{ cancelled: "muted", suspended: "warn", paused: "warn", waiting_for_approval: "warn", expired: "warn" },
@@ -132,12 +140,19 @@ export function Badge({ children, tone }: { readonly children: string; readonly 
   return <span class={`badge ${tone ?? TONES[children] ?? "muted"}`}>{children.replaceAll("_", " ")}</span>;
 }
 
+interface TimeProps {
+  readonly at: number | null;
+  readonly isAge?: boolean;
+  /** Time from which an age is counted. Default: the browser's */
+  readonly now?: number;
+}
+
 /** A local time, with UTC in its tooltip. */
-export function Time({ at, isAge = false }: { readonly at: number | null; readonly isAge?: boolean }): JSX.Element {
+export function Time({ at, isAge = false, now = Date.now() }: TimeProps): JSX.Element {
   if (at === null) return <span class="faint">never</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={formatUtc(at)}>
-      {isAge ? formatAge(at) : formatTime(at)}
+      {isAge ? formatAge(at, now) : formatTime(at)}
     </time>
   );
 }
@@ -323,6 +338,17 @@ interface TabsProps {
 }
 
 export function Tabs({ label, tabs, selected, onSelect }: TabsProps): JSX.Element {
+  const ref = useRef<HTMLDivElement>(null);
+  // On a narrow screen, a link may open a tab that is out of view.
+  useLayoutEffect(() => {
+    const list = ref.current;
+    const tab = list?.querySelector<HTMLElement>("[aria-selected=true]");
+    if (list === null || tab === null || tab === undefined) return;
+    const start = tab.offsetLeft - list.offsetLeft;
+    const end = start + tab.offsetWidth;
+    if (start < list.scrollLeft) list.scrollLeft = start;
+    else if (end > list.scrollLeft + list.clientWidth) list.scrollLeft = end - list.clientWidth;
+  }, [selected]);
   const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
@@ -333,7 +359,7 @@ export function Tabs({ label, tabs, selected, onSelect }: TabsProps): JSX.Elemen
     (event.currentTarget.children[tabs.indexOf(next)] as HTMLElement).focus();
   };
   return (
-    <div role="tablist" aria-label={label} class="tabs" onKeyDown={move}>
+    <div ref={ref} role="tablist" aria-label={label} class="tabs" onKeyDown={move}>
       {tabs.map(([id, text]) => (
         <button
           key={id}

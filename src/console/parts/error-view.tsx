@@ -14,6 +14,28 @@ export type SourceFiles = { readonly [path: string]: string };
 
 const LINES_AROUND = 3;
 
+/** What to do about an error, by its code. */
+const ADVICE: { readonly [code: string]: string } = {
+  APPROVAL_REQUIRED: "Someone with the scope calls:approve must approve this call. See Approvals.",
+  BUNDLE_FAILED: "Correct the code at the place that the message names, and deploy it again.",
+  CAPABILITY_DENIED:
+    "Request the capability in the tool (export const capabilities), allow it in the tenant's policy, and approve the version.",
+  CPU_LIMIT: "Make the tool compute less, or raise limits.cpuMs in the tenant's policy.",
+  INTERNAL: "The server's log has the cause. Run the call again; if it fails again, report it with the id of the call.",
+  MEMORY_LIMIT: "Make the tool hold less at a time, or raise limits.memoryMiB in the tenant's policy.",
+  OUTPUT_INVALID: "Make the tool return what its outputSchema describes, or change the schema.",
+  OUTPUT_TOO_LARGE:
+    "Return less, for example a page of the result, or raise limits.outputBytes in the tenant's policy.",
+  OVERLOADED: "Too many calls run or wait. Call again later, or raise the limits of concurrent and queued calls.",
+  PARAM_INVALID: "Correct the input, and call again. The tool did not run.",
+  QUOTA_EXCEEDED: "Wait until the quota resets, or raise it in the tenant's settings.",
+  SANDBOX_CRASHED:
+    "The process of the call ended. Look for much memory or deep recursion in the tool, and run the call again.",
+  TOOL_FAILED: "The tool threw this error. The stack trace names the line of its code.",
+  TOOL_TIMEOUT: "Look in the timeline for what took long, or raise limits.timeoutMs in the tenant's policy.",
+  TOOL_UNAVAILABLE: "Release a version of the tool, or wait until its circuit closes: details.reason says which.",
+};
+
 interface ErrorViewProps {
   readonly error: StoredError;
   readonly files?: SourceFiles | undefined;
@@ -24,6 +46,7 @@ export function ErrorView({ error, files }: ErrorViewProps): JSX.Element {
   return (
     <div class="error-box" role="alert">
       <strong>{code}</strong> <span>{message}</span>
+      {Object.hasOwn(ADVICE, code) ? <p class="faint">{ADVICE[code]}</p> : null}
       <SourceLines details={details} files={files} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
       {stack === undefined ? null : <pre tabIndex={0}>{stack}</pre>}

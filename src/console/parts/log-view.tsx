@@ -1,6 +1,8 @@
-// The log lines of a call, with their time since its start and their source location.
+// The log lines of a call, with their time since its start and their source location. A line opens to its whole text.
 import type { JSX } from "preact";
-import { formatMs } from "../state/format.ts";
+import { useMemo, useState } from "preact/hooks";
+import { formatMs, formatNumber } from "../state/format.ts";
+import { CopyButton } from "./controls.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 export interface LogLine {
@@ -14,6 +16,9 @@ export interface LogLine {
 
 const ROW_HEIGHT = 22;
 const MAX_LINE_LENGTH = 2_000;
+/** Fewer lines need no filter. */
+const MIN_FILTERED = 20;
+const LEVELS = ["debug", "info", "warn", "error"];
 
 interface LogViewProps {
   readonly lines: readonly LogLine[];
@@ -23,30 +28,99 @@ interface LogViewProps {
 }
 
 export function LogView({ lines, startedAt, isLive }: LogViewProps): JSX.Element {
+  const [text, setText] = useState("");
+  const [level, setLevel] = useState("");
+  const [opened, setOpened] = useState<LogLine>();
+  const shown = useMemo(() => filterLines(lines, text, level), [lines, text, level]);
   if (lines.length === 0)
     return <p class="faint">{isLive ? "Waiting for log lines…" : "The call wrote no log lines."}</p>;
+  const isFiltered = text !== "" || level !== "";
   return (
-    <VirtualList
-      count={lines.length}
-      rowHeight={ROW_HEIGHT}
-      label="Log lines"
-      role="log"
-      class="log"
-      isFollowing={isLive}
-      isShrinking
-      row={(index) => <Line line={lines[index] as LogLine} startedAt={startedAt} />}
-    />
+    <div class="logs">
+      {lines.length < MIN_FILTERED && !isFiltered ? null : (
+        <search class="filters">
+          <input
+            type="search"
+            aria-label="Text in the log"
+            placeholder={`Find in ${formatNumber(lines.length)} lines`}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <select aria-label="Level" value={level} onChange={(event) => setLevel(event.currentTarget.value)}>
+            <option value="">All levels</option>
+            {LEVELS.map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+          {isFiltered ? (
+            <span class="faint" role="status">
+              {formatNumber(shown.length)} lines
+            </span>
+          ) : null}
+        </search>
+      )}
+      {shown.length === 0 ? (
+        <p class="faint">No line matches.</p>
+      ) : (
+        <VirtualList
+          count={shown.length}
+          rowHeight={ROW_HEIGHT}
+          label="Log lines"
+          role="log"
+          class="log"
+          isFollowing={isLive}
+          isShrinking
+          row={(index) => (
+            <Line
+              line={shown[index] as LogLine}
+              startedAt={startedAt}
+              isOpen={shown[index] === opened}
+              onOpen={setOpened}
+            />
+          )}
+        />
+      )}
+      {opened === undefined ? null : (
+        <section class="json" aria-label="The whole line">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
+          <pre tabIndex={0}>{opened.message}</pre>
+          <div class="row end">
+            <CopyButton text={opened.message} label="Copy" />
+          </div>
+        </section>
+      )}
+    </div>
   );
 }
 
-function Line({ line, startedAt }: { readonly line: LogLine; readonly startedAt: number }): JSX.Element {
+function filterLines(lines: readonly LogLine[], text: string, level: string): readonly LogLine[] {
+  if (text === "" && level === "") return lines;
+  const wanted = text.toLowerCase();
+  return lines.filter((line) => (level === "" || line.level === level) && line.message.toLowerCase().includes(wanted));
+}
+
+interface LineProps {
+  readonly line: LogLine;
+  readonly startedAt: number;
+  readonly isOpen: boolean;
+  readonly onOpen: (line: LogLine | undefined) => void;
+}
+
+function Line({ line, startedAt, isOpen, onOpen }: LineProps): JSX.Element {
   const { level, message, time, place = "" } = line;
   return (
-    <div class={`log-line ${level}`} title={message.slice(0, MAX_LINE_LENGTH)}>
+    <button
+      type="button"
+      class={`log-line ${level}`}
+      aria-expanded={isOpen}
+      onClick={() => onOpen(isOpen ? undefined : line)}
+    >
       <span class="log-at">{formatMs(Math.max(0, time - startedAt))}</span>
       <span class="log-level">{level}</span>
-      <span class="log-text">{message.slice(0, MAX_LINE_LENGTH)}</span>
+      <span class="log-text">{message.slice(0, MAX_LINE_LENGTH).replaceAll("\n", " ⏎ ")}</span>
       <span class="log-place">{place}</span>
-    </div>
+    </button>
   );
 }

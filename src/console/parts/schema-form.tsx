@@ -4,17 +4,21 @@ import { useState } from "preact/hooks";
 import { formatJson } from "../state/format.ts";
 import { Checkbox, Field, SelectField, Tabs, TextField } from "./controls.tsx";
 
-export interface JsonSchema {
+export interface FormSchema {
   readonly type?: string | readonly string[];
   readonly title?: string;
   readonly description?: string;
-  readonly properties?: { readonly [name: string]: JsonSchema };
+  readonly properties?: { readonly [name: string]: FormSchema };
   readonly required?: readonly string[];
-  readonly items?: JsonSchema;
+  readonly items?: FormSchema;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
-  readonly anyOf?: readonly JsonSchema[];
-  readonly oneOf?: readonly JsonSchema[];
+  readonly anyOf?: readonly FormSchema[];
+  readonly oneOf?: readonly FormSchema[];
+  readonly allOf?: readonly FormSchema[];
+  readonly prefixItems?: readonly FormSchema[];
+  readonly minItems?: number;
+  readonly maxItems?: number;
   readonly default?: unknown;
   readonly format?: string;
   readonly contentEncoding?: string;
@@ -22,7 +26,8 @@ export interface JsonSchema {
   readonly maximum?: number;
   readonly maxLength?: number;
   readonly $ref?: string;
-  readonly $defs?: { readonly [name: string]: JsonSchema };
+  readonly $defs?: { readonly [name: string]: FormSchema };
+  readonly definitions?: { readonly [name: string]: FormSchema };
 }
 
 type Json = unknown;
@@ -30,16 +35,40 @@ type Change = (value: Json) => void;
 
 const MAX_DEPTH = 8;
 const LONG_TEXT = 200;
+/** Items that a list begins with, whatever it requires. */
+const MAX_ITEMS = 20;
 
-/** Follows a reference within the document. An unknown one accepts anything. */
-function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
-  const name = /^#\/\$defs\/([^/]+)$/.exec(schema.$ref ?? "")?.[1];
-  if (name === undefined) return schema;
-  const { $ref: _, ...own } = schema;
-  return { ...root.$defs?.[name], ...own };
+/** Follows a reference within the document, and merges the parts of `allOf`. An unknown reference accepts anything. */
+function resolve(schema: FormSchema, root: FormSchema, depth = 0): FormSchema {
+  if (depth > MAX_DEPTH) return {};
+  const name = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(schema.$ref ?? "")?.[1];
+  const { $ref: _, allOf = [], ...own } = schema;
+  const defined = name === undefined ? undefined : (root.$defs ?? root.definitions)?.[name];
+  const parts = [...(defined === undefined ? [] : [defined]), ...allOf];
+  return parts
+    .map((part) => resolve(part, root, depth + 1))
+    .reduceRight<FormSchema>((all, part) => merge(part, all), own);
 }
 
-const typeOf = ({ type, properties, items, enum: values, const: constant }: JsonSchema): string => {
+const merge = (one: FormSchema, other: FormSchema): FormSchema => ({
+  ...one,
+  ...other,
+  ...(one.properties === undefined && other.properties === undefined
+    ? {}
+    : { properties: { ...one.properties, ...other.properties } }),
+  ...(one.required === undefined && other.required === undefined
+    ? {}
+    : { required: [...(one.required ?? []), ...(other.required ?? [])] }),
+});
+
+/** A value that may be null is a choice between null and the rest. */
+function choicesOf(schema: FormSchema): readonly FormSchema[] | undefined {
+  const { type } = schema;
+  if (!Array.isArray(type) || type.length < 2) return schema.anyOf ?? schema.oneOf;
+  return type.map((one: string) => (one === "null" ? { type: one } : { ...schema, type: one }));
+}
+
+const typeOf = ({ type, properties, items, enum: values, const: constant }: FormSchema): string => {
   if (values !== undefined) return "enum";
   if (constant !== undefined) return "const";
   const [first = undefined] = typeof type === "string" ? [type] : (type?.filter((one) => one !== "null") ?? []);
@@ -47,10 +76,10 @@ const typeOf = ({ type, properties, items, enum: values, const: constant }: Json
 };
 
 /** Returns the value that a form begins with. Optional parts are left out. */
-export function initialValue(given: JsonSchema, root: JsonSchema = given, depth = 0): Json {
+export function initialValue(given: FormSchema, root: FormSchema = given, depth = 0): Json {
   const schema = resolve(given, root);
   if (schema.default !== undefined) return schema.default;
-  const [first] = schema.anyOf ?? schema.oneOf ?? [];
+  const [first] = choicesOf(schema) ?? [];
   if (first !== undefined && depth < MAX_DEPTH) return initialValue(first, root, depth + 1);
   const type = typeOf(schema);
   if (type === "enum") return schema.enum?.[0];
@@ -59,19 +88,23 @@ export function initialValue(given: JsonSchema, root: JsonSchema = given, depth 
     const entries = Object.entries(schema.properties ?? {}).filter(([name]) => schema.required?.includes(name));
     return Object.fromEntries(entries.map(([name, part]) => [name, initialValue(part, root, depth + 1)]));
   }
+  if (type === "array" && depth < MAX_DEPTH) {
+    const { prefixItems = [], items = {}, minItems = 0 } = schema;
+    const parts = Array.from({ length: Math.min(minItems, MAX_ITEMS) }, (_, index) => prefixItems[index] ?? items);
+    return (prefixItems.length > parts.length ? prefixItems : parts).map((part) => initialValue(part, root, depth + 1));
+  }
   const values: { readonly [type: string]: Json } = {
     string: "",
     number: 0,
     integer: 0,
     boolean: false,
-    array: [],
     null: null,
   };
-  return values[type] ?? {};
+  return Object.hasOwn(values, type) ? values[type] : {};
 }
 
 interface InputFormProps {
-  readonly schema: JsonSchema;
+  readonly schema: FormSchema;
   readonly value: Json;
   readonly onChange: Change;
 }
@@ -99,8 +132,11 @@ export function InputForm({ schema, value, onChange }: InputFormProps): JSX.Elem
   );
 }
 
-const canRender = (schema: JsonSchema): boolean =>
-  typeOf(schema) === "object" && Object.keys(schema.properties ?? {}).length > 0;
+function canRender(given: FormSchema): boolean {
+  const schema = resolve(given, given);
+  if (choicesOf(schema) !== undefined) return true;
+  return typeOf(schema) === "object" && Object.keys(schema.properties ?? {}).length > 0;
+}
 
 export function JsonField(props: {
   readonly label: string;
@@ -124,8 +160,8 @@ export function JsonField(props: {
 
 interface PartProps {
   readonly name: string;
-  readonly schema: JsonSchema;
-  readonly root: JsonSchema;
+  readonly schema: FormSchema;
+  readonly root: FormSchema;
   readonly value: Json;
   readonly onChange: Change;
   readonly depth: number;
@@ -134,7 +170,7 @@ interface PartProps {
 
 function Part(props: PartProps): JSX.Element {
   const schema = resolve(props.schema, props.root);
-  const choices = schema.anyOf ?? schema.oneOf;
+  const choices = choicesOf(schema);
   if (props.depth >= MAX_DEPTH) return <JsonField label={props.name} value={props.value} onChange={props.onChange} />;
   if (choices !== undefined) return <ChoicePart {...props} schema={schema} choices={choices} />;
   const type = typeOf(schema);
@@ -147,10 +183,11 @@ function Part(props: PartProps): JSX.Element {
   }
   if (type === "number" || type === "integer") return <NumberPart {...props} schema={schema} />;
   if (type === "string") return <TextPart {...props} schema={schema} />;
+  if (type === "null") return <p class="faint">null</p>;
   return <JsonField label={labelOf(props, schema)} value={props.value} onChange={props.onChange} />;
 }
 
-const labelOf = ({ name, isRequired }: PartProps, { title }: JsonSchema): string =>
+const labelOf = ({ name, isRequired }: PartProps, { title }: FormSchema): string =>
   `${title ?? name}${isRequired ? "" : " (optional)"}`;
 
 function TextPart(props: PartProps): JSX.Element {
@@ -232,9 +269,31 @@ function EnumPart(props: PartProps): JSX.Element {
   );
 }
 
-function ChoicePart(props: PartProps & { readonly choices: readonly JsonSchema[] }): JSX.Element {
+/** Whether a value looks like one of this schema: enough to choose a branch of a union. */
+function fits(value: Json, schema: FormSchema): boolean {
+  if (schema.const !== undefined) return schema.const === value;
+  if (schema.enum !== undefined) return schema.enum.includes(value);
+  const type = typeOf(schema);
+  if (value === null || Array.isArray(value)) return type === (value === null ? "null" : "array");
+  if (typeof value !== "object") return type === typeof value || (type === "integer" && Number.isInteger(value));
+  const own = value as { readonly [name: string]: Json };
+  return (
+    type === "object" &&
+    (schema.required ?? []).every((name) => Object.hasOwn(own, name)) &&
+    Object.entries(schema.properties ?? {}).every(
+      ([name, part]) => part.const === undefined || !Object.hasOwn(own, name) || part.const === own[name],
+    )
+  );
+}
+
+function ChoicePart(props: PartProps & { readonly choices: readonly FormSchema[] }): JSX.Element {
   const { choices, root, onChange, schema } = props;
-  const [index, setIndex] = useState(0);
+  const [index, setIndex] = useState(() =>
+    Math.max(
+      0,
+      choices.findIndex((one) => fits(props.value, resolve(one, root))),
+    ),
+  );
   const chosen = choices[index] ?? {};
   const names = choices.map((choice, at) => {
     const one = resolve(choice, root);
@@ -258,36 +317,59 @@ function ChoicePart(props: PartProps & { readonly choices: readonly JsonSchema[]
   );
 }
 
+const shorten = (text: string): string => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
+
 function ObjectPart(props: PartProps): JSX.Element {
   const { schema, root, value, onChange, depth } = props;
   const current = typeof value === "object" && value !== null ? (value as { readonly [name: string]: Json }) : {};
-  const parts = Object.entries(schema.properties ?? {}).map(([name, part]) => {
+  const entries = Object.entries(schema.properties ?? {});
+  const isShown = ([name]: readonly [string, FormSchema]): boolean =>
+    schema.required?.includes(name) === true || Object.hasOwn(current, name);
+  const set = (name: string, next: Json): void => onChange({ ...current, [name]: next });
+  const remove = (name: string): void => {
+    const { [name]: _, ...others } = current;
+    onChange(others);
+  };
+  const shown = entries.filter(isShown).map(([name, part]) => {
     const isRequired = schema.required?.includes(name) === true;
-    const set = (next: Json): void => onChange({ ...current, [name]: next });
-    if (!isRequired && !Object.hasOwn(current, name)) {
-      return (
-        <div key={name}>
-          <button type="button" class="button quiet" onClick={() => set(initialValue(part, root))}>
-            + {part.title ?? name}
-          </button>
-        </div>
-      );
-    }
-    const remove = (): void => {
-      const { [name]: _, ...others } = current;
-      onChange(others);
-    };
     return (
       <div key={name} class="form-part">
-        <Part {...{ name, schema: part, root, isRequired }} value={current[name]} onChange={set} depth={depth + 1} />
+        <Part
+          {...{ name, schema: part, root, isRequired, depth: depth + 1 }}
+          value={current[name]}
+          onChange={(next) => set(name, next)}
+        />
         {isRequired ? null : (
-          <button type="button" class="button quiet" aria-label={`Leave out ${name}`} onClick={remove}>
+          <button type="button" class="button quiet" aria-label={`Leave out ${name}`} onClick={() => remove(name)}>
             ✕
           </button>
         )}
       </div>
     );
   });
+  const absent = entries.filter((entry) => !isShown(entry));
+  const parts = (
+    <>
+      {shown}
+      {absent.length === 0 ? null : (
+        <div class="row">
+          <span class="faint">Optional:</span>
+          {absent.map(([name, part]) => (
+            <button
+              key={name}
+              type="button"
+              class="button plain small"
+              title={part.description}
+              onClick={() => set(name, initialValue(part, root))}
+            >
+              + {part.title ?? name}
+              {part.default === undefined ? "" : ` (default ${shorten(JSON.stringify(part.default))})`}
+            </button>
+          ))}
+        </div>
+      )}
+    </>
+  );
   if (depth === 0) return <div class="stack">{parts}</div>;
   return (
     <fieldset>
@@ -300,7 +382,8 @@ function ObjectPart(props: PartProps): JSX.Element {
 function ListPart(props: PartProps): JSX.Element {
   const { schema, root, value, onChange, depth } = props;
   const items: readonly Json[] = Array.isArray(value) ? value : [];
-  const part = schema.items ?? {};
+  const { prefixItems = [], maxItems } = schema;
+  const partAt = (index: number): FormSchema => prefixItems[index] ?? schema.items ?? {};
   return (
     <fieldset>
       <legend>{labelOf(props, schema)}</legend>
@@ -308,7 +391,7 @@ function ListPart(props: PartProps): JSX.Element {
         {items.map((item, index) => (
           <div key={`${index} of ${items.length}`} class="form-part">
             <Part
-              {...{ name: `${index + 1}`, schema: part, root, isRequired: true, depth: depth + 1 }}
+              {...{ name: `${index + 1}`, schema: partAt(index), root, isRequired: true, depth: depth + 1 }}
               value={item}
               onChange={(next) => onChange(items.with(index, next))}
             />
@@ -323,7 +406,12 @@ function ListPart(props: PartProps): JSX.Element {
           </div>
         ))}
         <div>
-          <button type="button" class="button quiet" onClick={() => onChange([...items, initialValue(part, root)])}>
+          <button
+            type="button"
+            class="button plain small"
+            disabled={maxItems !== undefined && items.length >= maxItems}
+            onClick={() => onChange([...items, initialValue(partAt(items.length), root)])}
+          >
             + Add
           </button>
         </div>

@@ -4,7 +4,8 @@ import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, urlOf } from "../state/router.ts";
-import { can, client, isEmbedded, isPlatform, me, signOut } from "../state/session.ts";
+import { can, client, isEmbedded, isPlatform, isUnreachable, me, signOut } from "../state/session.ts";
+import { readStored, store } from "../state/storage.ts";
 import { Dialog } from "./controls.tsx";
 
 type NavLink = readonly [text: string, path: readonly string[], scope: string];
@@ -14,12 +15,15 @@ const tenantLinks = (tenantId: string): readonly NavLink[] =>
     [
       ["Overview", [], "usage:read"],
       ["Calls", ["calls"], "calls:read"],
+      ["Runs", ["runs"], "calls:read"],
       ["Tools", ["tools"], "tools:read"],
       ["Approvals", ["approvals"], "tools:read"],
       ["Schedules", ["schedules"], "schedules:read"],
+      ["Triggers", ["triggers"], "webhooks:read"],
       ["Webhooks", ["webhooks"], "webhooks:read"],
       ["Secrets", ["secrets"], "secrets:read"],
       ["Stored values", ["kv"], "kv:read"],
+      ["Usage", ["usage"], "usage:read"],
       ["Keys", ["keys"], "keys:read"],
       ["Audit log", ["audit"], "audit:read"],
       ["Settings", ["settings"], "tenants:read"],
@@ -31,6 +35,7 @@ const PLATFORM_LINKS: readonly NavLink[] = [
   ["Calls", ["calls"], "calls:read"],
   ["Tenants", ["tenants"], "tenants:read"],
   ["Workers", ["workers"], "metrics:read"],
+  ["Fleet", ["fleet"], "metrics:read"],
   ["Keys", ["keys"], "keys:read"],
   ["Audit log", ["audit"], "audit:read"],
 ];
@@ -40,18 +45,23 @@ const THEME_KEY = "glovebox-theme";
 
 /** Uses the theme of an embedding page, or the one that the user has chosen, or that of the system. */
 export function applyTheme(): void {
-  const wanted = new URLSearchParams(location.search).get("theme") ?? localStorage.getItem(THEME_KEY) ?? "auto";
+  showTheme(new URLSearchParams(location.search).get("theme") ?? storedTheme());
+}
+
+const storedTheme = (): string => readStored("localStorage", THEME_KEY) ?? "auto";
+
+function showTheme(wanted: string): void {
   if (wanted === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = wanted;
 }
 
 function ThemeButton(): JSX.Element {
-  const [theme, setTheme] = useState(() => localStorage.getItem(THEME_KEY) ?? "auto");
+  const [theme, setTheme] = useState(storedTheme);
   const change = (): void => {
     const next = THEMES[(THEMES.indexOf(theme as "auto") + 1) % THEMES.length] ?? "auto";
-    localStorage.setItem(THEME_KEY, next);
+    store("localStorage", THEME_KEY, next);
     setTheme(next);
-    applyTheme();
+    showTheme(next);
   };
   return (
     <button type="button" class="button quiet" onClick={change}>
@@ -127,6 +137,12 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
         </div>
       </nav>
       <main id="content" tabIndex={-1}>
+        {isUnreachable.value ? (
+          <div class="error-box" role="alert">
+            <strong>No connection</strong> The server does not answer. What you see may be old; the page tries again by
+            itself.
+          </div>
+        ) : null}
         {children}
       </main>
       {hasPalette ? <Palette tenantId={tenantId} onClose={() => setPalette(false)} /> : null}
@@ -167,7 +183,7 @@ const isHere = (path: readonly string[], here: string): boolean => {
 };
 
 function TenantChoice({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
-  const tenants = useResource("tenant choice", () => collect(client.tenants(), 1_000), 30_000);
+  const tenants = useResource("tenant choice", () => collect(client.tenants(), MAX_FOUND), 30_000);
   const ids = new Set([...(tenantId === undefined ? [] : [tenantId]), ...(tenants.value ?? []).map(({ id }) => id)]);
   const choose = (id: string): void => {
     const [first, , ...rest] = address.value.path;
@@ -185,6 +201,21 @@ function TenantChoice({ tenantId }: { readonly tenantId: string | undefined }): 
       ))}
     </select>
   );
+}
+
+/** Pages of what the text names exactly, where there are more names than the palette knows. */
+function namedItems(
+  tenantId: string | undefined,
+  text: string,
+  tools: number,
+  tenants: number,
+): readonly PaletteItem[] {
+  const items: PaletteItem[] = [];
+  if (tenantId !== undefined && tools >= MAX_FOUND && /^[\w.-]{1,128}$/.test(text))
+    items.push({ text: `Open the tool ${text}`, url: urlOf(["t", tenantId, "tools", text]) });
+  if (tenants >= MAX_FOUND && /^[a-z0-9._-]{1,63}$/.test(text))
+    items.push({ text: `Open the tenant ${text}`, url: urlOf(["t", text]) });
+  return items;
 }
 
 interface PaletteItem {
@@ -248,23 +279,26 @@ function Palette({
   );
 }
 
+/** Names that the palette and the choice of a tenant know. Others can be written in full. */
+const MAX_FOUND = 1_000;
+
 function usePaletteItems(tenantId: string | undefined, text: string): readonly PaletteItem[] {
   const tools = useResource(`palette ${tenantId}`, async () =>
-    tenantId === undefined || !can("tools:read") ? [] : await collect(client.tenant(tenantId).tools(), 1_000),
+    tenantId === undefined || !can("tools:read") ? [] : await collect(client.tenant(tenantId).tools(), MAX_FOUND),
   );
   const tenants = useResource("palette tenants", async () =>
-    isPlatform.value ? await collect(client.tenants(), 1_000) : [],
+    isPlatform.value && can("tenants:read") ? await collect(client.tenants(), MAX_FOUND) : [],
   );
+  const toItems = (links: readonly NavLink[], owner: string): readonly PaletteItem[] =>
+    links
+      .filter(([, , scope]) => can(scope))
+      .map(([name, path]) => ({ text: `${name} of ${owner}`, url: urlOf(path) }));
   const links = [
-    ...(tenantId === undefined
-      ? []
-      : tenantLinks(tenantId).map(([name, path]) => ({ text: `${name} of ${tenantId}`, url: urlOf(path) }))),
-    ...(isPlatform.value
-      ? PLATFORM_LINKS.map(([name, path]) => ({ text: `${name} of the platform`, url: urlOf(path) }))
-      : []),
+    ...(tenantId === undefined ? [] : toItems(tenantLinks(tenantId), tenantId)),
+    ...(isPlatform.value ? toItems(PLATFORM_LINKS, "the platform") : []),
   ];
   const call =
-    tenantId !== undefined && /^call_[0-9a-z]{26}$/.test(text)
+    tenantId !== undefined && can("calls:read") && /^call_[0-9a-z]{26}(?:\.\d+)*$/.test(text)
       ? [{ text, url: urlOf(["t", tenantId, "calls", text]) }]
       : [];
   return [
@@ -275,5 +309,6 @@ function usePaletteItems(tenantId: string | undefined, text: string): readonly P
       url: urlOf(["t", tenantId ?? "", "tools", name]),
     })),
     ...(tenants.value ?? []).map(({ id }) => ({ text: `Tenant ${id}`, url: urlOf(["t", id]) })),
+    ...namedItems(tenantId, text, tools.value?.length ?? 0, tenants.value?.length ?? 0),
   ];
 }

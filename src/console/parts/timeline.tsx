@@ -1,7 +1,7 @@
 // The timeline of a call as a chart: a bar for each stage and each use of a capability. Nested calls open below the use that made them.
 
-import type { Timeline as TimelineData } from "glovebox/client";
-import type { JSX } from "preact";
+import type { CallTimeline as TimelineData } from "glovebox/client";
+import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { formatBytes, formatMs } from "../state/format.ts";
 import { Facts } from "./controls.tsx";
@@ -30,7 +30,16 @@ const ROW_HEIGHT = 26;
 /** Narrowest bar in percent. */
 const MIN_WIDTH = 0.15;
 
-/** Lists the rows of a timeline; those of nested calls only where they are open. */
+/** Kinds of spans that happen while the tool runs, and those that others can be part of. */
+const INSIDE: readonly string[] = ["capability", "tool"];
+const ENCLOSING: readonly string[] = ["execute", "tool"];
+/** Room for rounding in times that were measured by two clocks, in ms. */
+const SLACK_MS = 0.05;
+
+/**
+ * Lists the rows of a timeline; those of nested calls only where they are open. What happened while the tool ran is below its execution, and
+ * below the tool's own spans that enclose it.
+ */
 function toRows(
   spans: readonly Span[],
   calls: readonly NestedCall[],
@@ -38,30 +47,50 @@ function toRows(
   at: { readonly depth: number; readonly offsetMs: number; readonly path: string },
 ): readonly Row[] {
   const byId = new Map(calls.map((call) => [call.callId, call]));
-  return spans.flatMap((span, index) => {
+  const rows: Row[] = [];
+  /** Ends of the spans that enclose what comes next. */
+  let enclosing: number[] = [];
+  for (const [index, span] of spans.entries()) {
+    const end = span.startMs + span.durationMs;
+    const isInside = INSIDE.includes(span.kind);
+    enclosing = isInside ? enclosing.filter((until) => end <= until + SLACK_MS) : [];
     const key = `${at.path}/${index}`;
     const nested = span.callId === undefined ? undefined : byId.get(span.callId);
     const startMs = at.offsetMs + span.startMs;
-    const row: Row = { key, depth: at.depth, span, startMs, nested };
-    if (nested?.timeline === undefined || !open.has(key)) return [row];
-    const inner = { depth: at.depth + 1, offsetMs: startMs, path: key };
-    return [row, ...toRows(nested.timeline, nested.calls ?? [], open, inner)];
+    const depth = at.depth + enclosing.length;
+    rows.push({ key, depth, span, startMs, nested });
+    if (ENCLOSING.includes(span.kind)) enclosing.push(end);
+    if (nested?.timeline === undefined || !open.has(key)) continue;
+    rows.push(...toRows(nested.timeline, nested.calls ?? [], open, { depth: depth + 1, offsetMs: startMs, path: key }));
+  }
+  return rows;
+}
+
+/** Lists the keys of all rows with a nested call, at any depth. */
+function nestedKeys(spans: readonly Span[], calls: readonly NestedCall[], path: string): readonly string[] {
+  const byId = new Map(calls.map((call) => [call.callId, call]));
+  return spans.flatMap(({ callId }, index) => {
+    const nested = callId === undefined ? undefined : byId.get(callId);
+    if (nested?.timeline === undefined) return [];
+    const key = `${path}/${index}`;
+    return [key, ...nestedKeys(nested.timeline, nested.calls ?? [], key)];
   });
 }
 
+const STAGES: { readonly [kind: string]: string } = {
+  validate: "Validate",
+  queue: "Wait for a process",
+  start: "Start the isolate",
+  execute: "Run the tool",
+  output: "Check the output",
+};
+
 export function describeSpan({ kind, name, operation, target }: Span): string {
-  if (kind !== "capability")
-    return {
-      validate: "Validate",
-      queue: "Wait for a process",
-      start: "Start the isolate",
-      execute: "Run the tool",
-      output: "Check the output",
-    }[kind];
-  return [name, operation, target].filter((part) => part !== undefined && part !== "").join(" ");
+  if (kind === "tool") return name;
+  return STAGES[kind] ?? [name, operation, target].filter((part) => part !== undefined && part !== "").join(" ");
 }
 
-/** What a call used, as far as limits concern it. */
+/** Usage of a call that limits apply to. */
 export interface TimelineUsage {
   readonly cpuMs: number;
   readonly peakBytes: number;
@@ -70,11 +99,15 @@ export interface TimelineUsage {
 
 interface TimelineProps {
   readonly timeline: TimelineData;
+  /** What is shown next to the spans on a wide screen, and below them on a narrow one. */
+  readonly beside?: JSX.Element | undefined;
+  /** Returns the URL of a nested call's page; undefined if there is none. */
+  readonly urlOfCall?: ((callId: string) => string) | undefined;
   readonly totalMs: number;
   readonly usage?: TimelineUsage | null | undefined;
 }
 
-export function Timeline({ timeline, totalMs, usage }: TimelineProps): JSX.Element {
+export function Timeline({ timeline, totalMs, usage, urlOfCall, beside }: TimelineProps): JSX.Element {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [selected, setSelected] = useState<string>();
   const calls = timeline.calls as readonly NestedCall[];
@@ -87,44 +120,65 @@ export function Timeline({ timeline, totalMs, usage }: TimelineProps): JSX.Eleme
     for (const { startMs, durationMs } of timeline.spans) most = Math.max(most, startMs + durationMs);
     return Math.max(most, 0.001);
   }, [timeline, totalMs]);
+  const openable = useMemo(() => nestedKeys(timeline.spans, calls, ""), [timeline, calls]);
   if (timeline.spans.length === 0)
-    return <p class="faint">There is no timeline. It is stored when the call has ended.</p>;
+    return (
+      <div class="timeline-and-logs">
+        <p class="faint">There is no timeline. It is stored when the call has ended.</p>
+        {beside}
+      </div>
+    );
   const toggle = (key: string): void => {
     const next = new Set(open);
     if (!next.delete(key)) next.add(key);
     setOpen(next);
   };
   const chosen = rows.find(({ key }) => key === selected);
+  const isAllOpen = openable.every((key) => open.has(key));
   return (
-    <div class="timeline">
-      <div class="columns">
+    <>
+      <div class="card columns">
         <Shares spans={timeline.spans} />
         <Used spans={timeline.spans} totalMs={totalMs} usage={usage} />
       </div>
-      <div class="timeline-scale" aria-hidden="true">
-        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
-          <span key={share}>{formatMs(endMs * share)}</span>
-        ))}
-      </div>
-      <VirtualList
-        count={rows.length}
-        rowHeight={ROW_HEIGHT}
-        label="Spans of the call"
-        class="timeline-rows"
-        isShrinking
-        row={(index) => (
-          <TimelineRow
-            row={rows[index] as Row}
-            endMs={endMs}
-            isOpen={open.has((rows[index] as Row).key)}
-            isSelected={selected === (rows[index] as Row).key}
-            onToggle={toggle}
-            onSelect={setSelected}
+      <div class={beside === undefined ? "" : "timeline-and-logs"}>
+        <div class="timeline">
+          {openable.length === 0 ? null : (
+            <button
+              type="button"
+              class="button quiet small"
+              onClick={() => setOpen(new Set(isAllOpen ? [] : openable))}
+            >
+              {isAllOpen ? "Close all nested calls" : `Open all ${openable.length} nested calls`}
+            </button>
+          )}
+          <div class="timeline-scale" aria-hidden="true">
+            {[0, 0.25, 0.5, 0.75, 1].map((share) => (
+              <span key={share}>{formatMs(endMs * share)}</span>
+            ))}
+          </div>
+          <VirtualList
+            count={rows.length}
+            rowHeight={ROW_HEIGHT}
+            label="Spans of the call"
+            class="timeline-rows"
+            isShrinking
+            row={(index) => (
+              <TimelineRow
+                row={rows[index] as Row}
+                endMs={endMs}
+                isOpen={open.has((rows[index] as Row).key)}
+                isSelected={selected === (rows[index] as Row).key}
+                onToggle={toggle}
+                onSelect={setSelected}
+              />
+            )}
           />
-        )}
-      />
-      {chosen === undefined ? null : <SpanFacts row={chosen} />}
-    </div>
+          {chosen === undefined ? null : <SpanFacts row={chosen} urlOfCall={urlOfCall} />}
+        </div>
+        {beside}
+      </div>
+    </>
   );
 }
 
@@ -172,26 +226,46 @@ function TimelineRow({ row, endMs, isOpen, isSelected, onToggle, onSelect }: Row
         </div>
       </div>
       <div class="span-time">
-        {span.code === "ok" ? (span.status ?? "") : span.code} {formatMs(span.durationMs)}
+        <span class={span.code === "ok" ? "span-code faint" : "span-code bad-text"}>
+          {span.code === "ok" ? (span.status ?? "") : "failed"}
+        </span>
+        <span class="span-ms">{formatMs(span.durationMs)}</span>
       </div>
     </div>
   );
 }
 
-function SpanFacts({ row }: { readonly row: Row }): JSX.Element {
+/** Returns the attributes that the tool's author has set on a span. */
+const attributesOf = (span: Span): { readonly [name: string]: unknown } =>
+  (span as { readonly attributes?: { readonly [name: string]: unknown } }).attributes ?? {};
+
+interface SpanFactsProps {
+  readonly row: Row;
+  readonly urlOfCall: TimelineProps["urlOfCall"];
+}
+
+function SpanFacts({ row, urlOfCall }: SpanFactsProps): JSX.Element {
   const { span, startMs } = row;
-  const facts: (readonly [string, string])[] = [
+  const facts: (readonly [string, ComponentChildren])[] = [
     ["Start", formatMs(startMs)],
     ["Duration", formatMs(span.durationMs)],
     ["Outcome", span.code],
   ];
   if (span.target !== undefined) facts.unshift(["Target", [span.operation, span.target].join(" ").trim()]);
   if (span.status !== undefined) facts.push(["Status", String(span.status)]);
-  if (span.waitMs !== undefined) facts.push(["Until the headers", formatMs(span.waitMs)]);
+  if (span.waitMs !== undefined) facts.push(["Time to headers", formatMs(span.waitMs)]);
   if (span.bytesOut !== undefined) facts.push(["Sent", formatBytes(span.bytesOut)]);
   if (span.bytesIn !== undefined) facts.push(["Received", formatBytes(span.bytesIn)]);
-  if (span.callId !== undefined) facts.push(["Nested call", span.callId]);
-  return <Facts facts={facts} />;
+  const url = span.callId === undefined ? undefined : urlOfCall?.(span.callId);
+  if (span.callId !== undefined)
+    facts.push(["Nested call", url === undefined ? span.callId : <a href={url}>{span.callId}</a>]);
+  for (const [name, value] of Object.entries(attributesOf(span))) facts.push([name, String(value)]);
+  return (
+    <div class="card span-facts">
+      <h3>{describeSpan(span)}</h3>
+      <Facts facts={facts} />
+    </div>
+  );
 }
 
 const PARTS: readonly (readonly [kinds: readonly Span["kind"][], text: string, tone: string])[] = [
@@ -199,7 +273,7 @@ const PARTS: readonly (readonly [kinds: readonly Span["kind"][], text: string, t
   [["start"], "Starting", "start"],
   [["execute"], "Executing", "execute"],
   [["capability"], "In capabilities", "capability"],
-  [["output"], "Checking the output", "output"],
+  [["output"], "Output check", "output"],
 ];
 
 /** Returns the time that is covered by spans, which may overlap. */
@@ -230,7 +304,7 @@ function Shares({ spans }: { readonly spans: readonly Span[] }): JSX.Element {
           <span class="share-track">
             <i class={`bar ${tone}`} style={{ width: `${(ms / most) * 100}%` }} />
           </span>
-          <span class="number">{formatMs(ms)}</span>
+          <span class="share-value">{formatMs(ms)}</span>
         </li>
       ))}
     </ul>
@@ -245,7 +319,7 @@ interface UsedProps {
   readonly usage: TimelineUsage | null | undefined;
 }
 
-/** What the call used of its limits. */
+/** Shows how much of each limit the call used. */
 function Used({ spans, totalMs, usage }: UsedProps): JSX.Element | null {
   const limits = spans.find(({ kind }) => kind === "execute")?.limits;
   if (limits === undefined || usage === null || usage === undefined) return null;
@@ -266,7 +340,7 @@ function Used({ spans, totalMs, usage }: UsedProps): JSX.Element | null {
               style={{ width: `${Math.min(100, (used / limit) * 100)}%` }}
             />
           </span>
-          <span>
+          <span class="share-value">
             {format(used)} of {format(limit)}
           </span>
         </li>

@@ -26,6 +26,8 @@ interface VirtualListProps {
   readonly keyOf?: (index: number) => string;
   /** Whether a short list is only as high as its rows. */
   readonly isShrinking?: boolean;
+  /** Whether a short list has room for a header, which is as high as a row. */
+  readonly hasHeader?: boolean;
 }
 
 const OVERSCAN = 12;
@@ -41,6 +43,7 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
     onEnd,
     isFollowing = false,
     isShrinking = false,
+    hasHeader = false,
     keyOf,
   } = props;
   const scroller = useRef<HTMLDivElement>(null);
@@ -97,7 +100,7 @@ export function VirtualList(props: VirtualListProps): JSX.Element {
       role={role}
       aria-label={label}
       tabIndex={0}
-      {...(isShrinking ? { style: { height: `${count * rowHeight + 4}px` } } : {})}
+      {...(isShrinking ? { style: { height: `${(count + Number(hasHeader)) * rowHeight + 4}px` } } : {})}
       onScroll={onScroll}
     >
       {header}

@@ -1,8 +1,9 @@
 // Texts for times, durations, sizes and numbers, each with its unit.
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const seconds = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-/** The language of the browser. A few have one that is no language tag. */
+/** The language of the browser. A few browsers report one that is not a valid language tag. */
 export const locale: string = (() => {
   try {
     return new Intl.Locale(navigator.language).toString();
@@ -16,20 +17,28 @@ const timeOnly = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
 const MS_PER_SECOND = 1_000;
 const MS_PER_MINUTE = 60_000;
 const MS_PER_HOUR = 3_600_000;
+const MS_PER_DAY = 24 * MS_PER_HOUR;
 const KIB = 1_024;
 
 export const formatNumber = (value: number): string => number.format(value);
 export const formatCount = (value: number): string => (value < 10_000 ? number.format(value) : compact.format(value));
 
-/** Returns a duration: `0.42 ms`, `12 ms`, `3.2 s`, `4 min 5 s`. */
+/** Returns a duration: `0.42 ms`, `12 ms`, `3.25 s`, `4 min 5 s`, `5 d 13 h`. */
 export function formatMs(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return "–";
+  if (ms === 0) return "0 ms";
   if (ms < 1) return `${ms.toFixed(2)} ms`;
   if (ms < MS_PER_SECOND) return `${number.format(ms)} ms`;
-  if (ms < MS_PER_MINUTE) return `${(ms / MS_PER_SECOND).toFixed(2)} s`;
-  if (ms < MS_PER_HOUR)
-    return `${Math.floor(ms / MS_PER_MINUTE)} min ${Math.round((ms % MS_PER_MINUTE) / MS_PER_SECOND)} s`;
-  return `${number.format(ms / MS_PER_HOUR)} h`;
+  if (ms < MS_PER_MINUTE) return `${seconds.format(ms / MS_PER_SECOND)} s`;
+  const [unit, part, names] =
+    ms < MS_PER_HOUR
+      ? ([MS_PER_MINUTE, MS_PER_SECOND, ["min", "s"]] as const)
+      : ms < MS_PER_DAY
+        ? ([MS_PER_HOUR, MS_PER_MINUTE, ["h", "min"]] as const)
+        : ([MS_PER_DAY, MS_PER_HOUR, ["d", "h"]] as const);
+  const parts = Math.round(ms / part);
+  const [whole, rest] = [Math.floor((parts * part) / unit), parts % (unit / part)];
+  return rest === 0 ? `${whole} ${names[0]}` : `${whole} ${names[0]} ${rest} ${names[1]}`;
 }
 
 export function formatBytes(bytes: number | null | undefined): string {

@@ -1,4 +1,4 @@
-// Properties that the pages of a tenant share.
+// Properties that pages share, and the path of the API that follows from them.
 
 export interface TenantProps {
   readonly tenantId: string;
@@ -10,7 +10,7 @@ export interface FormProps extends TenantProps {
   readonly onDone: () => void;
 }
 
-/** Whose keys or log a page shows. */
+/** The owner, a tenant or the platform, whose keys or audit log a page shows. */
 export interface OwnerProps {
   /** Undefined for the platform. */
   readonly tenantId: string | undefined;

@@ -1,7 +1,7 @@
 // Data of the API for a component: loaded when it appears and when its key changes, and again at intervals while the page is visible.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-export interface Resource<Value> {
+export interface LoadedResource<Value> {
   /** The newest data; kept while it is loaded again. */
   readonly value: Value | undefined;
   readonly error: unknown;
@@ -24,7 +24,7 @@ export function useResource<Value>(
   key: string,
   load: (signal: AbortSignal) => Promise<Value>,
   everyMs?: number,
-): Resource<Value> {
+): LoadedResource<Value> {
   const [state, setState] = useState<ResourceState<Value>>({ key, isLoading: true });
   const [round, setRound] = useState(0);
   const loader = useRef(load);

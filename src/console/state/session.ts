@@ -1,6 +1,7 @@
 // Who is signed in, and the client for the API. The session is a cookie that scripts cannot read; an embedded page has a token instead.
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { ApiError, createClient, type GloveboxClient } from "glovebox/client";
+import { clearStored } from "./storage.ts";
 
 export interface Me {
   readonly keyId: string;
@@ -9,7 +10,7 @@ export interface Me {
   readonly scopes: readonly string[];
 }
 
-/** Undefined while the page finds out; null if nobody is signed in. */
+/** Undefined until the server has answered; null if no user is signed in. */
 export const me: Signal<Me | null | undefined> = signal(undefined);
 export const isPlatform: ReadonlySignal<boolean> = computed(() => me.value?.tenantId === null);
 
@@ -17,12 +18,25 @@ export const isPlatform: ReadonlySignal<boolean> = computed(() => me.value?.tena
 const embedToken = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
 if (embedToken !== undefined) history.replaceState(null, "", location.pathname + location.search);
 export const isEmbedded: boolean = embedToken !== undefined;
+/** Whether the page is in a frame of another page. One that was loaded again there has lost its token. */
+export const isFramed: boolean = isEmbedded || globalThis.parent !== globalThis.self;
+
+const unreachable = signal(false);
+/** Whether the latest request got no response. */
+export const isUnreachable: ReadonlySignal<boolean> = unreachable;
 
 async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   if (!isEmbedded) headers.delete("authorization");
   headers.set("x-glovebox-console", "1");
-  const response = await fetch(input, { ...init, headers, credentials: isEmbedded ? "omit" : "same-origin" });
+  const response = await fetch(input, { ...init, headers, credentials: isEmbedded ? "omit" : "same-origin" }).catch(
+    (error: unknown) => {
+      // A request that the page itself has ended says nothing about the server.
+      if (init.signal?.aborted !== true) unreachable.value = true;
+      throw error;
+    },
+  );
+  unreachable.value = false;
   if (response.status === 401 && me.value) me.value = null;
   return response;
 }
@@ -61,5 +75,7 @@ export async function signOut(): Promise<void> {
   );
   const current = items.find(({ isCurrent }) => isCurrent);
   if (current !== undefined) await request("DELETE", `/v1/console/sessions/${current.id}`);
+  // Unsaved code of this user.
+  clearStored("sessionStorage");
   me.value = null;
 }

@@ -1,5 +1,5 @@
 // The page that `glovebox run --trace` writes: one call with its timeline, logs, input and output, without a server.
-import type { Timeline as TimelineData } from "glovebox/client";
+import type { CallTimeline as TimelineData } from "glovebox/client";
 import { type JSX, render } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Facts, PageHead, Tabs } from "../parts/controls.tsx";
@@ -64,6 +64,12 @@ function Page({ trace }: { readonly trace: Trace }): JSX.Element {
           timeline={{ spans: result.timeline ?? [], calls: result.calls ?? [] }}
           totalMs={result.durationMs}
           usage={usage}
+          beside={
+            <section aria-label="Logs">
+              <h2 class="logs-heading">Logs</h2>
+              <LogView lines={result.logs} startedAt={startedAt} isLive={false} />
+            </section>
+          }
         />
       ) : null}
       {tab === "logs" ? <LogView lines={result.logs} startedAt={startedAt} isLive={false} /> : null}

@@ -61,6 +61,23 @@ function toModelOutput(output: unknown): ModelOutput {
  *   model and continues. A name that providers do not accept is replaced by an alias.
  * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
  *   requested by name does not exist
+ * @example
+ * ```typescript
+ * import { openai } from "@ai-sdk/openai";
+ * import { generateText, isStepCount } from "ai";
+ * import { createGlovebox } from "glovebox";
+ * import { toAISDKTools } from "glovebox/ai-sdk";
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/add.ts" });
+ * const { text } = await generateText({
+ *   model: openai("gpt-5.1"),
+ *   tools: toAISDKTools(glovebox),
+ *   prompt: "How much is 19 + 23?",
+ *   stopWhen: isStepCount(5),
+ * });
+ * console.log(text);
+ * ```
  */
 export function toAISDKTools(host: HostedTools, options?: ToolSelection): ToolSet {
   const { router, definitions, contextOf } = selectTools(host, options);

@@ -39,6 +39,18 @@ function toOutput(parts: readonly OutputPart[]): string | ToolCallOutputContent[
  *   valid for OpenAI. A failed call is answered with its message, so that the run continues.
  * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
  *   requested by name does not exist
+ * @example
+ * ```typescript
+ * import { Agent, run } from "@openai/agents";
+ * import { createGlovebox } from "glovebox";
+ * import { toAgentsTools } from "glovebox/openai-agents";
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/add.ts" });
+ * const agent = new Agent({ name: "clerk", tools: toAgentsTools(glovebox) });
+ * const result = await run(agent, "How much is 19 + 23?");
+ * console.log(result.finalOutput);
+ * ```
  */
 export function toAgentsTools(host: HostedTools, options?: ToolSelection): AgentsTool[] {
   const { router, definitions, contextOf } = selectTools(host, options);

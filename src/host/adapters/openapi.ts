@@ -9,6 +9,7 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import { embedSchema } from "./embed-schema.ts";
 import { toHttpStatus } from "./http-status.ts";
 
+/** Options of {@link toOpenApi}. */
 export interface OpenApiOptions {
   /** Title of the document. @default "Tools" */
   readonly title?: string | undefined;
@@ -99,6 +100,14 @@ function failureResponses(): { readonly [status: string]: unknown } {
  * {@link toHttpStatus} and {@link toRetryAfterSeconds}.
  * @throws {ToolError} PARAM_INVALID for an invalid definition or option, naming its path, and for a `pathOf` that throws, returns an
  * invalid path, or returns the same path twice
+ * @example
+ * ```ts
+ * import { toOpenApi } from "glovebox";
+ *
+ * const inputSchema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+ * const document = toOpenApi([{ name: "double", description: "Doubles a number", inputSchema }]);
+ * console.log(Object.keys(document.paths)); // [ '/tools/double' ]
+ * ```
  */
 export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenApiOptions = {}): OpenApiDocument {
   checkDefinitions(definitions, "definitions");

@@ -10,7 +10,16 @@ import { tenancyOf } from "../tenants/tenancy.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
 /** Fields of a ToolContext that the agent sets for each call. */
-type OwnField = "signal" | "onLog" | "onProgress" | "stepId" | "deterministic" | "toolDigest" | "toolVersion";
+type OwnField =
+  | "signal"
+  | "onLog"
+  | "onProgress"
+  | "stepId"
+  | "deterministic"
+  | "replay"
+  | "run"
+  | "toolDigest"
+  | "toolVersion";
 
 /** The tenant and the settings of all calls of a run, as for `router.execute`. The agent sets the other fields of a ToolContext itself. */
 export type AgentContext = Omit<ToolContext, OwnField>;
@@ -20,6 +29,8 @@ const field = z.unknown().optional();
 const contextFields = {
   ...{ tenantId: field, executionId: field, sessionId: field, traceparent: field, tracestate: field },
   ...{ timeoutMs: field, client: field, arguments: field, logSourceLocations: field, timeline: field },
+  nestedCalls: field,
+  record: field,
 } satisfies Record<keyof AgentContext, z.ZodType>;
 
 const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets this field itself: ${why}` }).optional();
@@ -30,6 +41,8 @@ export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   ...{ signal: reserved("pass signal next to context"), onLog: reserved("use stream() and its events") },
   ...{ onProgress: reserved("use stream() and its events"), stepId: reserved("it counts the steps") },
   deterministic: reserved("it does not repeat calls"),
+  replay: reserved("it does not repeat calls"),
+  run: reserved("it does not start durable runs"),
   toolDigest: reserved("it binds each call to the tool that was offered"),
   toolVersion: reserved("the release of each tool decides"),
 }) as unknown as z.ZodType<AgentContext>;
@@ -42,6 +55,8 @@ const CallContextSchema: z.ZodType<ToolContext> = strictObject({
     onProgress: field,
     stepId: field,
     deterministic: field,
+    replay: field,
+    run: field,
     toolDigest: field,
     toolVersion: field,
   },

@@ -18,6 +18,19 @@ import { runSingleTurn, type SingleCall, type SingleTurn } from "./single-turn.t
  *
  * A tool starts as soon as its call is complete, while the model's stream is still being read. A failed tool does not end the run: the
  * failure becomes the answer to the call.
+ * @example
+ * ```typescript
+ * import { createGlovebox } from "glovebox";
+ * import { AgentLoop } from "glovebox/agent";
+ * import { openaiResponses } from "glovebox/openai";
+ * import OpenAI from "openai";
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/add.ts" });
+ * const loop = new AgentLoop({ model: openaiResponses(new OpenAI(), { model: "gpt-5.1" }), router: glovebox });
+ * const outcome = await loop.run({ messages: [{ role: "user", content: "How much is 19 + 23?" }] });
+ * console.log(outcome.text);
+ * ```
  */
 export class AgentLoop {
   readonly #defaults: AgentLoopOptions;

@@ -4,9 +4,9 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
+import type { ApprovalDecisions, ApprovalRule } from "./agent-approval-rule.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";
 import { type AgentState, SigningKeySchema } from "./agent-state.ts";
-import type { ApprovalDecisions, ApprovalRule } from "./approval.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
 import type { IdempotencyStore } from "./idempotency-store.ts";
 import type { Message, Model, ModelRequest } from "./model.ts";
@@ -27,7 +27,9 @@ import type { StopCondition } from "./stop-conditions.ts";
  * rejected with PARAM_INVALID, both in the constructor and for each run.
  */
 export interface AgentLoopOptions {
+  /** The model. Required here or in each run. */
   readonly model?: Model | undefined;
+  /** Runs the calls: a Glovebox or a ToolRouter. Required here or in each run. */
   readonly router?: AgentRouter | undefined;
   /** A run's context is merged field by field into the loop's. A run that names a tenant other than the loop's is rejected. */
   readonly context?: AgentContext | undefined;
@@ -78,6 +80,7 @@ interface ResumeOptions {
   readonly idempotencyStore: IdempotencyStore;
 }
 
+/** Options of one run: overrides of the loop's options, and either `messages` to start with or the `state` of a paused run. */
 export type AgentRunOptions = AgentLoopOptions &
   (StartOptions | ResumeOptions) & {
     /** Cancels the run: the model's stream is closed, and running tools are killed and answered with CANCELLED. */

@@ -1,5 +1,7 @@
 // Event stream of a run: a bounded queue, and the async iterable around it, which never rejects and ends with the outcome.
 
+import { createStoppableGenerator } from "../util/stoppable-generator.ts";
+
 /** Events that may be queued before the producer has to wait for the reader. */
 const WINDOW = 256;
 
@@ -98,21 +100,5 @@ async function* read<Event>(
 export function createEventStream<Event>(
   start: (events: EventQueue<Event>, stop: AbortSignal) => Promise<Event>,
 ): EventStream<Event> {
-  const stop = new AbortController();
-  const items = read(start, stop);
-  const leave = (): Promise<IteratorResult<Event, void>> => {
-    // Aborting also covers a pending `next`: a generator handles `return` only while it is suspended at a `yield`.
-    stop.abort();
-    return items.return();
-  };
-  const stream: EventStream<Event> = {
-    next: () => items.next(),
-    return: leave,
-    throw: leave,
-    [Symbol.asyncIterator]: () => stream,
-    [Symbol.asyncDispose]: async () => {
-      await leave();
-    },
-  };
-  return stream;
+  return createStoppableGenerator((stop) => read(start, stop));
 }

@@ -1,10 +1,12 @@
 // Idempotency stores: decide whether a paused state may be resumed. A state is plain JSON and can be copied, so it cannot record that itself.
+import { accessSync, constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
-import { makeFolder } from "../../bundler/locate/make-folder.ts";
+import { makeFolder, makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { unknownOptionError } from "../config/option-errors.ts";
 import { runCallback } from "../util/host-callback.ts";
 import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 
@@ -47,8 +49,21 @@ function checkId(stateId: unknown): void {
   if (!z.uuid().safeParse(stateId).success) throw new ToolError("PARAM_INVALID", "id: Expected a UUID");
 }
 
-/** Keeps claims in memory. Sufficient if only this process resumes states, and none after a restart. */
-export function createMemoryIdempotencyStore(): IdempotencyStore {
+/** A store has no options. One that a caller passes is not silently without effect. @throws {ToolError} PARAM_INVALID */
+function checkNoOptions([options]: readonly unknown[]): void {
+  if (options === undefined) return;
+  const [key] = isPlainObject(options) ? Object.keys(options) : [];
+  if (key !== undefined) throw unknownOptionError("options", key, []);
+  if (!isPlainObject(options))
+    throw new ToolError("PARAM_INVALID", `options: Expected none, got ${describeKind(options)}`);
+}
+
+/**
+ * Keeps claims in memory. Sufficient if only this process resumes states, and none after a restart.
+ * @throws {ToolError} PARAM_INVALID for options: there are none
+ */
+export function createMemoryIdempotencyStore(...options: readonly never[]): IdempotencyStore {
+  checkNoOptions(options);
   const claimed = new Set<string>();
   return {
     claim(stateId) {
@@ -64,11 +79,19 @@ export function createMemoryIdempotencyStore(): IdempotencyStore {
  * Keeps claims as empty files, one for each state, for all processes that share the directory. A claim rejects if the directory is not
  * writable.
  * @param directory created if it is missing
- * @throws {ToolError} PARAM_INVALID for a directory that is not a path
+ * @throws {ToolError} PARAM_INVALID for a directory that is not a path or cannot be used, and for options: there are none
  */
-export function createFileIdempotencyStore(directory: string): IdempotencyStore {
+export function createFileIdempotencyStore(directory: string, ...options: readonly never[]): IdempotencyStore {
+  checkNoOptions(options);
   if (typeof directory !== "string" || directory === "") {
     throw new ToolError("PARAM_INVALID", `directory: Expected a path, got ${describeKind(directory)}`);
+  }
+  try {
+    makeFolderSync(directory);
+    accessSync(directory, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const code = String((cause as NodeJS.ErrnoException).code);
+    throw new ToolError("PARAM_INVALID", `directory: Expected a folder that can be written, got ${code}`, { cause });
   }
   return {
     async claim(stateId) {

@@ -1,11 +1,6 @@
 // The whole public surface of "glovebox/agent".
 /// <reference types="node" preserve="true" />
 
-export type { AgentContext } from "./agent-context.ts";
-export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
-export { AgentLoop } from "./agent-loop.ts";
-export type { AgentLoopOptions, AgentRunOptions } from "./agent-options.ts";
-export type { AgentState, PendingApproval } from "./agent-state.ts";
 export type {
   ApprovalDecision,
   ApprovalDecisions,
@@ -13,7 +8,13 @@ export type {
   ApprovalQuestion,
   ApprovalRequest,
   ApprovalRule,
-} from "./approval.ts";
+} from "./agent-approval-rule.ts";
+export type { AgentContext } from "./agent-context.ts";
+export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
+export { type AgentJournal, type AgentJournalOptions, openAgentJournal } from "./agent-journal.ts";
+export { AgentLoop } from "./agent-loop.ts";
+export type { AgentLoopOptions, AgentRunOptions } from "./agent-options.ts";
+export type { AgentState, PendingApproval } from "./agent-state.ts";
 export type { AgentRouter } from "./call-tool.ts";
 export { type ConversationProblem, checkConversation, mendConversation, trimConversation } from "./conversation.ts";
 export {

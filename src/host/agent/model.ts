@@ -27,6 +27,7 @@ export type AssistantPart =
   | { readonly type: "tool-call"; readonly call: ModelToolCall }
   | { readonly type: "provider"; readonly provider: string; readonly item: unknown };
 
+/** A message of a conversation, in the same form for every model. Tool results are the router's own. */
 export type Message =
   | { readonly role: "system"; readonly content: string }
   | { readonly role: "user"; readonly content: string | readonly ContentPart[] }
@@ -34,10 +35,14 @@ export type Message =
   /** The answer to one call. Every call of an assistant message must have one. */
   | { readonly role: "tool"; readonly callId: string; readonly toolName: string; readonly result: ToolResult };
 
+/** A turn of the model: text, calls, and parts that only its provider understands. */
 export type AssistantMessage = Extract<Message, { role: "assistant" }>;
 
+/** What a {@link Model} receives for one turn. */
 export interface ModelRequest {
+  /** The conversation. */
   readonly messages: readonly Message[];
+  /** Tools that the model may call. */
   readonly tools: readonly ToolDefinition[];
   /** @default "auto" */
   readonly toolChoice?: "auto" | "none" | "required" | { readonly toolName: string };
@@ -45,9 +50,11 @@ export interface ModelRequest {
   readonly parallelToolCalls?: boolean;
   /** JSON Schema that the answer must match. */
   readonly responseSchema?: { readonly name: string; readonly schema: { readonly [key: string]: unknown } };
+  /** Aborts when the run ends. The model must stop then. */
   readonly signal: AbortSignal;
 }
 
+/** Tokens that a model reports for one turn, or the sum of several turns. */
 export interface ModelUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;

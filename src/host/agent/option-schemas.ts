@@ -1,8 +1,8 @@
 // Zod schemas shared by the options of AgentLoop and ToolsRouterAgent. Every field is optional, because an agent and each of its runs can
 // set it; the two are merged before defaults apply.
 import * as z from "zod";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { ContextSchema } from "./agent-context.ts";
 import { isAgentRouter } from "./call-tool.ts";
 

@@ -5,6 +5,7 @@ import { parseSmallJson } from "../json/parse-json.ts";
 /** The reply for "no tool fits". A tool of this name is not offered. */
 export const NO_TOOL = "none";
 
+/** The tool that the model has chosen for a request, and the inputs for it. */
 export interface RoutingDecision {
   readonly tool: string;
   readonly inputs: { readonly [key: string]: JsonValue };

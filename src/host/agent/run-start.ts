@@ -1,9 +1,9 @@
 // Parses the input of a run: a conversation, or the state of a paused run with the decisions about its calls.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { denial, parseDecisions } from "./agent-approval-rule.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";
 import { parseAgentState } from "./agent-state.ts";
-import { denial, parseDecisions } from "./approval.ts";
 import { parseMessages } from "./check-messages.ts";
 import { mend } from "./conversation.ts";
 import { claimState, readClaim } from "./idempotency-store.ts";

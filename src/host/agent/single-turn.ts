@@ -5,7 +5,7 @@ import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
-import { type ApprovalRule, needsApproval } from "./approval.ts";
+import { type ApprovalRule, needsApproval } from "./agent-approval-rule.ts";
 import { callAgentTool } from "./call-tool.ts";
 import { callsOf, findProblems } from "./conversation.ts";
 import type { Message, ModelToolCall } from "./model.ts";
@@ -14,6 +14,7 @@ import { notOffered, type Offer, offeredTools } from "./offered-tools.ts";
 /** A call of a host that drives its model itself. Only `id` and `toolName` are required. */
 export type SingleCall = Pick<ModelToolCall, "id" | "toolName"> & Partial<ModelToolCall>;
 
+/** Result of {@link AgentLoop.executeSingleTurn}. */
 export interface SingleTurn {
   /** A new array: the conversation, the call if it was not in it, and the answer. */
   readonly updatedMessages: readonly Message[];

@@ -17,11 +17,13 @@ export interface AgentStep {
   readonly usage?: ModelUsage;
 }
 
+/** What a {@link StopCondition} receives: the run until now. */
 export interface StopState {
   /** Steps of this run; for a resumed run, the steps since it was resumed. */
   readonly steps: readonly AgentStep[];
   /** Number of steps including those before a pause. */
   readonly stepCount: number;
+  /** The whole conversation. */
   readonly messages: readonly Message[];
   /** Total of all steps. */
   readonly usage: ModelUsage;

@@ -17,6 +17,19 @@ import {
 /**
  * Answers each request with one tool: the model chooses the tool and its inputs, the router checks and runs the call, and the model words
  * the answer. For tasks that take several tools, use `AgentLoop`. Reuse an agent across requests: it keeps the search index of its tools.
+ * @example
+ * ```typescript
+ * import { createGlovebox } from "glovebox";
+ * import { ToolsRouterAgent } from "glovebox/agent";
+ * import { openaiResponses } from "glovebox/openai";
+ * import OpenAI from "openai";
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/add.ts" });
+ * const agent = new ToolsRouterAgent({ model: openaiResponses(new OpenAI(), { model: "gpt-5.1" }), router: glovebox });
+ * const outcome = await agent.run("How much is 19 + 23?");
+ * console.log(outcome.text);
+ * ```
  */
 export class ToolsRouterAgent {
   readonly #defaults: ToolsRouterOptions;

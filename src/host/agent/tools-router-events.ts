@@ -39,6 +39,7 @@ export type ToolsRouterOutcome =
     })
   | (OutcomeBase & { readonly status: "cancelled" });
 
+/** An event of {@link ToolsRouterAgent.stream}. The last one is the `outcome`. */
 export type ToolsRouterEvent =
   /** A search picked the tools that the model is shown, best match first. */
   | { readonly type: "candidates"; readonly total: number; readonly toolNames: readonly string[] }

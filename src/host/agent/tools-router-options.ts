@@ -26,7 +26,9 @@ export type Fallback = string | ((stage: FallbackStage, error: ToolErrorData | u
  * types are rejected with PARAM_INVALID, both in the constructor and for each request.
  */
 export interface ToolsRouterOptions {
+  /** The model. Required here or in each request. */
   readonly model?: Model | undefined;
+  /** Runs the calls: a Glovebox or a ToolRouter. Required here or in each request. */
   readonly router?: AgentRouter | undefined;
   /** Merged field by field with the agent's context. A request that names a tenant other than the agent's is rejected. */
   readonly context?: AgentContext | undefined;
@@ -58,6 +60,7 @@ export interface ToolsRouterOptions {
   readonly answer?: boolean | undefined;
   /** Whether the request for a decision carries a JSON Schema. Set it to false for providers that reject one. @default true */
   readonly responseSchema?: boolean | undefined;
+  /** Text for the user when the model gives no answer. */
   readonly fallback?: Fallback | undefined;
   /** Receives errors of the model and of host functions, with their cause, for the operator's log. */
   readonly onError?: ((error: ToolError) => void) | undefined;

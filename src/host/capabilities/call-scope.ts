@@ -2,9 +2,9 @@
 // then.
 import { setMaxListeners } from "node:events";
 import { types } from "node:util";
-import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/capability-requests.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
 import type { CapabilityUse } from "../observability/timeline.ts";
 import type { PreparedCall, RunningCallObserver } from "../pipeline/prepared-call.ts";

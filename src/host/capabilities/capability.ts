@@ -2,7 +2,8 @@
 // validates both.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import * as z from "zod";
-import type { CapabilityRequests, JsonSchema } from "../../sandbox/contract/definition.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/capability-requests.ts";
+import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ENGINE_FEATURE_NAMES } from "../../sandbox/contract/engine-features.ts";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -58,6 +59,7 @@ export interface CapabilityContext {
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : JsonValue;
 type OutputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : unknown;
 
+/** Argument of {@link defineCapability}. */
 export interface CapabilityOptions<Input extends CapabilitySchema, Output extends CapabilitySchema> {
   /** Name of the property of `ctx`: an identifier of 1 to 64 characters. Names of engine features are reserved. */
   readonly name: string;
@@ -105,7 +107,15 @@ export interface Capability {
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 /** Members of ctx and engine features, which are not capabilities. Members of `Object.prototype` are reserved too. */
-const RESERVED: readonly string[] = ["callId", "tenantId", "signal", "progress", "then", ...ENGINE_FEATURE_NAMES];
+const RESERVED: readonly string[] = [
+  "callId",
+  "tenantId",
+  "signal",
+  "progress",
+  "span",
+  "then",
+  ...ENGINE_FEATURE_NAMES,
+];
 const isReserved = (name: string): boolean => RESERVED.includes(name) || name in Object.prototype;
 
 /** Accepts plain objects only: a promise or a Map would count as the JSON Schema `{}`, which every value matches. */

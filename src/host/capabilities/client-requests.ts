@@ -70,11 +70,11 @@ async function requestFromClient(
 }
 
 /** Pauses the clocks of the call and of its parent calls until the client answers. A clock runs on while the tool does other work. */
-async function whilePaused(
+export async function whilePaused<Outcome = CallbackOutcome>(
   { chain }: PreparedCall,
   context: CapabilityContext,
-  answering: Promise<CallbackOutcome>,
-): Promise<CallbackOutcome> {
+  answering: Promise<Outcome>,
+): Promise<Outcome> {
   const meter = context.perCall(openMeter);
   const since = performance.now();
   const waiter = {};
@@ -90,7 +90,7 @@ async function whilePaused(
 }
 
 /** Requests a form or a page. The content is validated against the form's schema, since the client may not have done so. */
-async function elicit(
+export async function elicit(
   { key, ...request }: z.infer<typeof KeyedElicitRequestSchema>,
   context: CapabilityContext,
 ): Promise<ElicitResult> {

@@ -2,15 +2,17 @@
 // caller.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
+import { readRequestedList } from "../../sandbox/contract/capability-requests.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
-import type { ToolCall, ToolResult } from "../contract/tool-call.ts";
+import type { NestedCallStart, ToolCall, ToolResult } from "../contract/tool-call.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
 import { replaceBytes, restoreBytes } from "../json/binary-placeholders.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { NamedContext } from "../pipeline/read-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
-import { matchesName } from "../routing/name-pattern.ts";
+import { matchesName } from "../routing/name-wildcard.ts";
+import { notifySafely, runCallback } from "../util/host-callback.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import { callOf, useOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
@@ -20,17 +22,15 @@ export interface NestedRouter {
   executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult>;
 }
 
-/** Checks a name against the definition's `capabilities.tools`: names and patterns that end in `*`. True or absent allows every tool. */
-function mayCall(requested: JsonValue | undefined, name: string): boolean {
-  if (requested === undefined || requested === true) return true;
-  if (!Array.isArray(requested)) return false;
-  return requested.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
-}
-
+/**
+ * Checks a name against the definition's `capabilities.tools`: names and patterns that end in `*`.
+ * @throws {ToolError} CAPABILITY_DENIED
+ */
 function checkName(name: string, { requested, toolName }: CapabilityContext): void {
-  const own: CapabilityRequests = requested;
-  if (mayCall(Object.hasOwn(own, "tools") ? own.tools : undefined, name)) return;
-  const message = `${toolName} may not call ${JSON.stringify(name)}; it may call ${JSON.stringify(own.tools)}`;
+  const patterns = readRequestedList(requested, "tools");
+  if (patterns === undefined) return;
+  if (patterns.some((pattern) => typeof pattern === "string" && matchesName(pattern, name))) return;
+  const message = `${toolName} may not call ${JSON.stringify(name)}; it may call ${JSON.stringify(patterns)}`;
   throw new ToolError("CAPABILITY_DENIED", message.slice(0, 1_000));
 }
 
@@ -58,7 +58,7 @@ function contextOf(
   { signal, traceparent, tracestate }: CapabilityContext,
 ): NamedContext {
   const { tenantId, context, chain } = call;
-  const { deterministic, logSourceLocations, onLog, client, timeline } = context;
+  const { deterministic, logSourceLocations, onLog, client, timeline, nestedCalls } = context;
   return {
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
@@ -66,6 +66,7 @@ function contextOf(
     timeoutMs: Math.max(1, Math.floor(remainingMs(call))),
     logSourceLocations,
     ...(timeline === undefined ? {} : { timeline }),
+    ...(nestedCalls === undefined ? {} : { nestedCalls }),
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
@@ -92,12 +93,76 @@ function toNestedCall({
   };
 }
 
-export function createToolsCapability(router: NestedRouter): Capability {
+/**
+ * Lets the caller's observer decide whether a nested call may start.
+ * @throws {ToolError} what the observer throws; INTERNAL for anything but a ToolError
+ */
+async function admitNested(call: PreparedCall, start: NestedCallStart, signal: AbortSignal): Promise<void> {
+  const onStart = call.context.nestedCalls?.onStart;
+  if (onStart === undefined) return;
+  const outcome = runCallback(() => onStart(start), { timeoutMs: Math.max(1, remainingMs(call)), signal });
+  const settled = outcome instanceof Promise ? await outcome : outcome;
+  signal.throwIfAborted();
+  if (!("failed" in settled)) return;
+  const { cause } = settled;
+  if (Error.isError(cause) && cause instanceof ToolError) throw cause;
+  throw new ToolError("INTERNAL", `The host could not decide about the call of ${start.toolName}: it was not run`, {
+    cause,
+  });
+}
+
+/** A nested call to make. `toolDigest` is that of the tool that was approved. */
+export interface NestedRequest {
+  readonly name: string;
+  readonly args: unknown;
+  readonly toolDigest?: string | undefined;
+}
+
+/**
+ * Runs a tool for a capability of the calling tool, and returns its output.
+ * @throws {ToolError} the error of the nested call, with the names of the tools that led to it
+ */
+export async function callNested(
+  router: NestedRouter,
+  { name, args, toolDigest }: NestedRequest,
+  context: CapabilityContext,
+): Promise<ToolValue> {
+  const call = callOf(context);
+  const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
+  useOf(context)?.describe({ target: name, callId: toolCall.id });
+  const start: NestedCallStart = {
+    ...{ callId: toolCall.id, toolName: name, parentCallId: call.chain.callId, arguments: args },
+    startedAt: Date.now(),
+  };
+  await admitNested(call, start, context.signal);
+  const own = contextOf(call, toolCall.id, context);
+  const nested = toolDigest === undefined ? own : { ...own, toolDigest };
+  const result = await router.executeNested(toolCall, nested, call.chain);
+  notifySafely(call.context.nestedCalls?.onEnd, start, result);
+  call.chain.ended(toNestedCall(result));
+  if (result.success) return result.output;
+  if (result.error.code === "TOOL_TIMEOUT") await endWithTimeout(call, context.signal);
+  const { code, message, recoverable, details } = result.error;
+  const trace = details?.trace ?? [...call.chain.trace, name];
+  throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });
+}
+
+/** Parts of a capability through which a guest calls tools. */
+interface ToolCallCapability {
+  readonly description: string;
+  /** Longest name of a tool in UTF-16 code units. */
+  readonly maxName: number;
+  /** @param args the arguments as the guest sent them, with the bytes in them */
+  readonly call: (name: string, args: unknown, context: CapabilityContext) => Promise<ToolValue>;
+}
+
+/** Defines the capability `tools`: reads a call with the bytes in its arguments, and returns the output with those in it. */
+export function defineToolCalls({ description, maxName, call }: ToolCallCapability): Capability {
   const capability = defineCapability({
     name: "tools",
-    description: "Calls other tools of the same tenant",
+    description,
     inputSchema: z.strictObject({
-      name: z.string().min(1).max(128),
+      name: z.string().min(1).max(maxName),
       input: z.unknown(),
       bytes: z
         .strictObject({ mark: z.string().min(8).max(64), parts: z.array(z.base64()).max(MAX_BYTES_VALUES) })
@@ -105,20 +170,19 @@ export function createToolsCapability(router: NestedRouter): Capability {
     }),
     outputSchema: z.unknown(),
     handler: async ({ name, input, bytes }, context) => {
-      const call = callOf(context);
-      checkName(name, context);
       const args = bytes === undefined ? input : restoreBytes(input as JsonValue, bytes);
-      const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
-      useOf(context)?.describe({ target: name, callId: toolCall.id });
-      const nested = contextOf(call, toolCall.id, context);
-      const result = await router.executeNested(toolCall, nested, call.chain);
-      call.chain.ended(toNestedCall(result));
-      if (result.success) return replaceBytes(result.output);
-      if (result.error.code === "TOOL_TIMEOUT") await endWithTimeout(call, context.signal);
-      const { code, message, recoverable, details } = result.error;
-      const trace = details?.trace ?? [...call.chain.trace, name];
-      throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });
+      return replaceBytes(await call(name, args, context));
     },
   });
   return { ...capability, platformModule: "tools" };
 }
+
+export const createToolsCapability = (router: NestedRouter): Capability =>
+  defineToolCalls({
+    description: "Calls other tools of the same tenant",
+    maxName: 128,
+    call: (name, args, context) => {
+      checkName(name, context);
+      return callNested(router, { name, args }, context);
+    },
+  });

@@ -102,7 +102,10 @@ export interface ClientRequestOptions {
  * tool receives TOOL_FAILED; if it does not answer within `limits.clientWaitMs`, the tool receives TOOL_TIMEOUT.
  */
 export interface CallClient {
+  /** Requests input from a person: a form, or a visit to a page. */
   elicit?(request: ElicitRequest, options: ClientRequestOptions): Promise<ElicitResult> | undefined;
+  /** Requests an answer from the client's model. */
   sample?(request: SampleRequest, options: ClientRequestOptions): Promise<SampleResult> | undefined;
+  /** Lists the folders that the client shares. */
   listRoots?(options: ClientRequestOptions): Promise<ListRootsResult> | undefined;
 }

@@ -30,6 +30,7 @@ const ADVICE = {
   CANCELLED: "call it again only if you still need the result",
   BUNDLE_FAILED: "continue without it",
   APPROVAL_REQUIRED: "wait until the call is approved",
+  REPLAY_DIVERGED: "record the call again",
   INTERNAL: "try it once more",
 } as const satisfies Record<ErrorCode, string>;
 /** Advice for TOOL_UNAVAILABLE by reason. For other reasons, the advice of the code applies or calling again does not help. */

@@ -18,6 +18,8 @@ export interface SpanDetails {
   readonly waitMs?: number;
   /** Limits of the call, for its `execute` span. */
   readonly limits?: Pick<Limits, "timeoutMs" | "cpuMs" | "memoryMiB">;
+  /** What the tool says about its own span. */
+  readonly attributes?: { readonly [name: string]: string | number | boolean };
   /** Id of a nested call, which has a timeline of its own in the result's `calls`. */
   readonly callId?: string;
 }
@@ -26,10 +28,11 @@ export interface SpanDetails {
 export interface TimelineSpan extends SpanDetails {
   /**
    * `validate`: the arguments, the policy and the hooks. `queue`: waiting for a worker process. `start`: creating the isolate. `execute`: the
-   * tool's own code. `output`: checking what it returned. `capability`: one use of a capability.
+   * tool's own code. `output`: checking what it returned. `capability`: one use of a capability. `tool`: a span that the tool reports, with
+   * `ctx.span` or `performance.measure`.
    */
-  readonly kind: "validate" | "queue" | "start" | "execute" | "output" | "capability";
-  /** Name of the capability; for other kinds, the kind. */
+  readonly kind: "validate" | "queue" | "start" | "execute" | "output" | "capability" | "tool";
+  /** Name of the capability or of the tool's span; for other kinds, the kind. */
   readonly name: string;
   /** Start in ms after the call was accepted. */
   readonly startMs: number;

@@ -5,6 +5,9 @@ import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts"
 import type { Progress } from "../../sandbox/protocol/messages.ts";
 import type { LogEntry, LogListener } from "../observability/call-log.ts";
 import type { ArgumentOptions, Coercion } from "../pipeline/coercion.ts";
+import type { RecordOptions } from "../recording/record-options.ts";
+import type { Replay } from "../recording/replay.ts";
+import type { RunAttempt } from "../runs/run-attempt.ts";
 import type { CallClient } from "./client-requests.ts";
 import type { TimelineSpan } from "./timeline-span.ts";
 import type { ToolValue } from "./tool-value.ts";
@@ -19,10 +22,36 @@ export interface ToolCall {
   readonly argumentsText?: string | undefined;
 }
 
+/** A call that a tool is about to make. */
+export interface NestedCallStart {
+  readonly callId: string;
+  readonly toolName: string;
+  /** Id of the call that makes it: the observed call, or one that is nested in it. */
+  readonly parentCallId: string;
+  /** The arguments as the calling tool has sent them, not validated: JSON, and bytes in it. */
+  readonly arguments: unknown;
+  /** Time in ms since 1970. */
+  readonly startedAt: number;
+}
+
+/** Functions that observe all calls nested in one call, at any depth. */
+export interface NestedCallObserver {
+  /**
+   * Called before a nested call starts. If it throws or rejects, the call is denied and its tool does not run: a ToolError reaches the calling
+   * tool, anything else does so as INTERNAL. The wait counts against the time of the calling tool.
+   */
+  readonly onStart?: ((call: NestedCallStart) => void | Promise<void>) | undefined;
+  /** Called with the result of each nested call that `onStart` has not denied. Is not awaited and cannot change the result. */
+  readonly onEnd?: ((call: NestedCallStart, result: ToolResult) => unknown) | undefined;
+}
+
 /** The context of a call. `tenantId` is required with `tenancy: "multi"` and rejected with `tenancy: "single"`. */
 export interface ToolContext {
+  /** Tenant of the call, 1 to 1,024 characters. Required with `tenancy: "multi"`, an error with `tenancy: "single"`. */
   readonly tenantId?: string | undefined;
+  /** The caller's id of the execution that the call belongs to. Hooks, logs and traces have it. */
   readonly executionId?: string | undefined;
+  /** The caller's id of the step within the execution. Hooks, logs and traces have it. */
   readonly stepId?: string | undefined;
   /**
    * Session of the call, 1 to 256 characters. Calls of a tool with `isolateLifetime: "session"` share an isolate, and with it their state, if
@@ -34,6 +63,7 @@ export interface ToolContext {
    * parent. Read only if the host has configured `telemetry`.
    */
   readonly traceparent?: string | undefined;
+  /** The vendors' part of the W3C trace context. */
   readonly tracestate?: string | undefined;
   /** Cancels the call: it fails with CANCELLED, and the tool is stopped. */
   readonly signal?: AbortSignal | undefined;
@@ -41,21 +71,42 @@ export interface ToolContext {
   readonly timeoutMs?: number | undefined;
   /** Receives each log line when it is written. */
   readonly onLog?: LogListener | undefined;
+  /** Receives each progress report when it is made. */
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   /** Requests that the caller's client supports, for tools that are granted `elicit`, `sample` or `roots`. Default: none. */
   readonly client?: CallClient | undefined;
   /**
-   * Makes the call repeatable: with the same seed, input and capability results it has the same output, byte for byte. Random numbers
-   * follow from `seed` (1 to 256 characters), so they are not secret. The clock starts at `now` (ms since 1970; default: the start of
-   * 2025) and moves only when one of the tool's timers fires. The call always runs in a new isolate.
+   * Makes the call repeatable: with the same seed, input and capability results it has the same output, byte for byte. The clock moves only
+   * when one of the tool's timers fires, and none fires while the tool waits for a capability. The call always runs in a new isolate.
    */
-  readonly deterministic?: { readonly seed: string; readonly now?: number | undefined } | undefined;
+  readonly deterministic?:
+    | {
+        /** Random numbers follow from it, so they are not secret. 1 to 256 characters. */
+        readonly seed: string;
+        /** Time in ms since 1970 at which the clock starts. Default: the start of 2025. */
+        readonly now?: number | undefined;
+      }
+    | undefined;
+  /**
+   * Records the call, so that `glovebox.replay` can run it again without its capabilities. The call runs in an isolate of its own, whose
+   * clock stands still while code runs. Only for sandboxed tools, outside of sessions and without `deterministic`.
+   */
+  readonly record?: RecordOptions | undefined;
+  /**
+   * Set by `glovebox.replay`.
+   * @internal
+   */
+  readonly replay?: Replay | undefined;
+  /** Set by `runs.start` and `runs.resume`. */
+  readonly run?: RunAttempt | undefined;
   /** How invalid arguments of this call are corrected. Takes precedence over the options of the tool and the host. */
   readonly arguments?: ArgumentOptions | undefined;
   /** Adds the source location to each console line in the log, at about 20 µs a line. */
   readonly logSourceLocations?: boolean | undefined;
   /** Adds a timeline to the result and to the results of nested calls. @default false */
   readonly timeline?: boolean | undefined;
+  /** Observes the calls that the tool makes, and those that they make, and can deny them. */
+  readonly nestedCalls?: NestedCallObserver | undefined;
   /**
    * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another digest when the call starts,
    * the call does not run and fails with APPROVAL_REQUIRED.
@@ -80,7 +131,10 @@ export interface ToolInvocation extends Omit<ToolCall, "id"> {
 export interface ToolUsage {
   /** CPU time of the tool's isolate. If its process died or did not answer: the time since the process took the call, at most the limit. */
   readonly cpuMs: number;
-  /** Memory in use at the end of the call, in bytes: V8 heap and array buffers. */
+  /**
+   * Memory in use at the end of the call, in bytes: V8 heap and array buffers. 0 if it could not be read: the tool's code was still running,
+   * or its isolate or process had ended.
+   */
   readonly heapBytes: number;
   /** Largest growth of the worker process during the call, in bytes. Sampled 50 times a second, on Linux only. */
   readonly peakBytes: number;

@@ -1,10 +1,12 @@
 // Passes the chunks of a call to its reader: a bounded queue, and an async iterable around it that never rejects and ends with the
 // ToolResult.
+
 import { type JsonValue, type ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { Redactor } from "../observability/redaction/call-redactor.ts";
+import { createStoppableGenerator } from "../util/stoppable-generator.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 import type { ToolResult } from "./tool-call.ts";
 import { type AttachmentReader, redactAttachments, type ToolValue, withBytes } from "./tool-value.ts";
@@ -17,6 +19,7 @@ export interface ToolChunk {
 
 /** The call's ToolResult, the last item of its stream. */
 export type StreamedResult = ToolResult & { readonly type: "result" };
+/** An item of a {@link ToolStream}: chunks, and the result as the last one. */
 export type StreamItem = ToolChunk | StreamedResult;
 
 /**
@@ -29,6 +32,8 @@ export type ToolStream = AsyncGenerator<StreamItem, void, undefined>;
 export interface RawChunk {
   readonly text: string | Buffer;
   readonly bytes?: AttachmentReader | undefined;
+  /** The attachments as they were received: a BytesHeader as JSON text, and the bytes. */
+  readonly attachments?: readonly [header: Buffer, data: Buffer] | undefined;
   /** Size in bytes. */
   readonly size: number;
 }
@@ -134,7 +139,7 @@ async function redactChunk({ text, bytes, size }: RawChunk, redactor: Redactor):
 /** @throws {ToolError} OUTPUT_INVALID, OUTPUT_TOO_LARGE; may also reject with one of them or with the signal's reason */
 async function readChunk(chunk: RawChunk, reading: ChunkReading, redactor: Redactor | undefined): Promise<ToolValue> {
   const { bounds, what, signal, cpuAccount } = reading;
-  const { text, bytes } = redactor === undefined || redactor.isIdle ? chunk : await redactChunk(chunk, redactor);
+  const { text, bytes } = redactor === undefined || redactor.isEmpty ? chunk : await redactChunk(chunk, redactor);
   const attachments = await bytes?.();
   const value: JsonValue = isSmallJson(text)
     ? parseSmallJson(text.toString(), bounds, CHUNK_CODES, what)
@@ -186,23 +191,7 @@ async function* read(start: StartCall, stop: AbortController): ToolStream {
   }
 }
 
-/** Starts the call when its first item is requested. */
+/** Starts the call when its first item is requested. A `next()` that is pending when the reader leaves resolves with the result. */
 export function createToolStream(start: StartCall): ToolStream {
-  const stop = new AbortController();
-  const items = read(start, stop);
-  const leave = (): Promise<IteratorResult<StreamItem, void>> => {
-    // A pending next() then resolves with the result.
-    stop.abort();
-    return items.return();
-  };
-  const stream: ToolStream = {
-    next: () => items.next(),
-    return: leave,
-    throw: leave,
-    [Symbol.asyncIterator]: () => stream,
-    [Symbol.asyncDispose]: async () => {
-      await leave();
-    },
-  };
-  return stream;
+  return createStoppableGenerator((stop) => read(start, stop));
 }

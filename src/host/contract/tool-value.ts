@@ -2,11 +2,12 @@
 // model, they are JSON with base64.
 import { isUint8Array } from "node:util/types";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/value-kind.ts";
 import { type BytesHeader, MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
 import { BytesHeaderSchema } from "../../sandbox/protocol/messages.ts";
-import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import { type CpuAccount, copyTimeSliced, runTimeSliced } from "../util/time-slicing.ts";
-import { checkValueSize, countSerialized, SizeCounter, type ValueLimits } from "./value-size.ts";
+import { checkValueSize, countSerialized, isOpaque, SizeCounter, type ValueLimits } from "./value-size.ts";
 
 /** A JSON value that may contain bytes anywhere. */
 export type ToolValue = JsonValue | Uint8Array | readonly ToolValue[] | { readonly [key: string]: ToolValue };
@@ -179,10 +180,15 @@ export function withBase64(text: string, attachments: BinaryAttachments): string
   return replaced + text.slice(from);
 }
 
-/** Returns the value as models and MCP see it: bytes as base64 (RFC 4648), which JSON Schema calls `contentEncoding: "base64"`. */
+/**
+ * Returns the value as models and MCP see it: bytes as base64 (RFC 4648), which JSON Schema calls `contentEncoding: "base64"`.
+ * @throws {ToolError} PARAM_INVALID for a promise, a Map or a Set, whose JSON says nothing of what they contain
+ */
 export function toJson(value: ToolValue): JsonValue {
   if (typeof value !== "object" || value === null) return value;
   if (isUint8Array(value)) return toBase64(value);
+  if (isOpaque(value))
+    throw new ToolError("PARAM_INVALID", `value: Expected JSON or bytes, got ${describeKind(value)}`);
   if (Array.isArray(value)) return value.map(toJson);
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toJson(each as ToolValue)]));
 }
@@ -257,7 +263,12 @@ const ALWAYS_SERIALIZED = 256 * 1024;
 /** The largest number of values that the limits of a call allow. */
 const MAX_VALUES = 1_250_000;
 
-const toStops = ({ bytes = Number.POSITIVE_INFINITY, values = MAX_VALUES }: Partial<ValueLimits>): ValueLimits => ({
+const toStops = ({
+  bytes = Number.POSITIVE_INFINITY,
+  values = MAX_VALUES,
+  rejectsOpaque,
+}: Partial<ValueLimits>): ValueLimits => ({
+  rejectsOpaque,
   bytes: Math.max(bytes, ALWAYS_SERIALIZED),
   values: Math.max(values, ALWAYS_SERIALIZED),
 });

@@ -8,7 +8,12 @@ export interface ValueLimits {
   readonly bytes: number;
   /** Number of properties and elements. */
   readonly values: number;
+  /** Whether a promise, a Map or a Set is an error: their JSON is {}, whatever they contain. @default false */
+  readonly rejectsOpaque?: boolean | undefined;
 }
+
+/** Returns whether the JSON of an object says nothing of what it contains. */
+export const isOpaque = (value: unknown): boolean => types.isPromise(value) || types.isMap(value) || types.isSet(value);
 
 /** The error for a value that exceeds a limit. */
 export class ValueTooLargeError extends RangeError {
@@ -83,13 +88,15 @@ function opaqueBytes(value: object): number | undefined {
 
 class ValueWalker {
   readonly #counter: SizeCounter;
+  readonly #rejectsOpaque: boolean;
   readonly #open: object[] = [];
   readonly #depths: number[] = [];
   /** Whether JSON.stringify may read other values than this walk, because of a proxy or a `toJSON` method. */
   isExotic = false;
 
-  constructor(counter: SizeCounter) {
+  constructor(counter: SizeCounter, rejectsOpaque: boolean) {
     this.#counter = counter;
+    this.#rejectsOpaque = rejectsOpaque;
   }
 
   start(value: unknown): void {
@@ -133,7 +140,9 @@ class ValueWalker {
 
   #readMembers(holder: object): void {
     const { depth } = this.#counter;
-    for (const key of Object.keys(holder)) {
+    const keys = Object.keys(holder);
+    if (keys.length === 0 && this.#rejectsOpaque && isOpaque(holder)) throw new TypeError("The value is not JSON");
+    for (const key of keys) {
       const value = (holder as { readonly [key: string]: unknown })[key];
       // A member has a key, two quotes, a colon and a comma.
       this.#counter.add(isOmitted(value) || hasToJson(value) ? 0 : key.length + 3 + minLeafBytes(value), 1);
@@ -145,10 +154,11 @@ class ValueWalker {
 /**
  * Reads a value completely or up to a limit. The measured size is never larger than the size of the JSON text.
  * @returns whether JSON.stringify may read other values, so that its output must be counted too
- * @throws {ValueTooLargeError} if the value exceeds a limit; also throws what a getter or proxy throws
+ * @throws {ValueTooLargeError} if the value exceeds a limit
+ * @throws {TypeError} for an opaque object, if the limits reject them; also throws what a getter or proxy throws
  */
 export function checkValueSize(value: unknown, limits: ValueLimits): boolean {
-  const walker = new ValueWalker(new SizeCounter(limits));
+  const walker = new ValueWalker(new SizeCounter(limits), limits.rejectsOpaque === true);
   walker.start(value);
   return walker.isExotic;
 }

@@ -11,6 +11,7 @@ import type { WarmVersion } from "./warm-version.ts";
  * {@link ToolRouter.addToolProvider}.
  */
 export const SOURCE_KINDS = ["sandbox", "host", "mcp", "python"] as const;
+/** What runs a tool: an isolate (`sandbox`), a Python process (`python`), a function of the host (`host`) or an MCP server (`mcp`). */
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
 /**

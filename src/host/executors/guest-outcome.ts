@@ -156,7 +156,7 @@ export function toCallFailure(
   context: FailureContext,
   name: string,
   tool: Pick<SandboxTool, "granted" | "python">,
-  broker: CapabilityBroker | undefined,
+  broker: FailureSource | undefined,
 ): ToolError {
   const error = toGuestFailure(message, context, name);
   if (tool.python !== undefined && error.details?.errorCode === PYTHON_OUT_OF_MEMORY) {
@@ -165,8 +165,11 @@ export function toCallFailure(
   return verifyCapabilityCode(withTrace(error, broker), tool, broker);
 }
 
+/** The capability calls of a call that have failed. */
+type FailureSource = Pick<CapabilityBroker, "wasDeniedWith" | "traceOf">;
+
 /** Adds the trace of a failed nested call. */
-function withTrace(error: ToolError, broker: CapabilityBroker | undefined): ToolError {
+function withTrace(error: ToolError, broker: FailureSource | undefined): ToolError {
   const claimed = error.details?.capabilityCode;
   const trace = typeof claimed === "string" ? broker?.traceOf(claimed, error.message) : undefined;
   return trace === undefined ? error : withCode(error, error.code, { trace });
@@ -181,7 +184,7 @@ function withTrace(error: ToolError, broker: CapabilityBroker | undefined): Tool
 function verifyCapabilityCode(
   error: ToolError,
   { granted }: Pick<SandboxTool, "granted">,
-  broker: CapabilityBroker | undefined,
+  broker: FailureSource | undefined,
 ): ToolError {
   const claimed = error.details?.capabilityCode;
   if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;

@@ -2,8 +2,8 @@
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
+import type { Job } from "../workers/pool-job.ts";
 import { pythonClassOf, pythonDataBytes } from "../workers/worker-kind.ts";
-import type { Job } from "../workers/worker-pool.ts";
 
 /** Maximum number of isolates in a tool's own process: the running one, and the previous one while it is disposed. */
 const CONFINED_ISOLATES = 2;

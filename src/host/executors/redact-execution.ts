@@ -1,11 +1,11 @@
 // Redacts the secrets that capabilities have registered during a call, in its output, attachments, content and error.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type AttachmentReader, type BinaryAttachments, redactAttachments } from "../contract/tool-value.ts";
-import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { Execution } from "./execution.ts";
 
 export async function redactExecution(execution: Execution, redactor: Redactor): Promise<Execution> {
-  if (redactor.isIdle) return execution;
+  if (redactor.isEmpty) return execution;
   if ("error" in execution) return { ...execution, error: redactError(execution.error, redactor) };
   const { outputText, outputBytes, content } = execution;
   return {

@@ -8,8 +8,8 @@ import type { CapabilityDescriptors } from "../../sandbox/protocol/guest-message
 import type { IsolateLifetime } from "../../sandbox/protocol/messages.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
-import type { Redactor } from "../observability/redaction/redactor.ts";
-import type { SessionPlacement } from "../workers/worker-pool.ts";
+import type { Redactor } from "../observability/redaction/call-redactor.ts";
+import type { SessionPlacement } from "../workers/pool-job.ts";
 import type { PlatformModuleUsage } from "./platform-module-usage.ts";
 
 /** Identifies a Python tool, since all Python tools share one bundle. */

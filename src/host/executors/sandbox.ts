@@ -1,20 +1,27 @@
 // Runs calls of sandboxed tools: converts a prepared call to a job of the worker pool, and its outcome to an Execution.
-import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type EndedMessage, ProgressSchema } from "../../sandbox/protocol/messages.ts";
+import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import { type EndedMessage, type LogLevel, ProgressSchema } from "../../sandbox/protocol/messages.ts";
+import { DivergenceSchema } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import { NO_USAGE, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
 import { toAttachmentParts } from "../contract/tool-value.ts";
 import type { CallLog } from "../observability/call-log.ts";
-import { Redactor } from "../observability/redaction/redactor.ts";
+import { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import { CallRecorder, outcomeOf } from "../recording/call-recorder.ts";
+import { MAX_RECORDING_BYTES } from "../recording/recording.ts";
+import type { Replay } from "../recording/replay.ts";
+import type { ChainedRun } from "../routing/call-chain.ts";
 import type { CallState } from "../routing/open-calls.ts";
+import type { RunAttempt } from "../runs/run-attempt.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
-import type { CallListener, CallLossReason } from "../workers/open-call.ts";
-import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
-import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/worker-process.ts";
+import type { CallPool } from "../workers/call-pool.ts";
+import type { CallListener, CallLossReason, CapabilityRequest } from "../workers/open-call.ts";
+import type { Ticket } from "../workers/pool-job.ts";
+import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/worker-job.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
 import { memoryError, toCallFailure, toGuestOutput, tryParse } from "./guest-outcome.ts";
@@ -29,12 +36,16 @@ export type { SandboxSession, SandboxTool } from "./sandbox-tool.ts";
 const CANCEL_GRACE_MS = 50;
 
 /** Creates the executor of one sandboxed tool, or of the runs of one session. */
-export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
+export function createSandboxExecutor(tool: SandboxTool, pool: CallPool): Executor {
   const { bundle, codeCache, modules } = tool;
   const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, modules };
   const warm = new WarmVersion(tool, sent, pool);
   const profileOf = ({ limits, tenant, context }: PreparedCall): WorkerToolProfile =>
-    warm.profileOf({ limits, coarseTime: tenant.coarseTime }, context.logSourceLocations === true);
+    warm.profileOf(
+      { limits, coarseTime: tenant.coarseTime },
+      context.logSourceLocations === true,
+      context.record !== undefined,
+    );
   return {
     source: tool.python === undefined ? "sandbox" : "python",
     sourceId: tool.sourceId,
@@ -44,7 +55,18 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
     execute: async (call, log) => {
       warm.begin();
       try {
-        return await new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run();
+        const { replay, run } = call.context;
+        const pinned = replay ?? run;
+        if (pinned === undefined && call.definition.durable === true) throw needsRun(call.definition.name);
+        if (pinned === undefined)
+          return await new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run();
+        // A profile of its own, which the worker process forgets after the call.
+        const profile = await pinned.profileOf(profileOf(call), call.limits);
+        try {
+          return await new SandboxRun({ tool, sent, profile, call, log, pool }).run();
+        } finally {
+          pool.release([profile], undefined);
+        }
       } finally {
         warm.end();
       }
@@ -52,31 +74,42 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   };
 }
 
+const needsRun = (name: string): ToolError =>
+  unavailable("needs_run", `The tool "${name}" is durable and runs only as a durable run: start it with runs.start()`);
+
 interface SandboxRunOptions {
   readonly tool: SandboxTool;
   readonly sent: SentBundle;
   readonly profile: WorkerToolProfile;
   readonly call: PreparedCall;
   readonly log: CallLog;
-  readonly pool: WorkerPool;
+  readonly pool: CallPool;
 }
 
 /** One call in the worker pool. */
-class SandboxRun {
+class SandboxRun implements CallListener, ChainedRun {
   readonly #tool: SandboxTool;
   readonly #sent: SentBundle;
   readonly #profile: WorkerToolProfile;
   readonly #call: PreparedCall;
   readonly #log: CallLog;
-  readonly #pool: WorkerPool;
+  readonly #pool: CallPool;
   readonly #cpuAccount: CpuAccount;
   /** Both are created on the tool's first request to a capability. Most calls make none. */
   #broker: CapabilityBroker | undefined;
   #scope: CallScope | undefined;
   #redactor: Redactor | undefined;
+  readonly #recorder: CallRecorder | undefined;
+  readonly #replay: Replay | undefined;
+  readonly #run: RunAttempt | undefined;
   readonly #admitted = performance.now();
   #placedAt: number | undefined;
   #ticket: Ticket | undefined;
+  #resolve: ((execution: Execution) => void) | undefined;
+  /** Receives the chunks of a streaming call. */
+  readonly onChunks: CallListener["onChunks"];
+  /** Receives the turns of a call that is recorded. */
+  readonly onTurns: CallListener["onTurns"];
 
   constructor({ tool, sent, profile, call, log, pool }: SandboxRunOptions) {
     this.#tool = tool;
@@ -85,10 +118,28 @@ class SandboxRun {
     this.#call = call;
     this.#log = log;
     this.#pool = pool;
-    const { tenantId } = call;
+    const { tenantId, chunks } = call;
     this.#cpuAccount = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
     this.#redactor = tool.session?.redactor;
     log.redactor = this.#redactor;
+    const { record, replay, run } = call.context;
+    this.#replay = replay;
+    this.#run = run;
+    const { maxBytes = MAX_RECORDING_BYTES.default, redact } = record ?? {};
+    const recorder = record && new CallRecorder({ call, profile, maxBytes, redact });
+    this.#recorder = recorder;
+    this.onTurns =
+      run === undefined
+        ? recorder && ((text, message) => recorder.addTurns(text, message))
+        : (text, { isTruncated }) => {
+            if (isTruncated === true) this.#stop(run.rejectTurns());
+            else run.addTurns(text).catch((thrown) => this.#stop(thrown));
+          };
+    if (chunks === undefined) return;
+    this.onChunks = (come) => {
+      recorder?.addChunks(come);
+      chunks.push(come);
+    };
   }
 
   #getBroker(): CapabilityBroker {
@@ -130,8 +181,11 @@ class SandboxRun {
     let abort: (() => void) | undefined;
     try {
       const execution = await new Promise<Execution>((resolve) => {
-        this.#ticket = this.#enqueue(resolve);
+        this.#resolve = resolve;
+        this.#ticket = this.#enqueue();
         abort = () => {
+          // Before its pending requests fail: their failures are not answers of the run.
+          void this.#run?.end();
           const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
           this.#ticket?.cancel();
           // Its pending requests end now, without waiting for the process's report.
@@ -141,7 +195,15 @@ class SandboxRun {
         };
         signal.addEventListener("abort", abort, { once: true });
       });
-      return this.#redactor === undefined ? execution : await redactExecution(execution, this.#redactor);
+      // Calls that the journal is being asked for are not made any more, although the rest of the pipeline takes time.
+      await this.#run?.end();
+      const shown = this.#redactor === undefined ? execution : await redactExecution(execution, this.#redactor);
+      if (this.#replay !== undefined) this.#replay.outcome = await outcomeOf(shown, this.#replay.redact);
+      if (this.#recorder !== undefined) {
+        const recording = await this.#recorder.end(shown, this.#redactor);
+        notifySafely(this.#call.context.record?.onRecording, recording);
+      }
+      return shown;
     } finally {
       clearTimeout(graceTimer);
       if (abort !== undefined) signal.removeEventListener("abort", abort);
@@ -149,17 +211,17 @@ class SandboxRun {
     }
   }
 
-  #enqueue(resolve: (execution: Execution) => void): Ticket {
+  #enqueue(): Ticket {
     this.#setCallState("queued");
     const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks, context } = this.#call;
     const { python, session } = this.#tool;
     const { sha256 } = this.#sent;
-    const redactor = (): Redactor | undefined => this.#redactor;
-    chain.onPause = (isPaused) => this.#ticket?.rest(isPaused);
-    chain.onWait = (isWaiting) => this.#ticket?.watchIdle(isWaiting);
-    chain.openCalls = () => this.#broker?.pending ?? 0;
+    chain.run = this;
     chain.setIdle(false);
-    chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
+    chunks?.open(
+      (taken) => this.#ticket?.credit(taken),
+      () => this.#redactor,
+    );
     return this.#pool.run({
       ...this.#placement(),
       claim: {
@@ -171,6 +233,7 @@ class SandboxRun {
         ...(chain.parent === undefined ? {} : { parentSlot: chain.parent.nestedCallSlot }),
       },
       memoryMiB: limits.memoryMiB,
+      pools: tenant.pools,
       ...this.#queueTimeout(),
       order: {
         type: "call",
@@ -178,17 +241,17 @@ class SandboxRun {
         callId,
         tenantId,
         stream: chunks === undefined ? undefined : true,
-        deterministic: toDeterministic(context),
+        deterministic: context.replay?.start ?? context.run?.start ?? toDeterministic(context),
         ...(session === undefined ? {} : { session: toSessionOrder(session) }),
       },
       ...(session === undefined ? {} : { session: session.placement }),
       bundle: this.#sent,
       input: python === undefined ? inputText : python.toRun(inputText, limits, session !== undefined),
       inputBytes: inputBytes === undefined ? undefined : toAttachmentParts(inputBytes),
-      listener: this.#listener(resolve),
+      listener: this,
       leftMs: () => this.#call.clock?.leftMs ?? 0,
-      // A caller that has seen chunks must not get them again from a second run.
-      idempotent: chunks === undefined && definition.annotations?.idempotentHint === true,
+      // A caller that has seen chunks must not get them again from a second run, and a durable run has a journal of the first.
+      idempotent: chunks === undefined && context.run === undefined && definition.annotations?.idempotentHint === true,
     });
   }
 
@@ -221,56 +284,141 @@ class SandboxRun {
         : { queueMs: leftMs };
   }
 
-  #listener(resolve: (execution: Execution) => void): CallListener {
-    const { chunks } = this.#call;
-    return {
-      onChunks: chunks === undefined ? undefined : (come) => chunks.push(come),
-      onPlaced: () => {
-        this.#placedAt = performance.now();
-        this.#setCallState("running");
-        this.#tool.session?.onPlaced();
-      },
-      onLog: (level, time, text, place) => {
-        const { stackMapper } = this.#tool;
-        const mapped = place === undefined ? undefined : stackMapper.mapLocation(place);
-        this.#log.add(level, time, stackMapper.mapText(text), { place: mapped });
-      },
-      onProgress: (text) => this.#reportProgress(text),
-      onCapability: (name, text, answer) => {
-        const { chain } = this.#call;
-        const answered = this.#getBroker().answer(name, text);
-        chain.updatePause();
-        // If the answer cannot be sent, the tool would wait for it forever: end the call.
-        answered
-          .then((envelope) => {
-            // The guest works from now on, until its process reports that it is idle.
-            chain.setIdle(false);
-            chain.updatePause();
-            answer(envelope);
-          })
-          .catch(() => this.#ticket?.cancel());
-      },
-      onIdle: (isIdle) => this.#call.chain.setIdle(isIdle),
-      onEnded: (message, parts, peakBytes) => {
-        this.#tool.modules.add(message.usedModules ?? []);
-        const execution = this.#toExecution(message, parts, peakBytes);
-        const error = "error" in execution ? execution.error : undefined;
-        this.#tool.session?.onEnded(message.kept === true, execution.usage, error);
-        resolve("error" in execution ? execution : { ...execution, cpuAccount: this.#cpuAccount });
-      },
-      onLost: (loss, peakBytes) => {
-        const usage = this.#usage(undefined, peakBytes);
-        const error = this.#toLossError(loss, usage);
-        // A call that was never placed has not affected the session.
-        if (this.#placedAt !== undefined) this.#tool.session?.onEnded(false, usage, error);
-        resolve({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
-      },
-      onPaused: (isHeld) => this.#call.clock?.hold(isHeld),
-      onStuck() {},
-    };
+  get openCalls(): number {
+    return this.#broker?.pending ?? 0;
   }
 
-  #reportProgress(text: string): void {
+  setPaused(isPaused: boolean): void {
+    this.#ticket?.rest(isPaused);
+  }
+
+  setWaiting(isWaiting: boolean): void {
+    this.#ticket?.watchIdle(isWaiting);
+  }
+
+  onPlaced(ageMs = 0): void {
+    this.#recorder?.begin();
+    this.#run?.begin();
+    this.#placedAt = performance.now() - ageMs;
+    this.#setCallState("running");
+    this.#tool.session?.onPlaced();
+  }
+
+  onLog(level: LogLevel, time: number, text: string, place?: string): void {
+    if (this.#run?.isRepeating === true) return;
+    const { stackMapper } = this.#tool;
+    const mapped = place === undefined ? undefined : stackMapper.mapLocation(place);
+    this.#log.add(level, time, stackMapper.mapText(text), { place: mapped });
+  }
+
+  onCapability(name: string, text: string, request: CapabilityRequest): void {
+    if (this.#replay !== undefined && name !== "log") {
+      this.#answerFrom(this.#replay, name, text, request);
+      return;
+    }
+    if (this.#run !== undefined) {
+      void this.#answerInRun(this.#run, name, text, request);
+      return;
+    }
+    const { chain } = this.#call;
+    const recorder = this.#recorder;
+    recorder?.addRequest(request.requestId, name, text);
+    const answered = this.#getBroker().answer(name, text);
+    chain.updatePause();
+    // If the answer cannot be sent, the tool would wait for it forever: end the call.
+    answered
+      .then((envelope) => {
+        // The guest works from now on, until its process reports that it is idle.
+        chain.setIdle(false);
+        chain.updatePause();
+        recorder?.addAnswer(request.requestId, envelope);
+        request.send(envelope);
+      })
+      .catch(() => this.#ticket?.cancel());
+  }
+
+  /** Answers a request of a replay. A request that differs from the recording ends the call. */
+  #answerFrom(replay: Replay, name: string, text: string, { requestId, send }: CapabilityRequest): void {
+    try {
+      const { envelope, latencyMs } = replay.answers.answer(requestId, name, text);
+      if (envelope !== undefined) send(envelope, latencyMs);
+    } catch (thrown) {
+      this.#stop(thrown);
+    }
+  }
+
+  /** Answers a capability call of a durable run: from its journal, or by the capability, whose answer the journal has first. */
+  async #answerInRun(
+    run: RunAttempt,
+    name: string,
+    text: string,
+    { requestId, send }: CapabilityRequest,
+  ): Promise<void> {
+    const { chain } = this.#call;
+    try {
+      const decision = await run.request(requestId, name, text);
+      if (run.isRolledBack) return this.#stop(new ToolError("CANCELLED", "The run has been rolled back"));
+      if (decision.kind === "send") return send(decision.envelope);
+      if (decision.kind === "hold") return;
+      // The process reports when nothing else of the run is under way.
+      if (decision.kind === "wait") return this.#ticket?.watchIdle(true);
+      if (run.stopped !== undefined) throw run.stopped;
+      const answered = this.#getBroker().answer(name, text);
+      chain.updatePause();
+      const envelope = await answered;
+      chain.setIdle(false);
+      chain.updatePause();
+      await run.executed(requestId, envelope);
+      send(envelope);
+    } catch (thrown) {
+      this.#stop(thrown);
+    }
+  }
+
+  #stop(reason: unknown): void {
+    const { signal } = this.#call;
+    // An aborted call reports its own reason.
+    const error = signal.aborted ? (signal.reason as ToolError) : toToolError(reason);
+    this.#resolve?.({ usage: this.#usage(), error });
+    this.#ticket?.cancel();
+  }
+
+  onIdle(isIdle: boolean): void {
+    this.#call.chain.setIdle(isIdle);
+    const run = this.#run;
+    run?.setIdle(isIdle);
+    if (run?.canSuspend !== true) return;
+    run.isSuspended = true;
+    this.#stop(new ToolError("CANCELLED", "The run waits"));
+  }
+
+  onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void {
+    if (message.usedModules !== undefined) this.#tool.modules.add(message.usedModules);
+    const execution = this.#toExecution(message, parts, peakBytes);
+    const error = "error" in execution ? execution.error : undefined;
+    this.#tool.session?.onEnded(message.kept === true, execution.usage, error);
+    this.#resolve?.("error" in execution ? execution : { ...execution, cpuAccount: this.#cpuAccount });
+  }
+
+  onLost(loss: CallLossReason, peakBytes: number): void {
+    const usage = this.#usage(undefined, peakBytes);
+    const error = this.#toLossError(loss, usage);
+    // A call that was never placed has not affected the session.
+    if (this.#placedAt !== undefined) this.#tool.session?.onEnded(false, usage, error);
+    this.#resolve?.({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
+  }
+
+  onPaused(isHeld: boolean): void {
+    this.#call.clock?.hold(isHeld);
+  }
+
+  onStuck(): void {}
+
+  onSpan(time: number, text: string): void {
+    this.#call.observer?.toolSpan(time, this.#redactor?.text(text) ?? text);
+  }
+
+  onProgress(text: string): void {
     const { onProgress } = this.#call.context;
     if (onProgress === undefined) return;
     // Redaction of a number makes the report invalid. Drop it then.
@@ -309,8 +457,14 @@ class SandboxRun {
       return { usage, ...toGuestOutput(definition.name, text, parts) };
     if (message.outcome === "streamed" && chunks !== undefined) return { usage, outputText: "null", isStreamed: true };
     if (message.outcome === "cancelled" && signal.aborted) return { usage, error: signal.reason as ToolError };
+    const repeated = this.#replay ?? this.#run;
+    if (message.outcome === "diverged" && repeated !== undefined) {
+      const divergence = DivergenceSchema.parse(tryParse(text?.toString() ?? ""));
+      return { usage, error: repeated.toError(divergence) };
+    }
     const context = { limits, usage, text: text?.toString() ?? "", stackMapper: this.#tool.stackMapper };
-    return { usage, error: toCallFailure(message, context, definition.name, this.#tool, this.#broker) };
+    const failures = this.#replay?.answers ?? this.#run ?? this.#broker;
+    return { usage, error: toCallFailure(message, context, definition.name, this.#tool, failures) };
   }
 }
 
@@ -321,4 +475,4 @@ const toSessionOrder = ({ placement, once, isKept }: SandboxSession): SessionOrd
 const FIRST_NOW = Date.UTC(2025, 0, 1);
 
 const toDeterministic = ({ deterministic }: ToolContext): Deterministic | undefined =>
-  deterministic && { seed: deterministic.seed, now: deterministic.now ?? FIRST_NOW };
+  deterministic && { mode: "virtual", seed: deterministic.seed, now: deterministic.now ?? FIRST_NOW };

@@ -5,8 +5,9 @@ import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/en
 import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityDescriptors } from "../../sandbox/protocol/guest-messages.ts";
 import type { IsolateLifetime } from "../../sandbox/protocol/messages.ts";
-import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
-import type { SentBundle, WorkerToolProfile } from "../workers/worker-process.ts";
+import type { CallPool } from "../workers/call-pool.ts";
+import type { WarmUse } from "../workers/pool-job.ts";
+import type { SentBundle, WorkerToolProfile } from "../workers/worker-job.ts";
 
 /** Properties of a tool that a profile depends on. */
 interface ProfiledTool {
@@ -33,27 +34,35 @@ const WAIT_MS = 5_000;
 export class WarmVersion {
   readonly #tool: ProfiledTool;
   readonly #sent: SentBundle;
-  readonly #pool: WorkerPool;
+  readonly #pool: CallPool;
   readonly #profiles: WorkerToolProfile[] = [];
   #running = 0;
   #isRetired = false;
 
-  constructor(tool: ProfiledTool, sent: SentBundle, pool: WorkerPool) {
+  constructor(tool: ProfiledTool, sent: SentBundle, pool: CallPool) {
     this.#tool = tool;
     this.#sent = sent;
     this.#pool = pool;
   }
 
   /** Returns the same object for equal settings, because a process identifies a profile by its identity. */
-  profileOf({ limits, coarseTime }: CallSettings, logSourceLocations: boolean): WorkerToolProfile {
+  profileOf(
+    { limits, coarseTime }: CallSettings,
+    logSourceLocations: boolean,
+    isRecorded: boolean = false,
+  ): WorkerToolProfile {
     const known = this.#profiles.find(
       (profile) =>
         profile.coarseTime === coarseTime &&
         profile.logSourceLocations === logSourceLocations &&
+        (profile.isRecorded === true) === isRecorded &&
         sameLimits(profile.limits, limits),
     );
     if (known !== undefined) return known;
-    const profile = toProfile(this.#tool, limits, { coarseTime, logSourceLocations });
+    const profile = {
+      ...toProfile(this.#tool, limits, { coarseTime, logSourceLocations }),
+      ...(isRecorded ? { isRecorded: true as const } : {}),
+    };
     if (this.#profiles.push(profile) > MAX_PROFILES) this.#profiles.shift();
     return profile;
   }
@@ -100,7 +109,7 @@ export class WarmVersion {
 
   async #makeIsolate(use: WarmUse, settingsOf: (tenantId: string) => Promise<CallSettings>): Promise<void> {
     const { tenantId } = use;
-    const profile = this.profileOf(await settingsOf(tenantId), use.profile.logSourceLocations);
+    const profile = this.profileOf(await settingsOf(tenantId), use.profile.logSourceLocations, use.profile.isRecorded);
     if (profile.prewarm) await this.#pool.prewarm(use, profile, this.#sent);
   }
 
@@ -141,6 +150,7 @@ function toProfile(
 
 /** Compares all limits except wall time, which the host enforces without the worker. */
 function sameLimits(a: Limits, b: Limits): boolean {
+  if (a === b) return true;
   for (const name in a) {
     if (name !== "timeoutMs" && a[name as LimitName] !== b[name as LimitName]) return false;
   }

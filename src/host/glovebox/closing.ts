@@ -1,12 +1,23 @@
 // Glovebox.close(): closes every part, each within a time limit. It always resolves. A part that does not close in time is killed or
 // abandoned, so that it does not keep the host's process alive.
+import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { MAX_DRAIN_MS } from "../config/options.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 
 /** Longest time in ms to close all parts. */
 const CLOSE_MS = 5_000;
 /** Shortest time in ms for the last step, even if the steps before it took longer than planned. */
 const MIN_REST_MS = 500;
+
+const CloseOptionsSchema = strictObject({ drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(0) });
+
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
+export function parseCloseOptions(options: unknown = {}): z.infer<typeof CloseOptionsSchema> {
+  return parseOptions(CloseOptionsSchema, options, "options");
+}
 
 /** A part of a Glovebox to close. */
 export interface ClosingPart {

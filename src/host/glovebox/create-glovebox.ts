@@ -1,15 +1,17 @@
 // createGlovebox(): creates every part of a Glovebox and passes each its dependencies.
-import { createHash } from "node:crypto";
 import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { Bundler } from "../../bundler/bundler.ts";
-import { CODE_CACHE_FACTOR, createBundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
+import { ownerOfTool } from "../../bundler/cache/artifact-owners.ts";
+import { createBundleCache } from "../../bundler/cache/bundle-cache.ts";
+import type { ToolSource } from "../../bundler/tool-bundle.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { loadHttpClient } from "../capabilities/fetch/http-client.ts";
 import { checkConfiguredPaths } from "../config/configured-paths.ts";
+import type { GloveboxOptions } from "../config/glovebox-options.ts";
 import {
   CALLS_PER_WORKER,
-  type GloveboxOptions,
+  type Config,
   ISOLATES_PER_WORKER,
   maxWorkersPerOwner,
   NESTED_PER_WORKER,
@@ -25,21 +27,21 @@ import { PythonHost } from "../python/python-host.ts";
 import { ToolRouter } from "../routing/tool-router.ts";
 import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
 import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
-import { TenantAdmission } from "../tenants/tenant-admission.ts";
+import { TenantStates } from "../tenants/tenant-states.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { oldNodeMessage } from "../util/node-version.ts";
-import { EngineCache } from "../workers/engine-cache.ts";
-import { Launcher } from "../workers/hardening/launcher.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import type { Inspector } from "../workers/inspected-isolate.ts";
-import { v8FlagsOf } from "../workers/spawn/launch.ts";
-import { WorkerPool } from "../workers/worker-pool.ts";
+import { startWorkers } from "../workers/start-workers.ts";
+import type { WorkerPool } from "../workers/worker-pool.ts";
 import { Glovebox } from "./glovebox.ts";
 
 /**
  * Starts a Glovebox: a bundler, a pool of worker processes and a router.
  * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid option, with its path; TOOL_UNAVAILABLE on Node.js before 24, or if the
  *   machine lacks a layer that `hardening` requires; INTERNAL for a broken installation
+ * @example
  * ```ts
  * import { createGlovebox } from "glovebox";
  * await using glovebox = await createGlovebox();
@@ -60,10 +62,25 @@ export function createInspectedGlovebox(options: GloveboxOptions, inspector: Ins
   return openGlovebox(options, inspector);
 }
 
+/**
+ * Creates a Glovebox for one tool: its build runs while the first worker process starts, and `addTool` finds the bundle in the cache.
+ * @internal
+ */
+export function createGloveboxFor(source: ToolSource, options: GloveboxOptions, tenantId?: string): Promise<Glovebox> {
+  return openGlovebox(options, undefined, (bundler) => {
+    // If the build fails, `addTool` reports it.
+    bundler.bundle(source, { owner: ownerOfTool(tenantId) }).catch(() => undefined);
+  });
+}
+
 /** Keeps the worker process of the last call alive, so that its isolate can be inspected for up to a day. */
 const INSPECTED_IDLE_MS = 24 * 3_600_000;
 
-async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
+async function openGlovebox(
+  options: GloveboxOptions | undefined,
+  inspector: Inspector | undefined,
+  prepare?: (bundler: Bundler) => void,
+): Promise<Glovebox> {
   const oldNode = oldNodeMessage();
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseConfig(options);
@@ -89,40 +106,32 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     const message = `The cache folder (options.cache.directory) cannot be used: ${cacheIssue}. Builds are kept in memory only`;
     const warning = new ToolError("INTERNAL", message);
     log?.warned("cache.unusable", warning);
-    notifySafely(onError, warning);
+    if (onError !== undefined) notifySafely(onError, warning);
+    else if (log === undefined) process.emitWarning(message, { type: "GloveboxWarning" });
   }
-  const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
-  const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
-  const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {
-    const known = await cache.getCodeCache(sha256, engineKey);
-    return new EngineCache(
-      CODE_CACHE_FACTOR * units,
-      known,
-      (made) => void cache.setCodeCache(sha256, engineKey, made),
-    );
-  };
-  const [preludeCache, moduleCache, launcher] = await Promise.all([
-    engineCacheOf(preludeSha256, artifacts.preludeSource.length),
-    engineCacheOf(artifacts.chunks.sha256, artifacts.chunks.units),
-    Launcher.create({ script: artifacts.workerPath, hardening, isolatesPerProcess: ISOLATES_PER_WORKER }),
-  ]);
-  const pool = new WorkerPool(
-    { ...artifacts, preludeCache, moduleCache, launcher, inspector },
-    {
+  const toolBundler = new Bundler({ ...bundler, cache });
+  prepare?.(toolBundler);
+  const started = await startWorkers({
+    ...{ artifacts, cache, hardening, inspector },
+    isolatesPerProcess: ISOLATES_PER_WORKER,
+    pool: {
       ...workers,
       maxPerOwner: maxWorkersPerOwner(),
       callsPerWorker: CALLS_PER_WORKER,
       nestedPerWorker: NESTED_PER_WORKER,
       idleMs: inspector === undefined ? WORKER_IDLE_MS : INSPECTED_IDLE_MS,
     },
-  );
-  try {
-    await pool.start();
-  } catch (thrown) {
-    await pool[Symbol.asyncDispose]();
+  }).catch(async (thrown: unknown) => {
+    await toolBundler[Symbol.asyncDispose]();
     throw thrown;
-  }
-  const extractor = new DefinitionExtractor({ pool, cache, engineKey });
+  });
+  const { workers: local, launcher, engineKey } = started;
+  const pool = await openPool(config, local).catch(async (thrown: unknown) => {
+    await Promise.all([local[Symbol.asyncDispose](), toolBundler[Symbol.asyncDispose]()]);
+    throw thrown;
+  });
+  // Code caches are made on this machine: V8 trusts them, and an executor is not trusted.
+  const extractor = new DefinitionExtractor({ pool: local, cache, engineKey });
   const routing = {
     limits: lowestTimeout(limits, tools?.executionTimeoutMs),
     tenancy,
@@ -135,23 +144,25 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     ...{ hooks, telemetry, log },
     arguments: config.arguments,
     ...{ rateLimit: config.rateLimit, quotas: config.quotas },
-    admission: new TenantAdmission(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
+    tenantStates: new TenantStates(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
   const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
   // Calls of this router name the tenant of their session. It shares the tenants' policies with the main router.
   const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
+  const openRouter = (): ToolRouter => new ToolRouter(routing, router.tenants);
   const python = new PythonHost({
-    extractor: new PythonDefinitionExtractor(pool, cache),
+    extractor: new PythonDefinitionExtractor(local, cache),
     loadRuntime: () =>
-      loadPythonRuntime({ artifacts, pool, cache, engineKey, coarseTime, packages: config.python.packages }),
+      loadPythonRuntime({ artifacts, pool: local, cache, engineKey, coarseTime, packages: config.python.packages }),
   });
   const parts = {
     config,
     router,
     sessionRouter,
+    openRouter,
     python,
-    bundler: new Bundler({ ...bundler, cache }),
+    bundler: toolBundler,
     pool,
     cache,
     extractor,
@@ -171,6 +182,16 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     throw thrown;
   }
   return glovebox;
+}
+
+/** Returns what runs the calls: the worker processes of this machine, or executors. */
+async function openPool({ executors, workers, onError }: Config, local: WorkerPool): Promise<CallPool> {
+  if (executors === undefined) return local;
+  const { openFleet } = await import("../fleet/open-fleet.ts");
+  return await openFleet(executors, {
+    ...{ local, maxQueued: workers.maxQueued },
+    onError: (error) => onError !== undefined && notifySafely(onError, error),
+  });
 }
 
 const lowestTimeout = (limits: PartialLimits, timeoutMs: number | undefined): PartialLimits =>

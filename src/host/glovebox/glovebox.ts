@@ -7,7 +7,7 @@ import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
 import { callOf } from "../capabilities/call-scope.ts";
 import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
-import { createEgress } from "../capabilities/fetch/egress.ts";
+import { createEgress } from "../capabilities/fetch/egress-capabilities.ts";
 import { createKvCapability } from "../capabilities/kv/kv.ts";
 import { MemoryKvStore } from "../capabilities/kv/kv-memory.ts";
 import { SqliteKvStore } from "../capabilities/kv/kv-sqlite.ts";
@@ -15,24 +15,26 @@ import type { KvStore } from "../capabilities/kv/kv-store.ts";
 import { logCapability } from "../capabilities/log.ts";
 import { createToolsCapability } from "../capabilities/tools.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import type { Config } from "../config/options.ts";
+import { packageVersion } from "../config/package-version.ts";
 import {
   type AddToolOptions,
-  type Config,
   parseAddToolOptions,
-  parseCloseOptions,
   parseInspectToolOptions,
   parseToolInput,
   parseUpdateToolOptions,
   type ToolInput,
   type UpdateToolOptions,
-} from "../config/options.ts";
-import { packageVersion } from "../config/package-version.ts";
+} from "../config/tool-options.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import type { ToolStream } from "../contract/tool-stream.ts";
 import type { DefinitionExtractor } from "../executors/extract-definition.ts";
+import type { DrainOutcome, FleetState } from "../fleet/control/fleet-state.ts";
 import { McpManager } from "../mcp/client/manager.ts";
 import type { HostLog } from "../observability/operator-log.ts";
 import type { PythonHost } from "../python/python-host.ts";
+import { type RehearsalOptions, type RehearsalReport, rehearse } from "../recording/rehearsal.ts";
+import { type ReplayedCall, type ReplayOptions, replayCall } from "../recording/replay-call.ts";
 import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
@@ -46,6 +48,7 @@ import {
 } from "../routing/tenant-scope.ts";
 import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
+import { createWaitForCapability } from "../runs/wait-for.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";
 import type { SessionInfo } from "../sessions/session-state.ts";
@@ -56,10 +59,11 @@ import { type SuspendOptions, type TenantDeletion, TenantLifecycle } from "../te
 import { TenantWork, type WorkHandle } from "../tenants/tenant-work.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { PendingByKey } from "../util/pending-by-key.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import type { HardeningReport } from "../workers/hardening/layers.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
-import { closeAll } from "./closing.ts";
+import type { QuarantinedTool } from "../workers/health/crash-quarantine.ts";
+import { closeAll, parseCloseOptions } from "./closing.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import { ToolBuilder } from "./tool-builder.ts";
 import { EnvironmentResolver, type ToolEnvironment } from "./tool-environment.ts";
@@ -97,6 +101,19 @@ export interface ToolInspection {
   readonly cached: boolean;
 }
 
+/** A list of tools next to the Glovebox's own, and the parts that run them. @internal */
+export interface SideList {
+  readonly router: ToolRouter;
+  readonly pool: CallPool;
+  readonly bundler: Bundler;
+  readonly python: PythonHost;
+  readonly environments: EnvironmentResolver;
+  readonly store: KvStore;
+  readonly kvPending: PendingByKey;
+  /** Ends the calls of the list's tools. */
+  close(): Promise<void>;
+}
+
 /**
  * A running Glovebox, returned by {@link createGlovebox}. Dispose it (`await using`) or call `close()`: both end its worker processes. Calls
  * that still run then end with CANCELLED, and later calls fail with TOOL_UNAVAILABLE.
@@ -111,7 +128,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #config: Config;
   readonly #bundler: Bundler;
   readonly #builder: ToolBuilder;
-  readonly #pool: WorkerPool;
+  readonly #pool: CallPool;
   readonly #python: PythonHost;
   readonly #launcher: Launcher;
   readonly #environments: EnvironmentResolver;
@@ -119,6 +136,9 @@ export class Glovebox implements AsyncDisposable {
   readonly #registrar: ToolRegistrar;
   readonly #releases: ToolReleases;
   readonly #sessionRouter: ToolRouter;
+  readonly #openRouter: () => ToolRouter;
+  /** Routers of code modes. */
+  readonly #sideRouters = new Set<ToolRouter>();
   readonly #ownStore: KvStore | undefined;
   readonly #store: KvStore;
   readonly #lifecycle: TenantLifecycle;
@@ -134,13 +154,15 @@ export class Glovebox implements AsyncDisposable {
     readonly config: Config;
     readonly router: ToolRouter;
     readonly bundler: Bundler;
-    readonly pool: WorkerPool;
+    readonly pool: CallPool;
     readonly cache: BundleCache;
     readonly extractor: DefinitionExtractor;
     readonly python: PythonHost;
     readonly launcher: Launcher;
     /** Runs the calls of sessions, which are not listed as tools. */
     readonly sessionRouter: ToolRouter;
+    /** Creates a router with the policies, hooks and limits of the main one, for tools of another list. */
+    readonly openRouter: () => ToolRouter;
     readonly log: HostLog | undefined;
   }) {
     this.#config = parts.config;
@@ -167,6 +189,7 @@ export class Glovebox implements AsyncDisposable {
       kv,
       createToolsCapability(parts.router),
       ...createClientRequestCapabilities(),
+      createWaitForCapability(),
     ];
     const all = [...own, ...parts.config.capabilities];
     this.#environments = new EnvironmentResolver(all, parts.config, parts.launcher);
@@ -179,6 +202,7 @@ export class Glovebox implements AsyncDisposable {
       throwIfClosed: () => this.#throwIfClosed(),
     });
     this.#sessionRouter = parts.sessionRouter;
+    this.#openRouter = parts.openRouter;
     this.#sessions = new Sessions({
       router: parts.sessionRouter,
       tenancy: parts.router.tenancy,
@@ -197,8 +221,9 @@ export class Glovebox implements AsyncDisposable {
     });
     this.#lifecycle = new TenantLifecycle({
       ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
-      ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, store: this.#store, work: this.#work },
-      ...{ kvPending: this.#kvPending, closing: this.#closingSignal.signal },
+      ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, bundler: this.#bundler },
+      ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending },
+      ...{ closing: this.#closingSignal.signal, sideRouters: this.#sideRouters },
       placement: parts.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
@@ -208,6 +233,31 @@ export class Glovebox implements AsyncDisposable {
   /** Process ids of the worker processes, for monitoring. */
   get workerPids(): readonly number[] {
     return this.#pool.pids;
+  }
+
+  /** The executors that are connected or were lost, and how many calls wait for one. All lists are empty without the option `executors`. */
+  get fleet(): FleetState {
+    return this.#pool.fleet ?? { executors: [], lost: [], queues: [] };
+  }
+
+  /**
+   * Requests that an executor finishes its calls, accepts no others, and ends. Its process exits with 0.
+   * @param executorId id of an executor in `glovebox.fleet.executors`
+   * @returns `"draining"` when the executor has confirmed the request; `"unknown"` if no executor with this id is connected; `"unconfirmed"` if
+   *   it has not confirmed it within `executors.silenceMs`
+   * @throws {ToolError} as a rejection: PARAM_INVALID for an id that is not a string; TOOL_UNAVAILABLE if Glovebox is closed
+   */
+  drainExecutor(executorId: string): Promise<DrainOutcome> {
+    return deferFailure(async () => {
+      const id = checkString(executorId, "executorId");
+      this.#throwIfClosed();
+      return (await this.#pool.drainExecutor?.(id)) ?? "unknown";
+    });
+  }
+
+  /** Tools whose calls run alone in a process, because one of their calls may have ended a process. */
+  get quarantinedTools(): readonly QuarantinedTool[] {
+    return this.#pool.quarantined;
   }
 
   /**
@@ -285,10 +335,10 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} TOOL_UNAVAILABLE while the tenant is being deleted
    */
   #beginWork(owner: string | undefined): WorkHandle | undefined {
-    const { tenancy, admission } = this.router;
+    const { tenancy, tenantStates } = this.router;
     const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : owner;
     if (tenantId === undefined) return undefined;
-    admission.checkAdding(tenantId);
+    tenantStates.checkAdding(tenantId);
     return this.#work.begin(tenantId, true);
   }
 
@@ -316,7 +366,7 @@ export class Glovebox implements AsyncDisposable {
     this.#throwIfClosed();
     const name = checkString(toolName, "toolName");
     const tenantId = this.router.tenancy.ownerOf(parseToolOwner(options));
-    if (tenantId !== undefined) this.router.admission.checkAdding(tenantId);
+    if (tenantId !== undefined) this.router.tenantStates.checkAdding(tenantId);
     this.#releases.set(name, parseReleaseVersions(name, versions), tenantId);
   }
 
@@ -368,7 +418,7 @@ export class Glovebox implements AsyncDisposable {
     this.#throwIfClosed();
     const tenant = this.#tenantOf(tenantId);
     checkExportable(this.#store);
-    this.router.admission.checkAdding(tenant);
+    this.router.tenantStates.checkAdding(tenant);
     return this.#linesOf(tenant);
   }
 
@@ -376,7 +426,7 @@ export class Glovebox implements AsyncDisposable {
     const { router } = this;
     // Checked again, because the first line may be read long after the iterator was created.
     this.#throwIfClosed();
-    router.admission.checkAdding(tenantId);
+    router.tenantStates.checkAdding(tenantId);
     using begun = this.#work.begin(tenantId, false);
     const work = {
       check: () => {
@@ -411,6 +461,38 @@ export class Glovebox implements AsyncDisposable {
     const name = checkString(toolName, "toolName");
     const tenantId = this.router.tenancy.ownerOf(parseToolOwner(options));
     return this.#registrar.remove(name, tenantId);
+  }
+
+  /**
+   * Runs a recorded call again, without a request to any capability: its answers come from the recording. The tool must be registered, with
+   * the recorded code or another version.
+   * @param recording what `context.record.onRecording` received, as plain JSON. It is validated, since it may come from a file
+   * @returns the result, and how it compares with the recording
+   * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid or incomplete recording, one of another tenant, and invalid options
+   * @example
+   * let recording;
+   * await glovebox.execute(call, { record: { onRecording: (made) => { recording = made; } } });
+   * const { verdict } = await glovebox.replay(recording); // "identical"
+   */
+  replay(recording: unknown, options?: ReplayOptions): Promise<ReplayedCall> {
+    return deferFailure(() => replayCall(this.router, recording, options));
+  }
+
+  /**
+   * Replays recorded calls on a version of their tool, and reports which outcomes differ: a check before a release.
+   * @param recordings recordings as plain JSON, read one after another. Invalid ones are counted as skipped
+   * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options
+   * @example
+   * await glovebox.updateTool({ name: "price", source: newSource });
+   * const { different, diverged, failed, groups } = await glovebox.rehearse(recordings);
+   */
+  rehearse(
+    recordings: Iterable<unknown> | AsyncIterable<unknown>,
+    options?: RehearsalOptions,
+  ): Promise<RehearsalReport> {
+    return deferFailure(() =>
+      rehearse({ tenancy: this.router.tenancy, replay: (one, how) => this.replay(one, how) }, recordings, options),
+    );
   }
 
   /**
@@ -488,6 +570,24 @@ export class Glovebox implements AsyncDisposable {
     this.router.invalidateTenant(tenantId);
   }
 
+  /**
+   * Opens a list of tools of its own, such as a code mode's, which runs on the parts of this Glovebox and ends with it.
+   * @internal
+   */
+  openSideList(): SideList {
+    this.#throwIfClosed();
+    const router = this.#openRouter();
+    this.#sideRouters.add(router);
+    return {
+      ...{ router, pool: this.#pool, bundler: this.#bundler, python: this.#python },
+      ...{ environments: this.#environments, store: this.#store, kvPending: this.#kvPending },
+      close: async () => {
+        await router[Symbol.asyncDispose]();
+        this.#sideRouters.delete(router);
+      },
+    };
+  }
+
   #sessionTool({ language, grant }: ParsedSessionOptions): ToolEnvironment {
     const { granted, features } = this.#environments.grant(grant, {});
     const all = this.#environments.featuresOf(features, language === "python" ? "python" : "javascript");
@@ -505,7 +605,8 @@ export class Glovebox implements AsyncDisposable {
     const toolCalls = this.router.listCalls(options);
     const tenantId = this.router.tenancy.reachOf(options ?? {});
     const sessionCalls = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
-    const all = [...toolCalls, ...sessionCalls];
+    const sideCalls = [...this.#sideRouters].flatMap((router) => router.listCalls(options));
+    const all = [...toolCalls, ...sessionCalls, ...sideCalls];
     return all.sort((a, b) => a.startedAt - b.startedAt);
   }
 
@@ -519,7 +620,8 @@ export class Glovebox implements AsyncDisposable {
     const isToolCall = this.router.cancelCall(id, options);
     const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
     const isSessionCall = this.#sessionRouter.cancelCall(id, { tenantId });
-    return isToolCall || isSessionCall;
+    const isSideCall = [...this.#sideRouters].map((router) => router.cancelCall(id, options)).includes(true);
+    return isToolCall || isSessionCall || isSideCall;
   }
 
   /** Runs one call, as `glovebox.router.execute()`. Never rejects: a failure is a result with `success: false`. */
@@ -547,7 +649,8 @@ export class Glovebox implements AsyncDisposable {
     return deferFailure(async () => {
       const { drainMs } = parseCloseOptions(options);
       this.#closed = true;
-      if (drainMs > 0) await Promise.all([this.router.drain(drainMs), this.#sessionRouter.drain(drainMs)]);
+      const routers = [this.router, this.#sessionRouter, ...this.#sideRouters];
+      if (drainMs > 0) await Promise.all(routers.map((router) => router.drain(drainMs)));
       this.#closingSignal.abort();
       this.#closing ??= this.#closeParts();
       await this.#closing;
@@ -565,6 +668,11 @@ export class Glovebox implements AsyncDisposable {
           withinMs: CALLS_CLOSE_MS,
           parts: [
             { name: "the running calls", close: dispose(this.router), forceClose: () => this.router.forceClose() },
+            ...[...this.#sideRouters].map((router) => ({
+              name: "the runs of code",
+              close: dispose(router),
+              forceClose: () => router.forceClose(),
+            })),
             { name: "the sessions", close: dispose(this.#sessions), forceClose: () => this.#sessions.forceClose() },
           ],
         },

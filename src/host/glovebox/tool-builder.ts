@@ -11,19 +11,16 @@ import {
   type ToolBundle,
   type ToolSource,
 } from "../../bundler/tool-bundle.ts";
-import {
-  type CapabilityRequests,
-  type ExtractedToolDefinition,
-  TOOL_NAME_PATTERN,
-  TOOL_NAME_RULE,
-  type ToolDefinition,
-} from "../../sandbox/contract/definition.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/capability-requests.ts";
+import type { ExtractedToolDefinition, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS, type PartialLimits } from "../../sandbox/contract/limits.ts";
 import { MISNAMED_SCHEMAS } from "../../sandbox/contract/schema-names.ts";
-import type { Config, ToolInput } from "../config/options.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
+import type { Config } from "../config/options.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
+import type { ToolInput } from "../config/tool-options.ts";
 import type { DefinitionExtractor, ExtractionOptions } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import type { PythonHost } from "../python/python-host.ts";
@@ -129,7 +126,7 @@ export class ToolBuilder {
 
   /** @throws {ToolError} as `Glovebox.addTool` does */
   async build(input: ToolInput, { tenantId, features, prebuilt }: BuildContext): Promise<BuiltTool> {
-    const { name, overrides, language, ...source } = input;
+    const { name: _name, defaultName: _defaultName, overrides, language, ...source } = input;
     if ("mode" in source && source.mode === "script" && language !== undefined && language !== "javascript") {
       throw new ToolError(
         "PARAM_INVALID",
@@ -138,18 +135,24 @@ export class ToolBuilder {
     }
     const policy = await this.#policyOf(tenantId);
     const build = { tenantId, policy, features };
+    // The bundle is written to the cache while the definition is extracted.
+    let stored: Promise<void> | undefined;
+    const onStoring = (write: Promise<void>): void => {
+      stored = write;
+    };
     const sizes = this.#sizeLimits(policy, overrides?.limits);
     const python = locatePythonTool(source, language, this.#pythonSourceBytes(sizes));
     if (python !== undefined) return await this.#buildPython(input, python, build);
     const { bundle, durationMs, cached, files } =
       prebuilt === undefined
-        ? await this.#parts.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId) })
+        ? await this.#parts.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId), onStoring })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
     const fullBuild = { ...build, features: this.#parts.featuresOf(features) };
     const extraction = this.#extractionOptionsOf(fullBuild, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
     const extracted = await this.#unlessClosed(this.#parts.extractor.extract(bundle, stackMapper, extraction));
+    await stored;
     const { definition } = extracted;
     const executable = { bundle, stackMapper, codeCache: extracted.codeCache, modules: extracted.modules };
     const extractMs = performance.now() - bundled;
@@ -222,8 +225,8 @@ function toDefinition(
   { misnamed: _misnamed, ...extracted }: ExtractedToolDefinition,
   bundle: ToolBundle,
 ): ToolDefinition {
-  const { name, overrides, language: _language, ...source } = input;
-  const chosen = overrides?.name ?? extracted.name ?? name ?? nameFromSource(source, bundle);
+  const { name, defaultName, overrides, language: _language, ...source } = input;
+  const chosen = name ?? overrides?.name ?? extracted.name ?? defaultName ?? nameFromSource(source, bundle);
   if (!TOOL_NAME_PATTERN.test(chosen)) {
     throw new ToolError(
       "PARAM_INVALID",

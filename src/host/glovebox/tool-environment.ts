@@ -1,5 +1,6 @@
 // Resolves a tool's execution environment: its granted capabilities, how the guest sees them, and which worker process runs it.
-import type { CapabilityRequests, ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/capability-requests.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import {
   ENGINE_FEATURE_NAMES,
   type EngineFeature,
@@ -10,7 +11,8 @@ import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { CapabilityDescriptor, CapabilityDescriptors } from "../../sandbox/protocol/guest-messages.ts";
 import { type Capability, descriptorOf } from "../capabilities/capability.ts";
 import { logCapability } from "../capabilities/log.ts";
-import type { Config, ToolInput } from "../config/options.ts";
+import type { Config } from "../config/options.ts";
+import type { ToolInput } from "../config/tool-options.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import { withRuntimeFeatures } from "../python/python-tool.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";

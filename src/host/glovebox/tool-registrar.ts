@@ -9,7 +9,9 @@ import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { logCapability } from "../capabilities/log.ts";
-import type { AddToolOptions, Config, parseUpdateToolOptions, ToolInput, ToolWarning } from "../config/options.ts";
+import type { ToolWarning } from "../config/glovebox-options.ts";
+import type { Config } from "../config/options.ts";
+import type { AddToolOptions, parseUpdateToolOptions, ToolInput } from "../config/tool-options.ts";
 import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor } from "../executors/sandbox.ts";
 import type { HostLog } from "../observability/operator-log.ts";
@@ -26,7 +28,7 @@ import { createSessionToolExecutor } from "../sessions/tool-sessions.ts";
 import type { AddedTool } from "../tenants/tenant-export.ts";
 import type { WorkHandle } from "../tenants/tenant-work.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import type { BuildableRegistration, ToolBuilder } from "./tool-builder.ts";
 import type { EnvironmentResolver, Grants } from "./tool-environment.ts";
 
@@ -49,7 +51,7 @@ export interface ToolRegistrarParts {
   readonly router: ToolRouter;
   readonly builder: ToolBuilder;
   readonly environments: EnvironmentResolver;
-  readonly pool: WorkerPool;
+  readonly pool: CallPool;
   readonly python: PythonHost;
   readonly openSessions: OpenSessions;
   readonly log: HostLog | undefined;

@@ -6,7 +6,7 @@ import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import { createStackMapper } from "../../bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type ToolDefinition, ToolDefinitionSchema } from "../../sandbox/contract/definition.ts";
-import { ToolError } from "../../sandbox/contract/errors.ts";
+import { ToolError, type ToolErrorOptions } from "../../sandbox/contract/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/messages.ts";
@@ -28,7 +28,7 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import type { OpenSessions } from "../sessions/session-state.ts";
 import { createSessionToolExecutor } from "../sessions/tool-sessions.ts";
 import { runCallback } from "../util/host-callback.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import type { ToolExecutable } from "./tool-builder.ts";
 import type { EnvironmentResolver, Grants } from "./tool-environment.ts";
 
@@ -105,7 +105,7 @@ export interface ToolReleasesParts {
   readonly environments: EnvironmentResolver;
   readonly extractor: DefinitionExtractor;
   readonly cache: Pick<BundleCache, "claim">;
-  readonly pool: WorkerPool;
+  readonly pool: CallPool;
   readonly python: PythonHost;
   readonly openSessions: OpenSessions;
 }
@@ -206,10 +206,12 @@ export class ToolReleases {
     tenantId: string | undefined,
   ): Promise<ToolExecutable> {
     const { cache, extractor, python } = this.#parts;
-    const fail = (why: string, cause?: unknown): ToolError =>
-      new ToolError("INTERNAL", `Version ${version} of the tool ${JSON.stringify(definition.name)} ${why}`, { cause });
+    const fail = (why: string, options: ToolErrorOptions = {}): ToolError =>
+      new ToolError("INTERNAL", `Version ${version} of the tool ${JSON.stringify(definition.name)} ${why}`, options);
     const outcome = await runCallback(load, { timeoutMs: LOAD_MS });
-    if ("failed" in outcome) throw fail("could not be loaded", outcome.cause);
+    if ("failed" in outcome) {
+      throw fail("could not be loaded", { details: { reason: "code_not_loaded" }, cause: outcome.cause });
+    }
     const code = outcome.answer as StoredCode;
     if (typeof code !== "object" || code === null) throw fail("could not be loaded: load() returned no code");
     await cache.claim(ownerOfTool(tenantId), sha256);

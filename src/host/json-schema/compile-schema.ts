@@ -7,7 +7,7 @@ import { type CoerceOptions, type CoerceOutcome, coerceValue } from "./coerce.ts
 import { runGuarded } from "./guard.ts";
 import { type Dialect, refHidesSiblings } from "./keywords.ts";
 import { evaluate, evaluateQuietly, type SchemaNode } from "./node.ts";
-import type { StopReason, ValidationOutcome } from "./outcome.ts";
+import type { ValidationOutcome, ValidationStopReason } from "./outcome.ts";
 import { Run, StopSignal } from "./run.ts";
 import { compileDocument } from "./schema-compiler.ts";
 import { copySchema, isObject, type Schema } from "./schema-copy.ts";
@@ -29,7 +29,7 @@ const MAX_GUARDED_ATTEMPTS = 3;
 const STOP_MESSAGES = {
   time: "Validation was stopped: the value and the schema together take too long to check",
   depth: "Validation was stopped: the value and the schema together are nested too deeply",
-} as const satisfies Record<StopReason, string>;
+} as const satisfies Record<ValidationStopReason, string>;
 
 export interface CompileSchemaOptions {
   /** Code of the ToolError for an invalid schema. @default "BUNDLE_FAILED" */

@@ -1,5 +1,5 @@
 // A compiled subschema, and its evaluation. The checks of keywords are in checks-*.ts.
-import type { Resource } from "./resource.ts";
+import type { SchemaResource } from "./resource.ts";
 import type { Run } from "./run.ts";
 import type { Schema, SchemaObject } from "./schema-copy.ts";
 
@@ -8,7 +8,7 @@ export type Check = (value: unknown, run: Run, seen: Seen | undefined) => boolea
 
 export interface SchemaNode {
   readonly schema: Schema;
-  readonly resource: Resource;
+  readonly resource: SchemaResource;
   readonly pointer: string;
   readonly checks: Check[];
   /** Nodes checked against the same value: a cycle of these would never end. */
@@ -28,7 +28,7 @@ export interface CompileContext {
   /** Returns the target of a `$ref`, `$dynamicRef` or `$recursiveRef`, and the name by which the dynamic scope may replace it. */
   reference(keyword: string, reference: string): { node: SchemaNode; dynamicName: string | undefined };
   /** Returns the node with the dynamic anchor `name` in a resource. */
-  dynamicNode(resource: Resource, name: string): SchemaNode | undefined;
+  dynamicNode(resource: SchemaResource, name: string): SchemaNode | undefined;
 }
 
 /** Creates the check of one keyword from its value, whose form schema-check.ts has checked. */

@@ -13,7 +13,7 @@ export type SchemaIssue = {
 };
 
 /** Why a validation was stopped: its time was used up, or value and schema are nested too deeply for the stack. */
-export type StopReason = "time" | "depth";
+export type ValidationStopReason = "time" | "depth";
 
 export type ValidationOutcome =
   | { readonly valid: true }
@@ -24,4 +24,4 @@ export type ValidationOutcome =
       /** Whether there are more issues than are listed. */
       readonly truncated: boolean;
     }
-  | { readonly valid: false; readonly stopped: true; readonly reason: StopReason; readonly message: string };
+  | { readonly valid: false; readonly stopped: true; readonly reason: ValidationStopReason; readonly message: string };

@@ -1,7 +1,7 @@
 // A part of a schema document with its own `$id`, or the whole document.
 import type { Schema, SchemaObject } from "./schema-copy.ts";
 
-export interface Resource {
+export interface SchemaResource {
   /** Absolute, without a fragment. */
   readonly uri: string;
   readonly root: Schema;

@@ -2,8 +2,8 @@
 import type { BudgetClock } from "./budget-clock.ts";
 import { describeValue } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
-import type { SchemaIssue, StopReason } from "./outcome.ts";
-import type { Resource } from "./resource.ts";
+import type { SchemaIssue, ValidationStopReason } from "./outcome.ts";
+import type { SchemaResource } from "./resource.ts";
 
 /** Fuel between two queries of the clock. A unit is 20-50 ns of work, so the clock is read every 0.1-0.2 ms, and never for small values. */
 const FUEL_PER_LOOK = 4_096;
@@ -12,9 +12,9 @@ const MAX_POINTER_CHARS = 1_024;
 /** Thrown to stop a validation at any depth; caught in compile-schema.ts and coerce.ts. */
 export class StopSignal extends Error {
   override readonly name = "StopSignal";
-  readonly reason: StopReason | "needs-guard";
+  readonly reason: ValidationStopReason | "needs-guard";
 
-  constructor(reason: StopReason | "needs-guard") {
+  constructor(reason: ValidationStopReason | "needs-guard") {
     super(reason);
     this.reason = reason;
   }
@@ -39,7 +39,7 @@ export class Run {
   path: (string | number)[] = [];
   readonly problems: SchemaIssue[] = [];
   /** Dynamic scope for `$dynamicRef`: the entered resources, outermost first. */
-  readonly scope: Resource[] = [];
+  readonly scope: SchemaResource[] = [];
   readonly guarded: boolean;
   /** The list that receives reports: `problems`, or a separate one in `collectApart`. */
   #sink: SchemaIssue[] = this.problems;

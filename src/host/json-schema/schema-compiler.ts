@@ -6,7 +6,7 @@ import { SCALAR_CHECKS } from "./checks-scalar.ts";
 import { toPointer } from "./json-pointer.ts";
 import { refHidesSiblings } from "./keywords.ts";
 import type { Builder, CompileContext, SchemaNode } from "./node.ts";
-import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
+import { RECURSIVE_ANCHOR, type SchemaResource } from "./resource.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import type { RejectSchema } from "./schema-error.ts";
@@ -77,7 +77,7 @@ class SchemaCompiler {
     return this.#nodes.get(schema);
   }
 
-  #nodeFor(schema: Schema, resource: Resource, pointer: string): SchemaNode {
+  #nodeFor(schema: Schema, resource: SchemaResource, pointer: string): SchemaNode {
     if (!isObject(schema)) return booleanNode(schema, resource, pointer);
     const known = this.#nodes.get(schema);
     if (known !== undefined) return known;
@@ -151,7 +151,7 @@ class SchemaCompiler {
 /** Returns the name that a reference looks up in the dynamic scope; undefined for an ordinary reference. */
 function dynamicNameOf(
   keyword: string,
-  resource: Resource,
+  resource: SchemaResource,
   schema: Schema,
   anchor: string | undefined,
 ): string | undefined {
@@ -173,7 +173,7 @@ function shortenAliases(nodes: Iterable<SchemaNode>): void {
   }
 }
 
-function booleanNode(schema: boolean, resource: Resource, pointer: string): SchemaNode {
+function booleanNode(schema: boolean, resource: SchemaResource, pointer: string): SchemaNode {
   const node: SchemaNode = { schema, resource, pointer, checks: [], inPlace: [], needsSeen: false, alias: undefined };
   if (!schema) node.checks.push((value, run) => run.report("false", () => "nothing here", value));
   return node;

@@ -3,7 +3,7 @@
 import { describeValue, list, quote } from "./describe.ts";
 import { escapeStep, parsePointer } from "./json-pointer.ts";
 import { DIALECTS, type Dialect, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
-import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
+import { RECURSIVE_ANCHOR, type SchemaResource } from "./resource.ts";
 import { checkKeyword, type SchemaChecks } from "./schema-check.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { RejectSchema } from "./schema-error.ts";
@@ -14,13 +14,13 @@ const ROOT_URI = "glovebox:/schema";
 const MAX_RESOURCES = 100;
 
 interface Location {
-  readonly resource: Resource;
+  readonly resource: SchemaResource;
   readonly pointer: string;
 }
 
 export interface ResolvedRef {
   readonly schema: Schema;
-  readonly resource: Resource;
+  readonly resource: SchemaResource;
   /** The fragment, if it is a plain name and not a pointer. */
   readonly anchor: string | undefined;
 }
@@ -28,8 +28,8 @@ export interface ResolvedRef {
 export class SchemaDocument {
   readonly dialect: Dialect;
   readonly root: Schema;
-  readonly rootResource: Resource;
-  readonly #resources = new Map<string, Resource>();
+  readonly rootResource: SchemaResource;
+  readonly #resources = new Map<string, SchemaResource>();
   readonly #places = new Map<SchemaObject, Location>();
   readonly #reject: RejectSchema;
   readonly #checks: SchemaChecks;
@@ -48,7 +48,7 @@ export class SchemaDocument {
     return this.#places.get(schema) ?? { resource: this.rootResource, pointer: "" };
   }
 
-  resources(): Iterable<Resource> {
+  resources(): Iterable<SchemaResource> {
     return this.#resources.values();
   }
 
@@ -74,7 +74,7 @@ export class SchemaDocument {
     return found;
   }
 
-  #follow(resource: Resource, fragment: string): ResolvedRef | undefined {
+  #follow(resource: SchemaResource, fragment: string): ResolvedRef | undefined {
     const steps = parsePointer(fragment);
     if (steps === undefined) return undefined;
     let value: unknown = resource.root;
@@ -101,7 +101,7 @@ export class SchemaDocument {
   }
 
   /** Checks the keywords of a schema and of its subschemas, and records the location of each subschema. */
-  #index(schema: Schema, pointer: string, outer: Resource): void {
+  #index(schema: Schema, pointer: string, outer: SchemaResource): void {
     if (!isObject(schema) || this.#places.has(schema)) return;
     const resource = this.#enter(schema, pointer, outer);
     this.#places.set(schema, { resource, pointer });
@@ -116,7 +116,7 @@ export class SchemaDocument {
   }
 
   /** Returns the resource that a schema belongs to: a new one if it has an `$id`. */
-  #enter(schema: SchemaObject, pointer: string, outer: Resource): Resource {
+  #enter(schema: SchemaObject, pointer: string, outer: SchemaResource): SchemaResource {
     const legacy = refHidesSiblings(this.dialect);
     if (legacy && ownProperty(schema, "$ref") !== undefined) return outer;
     const idKeyword = this.dialect === "draft-04" ? "id" : "$id";
@@ -138,7 +138,7 @@ export class SchemaDocument {
     return resource;
   }
 
-  #openResource(uri: string, root: SchemaObject, pointer: string): Resource {
+  #openResource(uri: string, root: SchemaObject, pointer: string): SchemaResource {
     if (root === this.root) {
       this.#resources.set(uri, this.rootResource);
       Object.assign(this.rootResource, { uri });
@@ -147,7 +147,7 @@ export class SchemaDocument {
     if (this.#resources.size >= MAX_RESOURCES)
       this.#reject(pointer, `at most ${MAX_RESOURCES} parts with an $id`, "more");
     if (this.#resources.has(uri)) this.#reject(pointer, "an $id that no other part has", quote(uri));
-    const resource: Resource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
+    const resource: SchemaResource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
     this.#resources.set(uri, resource);
     return resource;
   }

@@ -8,6 +8,9 @@ const MAX_DEPTH = 40;
 const MAX_NODES = 20_000;
 const MAX_LITERALS = 500;
 const MAX_TEXT = 500;
+const MAX_LITERAL = 1_000;
+/** Longest text of one schema's types, in UTF-16 code units. What does not fit becomes `unknown`. */
+const MAX_LENGTH = 512 * 1024;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 /** Names that have another meaning in a type. */
 const RESERVED = new Set([
@@ -58,12 +61,48 @@ export const methodKey = (name: string): string => (name === "new" ? quoted(name
 /** Returns a string literal. Characters that reorder, end or hide a part of the line are escaped. */
 const quoted = (text: string): string => toVisibleText(JSON.stringify(text));
 
+/** Returns the text on one line, bounded, without characters that end, reorder or hide a part of it. The text cannot end a comment. */
+function toCommentLine(text: string, maxLength: number): string {
+  const line = text
+    .slice(0, 4 * maxLength)
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, " ")
+    .trim();
+  const cut = line.length > maxLength ? `${line.slice(0, maxLength)}…` : line;
+  return toVisibleText(cut.toWellFormed()).replaceAll("*/", "* /");
+}
+
 /** Returns a description as a comment. The text cannot end the comment. */
-export function toComment(text: unknown, indent: string): string {
+export function toComment(text: unknown, indent: string, maxLength: number = MAX_TEXT): string {
   if (typeof text !== "string" || text.trim() === "") return "";
-  const line = text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
-  const cut = line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT)}…` : line;
-  return `${indent}/** ${toVisibleText(cut).replaceAll("*/", "* /")} */\n`;
+  return `${indent}/** ${toCommentLine(text, maxLength)} */\n`;
+}
+
+/** Keywords that a TypeScript type cannot express, which a comment names. */
+const CONSTRAINTS = [
+  ...["format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+  ...["multipleOf", "minItems", "maxItems", "uniqueItems", "default"],
+] as const;
+const MAX_CONSTRAINT = 100;
+
+/** Returns the rules of a schema that its type does not show, such as `format: date; minimum: 1`. */
+function constraintsOf(schema: Node): string {
+  const rules: string[] = schema.type === "integer" ? ["integer"] : [];
+  for (const keyword of CONSTRAINTS) {
+    const value = schema[keyword];
+    if (value === undefined || typeof value === "object") continue;
+    rules.push(`${keyword}: ${toCommentLine(String(value), MAX_CONSTRAINT)}`);
+  }
+  return rules.join("; ");
+}
+
+/** Returns the comment of a property: its description, and the rules that its type does not show. */
+function propertyComment(schema: unknown, indent: string): string {
+  if (!isNode(schema)) return "";
+  const { description, title } = schema;
+  const text = [description, title].find((one) => typeof one === "string" && one.trim() !== "");
+  const parts = [text === undefined ? "" : toCommentLine(String(text), MAX_TEXT), constraintsOf(schema)];
+  const shown = parts.filter((part) => part !== "").map((part, index) => (index === 0 ? part : `(${part})`));
+  return shown.length === 0 ? "" : `${indent}/** ${shown.join(" ").replaceAll("*/", "* /")} */\n`;
 }
 
 const SCALARS: { readonly [type: string]: string } = {
@@ -82,6 +121,13 @@ interface TypePosition {
   readonly direct: readonly string[];
 }
 
+export interface SchemaTypesOptions {
+  /** Whether objects and arrays can be changed. @default false */
+  readonly isMutable?: boolean;
+  /** Whether declarations are not exported. @default false */
+  readonly isLocal?: boolean;
+}
+
 /** Generates the type of one schema, and the types of its references. */
 export class SchemaTypes {
   readonly #root: JsonSchema;
@@ -91,28 +137,58 @@ export class SchemaTypes {
   readonly #references = new Map<string, string>();
   readonly declarations: string[] = [];
   #nodes = 0;
+  #length = 0;
+
+  readonly #readonly: string;
+  readonly #export: string;
+  /** Whether the schema refers to itself as a whole. */
+  #isRecursive = false;
 
   /** @param prefix prefix of the type names of references */
-  constructor(root: JsonSchema, names: TypeNames, prefix: string) {
+  constructor(root: JsonSchema, names: TypeNames, prefix: string, { isMutable, isLocal }: SchemaTypesOptions = {}) {
     this.#root = root;
     this.#names = names;
     this.#prefix = prefix;
+    this.#readonly = isMutable === true ? "" : "readonly ";
+    this.#export = isLocal === true ? "" : "export ";
   }
 
   /** Declares the whole schema as a type of this name. */
   declare(name: string, description?: string): string {
+    return `${toComment(description, "")}${this.#export}type ${name} = ${this.#whole(name)};`;
+  }
+
+  /** Returns the type of the whole schema without a declaration, or its name if it refers to itself and was declared for that. */
+  inline(): string {
+    const type = this.#whole(this.#prefix);
+    if (!this.#isRecursive) return type;
+    this.declarations.unshift(`${this.#export}type ${this.#prefix} = ${type};`);
+    return this.#prefix;
+  }
+
+  #whole(name: string): string {
     this.#references.set("#", name);
-    const type = this.#type(this.#root, { depth: 0, indent: "", direct: [name] });
-    return `${toComment(description, "")}export type ${name} = ${type};`;
+    return this.#type(this.#root, { depth: 0, indent: "", direct: [name] });
   }
 
   #type(schema: unknown, position: TypePosition): string {
     this.#nodes += 1;
     if (schema === false) return "never";
-    if (!isNode(schema) || position.depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "unknown";
+    if (!isNode(schema) || position.depth > MAX_DEPTH || this.#isFull) return "unknown";
+    const type = this.#plainType(schema, position);
+    // OpenAPI 3.0's way to allow null.
+    return schema.nullable === true && type !== "unknown" ? union([type, "null"]) : type;
+  }
+
+  /** Whether the schema has more parts or longer text than its types may have. */
+  get #isFull(): boolean {
+    return this.#nodes > MAX_NODES || this.#length > MAX_LENGTH;
+  }
+
+  #plainType(schema: Node, position: TypePosition): string {
     if (typeof schema.$ref === "string") return this.#reference(schema.$ref, position);
-    if ("const" in schema) return literal(schema.const);
-    if (Array.isArray(schema.enum)) return union(schema.enum.slice(0, MAX_LITERALS).map(literal));
+    if ("const" in schema) return this.#counted(literal(schema.const));
+    if (Array.isArray(schema.enum)) return this.#counted(enumeration(schema.enum));
     const parts: string[] = [];
     for (const keyword of ["anyOf", "oneOf"]) {
       const branches = schema[keyword];
@@ -122,6 +198,11 @@ export class SchemaTypes {
     const own = this.#ownType(schema, position);
     if (own !== "unknown") parts.push(own);
     return intersection(parts.filter((part) => part !== "unknown"));
+  }
+
+  #counted(text: string): string {
+    this.#length += text.length;
+    return text;
   }
 
   #ownType(schema: Node, position: TypePosition): string {
@@ -138,44 +219,65 @@ export class SchemaTypes {
     return typeof type === "string" && Object.hasOwn(SCALARS, type) ? (SCALARS[type] ?? "unknown") : "unknown";
   }
 
-  #array({ items, prefixItems }: Node, position: TypePosition): string {
+  #array(schema: Node, position: TypePosition): string {
     const inside = { ...deeper(position), direct: [] };
+    // Before 2020-12, `items` was the list and `additionalItems` the rest.
+    const isOld = Array.isArray(schema.items);
+    const prefixItems = isOld ? schema.items : schema.prefixItems;
+    const items = isOld ? schema.additionalItems : schema.items;
     const rest = items === false ? undefined : this.#type(items, inside);
-    if (!Array.isArray(prefixItems)) return rest === undefined ? "[]" : `readonly (${rest})[]`;
-    // An array may be shorter than `prefixItems`.
-    const first = prefixItems.slice(0, MAX_LITERALS).map((item) => `(${this.#type(item, inside)})?`);
-    return `readonly [${[...first, ...(rest === undefined ? [] : [`...(${rest})[]`])].join(", ")}]`;
+    if (!Array.isArray(prefixItems)) return rest === undefined ? "[]" : `${this.#readonly}${element(rest)}[]`;
+    if (prefixItems.length > MAX_LITERALS) return `${this.#readonly}unknown[]`;
+    // An array may be shorter than `prefixItems`, unless it has a least length.
+    const least = typeof schema.minItems === "number" ? schema.minItems : 0;
+    const first = prefixItems.map((item, index) => `(${this.#type(item, inside)})${index < least ? "" : "?"}`);
+    return `${this.#readonly}[${[...first, ...(rest === undefined ? [] : [`...${element(rest)}[]`])].join(", ")}]`;
   }
 
-  #object({ properties, required, additionalProperties }: Node, position: TypePosition): string {
+  #object({ properties, required, additionalProperties, patternProperties }: Node, position: TypePosition): string {
     const indent = `${position.indent}  `;
     const inside = { depth: position.depth + 1, indent, direct: [] };
-    const names = isNode(properties) ? Object.keys(properties) : [];
-    const mandatory = new Set<unknown>(Array.isArray(required) ? required : []);
-    const lines = names.map((name) => {
-      const property = (properties as Node)[name];
-      const comment = toComment(isNode(property) ? property.description : undefined, indent);
-      return `${comment}${indent}readonly ${propertyKey(name)}${mandatory.has(name) ? "" : "?"}: ${this.#type(property, inside)};`;
-    });
-    if (additionalProperties !== undefined && additionalProperties !== false) {
+    const mandatory = new Set<string>(Array.isArray(required) ? required.filter((one) => typeof one === "string") : []);
+    const described: Node = isNode(properties) ? properties : {};
+    // A property may be required without a schema.
+    const names = [...new Set([...Object.keys(described), ...mandatory])];
+    const lines: string[] = [];
+    for (const name of names) {
+      if (this.#isFull) break;
+      if (name.length > MAX_LITERAL || !name.isWellFormed()) continue;
+      const property = Object.hasOwn(described, name) ? described[name] : {};
+      const comment = propertyComment(property, indent);
+      this.#length += comment.length + name.length;
+      lines.push(
+        `${comment}${indent}${this.#readonly}${propertyKey(name)}${mandatory.has(name) ? "" : "?"}: ${this.#type(property, inside)};`,
+      );
+    }
+    const hasPatterns = isNode(patternProperties) && Object.keys(patternProperties).length > 0;
+    if (hasPatterns || lines.length < names.length) {
+      lines.push(`${indent}${this.#readonly}[key: string]: unknown;`);
+    } else if (additionalProperties !== undefined && additionalProperties !== false) {
       // The type of an index signature must include the types of all named properties.
       const value = names.length === 0 ? this.#type(additionalProperties, inside) : "unknown";
-      lines.push(`${indent}readonly [key: string]: ${value};`);
+      lines.push(`${indent}${this.#readonly}[key: string]: ${value};`);
     } else if (names.length === 0) {
-      lines.push(`${indent}readonly [key: string]: ${additionalProperties === false ? "never" : "unknown"};`);
+      lines.push(`${indent}${this.#readonly}[key: string]: ${additionalProperties === false ? "never" : "unknown"};`);
     }
     return `{\n${lines.join("\n")}\n${position.indent}}`;
   }
 
   #reference(pointer: string, { direct }: TypePosition): string {
     const known = this.#references.get(pointer);
-    if (known !== undefined) return direct.includes(known) ? "unknown" : known;
+    if (known !== undefined) {
+      if (direct.includes(known)) return "unknown";
+      if (pointer === "#") this.#isRecursive = true;
+      return known;
+    }
     const target = this.#resolve(pointer);
     if (target === undefined) return "unknown";
     const name = this.#names.take(`${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`);
     this.#references.set(pointer, name);
     const type = this.#type(target, { depth: 0, indent: "", direct: [...direct, name] });
-    this.declarations.push(`${toComment(target.description, "")}export type ${name} = ${type};`);
+    this.declarations.push(`${toComment(target.description, "")}${this.#export}type ${name} = ${type};`);
     return name;
   }
 
@@ -192,6 +294,9 @@ export class SchemaTypes {
   }
 }
 
+/** Returns a type as the element of an array: in parentheses unless it is a name. */
+const element = (type: string): string => (/^\w+$/.test(type) ? type : `(${type})`);
+
 const deeper = (position: TypePosition): TypePosition => ({ ...position, depth: position.depth + 1 });
 
 function decode(part: string): string {
@@ -203,20 +308,32 @@ function decode(part: string): string {
 }
 
 function literal(value: unknown): string {
-  if (typeof value === "string") return quoted(value);
-  if (value === null || typeof value === "boolean" || typeof value === "number") return JSON.stringify(value);
+  // A lone surrogate in a literal would become another character when the file is written as UTF-8.
+  if (typeof value === "string") return value.length > MAX_LITERAL || !value.isWellFormed() ? "string" : quoted(value);
+  // JSON has numbers that are infinite in JavaScript, and no name for them.
+  if (typeof value === "number") return Number.isFinite(value) ? JSON.stringify(value) : "number";
+  if (value === null || typeof value === "boolean") return JSON.stringify(value);
   return "unknown";
 }
+
+/** Returns the union of an enum's values; of their types if there are too many. */
+function enumeration(values: readonly unknown[]): string {
+  if (values.length <= MAX_LITERALS) return union(values.map(literal));
+  return union([...new Set(values.map((value) => (value === null ? "null" : (SCALARS[typeof value] ?? "unknown"))))]);
+}
+
+/** Returns a type as an operand of `|` and `&`: names and literals need no parentheses. */
+const operand = (type: string): string => (/^(?:[\w.+-]+|"(?:[^"\\]|\\.)*")$/.test(type) ? type : `(${type})`);
 
 function union(types: readonly string[]): string {
   const different = [...new Set(types)];
   if (different.length === 0) return "never";
   if (different.includes("unknown")) return "unknown";
-  return different.length === 1 ? (different[0] ?? "never") : different.map((type) => `(${type})`).join(" | ");
+  return different.length === 1 ? (different[0] ?? "never") : different.map(operand).join(" | ");
 }
 
 function intersection(types: readonly string[]): string {
   const [first, ...others] = new Set(types);
   if (first === undefined) return "unknown";
-  return others.length === 0 ? first : [first, ...others].map((type) => `(${type})`).join(" & ");
+  return others.length === 0 ? first : [first, ...others].map(operand).join(" & ");
 }

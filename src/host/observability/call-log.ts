@@ -3,7 +3,7 @@ import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/messages.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import type { Redactor } from "./redaction/redactor.ts";
+import type { Redactor } from "./redaction/call-redactor.ts";
 
 /**
  * An entry of a tool's log. `time` is in ms since 1970. `data` is the value passed to `ctx.log` next to the message. `place` is the source
@@ -19,6 +19,7 @@ export interface LogEntry {
   readonly callId?: string;
 }
 
+/** Receives the log lines of calls. It is not awaited, and an exception in it does not affect the call. */
 export type LogListener = (entry: LogEntry) => void;
 
 /** Serializes data. Trusted host functions write to the log too, and only their types ensure that the data is JSON. */

@@ -23,6 +23,7 @@ import {
 import type { HostLog } from "./operator-log.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
 import { type CapabilityUse, Timeline } from "./timeline.ts";
+import { ToolSpans } from "./tool-spans.ts";
 
 /** Time in ms for the `result` hooks of a call that has no time left. */
 const RESULT_HOOKS_MS = 50;
@@ -65,6 +66,8 @@ export class CallObserver {
   #tenant: TenantPolicy | undefined;
   #stage: { readonly name: HookStage; readonly began: number } | undefined;
   #wait: HookWait;
+  /** Undefined until the tool reports a span, or if nothing shows them. */
+  #toolSpans: ToolSpans | undefined;
 
   constructor(
     { hooks, telemetry, log }: ObserverSources,
@@ -152,8 +155,9 @@ export class CallObserver {
   async afterExecute(execution: Execution): Promise<Execution> {
     const { usage } = execution;
     const code = "error" in execution ? execution.error.code : "ok";
-    tryRun(() => this.#span?.executed(execution));
-    this.timeline?.executed(usage, code);
+    const ended = performance.now();
+    tryRun(() => this.#span?.executed(execution, this.#toolSpans));
+    this.timeline?.executed(usage, code, ended, this.#toolSpans);
     this.#endStage(code);
     this.#beginStage("afterExecute");
     if (!this.hasHook("afterExecute")) return execution;
@@ -214,6 +218,12 @@ export class CallObserver {
     tryRun(() => this.#span?.ended(result, this.#started));
     this.#log?.ended(this.call, result, error, this.#tenant);
     this.#hooks?.observe({ call: this.call, stage: "result", phase: "end", result });
+  }
+
+  toolSpan(time: number, text: string): void {
+    if (this.timeline === undefined && this.#span === undefined) return;
+    this.#toolSpans ??= new ToolSpans();
+    this.#toolSpans.report(time, text);
   }
 
   /** The span that host functions run within. */

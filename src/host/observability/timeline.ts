@@ -3,6 +3,8 @@ import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { SpanDetails, TimelineSpan } from "../contract/timeline-span.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 
+import type { ToolSpans } from "./tool-spans.ts";
+
 type Writable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 
 const MAX_TARGET_LENGTH = 500;
@@ -69,8 +71,12 @@ export class Timeline {
   }
 
   /** The executor has ended. Its worker process has reported how long the call waited, started and ran, by its own clock. */
-  executed({ queueMs, startMs, executeMs }: ToolUsage, code: TimelineSpan["code"]): void {
-    const to = performance.now();
+  executed(
+    { queueMs, startMs, executeMs }: ToolUsage,
+    code: TimelineSpan["code"],
+    to: number,
+    toolSpans: ToolSpans | undefined,
+  ): void {
     const from = this.#executeAt ?? to;
     this.#outputAt = to;
     const ranAt = Math.max(from, to - executeMs);
@@ -80,6 +86,13 @@ export class Timeline {
     if (runAt > startAt) this.#add("start", startAt, runAt);
     // A call that never got a worker process was queued until its end.
     if (to > runAt) this.#add("execute", runAt, to, code);
+    for (const span of toolSpans?.within(runAt, to) ?? []) {
+      const { name, from: begun, to: ended, code: outcome, attributes } = span;
+      this.#spans.push({
+        ...{ kind: "tool", name, startMs: round(begun - this.#acceptedAt), durationMs: round(ended - begun) },
+        ...{ code: outcome, ...(attributes === undefined ? {} : { attributes }) },
+      });
+    }
   }
 
   beginCapability(name: string): CapabilityUse {

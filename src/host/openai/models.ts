@@ -133,6 +133,15 @@ async function* readEvents(
  * Creates a model for the Responses API. Requests are stateless (`store: false`); reasoning is replayed in its encrypted form.
  * The model throws the client's errors, `ModelResponseError` for a failed answer, and the signal's reason after an abort.
  * @throws {ToolError} PARAM_INVALID for a client without `responses.create`, or an invalid option, naming its path
+ * @example
+ * ```ts
+ * import { AgentLoop } from "glovebox/agent";
+ * import { openaiResponses } from "glovebox/openai";
+ * import OpenAI from "openai";
+ *
+ * const client = new OpenAI();
+ * const loop = new AgentLoop({ model: openaiResponses(client, { model: "gpt-5.1" }) });
+ * ```
  */
 export function openaiResponses(client: Pick<OpenAI, "responses">, options: OpenAIResponsesOptions): Model {
   checkClient(client, "responses", "create");
@@ -161,7 +170,18 @@ export function openaiResponses(client: Pick<OpenAI, "responses">, options: Open
   };
 }
 
-/** Creates a model for Chat Completions, of OpenAI or a compatible server (`baseURL`). Throws like {@link openaiResponses}. */
+/**
+ * Creates a model for Chat Completions, of OpenAI or a compatible server (`baseURL`). Throws like {@link openaiResponses}.
+ * @example
+ * ```ts
+ * import { AgentLoop } from "glovebox/agent";
+ * import { openaiChat } from "glovebox/openai";
+ * import OpenAI from "openai";
+ *
+ * const client = new OpenAI({ baseURL: "http://127.0.0.1:11434/v1", apiKey: "none" });
+ * const loop = new AgentLoop({ model: openaiChat(client, { model: "llama3.3" }) });
+ * ```
+ */
 export function openaiChat(client: Pick<OpenAI, "chat">, options: OpenAIModelOptions<"chat">): Model {
   checkClient(client, "chat", "completions", "create");
   const { model, stream, tools: toolOptions, output, body } = parseOptions(ChatOptionsSchema, options, "options");

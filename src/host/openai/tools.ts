@@ -34,12 +34,14 @@ export interface ResponsesNamespaceTool {
   description: string;
   tools: (ResponsesFunctionTool | ResponsesCustomTool)[];
 }
+/** An entry of `tools` in a request of the Responses API. */
 export type ResponsesTool =
   | ResponsesFunctionTool
   | ResponsesCustomTool
   | ResponsesNamespaceTool
   | { type: "tool_search" };
 
+/** An entry of `tools` in a request of Chat Completions: a function, or a custom tool, whose input is one text. */
 export type ChatTool =
   | {
       type: "function";
@@ -193,6 +195,15 @@ function createWithoutNulls(schema: JsonSchema): (value: unknown) => unknown {
  * Converts definitions to tools of an OpenAI API: strict if the schema allows it, with valid names.
  * @throws {ToolError} PARAM_INVALID for an invalid definition or option, naming its path; for a tool in `custom` whose input is not one
  * text; and for an option that the API does not support
+ * @example
+ * ```ts
+ * import { toOpenAITools } from "glovebox/openai";
+ *
+ * const inputSchema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+ * const weather = { name: "get_weather", description: "Returns the weather in a city", inputSchema };
+ * const { tools, notes } = toOpenAITools([weather], { api: "responses" });
+ * console.log(tools.length, notes[0]?.strict); // 1 true
+ * ```
  */
 export function toOpenAITools<Api extends OpenAIApi>(
   definitions: readonly ToolDefinition[],

@@ -1,6 +1,7 @@
 // Measures the time limit of one call and combines its three external ends (deadline, caller, host) into one signal.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
+import { LinkedList, type ListSlot } from "../util/linked-list.ts";
 
 export interface Clock extends Disposable {
   /** Aborts with the ToolError of the result. */
@@ -30,7 +31,7 @@ export interface ClockOptions {
 
 /** The clocks of all calls of a router, which end with the router. With one shared signal, each call would search a list of listeners. */
 export class Clocks {
-  readonly #running = new Set<CallClock>();
+  readonly #running = new LinkedList<CallClock>();
   #isClosed = false;
   /** Tenants whose new calls end at once, with the reason. */
   readonly #closedTenants = new Map<string, ToolError>();
@@ -50,19 +51,19 @@ export class Clocks {
 
   /** Cancels a call on behalf of the host. A call has one clock, or two while its arguments are read for hooks. */
   cancel(tracked: TrackedCall): void {
-    for (const clock of this.#running) if (clock.isOf(tracked)) clock.endIfCancelled();
+    for (const clock of this.#running.toArray()) if (clock.isOf(tracked)) clock.endIfCancelled();
   }
 
   /** Returns the remaining time of a call in ms, or undefined before it runs. */
   leftMsOf(tracked: TrackedCall): number | undefined {
-    for (const clock of this.#running) if (clock.isOf(tracked)) return clock.leftMs;
+    for (const clock of this.#running.toArray()) if (clock.isOf(tracked)) return clock.leftMs;
     return undefined;
   }
 
   /** Ends all running calls of a tenant, and new ones until the returned value is disposed. */
   closeTenant(tenantId: string, reason: ToolError): Disposable {
     this.#closedTenants.set(tenantId, reason);
-    for (const clock of [...this.#running]) clock.endIfOf(this.#closedTenants);
+    for (const clock of this.#running.toArray()) clock.endIfOf(this.#closedTenants);
     const reopen = (): void => {
       if (this.#closedTenants.get(tenantId) === reason) this.#closedTenants.delete(tenantId);
     };
@@ -72,7 +73,7 @@ export class Clocks {
   /** Ends all running calls, and new ones. */
   close(): void {
     this.#isClosed = true;
-    for (const clock of [...this.#running]) clock.close();
+    for (const clock of this.#running.toArray()) clock.close();
   }
 }
 
@@ -81,7 +82,8 @@ const INSPECTOR = {};
 class CallClock implements Clock {
   readonly #controller = new AbortController();
   readonly #options: ClockOptions;
-  readonly #running: Set<CallClock>;
+  readonly #running: LinkedList<CallClock>;
+  readonly #slot: ListSlot<CallClock>;
   #timer: NodeJS.Timeout;
   /** Deadline, by performance.now(). */
   #endsAt: number;
@@ -90,7 +92,7 @@ class CallClock implements Clock {
   #leftMs: number | undefined;
   #onCancel: (() => void) | undefined;
 
-  constructor(options: ClockOptions, running: Set<CallClock>) {
+  constructor(options: ClockOptions, running: LinkedList<CallClock>) {
     const { timeoutMs, caller, admittedAt } = options;
     this.#options = options;
     this.#running = running;
@@ -102,7 +104,7 @@ class CallClock implements Clock {
     // The timer starts last, so that nothing is left behind if adding the listener throws.
     this.#endsAt = admittedAt + timeoutMs;
     this.#timer = setTimeout(expire, Math.max(0, this.#endsAt - performance.now()), this);
-    running.add(this);
+    this.#slot = running.add(this);
   }
 
   get signal(): AbortSignal {
@@ -146,7 +148,7 @@ class CallClock implements Clock {
   }
 
   hold(isHeld: boolean, holder: object = INSPECTOR): void {
-    if (!this.#running.has(this)) return;
+    if (!this.#slot.isListed) return;
     if (isHeld) this.#holders.add(holder);
     else this.#holders.delete(holder);
     const mustPause = this.#holders.size > 0;
@@ -165,7 +167,7 @@ class CallClock implements Clock {
   /** Disposing twice is a no-op. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
-    this.#running.delete(this);
+    this.#running.delete(this.#slot);
     if (this.#onCancel !== undefined) this.#options.caller?.removeEventListener("abort", this.#onCancel);
     this.#onCancel = undefined;
   }

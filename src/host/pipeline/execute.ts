@@ -2,12 +2,21 @@
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { Executor, SourceKind } from "../executors/executor.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import type { PreparedCall } from "./prepared-call.ts";
 
 /** Time in ms that an executor has to report the outcome of a stopped call. Then the router answers without it. */
 const LAST_RESORT_MS = 1_000;
+
+/** Sources whose calls can run from a recording. A function of the host, or an upstream server, would run for real. */
+const SANDBOXED: ReadonlySet<SourceKind> = new Set(["sandbox", "python"]);
+
+const notRepeatable = ({ definition }: PreparedCall): ToolError =>
+  new ToolError(
+    "PARAM_INVALID",
+    `Tool "${definition.name}" does not run in the sandbox, so no call of it can be repeated`,
+  );
 
 function failure(thrown: unknown): Execution {
   // A proxy is not an error, and reading a revoked proxy throws.
@@ -19,8 +28,10 @@ function failure(thrown: unknown): Execution {
 /** Runs a call and returns its outcome. Never rejects. Does not start a call whose signal has already aborted. */
 export async function executeCall(executor: Executor, call: PreparedCall, log: CallLog): Promise<Execution> {
   if (call.signal.aborted) return failure(call.signal.reason);
+  const { replay, run } = call.context;
+  if ((replay ?? run) !== undefined && !SANDBOXED.has(executor.source)) return failure(notRepeatable(call));
   let timer: NodeJS.Timeout | undefined;
-  const lastResort = new Promise<Execution>((resolve) => {
+  const execution = await new Promise<Execution>((resolve) => {
     call.signal.addEventListener(
       "abort",
       () => {
@@ -30,12 +41,13 @@ export async function executeCall(executor: Executor, call: PreparedCall, log: C
       },
       { once: true },
     );
+    try {
+      // An executor of the host may return anything.
+      Promise.resolve(executor.execute(call, log)).then(resolve, (thrown: unknown) => resolve(failure(thrown)));
+    } catch (thrown) {
+      resolve(failure(thrown));
+    }
   });
-  try {
-    return await Promise.race([executor.execute(call, log), lastResort]);
-  } catch (thrown) {
-    return failure(thrown);
-  } finally {
-    clearTimeout(timer);
-  }
+  clearTimeout(timer);
+  return execution;
 }

@@ -38,6 +38,30 @@ export interface PrepareOptions {
   readonly observer?: CallObserver | undefined;
 }
 
+interface LimitSources {
+  readonly host: PartialLimits;
+  readonly tenant: TenantPolicy;
+  readonly contextMs: number | undefined;
+  readonly timeoutMs: number | undefined;
+}
+
+/** The limits of each tool's last call. Most calls of a tool have the same ones. */
+const lastLimits = new WeakMap<RegisteredTool, LimitSources & { readonly limits: Limits }>();
+
+function limitsOf(tool: RegisteredTool, sources: LimitSources): Limits {
+  const { host, tenant, contextMs, timeoutMs } = sources;
+  const last = lastLimits.get(tool);
+  const isSame = last?.host === host && last.tenant === tenant;
+  if (isSame && last.contextMs === contextMs && last.timeoutMs === timeoutMs) return last.limits;
+  const limits = resolveLimits(
+    [host, tenant.configuredLimits, tool.hostLimits, { timeoutMs: contextMs }, { timeoutMs }],
+    tool.authorLimits,
+    tool.defaultLimits,
+  );
+  lastLimits.set(tool, { ...sources, limits });
+  return limits;
+}
+
 /** Resolves the limits of a call and starts its clock. */
 export function startCall(
   tool: RegisteredTool,
@@ -45,11 +69,7 @@ export function startCall(
   { limits: hostLimits, tenant, clocks, tracked, admittedAt = performance.now() }: PrepareOptions,
   timeoutMs: number | undefined,
 ): { readonly limits: Limits; readonly clock: Clock; readonly deadlineAt: number } {
-  const limits = resolveLimits(
-    [hostLimits, tenant.configuredLimits, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
-    tool.authorLimits,
-    tool.defaultLimits,
-  );
+  const limits = limitsOf(tool, { host: hostLimits, tenant, contextMs: context.timeoutMs, timeoutMs });
   const { timeoutMs: ownMs } = limits;
   const { name: toolName } = tool.definition;
   const { tenantId, signal: caller } = context;

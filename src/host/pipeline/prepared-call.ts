@@ -25,6 +25,8 @@ export interface RunningCallObserver {
    * @throws {ToolError} the rejection of a hook, or the reason why the call has ended meanwhile
    */
   callCapabilityHooks(capability: string, input: unknown): Promise<{ readonly input: unknown }>;
+  /** Receives a report of the tool's own spans, as its worker process has sent it. @param time by the system's monotonic clock in ms */
+  toolSpan(time: number, text: string): void;
   /** Runs one capability call. Hooks may modify its input and its output, each before it is validated. */
   capability(
     capability: string,

@@ -5,7 +5,10 @@ import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { MAX_SEED_LENGTH } from "../../sandbox/protocol/messages.ts";
 import type { CallClient } from "../contract/client-requests.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { NestedCallObserver, ToolContext } from "../contract/tool-call.ts";
+import { copyRecordOptions } from "../recording/record-options.ts";
+import { Replay } from "../recording/replay.ts";
+import { RunAttempt } from "../runs/run-attempt.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import { isThenable } from "../util/host-callback.ts";
 import { parseArgumentOptions } from "./coercion.ts";
@@ -50,6 +53,21 @@ function checkClient(client: unknown): void {
   }
 }
 
+const OBSERVER_FUNCTIONS = ["onStart", "onEnd"] as const satisfies readonly (keyof NestedCallObserver)[];
+
+/** Copies the functions, so that each is read once. @throws {ToolError} PARAM_INVALID */
+function copyNestedCalls(observer: unknown): NestedCallObserver | undefined {
+  if (observer === undefined) return undefined;
+  const where = "context.nestedCalls";
+  if (!isPlainObject(observer)) throw invalid(where, "an object { onStart, onEnd }", describe(observer));
+  checkKeys(observer, where, OBSERVER_FUNCTIONS);
+  const { onStart, onEnd } = observer as NestedCallObserver;
+  for (const [name, value] of [["onStart", onStart] as const, ["onEnd", onEnd] as const]) {
+    if (!isFunction(value)) throw invalid(`${where}.${name}`, "a function", describe(value));
+  }
+  return { onStart, onEnd };
+}
+
 const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   tenantId: true,
   executionId: true,
@@ -63,11 +81,15 @@ const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   onProgress: true,
   client: true,
   deterministic: true,
+  record: true,
+  replay: true,
+  run: true,
   arguments: true,
   logSourceLocations: true,
   toolDigest: true,
   toolVersion: true,
   timeline: true,
+  nestedCalls: true,
 };
 /** An array, because searching so few names is as fast as a Set. */
 export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
@@ -113,8 +135,20 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
   const { traceparent, tracestate, client, sessionId, toolDigest, toolVersion, timeline } = context;
   const deterministic = copyDeterministic(context.deterministic);
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
+  const record = copyRecordOptions(context.record);
+  const { replay, run } = context;
+  if (run !== undefined && !(run instanceof RunAttempt)) {
+    throw invalid("context.run", "no value: call runs.start", describe(run));
+  }
+  if (replay !== undefined && !(replay instanceof Replay)) {
+    throw invalid("context.replay", "no value: call glovebox.replay", describe(replay));
+  }
+  if (record !== undefined && (deterministic ?? replay ?? run) !== undefined) {
+    throw invalid("context.record", "no value next to deterministic, replay and run", describe(record));
+  }
   const argumentOptions = parseArgumentOptions(context.arguments, "context.arguments");
   checkClient(client);
+  const nestedCalls = copyNestedCalls(context.nestedCalls);
   // Checked inside the try block, because a proxy can throw.
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw invalid("context.signal", "an AbortSignal", describe(signal));
@@ -130,12 +164,16 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
     logSourceLocations,
     deterministic,
     ...trace,
+    ...(record === undefined ? {} : { record }),
+    ...(replay === undefined ? {} : { replay }),
+    ...(run === undefined ? {} : { run }),
     ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
     ...(client === undefined ? {} : { client }),
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(toolDigest === undefined ? {} : { toolDigest }),
     ...(toolVersion === undefined ? {} : { toolVersion }),
     ...(timeline === undefined ? {} : { timeline }),
+    ...(nestedCalls === undefined ? {} : { nestedCalls }),
   };
 }
 

@@ -24,7 +24,7 @@ export interface ValueText {
   readonly cpuAccount?: CpuAccount | undefined;
 }
 
-/** Returns the value of text that {@link isSmallJson}. @throws {ToolError} with one of `codes` */
+/** Returns the value of text for which {@link isSmallJson} is true. @throws {ToolError} with one of `codes` */
 export function readSmallValue({ text, bounds, codes, what, schema }: ValueText): JsonValue {
   const value = parseSmallJson(text.toString(), bounds, codes, what);
   if (schema !== undefined) checkOutcome(schema.validate(value), codes.invalid, what);
@@ -97,7 +97,7 @@ export interface InputText extends ValueText {
 const isValidUnparsed = ({ schema, text, wants, isUntrusted }: InputText): boolean =>
   !isUntrusted && wants === "text" && (schema === undefined || (schema.acceptsObjects && text.startsWith("{")));
 
-/** Checks text that {@link isSmallJson}. Parses it only if that is necessary. @throws {ToolError} with one of `codes` */
+/** Checks text for which {@link isSmallJson} is true. Parses it only if that is necessary. @throws {ToolError} with one of `codes` */
 export function checkSmallInput(read: InputText): CheckedInput {
   const { text, bounds, codes, what } = read;
   if (!isValidUnparsed(read)) return { inputText: text, input: readSmallValue(read) };

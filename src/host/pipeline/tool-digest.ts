@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { toCanonicalJson } from "../json/canonical-json.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 
@@ -35,8 +36,12 @@ export const isSameDefinition = (a: ToolDefinition, b: ToolDefinition): boolean 
 /**
  * Returns the SHA-256 of a tool's definition, its source and, for a sandboxed tool, its code and granted capabilities, in hexadecimal. It is
  * the same in every process that registers the same tool.
+ * @throws {ToolError} PARAM_INVALID for a value that is not a registered tool
  */
 export function digestOfTool(tool: RegisteredTool): string {
+  const given = tool as Partial<RegisteredTool> | null | undefined;
+  if (given?.definition === undefined || given.executor === undefined)
+    throw new ToolError("PARAM_INVALID", `tool: Expected a registered tool, got ${describeKind(tool)}`);
   const { definition, executor, contentDigest } = tool;
   const { source, sourceId } = executor;
   return cached(toolDigests, tool, () => ({ definition, source, sourceId, contentDigest }));

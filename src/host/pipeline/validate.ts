@@ -88,7 +88,7 @@ function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry)
 }
 
 /** Returns the limits of a tool's arguments. A tool's own limits can only lower the host's. */
-function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: RegisteredTool): JsonTextLimits {
+export function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: RegisteredTool): JsonTextLimits {
   return {
     bytes: Math.min(host.bytes, hostLimits?.inputBytes ?? host.bytes, authorLimits?.inputBytes ?? host.bytes),
     depth: Math.min(host.depth, hostLimits?.jsonDepth ?? host.depth, authorLimits?.jsonDepth ?? host.depth),

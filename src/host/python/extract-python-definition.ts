@@ -5,8 +5,8 @@ import type { ExtractedToolDefinition } from "../../sandbox/contract/definition.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type ExtractionOptions, extractDefinition, parseDefinition } from "../executors/extract-definition.ts";
 import { pythonPlacementOf } from "../executors/process-placement.ts";
+import type { WorkerToolProfile } from "../workers/worker-job.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { WorkerToolProfile } from "../workers/worker-process.ts";
 import { toDescribeRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";
 import { type PythonTool, withRuntimeFeatures } from "./python-tool.ts";

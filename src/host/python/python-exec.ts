@@ -1,6 +1,7 @@
 // The tool python_exec, with which a model runs Python. Its code arrives with each call, so there is no bundle and no
 // definition to extract.
-import type { CapabilityRequests, ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/capability-requests.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 
 const MAX_CODE_CHARACTERS = 200_000;
 

@@ -6,7 +6,7 @@ import { readContainedFile, realPathOf } from "../../bundler/locate/contained-fi
 import { createBundleError } from "../../bundler/locate/tool-location.ts";
 import { ENTRY_NAMES, PYTHON_ENTRY_NAMES, toolPathIssue } from "../../bundler/locate/tool-paths.ts";
 import type { ToolBundle, ToolSource } from "../../bundler/tool-bundle.ts";
-import type { Language } from "../config/options.ts";
+import type { Language } from "../config/tool-options.ts";
 import { importedFiles } from "./python-imports.ts";
 
 export interface PythonSource {

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pyodideFolder } from "../../bundler/python/python-runtime.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { PythonOptions } from "../config/options.ts";
+import type { PythonOptions } from "../config/glovebox-options.ts";
 import type { PythonWheel } from "../workers/python-setup.ts";
 
 /** NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl (PEP 427, "File name convention"). */

@@ -23,6 +23,16 @@ const createChainError = (
   chain: readonly string[],
 ): ToolError => new ToolError(code, `${message}: ${chain.join(" → ")}`, { details: { trace: chain } });
 
+/** A running call, as its chain sees it. */
+export interface ChainedRun {
+  /** Number of pending capability calls. */
+  readonly openCalls: number;
+  /** Receives whether the call is paused: it waits for its caller and computes nothing. */
+  setPaused(isPaused: boolean): void;
+  /** Receives whether a request to the caller is pending. While one is, the executor reports through `setIdle` whether the guest is idle. */
+  setWaiting(isWaiting: boolean): void;
+}
+
 /** One call in its chain. Created for every call, so it allocates the rest only when needed. */
 export class CallChain {
   readonly callId: string;
@@ -38,14 +48,10 @@ export class CallChain {
   tracked: TrackedCall | undefined;
   /** Clock of the call, once it has started. */
   clock: Pick<Clock, "hold"> | undefined;
-  /** Receives whether the call is paused: it waits for its caller and computes nothing. */
-  onPause: ((isPaused: boolean) => void) | undefined;
-  /** Receives whether a request to the caller is pending. While one is, the executor reports through `setIdle` whether the guest is idle. */
-  onWait: ((isWaiting: boolean) => void) | undefined;
-  /** Returns the number of pending capability calls. Undefined if the call cannot make any. */
-  openCalls: (() => number) | undefined;
+  /** The call in its executor. Undefined if the call cannot wait for its caller. */
+  run: ChainedRun | undefined;
   /** Pending requests to the caller, and nested calls that are paused. */
-  readonly #waits = new Set<object>();
+  #waits: Set<object> | undefined;
   /** Whether the guest is idle. Undefined for a call without a guest. */
   #isIdle: boolean | undefined;
   #isPaused = false;
@@ -123,11 +129,12 @@ export class CallChain {
    * so are the clocks of the calls that wait for this one.
    */
   setWaiting(isWaiting: boolean, waiter: object): void {
+    this.#waits ??= new Set();
     const before = this.#waits.size;
     if (isWaiting) this.#waits.add(waiter);
     else this.#waits.delete(waiter);
-    if (before === 0 && this.#waits.size > 0) this.onWait?.(true);
-    if (before > 0 && this.#waits.size === 0) this.onWait?.(false);
+    if (before === 0 && this.#waits.size > 0) this.run?.setWaiting(true);
+    if (before > 0 && this.#waits.size === 0) this.run?.setWaiting(false);
     this.updatePause();
   }
 
@@ -140,12 +147,12 @@ export class CallChain {
 
   /** Pauses or resumes the clock: the call is paused while everything it does waits for the caller. */
   updatePause(): void {
-    const { size } = this.#waits;
-    const isPaused = size > 0 && this.#isIdle !== false && (this.openCalls?.() ?? 0) <= size;
+    const size = this.#waits?.size ?? 0;
+    const isPaused = size > 0 && this.#isIdle !== false && (this.run?.openCalls ?? 0) <= size;
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
     this.clock?.hold(isPaused, this);
-    this.onPause?.(isPaused);
+    this.run?.setPaused(isPaused);
     this.parent?.setWaiting(isPaused, this);
   }
 

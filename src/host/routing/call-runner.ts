@@ -26,8 +26,8 @@ import {
 import { withBytes } from "../tenants/call-meter.ts";
 import type { QuotaPlan } from "../tenants/quotas/quota-options.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
-import type { TenantAdmission } from "../tenants/tenant-admission.ts";
 import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
+import type { TenantStates } from "../tenants/tenant-states.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { CallChain } from "./call-chain.ts";
@@ -49,7 +49,7 @@ export interface CallRunnerParts {
   readonly thread: SchemaThread;
   readonly tenancy: Tenancy;
   readonly tenants: TenantPolicies;
-  readonly admission: TenantAdmission;
+  readonly tenantStates: TenantStates;
   readonly limits: PartialLimits;
   readonly arguments: ArgumentOptions | undefined;
   /** Undefined if all tools are enabled for every tenant. */
@@ -95,7 +95,7 @@ export class CallRunner {
   readonly #thread: SchemaThread;
   readonly #tenancy: Tenancy;
   readonly #tenants: TenantPolicies;
-  readonly #admission: TenantAdmission;
+  readonly #tenantStates: TenantStates;
   readonly #limits: PartialLimits;
   readonly #arguments: ArgumentOptions | undefined;
   readonly #gate: ToolGate | undefined;
@@ -114,7 +114,7 @@ export class CallRunner {
     this.#thread = parts.thread;
     this.#tenancy = parts.tenancy;
     this.#tenants = parts.tenants;
-    this.#admission = parts.admission;
+    this.#tenantStates = parts.tenantStates;
     this.#limits = parts.limits;
     this.#arguments = parts.arguments;
     this.#gate = parts.gate;
@@ -145,7 +145,7 @@ export class CallRunner {
       const given = readContextAfter(context, parent === undefined ? this.#tenancy : undefined, issue);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
       flight.tenantId = read.tenantId;
-      this.#admission.check(read.tenantId, parent !== undefined);
+      this.#tenantStates.check(read.tenantId, parent !== undefined);
       tracked = this.#accept(accepted, facts, read, parent);
       const waiting = { admittedAt: started, timeoutMs, tracked };
       const found = this.#tenants.of(read.tenantId);
@@ -154,7 +154,7 @@ export class CallRunner {
       if ("wait" in found) {
         tenant = await this.#waitWithin(read, waiting, (signal) => found.wait(signal));
         // The tenant may have been suspended meanwhile.
-        this.#admission.check(read.tenantId, parent !== undefined);
+        this.#tenantStates.check(read.tenantId, parent !== undefined);
       } else tenant = found;
       const chunks = stream?.chunks;
       if (this.#observerSources !== undefined || read.timeline === true) {
@@ -162,10 +162,10 @@ export class CallRunner {
         observer = new CallObserver(this.#observerSources ?? {}, begun);
       }
       if (tenant.quota !== undefined) {
-        const admission = this.#admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
+        const admission = this.#tenantStates.quotas.admit(read.tenantId, tenant.quota, read.signal);
         if (admission !== undefined) {
           await this.#waitWithin(read, waiting, (signal) => untilAborted(admission, signal));
-          this.#admission.check(read.tenantId, parent !== undefined);
+          this.#tenantStates.check(read.tenantId, parent !== undefined);
         }
         flight.quota = tenant.quota;
       }

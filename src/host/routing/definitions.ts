@@ -1,8 +1,9 @@
 // Checks lists of tool definitions that a host passes to the adapters: a promise or an unawaited list would count as "no tools".
 
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { unknownOptionError } from "../config/option-errors.ts";
 
 const FIELDS: { readonly [Field in keyof Required<ToolDefinition>]: true } = {
@@ -13,6 +14,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolDefinition>]: true } = {
   annotations: true,
   capabilities: true,
   limits: true,
+  durable: true,
   prewarm: true,
   origin: true,
 };

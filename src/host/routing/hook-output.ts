@@ -9,7 +9,7 @@ import type { Execution } from "../executors/execution.ts";
 /** A result as a `result` hook modified it. */
 export type HookOutput = { readonly output: unknown } | { readonly error: ToolError };
 
-/** Returns the execution that a hook's output stands for. The output is read within the same limits as the tool's own. */
+/** Converts a hook's output to an Execution. The output is read within the same limits as the tool's own. */
 export function toExecution(given: HookOutput, usage: ToolUsage, { outputBytes, jsonValues }: Limits): Execution {
   if ("error" in given) return { usage, error: given.error };
   try {

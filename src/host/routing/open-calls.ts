@@ -2,6 +2,7 @@
 // entry in a set; everything else is computed when a list is requested.
 import { randomBytes } from "node:crypto";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { LinkedList, type ListSlot } from "../util/linked-list.ts";
 
 /**
  * State of a call. `queued`: waits for a slot of its batch, for an earlier call of its session, or for a worker process. `starting`: flags,
@@ -50,6 +51,8 @@ export class TrackedCall {
   #cancelled: ToolError | undefined;
   toolName: string;
   state: CallState;
+  /** Its place in the list of open calls. */
+  slot: ListSlot<TrackedCall> | undefined;
 
   constructor(calls: OpenCalls, number: number, accepted: AcceptedCall) {
     this.#calls = calls;
@@ -117,24 +120,24 @@ export class TrackedCall {
 export class OpenCalls {
   /** Random, so that a call id that a caller chose does not equal the id of a call by accident. */
   readonly prefix: string = randomBytes(6).toString("hex");
-  readonly #open = new Set<TrackedCall>();
+  readonly #open = new LinkedList<TrackedCall>();
   #last = 0;
 
   /** Tracks a call until `end`. */
   begin(accepted: AcceptedCall): TrackedCall {
     this.#last += 1;
     const call = new TrackedCall(this, this.#last, accepted);
-    this.#open.add(call);
+    call.slot = this.#open.add(call);
     return call;
   }
 
   end(call: TrackedCall): void {
-    this.#open.delete(call);
+    if (call.slot !== undefined) this.#open.delete(call.slot);
   }
 
   /** Returns the calls of a tenant, or of all tenants, oldest first. */
   of(tenantId: string | undefined): readonly TrackedCall[] {
-    return [...this.#open].filter((call) => call.isOf(tenantId));
+    return this.#open.toArray().filter((call) => call.isOf(tenantId));
   }
 
   /** Returns the call with this id, or else all calls of the tenant whose callers chose this id. */

@@ -1,15 +1,16 @@
 // The registry of tools. A look-up finds a tenant's own tool first, then the global one.
 
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
 import type { Executor } from "../executors/executor.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import { notifySafely } from "../util/host-callback.ts";
+import { checkString } from "./tenant-scope.ts";
 
 /** Versions of a tool that was registered with `setRelease`. */
 export interface ToolVersions {
@@ -70,6 +71,7 @@ export interface ToolRegistry {
    * @throws {ToolError} PARAM_INVALID for a value that is not a registered tool
    */
   replace?(tool: RegisteredTool): boolean;
+  /** Returns the tenant's tool of this name, or the global one; undefined if there is none. */
   get(toolName: string, tenantId?: string): RegisteredTool | undefined;
   /** Returns the tenant's tools and the global ones, sorted by name. */
   list(tenantId?: string): readonly RegisteredTool[];
@@ -105,6 +107,7 @@ function checkTool(tool: RegisteredTool): string {
   return name;
 }
 
+/** A {@link ToolRegistry} in memory: the default of a router. */
 export class MemoryToolRegistry implements ToolRegistry {
   readonly #global = new Map<string, RegisteredTool>();
   readonly #tenants = new Map<string, Map<string, RegisteredTool>>();
@@ -135,6 +138,7 @@ export class MemoryToolRegistry implements ToolRegistry {
 
   remove(toolName: string, tenantId?: string): boolean {
     checkTenantId(tenantId, "tenantId");
+    checkString(toolName, "toolName");
     const tools = tenantId === undefined ? this.#global : this.#tenants.get(tenantId);
     const removed = tools?.delete(toolName) ?? false;
     if (tenantId !== undefined && tools?.size === 0) this.#tenants.delete(tenantId);

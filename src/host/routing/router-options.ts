@@ -1,9 +1,9 @@
 // Options of a ToolRouter and of tool providers. Unknown keys are errors, because a misspelled guard or limit must not be ignored.
 import * as z from "zod";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "../capabilities/fetch/egress-policy.ts";
 import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
 import type { Hook } from "../observability/hooks/hooks.ts";
@@ -20,14 +20,15 @@ import {
 import { type QuotaStore, QuotaStoreSchema } from "../tenants/quotas/quota-store.ts";
 import type { TenancyMode } from "../tenants/tenancy.ts";
 import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.ts";
-import { TenantAdmission } from "../tenants/tenant-admission.ts";
 import type { Tenants } from "../tenants/tenant-policies.ts";
+import { TenantStates } from "../tenants/tenant-states.ts";
 import { isToolRegistry } from "./checked-registry.ts";
 import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
 import { MemoryToolRegistry, type ToolRegistry } from "./registry.ts";
 import { type Flags, isFlags } from "./tool-gate.ts";
 import type { SourceDiscovery, SourceTransport } from "./tool-source.ts";
 
+/** Options of a {@link ToolRouter}. The options of `createGlovebox` include most of them. */
 export interface ToolRouterOptions {
   /** Registry of the tools. Default: in memory. */
   readonly registry?: ToolRegistry | undefined;
@@ -46,6 +47,7 @@ export interface ToolRouterOptions {
   readonly coarseTime?: boolean | undefined;
   /** Parsed egress rules and secrets of sandboxed tools. A tenant's policy takes precedence. */
   readonly egress?: EgressPolicy | undefined;
+  /** Parsed secrets of sandboxed tools, by name. A tenant's policy takes precedence. */
   readonly secrets?: SecretPolicies | undefined;
   /** Rate limit of each tenant. A tenant's policy takes precedence. Default: unlimited. */
   readonly rateLimit?: RateLimitOptions | undefined;
@@ -54,7 +56,7 @@ export interface ToolRouterOptions {
   /** Keeps the counters of rates and quotas. Default: in memory. */
   readonly quotaStore?: QuotaStore | undefined;
   /** Shared by all routers of a Glovebox; used instead of `quotaStore`. */
-  readonly admission?: TenantAdmission | undefined;
+  readonly tenantStates?: TenantStates | undefined;
   /** False disables all tools except those that a flag enables. Default: true without `flags`, false with them. */
   readonly enabled?: boolean | undefined;
   /** Feature flags, which take precedence over `enabled`. With flags, a tool is disabled unless a flag or `enabled` enables it. */
@@ -69,6 +71,7 @@ export interface ToolRouterOptions {
   readonly hooks?: readonly Hook[] | undefined;
   /** Created by `createTelemetry` and `createHostLog`. */
   readonly telemetry?: Telemetry | undefined;
+  /** Log for the operator. Default: none. */
   readonly log?: HostLog | undefined;
 }
 
@@ -89,7 +92,7 @@ const RouterOptionsSchema = strictObject({
   rateLimit: RateLimitSchema.optional(),
   quotas: QuotasSchema.optional(),
   quotaStore: QuotaStoreSchema.optional(),
-  admission: z.instanceof(TenantAdmission).optional(),
+  tenantStates: z.instanceof(TenantStates).optional(),
   enabled: z.boolean().optional(),
   flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
   health: HealthSchema.prefault({}),

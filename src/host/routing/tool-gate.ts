@@ -1,8 +1,8 @@
 // Decides whether a tool is enabled, by feature flags and the host's configuration. A flag that cannot be evaluated disables the tool.
 
-import { TOOL_NAME_PATTERN } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { TOOL_NAME_PATTERN } from "../../sandbox/contract/tool-name.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
 
 /** Name of the flag for all tools; each tool also has a flag of its own: `tools.add`. */
@@ -35,6 +35,7 @@ export interface FlagClient {
   }>;
 }
 
+/** Feature flags: a function, or a client of OpenFeature. */
 export type Flags = FlagFunction | FlagClient;
 
 export const isFlags = (value: unknown): value is Flags =>

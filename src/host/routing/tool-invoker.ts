@@ -20,11 +20,13 @@ import { ToolRouter } from "./tool-router.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
 
+/** Context of all calls of a batch, and how many of them run at the same time. */
 export interface BatchContext extends ToolContext {
   /** Number of calls of this batch that run at the same time, 1 to 10. @default 4 */
   readonly maxConcurrency?: number | undefined;
 }
 
+/** Options of a {@link ToolInvoker}. */
 export interface ToolInvokerOptions {
   /** Number of calls of one tenant that run at the same time, over all batches and invocations, 1 to 10. @default 10 */
   readonly maxConcurrentTools?: number | undefined;
@@ -66,6 +68,22 @@ interface Reading {
 /** Identity of a batch, so that batches share a tenant's slots evenly. */
 type Batch = object;
 
+/**
+ * Runs single calls and batches through a router, and limits how many calls of a tenant run at the same time.
+ * @example
+ * ```ts
+ * import { ToolInvoker, ToolRouter } from "glovebox";
+ * import * as z from "zod";
+ *
+ * await using router = new ToolRouter();
+ * const inputSchema = z.object({ n: z.number() });
+ * router.register("double", { description: "Doubles a number", inputSchema }, ({ n }) => n * 2);
+ * const invoker = new ToolInvoker(router, { maxConcurrentTools: 4 });
+ * const calls = [1, 2, 3].map((n) => ({ id: `c${n}`, toolName: "double", arguments: { n } }));
+ * const results = await invoker.executeBatch(calls);
+ * console.log(results.map((result) => result.success && result.output)); // [ 2, 4, 6 ]
+ * ```
+ */
 export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
   /** Undefined if the host passed its own object as router. */

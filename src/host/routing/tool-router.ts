@@ -20,10 +20,11 @@ import { digestOfTool, isSameDefinition } from "../pipeline/tool-digest.ts";
 import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
 import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
 import { Tenancy, type TenantReach } from "../tenants/tenancy.ts";
-import { TenantAdmission } from "../tenants/tenant-admission.ts";
 import { TenantPolicies, type TenantPolicy } from "../tenants/tenant-policies.ts";
+import { TenantStates } from "../tenants/tenant-states.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { notifySafely } from "../util/host-callback.ts";
+import { LinkedList } from "../util/linked-list.ts";
 import type { CallChain } from "./call-chain.ts";
 import { CallRunner, type Flight } from "./call-runner.ts";
 import { type CheckedToolRegistry, toCheckedRegistry } from "./checked-registry.ts";
@@ -50,11 +51,24 @@ import { AddedToolProvider, type SourceTransport } from "./tool-source.ts";
 export type { HostToolDefinition, RegisterOptions } from "./registration.ts";
 export type { ToolRouterOptions } from "./router-options.ts";
 
-/** Runs calls of registered tools. Disposing it ends them: running calls resolve with CANCELLED, later ones with TOOL_UNAVAILABLE. */
+/**
+ * Runs calls of registered tools. Disposing it ends them: running calls resolve with CANCELLED, later ones with TOOL_UNAVAILABLE.
+ * @example
+ * ```ts
+ * import { ToolRouter } from "glovebox";
+ * import * as z from "zod";
+ *
+ * await using router = new ToolRouter();
+ * const inputSchema = z.object({ n: z.number() });
+ * router.register("double", { description: "Doubles a number", inputSchema }, ({ n }) => n * 2);
+ * const result = await router.execute({ id: "c1", toolName: "double", arguments: { n: 21 } });
+ * console.log(result.success && result.output); // 42
+ * ```
+ */
 export class ToolRouter implements AsyncDisposable {
   readonly registry: CheckedToolRegistry;
   readonly #clocks = new Clocks();
-  readonly #inFlight = new Set<Flight>();
+  readonly #inFlight = new LinkedList<Flight>();
   /** @internal calls that were accepted and have no result yet; a ToolInvoker adds those that wait for a slot */
   readonly calls: OpenCalls = new OpenCalls();
   /** Executors of versions that were replaced by an update. Undefined before the first update, which saves each call a look-up. */
@@ -70,8 +84,8 @@ export class ToolRouter implements AsyncDisposable {
   /** Policies of tenants. */
   readonly tenants: TenantPolicies;
   readonly #ownPolicies: TenantPolicies | undefined;
-  /** @internal decides whether a tenant can call now: by its state, its rate limit and its quotas */
-  readonly admission: TenantAdmission;
+  /** @internal whether a tenant is suspended or being deleted; with its quotas */
+  readonly tenantStates: TenantStates;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   readonly #hooks: Hooks | undefined;
   readonly #runner: CallRunner;
@@ -91,8 +105,8 @@ export class ToolRouter implements AsyncDisposable {
     const cache = { ...tenantCache, onError: onInternalError };
     this.tenants = policies ?? new TenantPolicies(tenants, limits, defaults, cache);
     this.#ownPolicies = policies === undefined ? this.tenants : undefined;
-    this.admission =
-      given.admission ?? new TenantAdmission(new TenantQuotas({ store: quotaStore, onError: onInternalError }));
+    this.tenantStates =
+      given.tenantStates ?? new TenantStates(new TenantQuotas({ store: quotaStore, onError: onInternalError }));
     const isOn = enabled ?? flags === undefined;
     // No gate is needed if all tools are enabled for every tenant.
     this.#gate =
@@ -110,7 +124,7 @@ export class ToolRouter implements AsyncDisposable {
       thread: this.#thread,
       tenancy: this.tenancy,
       tenants: this.tenants,
-      admission: this.admission,
+      tenantStates: this.tenantStates,
       limits,
       arguments: given.arguments,
       gate: this.#gate,
@@ -353,7 +367,7 @@ export class ToolRouter implements AsyncDisposable {
 
   async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {
     // Querying a server would start it again for a tenant that is being deleted.
-    this.admission.checkAdding(tenantId);
+    this.tenantStates.checkAdding(tenantId);
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
       using clock = this.#clocks.start({
@@ -447,21 +461,26 @@ export class ToolRouter implements AsyncDisposable {
   /** Tracks a call, so that closing the router waits for it. A call that fails resolves in a later turn of the event loop. */
   async #track(run: (flight: Flight) => Promise<ToolResult>): Promise<ToolResult> {
     const flight: Flight = { running: undefined, tenantId: undefined, quota: undefined };
-    this.#inFlight.add(flight);
+    const slot = this.#inFlight.add(flight);
     try {
       flight.running = deferFailure(() => run(flight), hasFailed);
       const result = await flight.running;
       const { tenantId, quota } = flight;
-      if (tenantId !== undefined && quota !== undefined) this.admission.quotas.charge(tenantId, quota, result.usage);
+      if (tenantId !== undefined && quota !== undefined) this.tenantStates.quotas.charge(tenantId, quota, result.usage);
       return result;
     } finally {
-      this.#inFlight.delete(flight);
+      this.#inFlight.delete(slot);
     }
   }
 
   /** Resolves when all tracked calls that match have ended. */
   async #settled(fits: (flight: Flight) => boolean): Promise<void> {
-    await Promise.allSettled([...this.#inFlight].filter(fits).map(({ running }) => running));
+    await Promise.allSettled(
+      this.#inFlight
+        .toArray()
+        .filter(fits)
+        .map(({ running }) => running),
+    );
   }
 
   /**
@@ -472,7 +491,7 @@ export class ToolRouter implements AsyncDisposable {
    */
   async endCalls(tenantId: string, reason: ToolError): Promise<number> {
     const isOf = (flight: Flight): boolean => flight.tenantId === tenantId;
-    const count = [...this.#inFlight].filter(isOf).length;
+    const count = this.#inFlight.toArray().filter(isOf).length;
     using _closed = this.#clocks.closeTenant(tenantId, reason);
     await this.#settled(isOf);
     return count;

@@ -40,6 +40,7 @@ export interface SourceDiscovery {
   discover(tenantId: string, signal: AbortSignal): Promise<void>;
 }
 
+/** Options of a tool that a provider registers. */
 export interface SourceToolOptions extends RegisterOptions {
   /** Name of the tool at the provider. Default: the name that it is registered with. */
   readonly nameAtSource?: string | undefined;

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { LANGUAGES } from "../config/options.ts";
+import { LANGUAGES } from "../config/tool-options.ts";
 import { MAX_SESSION_ID_LENGTH } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";

@@ -5,11 +5,11 @@
 import { type ErrorCode, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import type { SandboxSession } from "../executors/sandbox.ts";
-import { Redactor } from "../observability/redaction/redactor.ts";
+import { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import type { SessionPlacement } from "../workers/worker-pool.ts";
-import type { EndReason } from "../workers/worker-process.ts";
+import type { EndReason } from "../workers/health/process-ending.ts";
+import type { SessionPlacement } from "../workers/pool-job.ts";
 
 /** Bounds on a whole session. */
 export interface SessionBounds {
@@ -29,8 +29,11 @@ export interface SessionInfo {
   readonly kind: string;
   /** In ms since 1970. */
   readonly createdAt: number;
+  /** In ms since 1970. */
   readonly lastUsedAt: number;
+  /** Number of runs. */
   readonly runs: number;
+  /** CPU time of all runs in ms. */
   readonly cpuMs: number;
 }
 
@@ -133,11 +136,9 @@ export class SessionState implements SandboxSession, Disposable {
    */
   async enter({ signal, context }: Pick<PreparedCall, "signal" | "context">): Promise<SessionLease> {
     this.assertOpen();
-    if (context.deterministic !== undefined) {
-      throw new ToolError(
-        "PARAM_INVALID",
-        "context.deterministic: not supported in a session, because runs share state",
-      );
+    for (const field of ["deterministic", "record", "replay"] as const) {
+      if (context[field] === undefined) continue;
+      throw new ToolError("PARAM_INVALID", `context.${field}: not supported in a session, because runs share state`);
     }
     const before = this.#previousRun;
     const { promise, resolve } = Promise.withResolvers<void>();

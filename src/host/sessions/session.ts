@@ -18,11 +18,13 @@ import { checkKeys, describe, invalid, readFields } from "../pipeline/read-field
 import type { ToolRouter } from "../routing/tool-router.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
 import type { SessionInfo, SessionState } from "./session-state.ts";
 
-export interface SessionRunOptions extends Omit<ToolContext, "tenantId" | "deterministic" | "sessionId"> {
+/** Options of {@link Session.run}: the context of the call, and its input. */
+export interface SessionRunOptions
+  extends Omit<ToolContext, "tenantId" | "deterministic" | "record" | "replay" | "sessionId"> {
   /** JSON value that the code reads as `input`; it may contain bytes. If omitted, `input` keeps its previous value. */
   readonly input?: unknown;
 }
@@ -52,7 +54,7 @@ export interface SessionExecutorOptions {
   readonly compile: CompileRun;
   readonly fileExtension: string;
   readonly tool: Omit<SandboxTool, keyof ToolExecutable>;
-  readonly pool: WorkerPool;
+  readonly pool: CallPool;
 }
 
 /** Creates the executor of a session's code. It runs one cell at a time, in order of arrival. */
@@ -132,6 +134,7 @@ export class Session implements AsyncDisposable {
   readonly #state: SessionState;
   readonly #router: ToolRouter;
   readonly #register: () => SessionEntry;
+  /** Language of the session's cells. */
   readonly language: ParsedSessionOptions["language"];
   #runs = 0;
   #previousRun: Promise<void> = Promise.resolve();
@@ -144,10 +147,12 @@ export class Session implements AsyncDisposable {
     this.language = language;
   }
 
+  /** Id of the session, for `context.sessionId`. */
   get id(): string {
     return this.#state.info.id;
   }
 
+  /** A copy of the session's current metadata. */
   get info(): SessionInfo {
     return { ...this.#state.info };
   }
@@ -209,7 +214,7 @@ export class Session implements AsyncDisposable {
 }
 
 /** Context fields that belong to the session: a run cannot choose a tenant, another session or a seed. */
-const SESSION_FIELDS: readonly string[] = ["tenantId", "sessionId", "deterministic"];
+const SESSION_FIELDS: readonly string[] = ["tenantId", "sessionId", "deterministic", "record", "replay"];
 const RUN_FIELDS: readonly string[] = ["input", ...CONTEXT_FIELDS.filter((field) => !SESSION_FIELDS.includes(field))];
 
 /**

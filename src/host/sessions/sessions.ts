@@ -12,7 +12,7 @@ import type { RegisteredTool } from "../routing/registry.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantWork } from "../tenants/tenant-work.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import { CellScripts } from "./cell-scripts.ts";
 import {
   type CompileRun,
@@ -29,7 +29,7 @@ export interface SessionsDependencies {
   /** A router of its own, whose calls name the tenant of their session. */
   readonly router: ToolRouter;
   readonly tenancy: Tenancy;
-  readonly pool: WorkerPool;
+  readonly pool: CallPool;
   readonly bundler: Bundler;
   readonly python: PythonHost;
   /**
@@ -64,7 +64,7 @@ export class Sessions implements AsyncDisposable {
     const options = parseSessionOptions(input, this.#dependencies.tenancy);
     const { id, tenantId, language, idleMs, total, limits } = options;
     const { router, pool, python } = this.#dependencies;
-    router.admission.check(tenantId, false);
+    router.tenantStates.check(tenantId, false);
     using tenantWork = work.begin(tenantId, true);
     const environment = { ...this.#dependencies.toolOf(options), isolateLifetime: "session" as const };
     // Loading the interpreter must not count towards a run's timeout.

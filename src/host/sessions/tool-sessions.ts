@@ -2,7 +2,7 @@
 import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import { runInSession } from "./session.ts";
 import { DEFAULT_BOUNDS } from "./session-options.ts";
 import type { OpenSessions, SessionState } from "./session-state.ts";
@@ -13,7 +13,7 @@ const RETIRED = "its tool was updated or removed";
 export function createSessionToolExecutor(
   tool: SandboxTool,
   toolName: string,
-  pool: WorkerPool,
+  pool: CallPool,
   openSessions: OpenSessions,
 ): Executor {
   const unsharedExecutor = createSandboxExecutor({ ...tool, isolateLifetime: "call" }, pool);

@@ -175,6 +175,8 @@ export class PolicyCache<Policy extends object> implements Disposable {
   }
 }
 
-/** Returns the error of a call whose tenant has no valid policy. The cause is for the operator. */
+/** Returns the error of a call whose tenant has no valid policy, so that it has not begun. The cause is for the operator. */
 export const noPolicy = (cause: unknown): ToolError =>
-  new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", { cause });
+  new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", {
+    ...{ details: { reason: "no_tenant_policy" }, cause },
+  });

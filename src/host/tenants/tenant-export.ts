@@ -3,7 +3,7 @@ import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { KvStore, KvTenantEntry } from "../capabilities/kv/kv-store.ts";
 import { readTenantEntry } from "../capabilities/kv/store-answers.ts";
-import type { AddToolOptions } from "../config/options.ts";
+import type { AddToolOptions } from "../config/tool-options.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import type { SessionInfo } from "../sessions/session-state.ts";
 import { runCallback } from "../util/host-callback.ts";
@@ -41,7 +41,7 @@ const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 /** The policy as it is configured. For a secret it has the hosts, never the value; for a function only that it exists. */
 function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
-  const { configuredLimits, weight, coarseTime, egress, secrets, quota } = policy;
+  const { configuredLimits, weight, coarseTime, pools, egress, secrets, quota } = policy;
   const { resolve, ...rules } = egress;
   return line({
     type: "tenant",
@@ -50,6 +50,7 @@ function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
     exportedAt: new Date().toISOString(),
     policy: {
       ...{ limits: configuredLimits, weight, coarseTime },
+      ...(pools === undefined ? {} : { pools }),
       egress: { ...rules, ...(resolve === undefined ? {} : { hasResolver: true }) },
       secrets: Object.fromEntries(Object.entries(secrets).map(([name, { hosts }]) => [name, { hosts }])),
       ...(quota === undefined ? {} : { rateLimit: quota.rate, quotas: quota.quotas }),

@@ -1,13 +1,14 @@
 // Suspends, resumes and deletes tenants. The state is in memory, so a host that restarts must suspend its tenants again.
 import * as z from "zod";
+import type { Bundler } from "../../bundler/bundler.ts";
 import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { KvDeletion, KvStore } from "../capabilities/kv/kv-store.ts";
 import { readDeletion } from "../capabilities/kv/store-answers.ts";
+import type { Placement } from "../config/glovebox-options.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { Placement } from "../config/options.ts";
 import type { McpManager } from "../mcp/client/manager.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import type { ToolInvoker } from "../routing/tool-invoker.ts";
@@ -15,7 +16,7 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { runCallback } from "../util/host-callback.ts";
 import type { PendingByKey } from "../util/pending-by-key.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { CallPool } from "../workers/call-pool.ts";
 import type { TenantWork } from "./tenant-work.ts";
 
 /** What `deleteTenant()` removed. All numbers are 0 for a tenant that owned nothing. */
@@ -46,6 +47,7 @@ export interface TenantDeletion {
   readonly quotaCounters: number;
 }
 
+/** Options of {@link Glovebox.suspendTenant}. */
 export interface SuspendOptions {
   /** Whether running calls finish, or end with CANCELLED. @default "finish" */
   readonly calls?: "finish" | "cancel" | undefined;
@@ -59,11 +61,14 @@ const STORE_TIMEOUT_MS = 300_000;
 export interface TenantLifecycleParts {
   readonly router: ToolRouter;
   readonly sessionRouter: ToolRouter;
+  /** Routers of other lists of tools, such as those of code modes. */
+  readonly sideRouters: ReadonlySet<ToolRouter>;
   readonly invoker: ToolInvoker;
   readonly sessions: Sessions;
   readonly mcp: McpManager;
-  readonly pool: Pick<WorkerPool, "endOwner">;
+  readonly pool: Pick<CallPool, "endOwner">;
   readonly cache: BundleCache;
+  readonly bundler: Pick<Bundler, "endOwner">;
   readonly store: KvStore;
   /** Pending store operations of calls, by tenant. */
   readonly kvPending: PendingByKey;
@@ -87,19 +92,19 @@ export class TenantLifecycle {
   /** @throws {ToolError} PARAM_INVALID, TOOL_UNAVAILABLE while the tenant is being deleted, as a rejection */
   async suspend(tenantId: string, options: unknown = {}): Promise<number> {
     const { calls } = parseOptions(SuspendSchema, options, "options");
-    const { admission } = this.#parts.router;
-    admission.checkAdding(tenantId);
-    admission.set(tenantId, "suspended");
+    const { tenantStates } = this.#parts.router;
+    tenantStates.checkAdding(tenantId);
+    tenantStates.set(tenantId, "suspended");
     if (calls === "finish") return 0;
     return await this.#endCalls(tenantId, "suspended");
   }
 
   /** @throws {ToolError} TOOL_UNAVAILABLE while the tenant is being deleted */
   resume(tenantId: string): boolean {
-    const { admission } = this.#parts.router;
-    const state = admission.stateOf(tenantId);
-    if (state === "deleting") admission.checkAdding(tenantId);
-    admission.set(tenantId, undefined);
+    const { tenantStates } = this.#parts.router;
+    const state = tenantStates.stateOf(tenantId);
+    if (state === "deleting") tenantStates.checkAdding(tenantId);
+    tenantStates.set(tenantId, undefined);
     return state !== undefined;
   }
 
@@ -119,19 +124,19 @@ export class TenantLifecycle {
         "this KvStore has no deleteTenant(), so the tenant's values cannot be removed; nothing was removed";
       throw new ToolError("PARAM_INVALID", `createGlovebox options.kv: ${missing}`);
     }
-    router.admission.set(tenantId, "deleting");
+    router.tenantStates.set(tenantId, "deleting");
     try {
       const receipt = await this.#removeAll(tenantId);
-      router.admission.set(tenantId, undefined);
+      router.tenantStates.set(tenantId, undefined);
       return receipt;
     } catch (thrown) {
-      router.admission.set(tenantId, "failed");
+      router.tenantStates.set(tenantId, "failed");
       throw thrown;
     }
   }
 
   async #removeAll(tenantId: string): Promise<TenantDeletion> {
-    const { router, sessionRouter, sessions, mcp, pool, cache, work, invoker, placement } = this.#parts;
+    const { router, sessionRouter, sessions, mcp, pool, cache, bundler, work, invoker, placement } = this.#parts;
     const ending = this.#endCalls(tenantId, "deleted");
     const closed = await sessions.closeAll(tenantId);
     const calls = await ending;
@@ -148,7 +153,8 @@ export class TenantLifecycle {
     const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
     const workers = pool.endOwner(this.#parts.ownerOf(tenantId), placement === "shared");
     const values = await this.#deleteValues(tenantId);
-    const quotaCounters = await router.admission.quotas.deleteTenant(tenantId);
+    const quotaCounters = await router.tenantStates.quotas.deleteTenant(tenantId);
+    await bundler.endOwner(tenantOwner(tenantId));
     const { artifacts, bytes, sharedHashes } = await this.#deleteArtifacts(cache, tenantId);
     return {
       ...{ tenantId, calls, sessions: closed + late, tools: before, values },
@@ -163,11 +169,12 @@ export class TenantLifecycle {
   }
 
   async #endCalls(tenantId: string, how: "suspended" | "deleted"): Promise<number> {
-    const { router, sessionRouter } = this.#parts;
+    const { router, sessionRouter, sideRouters } = this.#parts;
     const message = `The call was cancelled because its tenant was ${how}`;
     const reason = new ToolError("CANCELLED", message, { details: { reason: `tenant_${how}` } });
-    const ended = await Promise.all([router.endCalls(tenantId, reason), sessionRouter.endCalls(tenantId, reason)]);
-    return ended[0] + ended[1];
+    const routers = [router, sessionRouter, ...sideRouters];
+    const ended = await Promise.all(routers.map((one) => one.endCalls(tenantId, reason)));
+    return ended.reduce((sum, count) => sum + count, 0);
   }
 
   async #deleteValues(tenantId: string): Promise<KvDeletion> {

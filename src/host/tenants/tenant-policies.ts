@@ -14,6 +14,7 @@ import {
 } from "../capabilities/fetch/egress-policy.ts";
 import { parseOptions, toOptionIssues } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
+import { PoolSchema } from "../fleet/protocol/pool-name.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import {
@@ -33,6 +34,7 @@ import {
   toQuotaPlan,
 } from "./quotas/quota-options.ts";
 
+/** Policy of one tenant, for the option `tenants`. What it leaves out is as the host's options say. */
 export interface TenantOptions {
   /** Limits of the tenant's calls. The lower one of these and the host's applies. */
   readonly limits?: PartialLimits | undefined;
@@ -40,6 +42,11 @@ export interface TenantOptions {
   readonly weight?: number | undefined;
   /** Replaces the host's `coarseTime`. */
   readonly coarseTime?: boolean | undefined;
+  /**
+   * Pools of executors that may run the tenant's calls, for a host with the option `executors`.
+   * @default ["default"]
+   */
+  readonly pools?: readonly string[] | undefined;
   /** Replaces the host's `egress`. */
   readonly egress?: EgressOptions | undefined;
   /** Replaces the host's `secrets`. */
@@ -70,6 +77,7 @@ export const TenantOptionsSchema = strictObject({
   limits: PartialLimitsSchema.optional(),
   weight: z.number().min(0.01).max(100).optional(),
   coarseTime: z.boolean().optional(),
+  pools: z.array(PoolSchema).min(1).max(100).optional(),
   egress: EgressSchema.optional(),
   secrets: SecretsSchema.optional(),
   rateLimit: RateLimitSchema.optional(),
@@ -109,6 +117,8 @@ export interface TenantPolicy {
   readonly inputBounds: JsonTextLimits;
   readonly weight: number;
   readonly coarseTime: boolean;
+  /** Undefined if the tenant's options name none. */
+  readonly pools: readonly string[] | undefined;
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
   /** Undefined for a tenant with neither a rate limit nor a quota. */
@@ -210,7 +220,18 @@ export class TenantPolicies implements Disposable {
     const { coarseTime = this.#defaults.coarseTime } = stated;
     const { egress = this.#defaults.egress, secrets = this.#defaults.secrets } = stated;
     const quota = toQuotaPlan(this.#defaults, stated);
-    return { configuredLimits: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets, quota };
+    const { pools } = stated;
+    return {
+      configuredLimits: limits,
+      limits: resolved,
+      inputBounds,
+      weight,
+      coarseTime,
+      pools,
+      egress,
+      secrets,
+      quota,
+    };
   }
 
   [Symbol.dispose](): void {

@@ -9,17 +9,21 @@ import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
 import { createCapabilityStub, type StubInput } from "../capabilities/stubs.ts";
+import type { GloveboxOptions } from "../config/glovebox-options.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "../config/options.ts";
+import { CAPABILITY_RULE, isCapability } from "../config/options.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { createGlovebox } from "../glovebox/create-glovebox.ts";
 import type { Glovebox } from "../glovebox/glovebox.ts";
+import { parseRecording } from "../recording/recording.ts";
+import type { ReplayedCall } from "../recording/replay-call.ts";
 import { checkString, TenantIdSchema, type TenantScope } from "../routing/tenant-scope.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 
 /** Time limit in ms that suits a slow or busy machine. Limits in the tool's own definition still apply. */
 const TIMEOUT_MS = 20_000;
 
+/** Options of {@link openTool}. */
 export interface OpenToolOptions {
   /** Tenant that the tool is added for and called by; the host then has `tenancy: "multi"`. @default the only tenant of a new host */
   readonly tenantId?: string | undefined;
@@ -53,6 +57,11 @@ export interface OpenedTool extends AsyncDisposable {
   output<Output = unknown>(input?: unknown, context?: ToolContext): Promise<Output>;
   /** Returns `CODE: message`, details and stack of a call that must fail. @throws {Error} if it succeeds */
   failure(input?: unknown, context?: ToolContext): Promise<string>;
+  /**
+   * Replays a recorded call on this tool, whatever tenant and version it was recorded with. No capability is called.
+   * @throws {ToolError} as `glovebox.replay` does
+   */
+  replay(recording: unknown): Promise<ReplayedCall>;
 }
 
 const openTools = new Set<OpenedTool>();
@@ -146,6 +155,11 @@ function createOpenedTool(box: Glovebox, definition: ToolDefinition, scope: Tena
       if (result.success) throw new Error(`Expected a failure, got ${JSON.stringify(result.output).slice(0, 200)}`);
       return describeFailure(result.error);
     },
+    async replay(value) {
+      const { toolVersion: _, ...recording } = parseRecording(value);
+      const tenantId = box.router.tenancy.tenantOf(scope.tenantId);
+      return await box.replay({ ...recording, tenantId, toolName: definition.name }, scope);
+    },
     async [Symbol.asyncDispose]() {
       openTools.delete(tool);
       await box.close();
@@ -182,6 +196,8 @@ export interface StubbedCapability extends Capability {
  * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or an answer that is not a function
  * @example
  * ```typescript
+ * import { openTool, stubCapability } from "glovebox/testing";
+ *
  * const api = stubCapability("fetch", ({ url }) => Response.json({ url }));
  * await using tool = await openTool(import.meta.dirname, { capabilities: [api] });
  * ```

@@ -34,5 +34,5 @@ export function toRawChunks(parts: readonly Buffer[]): RawChunk[] {
     return splitLines(lines).map((line) => ({ text: toText(line), size: line.length }));
   }
   const bytes = (): ReturnType<typeof readAttachments> => readAttachments(header, data, "A chunk of the output");
-  return [{ text: toText(lines), bytes, size: lines.length + data.length }];
+  return [{ text: toText(lines), bytes, attachments: [header, data], size: lines.length + data.length }];
 }

@@ -10,6 +10,7 @@ import {
   MAX_MAIN_THREAD_MS,
   type WorkerMessage,
 } from "../../sandbox/protocol/messages.ts";
+import { MAX_TURNS_LENGTH } from "../../sandbox/protocol/turns.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
@@ -27,17 +28,36 @@ export interface CallLossReason {
   readonly isNotStarted?: boolean;
 }
 
+/** A capability call of the guest that waits for its answer. */
+export interface CapabilityRequest {
+  /** Position of the request in the call. */
+  readonly requestId: number;
+  /**
+   * Sends the envelope to this attempt of the call. It is a no-op once the attempt has ended.
+   * @param latencyMs how long the capability took in the recording, for a call that is rehearsed
+   */
+  readonly send: (envelope: string, latencyMs?: number) => void;
+}
+
+type TurnsMessage = Extract<WorkerMessage, { type: "turns" }>;
+
 /** Receives the events of one call. After `onEnded` or `onLost`, only `onStuck` may follow. */
 export interface CallListener {
   /** `place` is the source location `script:line:column` in the isolate, if the caller requested it. */
   onLog(level: LogLevel, time: number, text: string, place?: string): void;
   onProgress(text: string): void;
-  /** `answer` sends an envelope to this attempt of the call. It is a no-op once the attempt has ended. */
-  onCapability(name: string, text: string, answer: (envelope: string) => void): void;
+  /** A report of `ctx.span`. @param time by the system's monotonic clock in ms, as the worker process says */
+  onSpan?(time: number, text: string): void;
+  onCapability(name: string, text: string, request: CapabilityRequest): void;
+  /** Receives turns of a recorded call, in order; undefined if the caller does not record it. */
+  readonly onTurns?: ((text: string, message: TurnsMessage) => void) | undefined;
   /** Receives what the tool yields; undefined if the caller did not request a stream. */
   readonly onChunks?: ((chunks: readonly RawChunk[]) => void) | undefined;
-  /** The process is up and has the call. The time until then does not count as the tool's. */
-  onPlaced(): void;
+  /**
+   * The process is up and has the call. The time until then does not count as the tool's.
+   * @param ageMs how long ago, in ms. Default: 0
+   */
+  onPlaced(ageMs?: number): void;
   /** The isolate is ready, or has run for a while. From now on time counts as the tool's. */
   onStarted?(): void;
   /** @param peakBytes largest growth of the process while the call ran; 0 where it cannot be measured */
@@ -53,6 +73,9 @@ export interface CallListener {
 
 /** Most progress reports of one call. A correct worker never exceeds it. */
 const PROGRESS_REPORTS = 10_000;
+/** Most reports of spans of one call, and the size of one in bytes. A correct worker never exceeds them. */
+const SPAN_REPORTS = 2_000;
+const SPAN_BYTES = 4 * 32_768;
 /** Requests that do not count as host calls. Pending requests are bounded elsewhere; this limit ends a flood. */
 const UNCOUNTED_REQUESTS = 1_000_000;
 /** Bytes by which one log line may exceed the rest of `logBytes`. */
@@ -72,6 +95,8 @@ export type CallMessage = Exclude<
 type CallState = "sent" | "preparing" | "started" | "ended";
 
 export interface OpenCallOptions {
+  /** Number of the call in its process. */
+  readonly seq: number;
   readonly listener: CallListener;
   readonly limits: Limits;
   /** Key of the warm isolate that may take the call without announcing it. A new isolate is announced first. */
@@ -94,6 +119,7 @@ const MAIN_THREAD_SLACK_MS = 20;
 const BEGUN_AFTER_MS = 10;
 
 export class OpenCall {
+  readonly seq: number;
   readonly listener: CallListener;
   readonly limits: Limits;
   readonly warmKey: string | undefined;
@@ -108,8 +134,10 @@ export class OpenCall {
   #logLines = 0;
   #logBytes = 0;
   #progressReports = 0;
+  #spanReports = 0;
   #idleReports = 0;
   #requests = 0;
+  #turnsLength = 0;
   /** Chunks received for which the reader has not granted credit. */
   #chunksOut = 0;
   #chunks = 0;
@@ -127,7 +155,18 @@ export class OpenCall {
   /** Number of answers of its caller that the call waits for. */
   resting = 0;
 
-  constructor({ listener, limits, warmKey, session, rssBytes, cpuMs, hasUncounted = false, leftMs }: OpenCallOptions) {
+  constructor({
+    seq,
+    listener,
+    limits,
+    warmKey,
+    session,
+    rssBytes,
+    cpuMs,
+    hasUncounted = false,
+    leftMs,
+  }: OpenCallOptions) {
+    this.seq = seq;
     this.#leftMs = leftMs;
     this.#maxRequests = limits.maxCapabilityCalls + limits.logLines + (hasUncounted ? UNCOUNTED_REQUESTS : 0);
     this.cpuMsBefore = cpuMs;
@@ -164,9 +203,9 @@ export class OpenCall {
     return this.#state === "ended";
   }
 
-  /** The call has ended but has not stopped. */
+  /** The call has ended or is cancelled, but has not stopped. In a process that still starts, a cancelled call begins later. */
   get isReleasing(): boolean {
-    return this.#releaseTimer !== undefined;
+    return this.#releaseTimer !== undefined || (this.isCancelled && !this.hasEnded);
   }
 
   /** Largest growth of the process since the call was sent, in bytes. */
@@ -228,7 +267,7 @@ export class OpenCall {
   receive(
     message: CallMessage,
     parts: readonly Buffer[],
-    deliver: (requestId: number, envelope: string) => void,
+    deliver: (requestId: number, envelope: string, latencyMs?: number) => void,
   ): void {
     if ((message.type === "released") !== this.hasEnded) throw new Error("The worker's messages are out of order");
     const { listener, limits } = this;
@@ -251,11 +290,21 @@ export class OpenCall {
         this.#progressReports = bound(this.#progressReports + 1, PROGRESS_REPORTS);
         listener.onProgress(text(parts, PROGRESS_BYTES));
         break;
+      case "span":
+        this.#spanReports = bound(this.#spanReports + 1, SPAN_REPORTS);
+        listener.onSpan?.(message.time, text(parts, SPAN_BYTES));
+        break;
       case "capability":
         this.#requests = bound(this.#requests + 1, this.#maxRequests);
-        listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
-          deliver(message.requestId, envelope),
-        );
+        listener.onCapability(message.name, text(parts, limits.inputBytes * 4), {
+          requestId: message.requestId,
+          send: (envelope, latencyMs) => deliver(message.requestId, envelope, latencyMs),
+        });
+        break;
+      case "turns":
+        if (listener.onTurns === undefined) throw new Error("The worker sent turns that were not requested");
+        this.#turnsLength = bound(this.#turnsLength + (parts[0]?.length ?? 0), MAX_TURNS_LENGTH * 2);
+        listener.onTurns(text(parts, MAX_TURNS_LENGTH), message);
         break;
       case "idle":
         this.#idleReports = bound(this.#idleReports + 1, UNCOUNTED_REQUESTS);

@@ -3,23 +3,16 @@
 import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { StartBackoff } from "./health/backoff.ts";
-import { CAN_RAISE_PRIORITY, LOWEST_PRIORITY } from "./health/process-meter.ts";
+import { LOWEST_PRIORITY } from "./health/process-meter.ts";
+import { ProcessRoom, type RoomLimits } from "./process-eviction.ts";
+import { type CpuListener, ProcessPriorities } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";
-import {
-  type CpuUsage,
-  LONG_CALL_MS,
-  LOW_PRIORITY_NICENESS,
-  NEW_NICENESS,
-  type OwnerState,
-  Priorities,
-} from "./scheduling/priority.ts";
-import type { Pace } from "./scheduling/tool-pace.ts";
+import { NEW_NICENESS } from "./scheduling/priority.ts";
+import type { WorkerSources, WorkerStart } from "./worker-job.ts";
 import { pythonDataBytes, WARM_PYTHON_CLASS_MIB, WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
-import { WorkerProcess, type WorkerSources, type WorkerStart } from "./worker-process.ts";
+import { WorkerProcess } from "./worker-process.ts";
 
-export interface WorkerManagerOptions {
-  /** Most processes, warm ones included. */
-  readonly max: number;
+export interface WorkerManagerOptions extends RoomLimits {
   /** Unused processes that are started ahead: the size of the warm pool. */
   readonly warmProcesses: number;
   /**
@@ -29,8 +22,6 @@ export interface WorkerManagerOptions {
   readonly warmPythonProcesses?: number;
   /** Most processes of one owner. */
   readonly maxPerOwner: number;
-  /** Resident memory of all processes together, in MiB. */
-  readonly memoryMiB: number;
   /** Time in ms after which an owner's idle process is ended. */
   readonly idleMs: number;
 }
@@ -44,48 +35,29 @@ export interface ProcessNeed {
 }
 
 /** Receives changes: a call was released, or a process is ready or has died. */
-export interface WorkerManagerListener {
+export interface WorkerManagerListener extends CpuListener {
   onChange(worker: WorkerProcess): void;
   /** A process may be available that was not before. */
   onRoom(): void;
-  /** CPU time in ms that a process has used since the previous call. */
-  onCpu(worker: WorkerProcess, cpuMs: number): void;
-  ownerStateOf(owner: string): OwnerState;
 }
 
 /** Interval in ms between checks of busy processes. At a fast 2 GB/s, one can grow by 40 MiB meanwhile. */
 const WATCH_MS = 20;
 /** Longest time in ms that one interval counts for: a host whose event loop was blocked could not receive an answer. */
 const MAX_ELAPSED_MS = 2 * WATCH_MS;
+/** Delay in ms before a warm process is replaced. A tenant's first call takes less, and a process that starts would compete with it. */
+const REFILL_DELAY_MS = 20;
 const REAP_MS = 1_000;
 const SURPLUS_MS = 5_000;
 /** Uptime in ms after which a host makes the code caches of the platform modules, which takes 100 ms. */
 const CHUNK_CACHES_AFTER_MS = 2_000;
 const BALANCE_MS = 100;
-/** CPU usage in cores from which a process counts as busy. */
-export const BUSY_RATE = 0.5;
-/**
- * Highest niceness of a process that is not busy, so that the short calls of an owner go before its long ones, which
- * are in another process. Other owners still come first.
- */
-const QUIET_NICENESS = 5;
-/** Weight of the newest reading in a process's CPU rate. */
-const RATE_SMOOTHING = 0.5;
-/** Concurrent calls of low-priority owners: enough to keep the cores busy while one waits. */
-const MAX_LOW_PRIORITY_CALLS = availableParallelism() + 1;
-/** Concurrent calls of low-priority owners up to which one of an unknown tool may join: it may loop too. */
-const MAX_UNPROVEN_CALLS = 16;
-/** Number of calls that keeps the cores busy, if they compute. */
-const SATURATING_CALLS = 2 * availableParallelism();
-/** Fraction of all cores below which CPU time counts as idle. Above it, readings are too imprecise. */
-const IDLE_BELOW = 0.75;
 const MAX_STARTING = Math.max(2, availableParallelism());
 
 /** Late starts of the first process after which its hardening layers count as the cause. */
 const MAX_LATE_STARTS = 2;
 /** Consecutive failed starts after which no further warm process is started. */
 const MAX_FAILED_STARTS = 3;
-const MiB = 1024 * 1024;
 
 export class WorkerManager implements Disposable {
   #sources: WorkerSources;
@@ -95,11 +67,12 @@ export class WorkerManager implements Disposable {
   readonly #reaper: NodeJS.Timeout;
   #watcher: NodeJS.Timeout | undefined;
   #watchedAt = 0;
-  #balancedAt = 0;
-  #hostCpu = process.cpuUsage();
   readonly #backoff = new StartBackoff();
   #retry: NodeJS.Timeout | undefined;
-  readonly #priorities = new Priorities();
+  #refill: NodeJS.Timeout | undefined;
+  readonly #room: ProcessRoom;
+  /** Priorities of the processes, and what CPU time is left. */
+  readonly priorities: ProcessPriorities;
   #failedStarts = 0;
   /** Consecutive Python processes that ended before they had an interpreter. */
   #failedPython = 0;
@@ -112,6 +85,8 @@ export class WorkerManager implements Disposable {
     this.#sources = sources;
     this.#options = options;
     this.#listener = listener;
+    this.#room = new ProcessRoom(this.#workers, options);
+    this.priorities = new ProcessPriorities(this.#workers, listener);
     this.#reaper = setInterval(() => this.#reap(), REAP_MS).unref();
   }
 
@@ -184,32 +159,9 @@ export class WorkerManager implements Disposable {
     return usable;
   }
 
-  /** Returns whether memory in use plus `memoryMiB` stays within the budget. One call may always run. */
-  hasRoomFor(memoryMiB: number): boolean {
-    return this.#excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ load }) => load > 0);
-  }
-
-  /**
-   * Like `hasRoomFor`, but evicts idle processes of other owners, least recently used first, and large warm processes.
-   */
+  /** See `ProcessRoom.makeMemoryFor`. */
   makeRoomFor(memoryMiB: number, owner: string): boolean {
-    if (this.hasRoomFor(memoryMiB)) return true;
-    const idle = [...this.#workers].filter(
-      ({ load, isDead, kind, owner: other }) =>
-        load === 0 && !isDead && other !== owner && (other !== undefined || kind !== "plain"),
-    );
-    for (const worker of idle.sort(byEvictionOrder)) {
-      worker.kill("room");
-      if (this.#excessBytes(memoryMiB) <= 0) return true;
-    }
-    return this.hasRoomFor(memoryMiB);
-  }
-
-  /** Bytes by which memory in use plus `memoryMiB` exceeds the budget. */
-  #excessBytes(memoryMiB: number): number {
-    let bytes = (memoryMiB - this.#options.memoryMiB) * MiB;
-    for (const worker of this.#workers) bytes += worker.rssBytes;
-    return bytes;
+    return this.#room.makeMemoryFor(memoryMiB, owner);
   }
 
   /**
@@ -218,16 +170,16 @@ export class WorkerManager implements Disposable {
    */
   takeNew(owner: string, need: ProcessNeed = {}): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
-    if (this.#hasOtherOwnersRunning(owner)) this.#priorities.recordContendedStart(owner);
-    const idlePriority = this.#priorities.nicenessOf(owner) === LOWEST_PRIORITY;
+    if (this.#hasOtherOwnersRunning(owner)) this.priorities.owners.recordContendedStart(owner);
+    const idlePriority = this.priorities.owners.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
-    const warmProcess = !idlePriority || this.#priorities.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
-    const mayStart = warmProcess === undefined && this.#mayStart(idlePriority) && this.#makeRoomFor(owner);
+    const warmProcess = !idlePriority || this.priorities.owners.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
+    const mayStart = warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner);
     const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...need }) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // The process is unused: failing to set its priority is no reason to end it.
-    if (worker.isReady) worker.setNiceness(this.#nicenessOf(worker, owner));
+    if (worker.isReady) worker.setNiceness(this.priorities.nicenessOf(worker, owner));
     if (worker.isDead) return undefined;
     this.watch();
     return worker;
@@ -247,12 +199,6 @@ export class WorkerManager implements Disposable {
   #hasOtherOwnersRunning(owner: string): boolean {
     for (const worker of this.#workers) if (worker.load > 0 && worker.owner !== owner) return true;
     return false;
-  }
-
-  get #isSaturated(): boolean {
-    let running = 0;
-    for (const { busy } of this.#workers) running += busy;
-    return running >= SATURATING_CALLS;
   }
 
   /**
@@ -281,40 +227,6 @@ export class WorkerManager implements Disposable {
     return count;
   }
 
-  #countOf(owner: string | undefined): number {
-    let count = 0;
-    for (const worker of this.#workers) if (worker.owner === owner) count += 1;
-    return count;
-  }
-
-  /**
-   * Frees a process slot. Returns whether there is one. An owner that has a process evicts no other owner's last one.
-   */
-  #makeRoomFor(owner: string): boolean {
-    if (this.#workers.size < this.#options.max) return true;
-    const owned = this.#countOf(owner);
-    const isDispensable = ({ owner: other }: WorkerProcess): boolean =>
-      owned === 0 || other === owner || this.#countOf(other) > owned + 1;
-    const idle = [...this.#workers].filter((worker) => worker.load === 0 && isDispensable(worker));
-    const [oldest] = idle.sort(byEvictionOrder);
-    if (oldest === undefined) {
-      if (owned === 0) this.#drainLargestOwner();
-      return false;
-    }
-    oldest.kill("room");
-    // A slot is free, so no process needs to drain for one.
-    for (const worker of this.#workers) worker.draining = false;
-    return true;
-  }
-
-  /** No process is idle: the owner with the most processes gives one up when its calls have ended, one at a time. */
-  #drainLargestOwner(): void {
-    const workers = [...this.#workers];
-    if (workers.some((worker) => worker.draining)) return;
-    const [largest] = workers.sort((a, b) => this.#countOf(b.owner) - this.#countOf(a.owner) || a.load - b.load);
-    if (largest !== undefined) largest.draining = true;
-  }
-
   /**
    * Returns whether an owner may get another process now. It may have one more than its limit while one of them is
    * about to end, because that slot is not free yet. The last quarter of all slots is reserved for owners without a
@@ -322,16 +234,13 @@ export class WorkerManager implements Disposable {
    * @param isWaitedFor whether a call in one of its processes waits for the new call, and so computes nothing
    */
   mayGrow(owner: string, isWaitedFor = false): boolean {
-    const owned = this.#countOf(owner);
+    const owned = this.#room.countOf(owner);
     if (owned === 0) return true;
-    // More threads past its share would take CPU time from other owners. Under contention an unknown owner must first
-    // prove itself.
-    const isThrottled = this.#priorities.isPastShare(owner) || (this.#isSaturated && !this.#priorities.isKnown(owner));
-    if (isThrottled && !isWaitedFor) return false;
+    if (this.priorities.mustNotGrow(owner) && !isWaitedFor) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
-    return this.#workers.size - this.#countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
+    return this.#workers.size - this.#room.countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
   }
 
   #spawn(options: WorkerStart = {}): WorkerProcess {
@@ -341,6 +250,15 @@ export class WorkerManager implements Disposable {
     });
     this.#workers.add(worker);
     return worker;
+  }
+
+  /** Refills the warm pool shortly, when the call that has taken a process from it is done with its own start. */
+  refillSoon(): void {
+    if (this.#refill !== undefined || this.#closed) return;
+    this.#refill = setTimeout(() => {
+      this.#refill = undefined;
+      this.refillWarmPool();
+    }, REFILL_DELAY_MS).unref();
   }
 
   refillWarmPool(): void {
@@ -365,7 +283,7 @@ export class WorkerManager implements Disposable {
     const { warmMiB } = WORKER_KINDS[kind];
     for (let count = this.#countWarm(kind); count < wanted; count += 1) {
       const hasSlot = this.#workers.size < this.#options.max;
-      const hasRoom = warmMiB === 0 ? this.hasRoomFor(0) : this.#excessBytes(warmMiB) <= 0;
+      const hasRoom = warmMiB === 0 ? this.#room.hasMemoryFor(0) : this.#room.excessBytes(warmMiB) <= 0;
       if (!hasSlot || !hasRoom || !this.#mayStart(false)) return;
       this.#spawn(need);
     }
@@ -375,7 +293,7 @@ export class WorkerManager implements Disposable {
     if (worker.isDead) {
       if (worker.owner !== undefined && worker.hasFailed) {
         this.#backoff.recordFailure(worker.owner, performance.now());
-        this.#priorities.recordFailure(worker.owner);
+        this.priorities.owners.recordFailure(worker.owner);
       }
       this.#workers.delete(worker);
       this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
@@ -383,7 +301,7 @@ export class WorkerManager implements Disposable {
     } else if (worker.isReady) {
       this.#failedStarts = 0;
       if (worker.isPythonReady) this.#failedPython = 0;
-      if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.#setNiceness(worker);
+      if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.priorities.apply(worker);
     }
     const isUsedUp = worker.draining || ((worker.singleUse || worker.isSpent) && !worker.hasSessions);
     if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill(worker.draining ? "room" : undefined);
@@ -408,113 +326,18 @@ export class WorkerManager implements Disposable {
       busy += 1;
       worker.watch(elapsedMs);
     }
-    if (now - this.#balancedAt >= BALANCE_MS) this.#balance(now);
-    this.#enforceMemoryBudget();
+    this.priorities.balance(now, BALANCE_MS);
+    this.#room.enforceMemory();
     if (busy > 0) return;
     clearInterval(this.#watcher);
     this.#watcher = undefined;
-  }
-
-  /** If memory exceeds the budget and no process is idle, ends the largest process with its calls. */
-  #enforceMemoryBudget(): void {
-    if (this.#excessBytes(0) <= 0 || this.makeRoomFor(0, "")) return;
-    let largest: WorkerProcess | undefined;
-    for (const worker of this.#workers) if (worker.rssBytes > (largest?.rssBytes ?? 0)) largest = worker;
-    largest?.end("budget");
-  }
-
-  /** Records that a call in this process has succeeded. */
-  recordSuccess({ owner }: WorkerProcess, cpuMs: number): void {
-    if (owner === undefined) return;
-    const before = this.#priorities.nicenessOf(owner);
-    this.#priorities.recordSuccess(owner, cpuMs);
-    if (this.#priorities.nicenessOf(owner) === before) return;
-    for (const worker of [...this.#workers]) if (worker.owner === owner && worker.isReady) this.#setNiceness(worker);
-  }
-
-  /** Puts a process behind its owner's other processes, or ends that. */
-  setBackground(worker: WorkerProcess, isBackground: boolean): void {
-    // Without the right to raise a priority again, the process would stay behind for good.
-    if (worker.isBackground === isBackground || !CAN_RAISE_PRIORITY) return;
-    worker.isBackground = isBackground;
-    if (worker.isReady && !worker.isDead) this.#setNiceness(worker);
-  }
-
-  /** Niceness of a process: its owner's, but at most `QUIET_NICENESS` while it uses little CPU time. */
-  #nicenessOf({ cpuRate, isBackground }: WorkerProcess, owner: string): number {
-    const niceness = this.#priorities.nicenessOf(owner);
-    if (isBackground) return Math.max(niceness, LOW_PRIORITY_NICENESS);
-    const isQuiet = cpuRate < BUSY_RATE && this.#priorities.isKnown(owner);
-    return isQuiet ? Math.min(niceness, QUIET_NICENESS) : niceness;
-  }
-
-  #setNiceness(worker: WorkerProcess): void {
-    if (worker.setNiceness(this.#nicenessOf(worker, worker.owner ?? ""))) return;
-    // Only root can raise a priority again. The next process starts with a better one.
-    if (worker.load === 0 && !worker.hasSessions) worker.kill();
-  }
-
-  /**
-   * Returns whether one more call of a low-priority owner may run. All such owners together run no more calls than keep
-   * the cores busy. The queue orders them by CPU time used. Calls that have computed for long do not count against one
-   * that may be short.
-   */
-  mayRunLowPriority(owner: string, pace: Pace): boolean {
-    if (this.#priorities.nicenessOf(owner) < LOW_PRIORITY_NICENESS) return true;
-    let running = 0;
-    let young = 0;
-    for (const worker of this.#workers) {
-      if (worker.owner === undefined || this.#priorities.nicenessOf(worker.owner) < LOW_PRIORITY_NICENESS) continue;
-      running += worker.busy;
-      young += worker.young;
-    }
-    if (pace === "long") return running < MAX_LOW_PRIORITY_CALLS;
-    return young < MAX_LOW_PRIORITY_CALLS && (pace === "short" || running < MAX_UNPROVEN_CALLS);
-  }
-
-  /** Whether an owner's processes should run few calls at once. */
-  isThrottled(owner: string): boolean {
-    return this.#priorities.isPastShare(owner) || this.#priorities.isOnProbation(owner);
-  }
-
-  /** Whether there is unused CPU time. */
-  get hasIdleCpu(): boolean {
-    return this.#priorities.coresInUse < IDLE_BELOW * availableParallelism();
-  }
-
-  /** Lowers the priority of owners past their share, in favor of owners that are not. */
-  #balance(now: number): void {
-    const elapsedMs = Math.max(1, now - this.#balancedAt);
-    this.#balancedAt = now;
-    const usages = new Map<string, CpuUsage>();
-    for (const worker of this.#workers) {
-      const cpuMs = worker.takeCpuMs();
-      worker.cpuRate += (cpuMs / elapsedMs - worker.cpuRate) * RATE_SMOOTHING;
-      if (worker.owner === undefined) continue;
-      const longCallMs = worker.cpuMsPerCall > LONG_CALL_MS ? cpuMs : 0;
-      const use = usages.get(worker.owner) ?? { cpuMs: 0, longCallMs: 0 };
-      usages.set(worker.owner, { cpuMs: use.cpuMs + cpuMs, longCallMs: use.longCallMs + longCallMs });
-      this.#listener.onCpu(worker, cpuMs);
-    }
-    const { user, system } = process.cpuUsage(this.#hostCpu);
-    this.#hostCpu = process.cpuUsage();
-    const hostCpuMs = (user + system) / 1_000;
-    this.#priorities.update({
-      usages,
-      hostCpuMs,
-      elapsedMs,
-      ownerStateOf: (owner) => this.#listener.ownerStateOf(owner),
-    });
-    for (const worker of [...this.#workers]) {
-      if (worker.owner !== undefined && worker.isReady) this.#setNiceness(worker);
-    }
   }
 
   /** Has an unused warm process make the code caches of the platform modules, once, while there is idle CPU time. */
   #createModuleCaches(now: number): void {
     const { moduleCache } = this.#sources;
     const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && moduleCache.bytes.byteLength === 0;
-    if (!isDue || this.#hasRequestedCaches || !this.hasIdleCpu) return;
+    if (!isDue || this.#hasRequestedCaches || !this.priorities.hasIdleCpu) return;
     const warmProcess = [...this.#workers].find(
       ({ owner, kind, isReady, served }) => owner === undefined && kind === "plain" && isReady && served === 0,
     );
@@ -561,11 +384,8 @@ export class WorkerManager implements Disposable {
     clearInterval(this.#reaper);
     clearInterval(this.#watcher);
     clearTimeout(this.#retry);
+    clearTimeout(this.#refill);
     for (const worker of [...this.#workers]) worker.kill();
     this.#sources.launcher[Symbol.dispose]();
   }
 }
-
-/** Eviction order: processes with sessions last, then least recently used first. */
-const byEvictionOrder = (a: WorkerProcess, b: WorkerProcess): number =>
-  Number(a.hasSessions) - Number(b.hasSessions) || a.lastUsed - b.lastUsed;

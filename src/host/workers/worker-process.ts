@@ -3,109 +3,41 @@
 // worst answer the calls that it was given.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { Limits } from "../../sandbox/contract/limits.ts";
 import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
-import {
-  MAX_INSPECT_BYTES,
-  MAX_MESSAGE_BYTES,
-  PROTOCOL_VERSION,
-  type ToolMessage,
-  WorkerMessageSchema,
-} from "../../sandbox/protocol/messages.ts";
-import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
+import { MAX_INSPECT_BYTES, MAX_MESSAGE_BYTES, PROTOCOL_VERSION } from "../../sandbox/protocol/messages.ts";
+import { parseWorkerMessage } from "../../sandbox/protocol/read-message.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
-import { setBounded } from "../util/bounded-map.ts";
 import { StayAwake } from "../util/stay-awake.ts";
 import type { EngineCache } from "./engine-cache.ts";
+import { largestFrame } from "./frame-size.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
+import { type EndReason, FAULT_REASONS, isCrash, OUT_OF_MEMORY } from "./health/process-ending.ts";
 import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
-import { type HealthFailure, ProcessMonitor } from "./health/process-monitor.ts";
-import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
+import { ProcessMonitor } from "./health/process-monitor.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
-import { PythonSetup, type PythonSources } from "./python-setup.ts";
+import { ProcessCalls } from "./process-calls.ts";
+import { ProcessInspection } from "./process-inspection.ts";
+import { PythonSetup } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
-import type { Ending } from "./spawn/spawn-command.ts";
 import { WorkerChannel } from "./worker-channel.ts";
+import { type ToolUse, WorkerContents } from "./worker-contents.ts";
+import type { SentBundle, WorkerJob, WorkerSources, WorkerStart, WorkerToolProfile } from "./worker-job.ts";
 import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 
-/** How a tool's calls run. The host sends a profile to a worker once and identifies it there by object identity. */
-export type WorkerToolProfile = Omit<ToolMessage, "type" | "toolId">;
-
-/**
- * `once`: tool and bundle belong to this call only, and the worker drops them when the call has begun. `resumes`: an
- * earlier call of the session has left its isolate.
- */
-export interface SessionOrder {
-  readonly id: number;
-  readonly once: boolean;
-  readonly resumes?: true | undefined;
-}
-
-/** Instruction from the pool to a worker. */
-export type CallOrder =
-  | {
-      readonly type: "call";
-      readonly tool: WorkerToolProfile;
-      readonly callId: string;
-      readonly tenantId: string;
-      /** The caller reads chunks as the tool yields them. */
-      readonly stream?: true | undefined;
-      readonly deterministic?: Deterministic | undefined;
-      /** The session whose isolate the call runs in. The isolate outlives the call. */
-      readonly session?: SessionOrder | undefined;
-      /** Only loads the tool, for a later call. `like` is the id of the tool whose call rate predicts this one's. */
-      readonly prewarm?: { readonly like: number | undefined } | undefined;
-    }
-  | ({ readonly type: "extract" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
-
-/** A bundle. It is sent once to each worker that runs it. */
-export interface SentBundle {
-  readonly sha256: string;
-  readonly code: string;
-  readonly codeCache: Uint8Array;
-  /** Platform modules that its isolates use, as far as known when a worker receives the bundle. */
-  readonly modules: { readonly names: readonly PlatformModuleName[] };
-}
-
-/** A call together with everything that a worker needs to run it. */
-export interface WorkerJob {
-  readonly order: CallOrder;
-  readonly bundle: SentBundle;
-  /** JSON text, or its bytes where it is large. */
-  readonly input: string | Uint8Array;
-  /** Binary attachments of the input: a BytesHeader as JSON text, and the bytes. */
-  readonly inputBytes?: readonly [header: string, data: Uint8Array] | undefined;
-  /** Returns the remaining time of the call in ms. */
-  readonly leftMs?: (() => number) | undefined;
-}
-
-export interface WorkerSources {
-  /** Disposed together with the worker manager. */
-  readonly launcher: Launcher;
-  readonly preludeSource: string;
-  readonly preludeCache: EngineCache;
-  readonly moduleCache: EngineCache;
-  /** For Python processes; undefined until a Python tool is registered. */
-  readonly python?: PythonSources | undefined;
-  /** Set only if an operator at the host's terminal enabled inspection. */
-  readonly inspector?: Inspector | undefined;
-}
-
-/** How a process is started, and of which kind. */
-export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
-  /** @default "plain" */
-  readonly kind?: WorkerKind | undefined;
-  readonly dataBytes?: number | undefined;
-}
+/** Returns the initial state of a repeatable call without its turns, which are sent apart. */
+const toStart = ({ seed, now, mode = "virtual", rollbackMs }: Deterministic): Omit<Deterministic, "turns"> => ({
+  ...{ seed, now, mode },
+  ...(rollbackMs === undefined ? {} : { rollbackMs }),
+});
 
 /** Longest time in ms from `ended` or `cancel` to `released`. After that only SIGKILL can stop the isolate. */
 const RELEASE_MS = 200;
+/** The same for a process that waits for a core most of that time. */
+const MAX_RELEASE_MS = 1_000;
 /** The same for a call that is cancelled while its process reads no messages. Then only SIGKILL stops it early. */
 const INSIDE_RELEASE_MS = 20;
-/** Age in ms from which a call no longer counts as a short one. */
-const SHORT_CALL_MS = 50;
-/** Longest time in ms until a new worker reports `ready`. */
-const START_MS = 10_000;
+/** Longest time in ms until a new worker reports `ready`: far more than an idle machine needs, because calls have deadlines of their own. */
+const START_MS = 30_000;
 /**
  * The same until the interpreter is loaded. It takes seconds if the process also makes the snapshot, and far longer on
  * a busy machine.
@@ -128,32 +60,14 @@ const MiB = 1024 * 1024;
 const FIRST_FRAME_BYTES = MiB;
 /** V8's heap limit is a guideline (README of isolated-vm). Memory beyond twice the limit has bypassed it. */
 const GROWTH_FACTOR = 2;
-/** Isolates kept warm in one worker, see IsolatePool. */
-const MAX_WARM = 16;
-/**
- * Bytes of bundles and code caches that one worker may receive. It keeps them all its life, within the base memory of
- * its kind.
- */
-const MAX_BUNDLE_BYTES = 32 * MiB;
-
-/** Why the host ended a process that had calls or, for `room`, sessions in it. */
-export type EndReason = HealthFailure | "stuck" | "unread" | "budget" | "nonsense" | "room" | "interrupted";
-
-/** Reasons that are the fault of the code in the process. Others can also result from a signal of another program. */
-const FAULT_REASONS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
-
-/** Final messages of V8 and Node.js. Guests cannot write to stderr. */
-const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
-
 const hasUncounted = ({ descriptors }: WorkerToolProfile): boolean =>
   descriptors !== undefined && Object.values(descriptors).some(({ uncounted }) => uncounted !== undefined);
 
 export class WorkerProcess {
   readonly #process: LaunchedProcess;
   readonly #channel: WorkerChannel;
-  readonly #calls = new Map<number, OpenCall>();
-  readonly #bundles = new Set<string>();
-  #bundleBytes = 0;
+  readonly #calls = new ProcessCalls();
+  readonly #contents: WorkerContents;
   /** Set if the process was started without the prelude's code cache: it returns one when it is ready. */
   #awaitedCache: EngineCache | undefined;
   /** Set while the worker makes the code caches of the platform modules. */
@@ -161,17 +75,8 @@ export class WorkerProcess {
   /** Set for Python processes only. */
   readonly #python: PythonSetup | undefined;
   #isStuck = false;
-  readonly #tools = new Map<WorkerToolProfile, number>();
-  /** For each profile the tenant that called it last. */
-  readonly #callers = new Map<WorkerToolProfile, string>();
-  /** Memory limits in MiB of tools whose isolates may be kept warm, least recently used first. */
-  readonly #warm = new Map<string, number>();
-  /** Memory limits in MiB of the sessions whose isolates are in this process. */
-  readonly #sessions = new Map<number, number>();
-  #lastToolId = 0;
   readonly #launcher: Launcher;
-  readonly #inspector: Inspector | undefined;
-  #inspected: { readonly seq: number; readonly isolate: InspectedIsolate } | undefined;
+  readonly #inspection: ProcessInspection;
   readonly #onChange: (worker: WorkerProcess) => void;
   #startTimer: NodeJS.Timeout;
   readonly #monitor: ProcessMonitor;
@@ -195,6 +100,8 @@ export class WorkerProcess {
   unproven = 0;
   /** Its calls may compute for long, and its owner has short calls in another process. */
   isBackground = false;
+  /** When a short call was last placed in it, by performance.now(). */
+  lastShortAt = Number.NEGATIVE_INFINITY;
   /** Calls that the process may run at once; see WorkerPool. */
   window = 0;
   /** Recent CPU usage in cores: 1 is one thread that is always busy. */
@@ -218,7 +125,6 @@ export class WorkerProcess {
     this.#monitor = new ProcessMonitor(WORKER_KINDS[kind].idleWorkMs);
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
-    this.#inspector = sources.inspector;
     this.idlePriority = options.idlePriority === true && sources.launcher.supportsIdlePriority;
     this.#channel = new WorkerChannel(
       {
@@ -234,10 +140,15 @@ export class WorkerProcess {
       },
       FIRST_FRAME_BYTES,
     );
+    this.#contents = new WorkerContents(this.#channel);
+    this.#inspection = new ProcessInspection(sources.inspector, this.#calls, (message, parts) => {
+      if (!this.#dead) this.#channel.write(message, parts);
+      if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
+    });
     const cached = sources.preludeCache.bytes;
     if (cached.byteLength === 0) this.#awaitedCache = sources.preludeCache;
-    if (this.#inspector !== undefined) this.#channel.allow(MAX_INSPECT_BYTES + MiB);
-    const inspect = this.#inspector === undefined ? {} : { inspect: true };
+    if (this.#inspection.isEnabled) this.#channel.allow(MAX_INSPECT_BYTES + MiB);
+    const inspect = this.#inspection.isEnabled ? { inspect: true } : {};
     this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION, ...inspect }, [
       sources.preludeSource,
       cached,
@@ -273,7 +184,7 @@ export class WorkerProcess {
       this.#channel.write({ type: "python-package", fileName }, [bytes]);
     }
     this.#channel.write(setup.message, setup.parts);
-    this.#bundles.add(python.sha256);
+    this.#contents.addBundle(python.sha256);
     return setup;
   }
 
@@ -312,7 +223,7 @@ export class WorkerProcess {
   }
   /** Takes no more calls: it has received the most bundles allowed, or runs code that cannot be stopped. */
   get isSpent(): boolean {
-    return this.#isStuck || this.#bundleBytes > MAX_BUNDLE_BYTES;
+    return this.#isStuck || this.#contents.isFull;
   }
   /** Calls in the process, including calls that have ended but may still run. */
   get load(): number {
@@ -320,26 +231,19 @@ export class WorkerProcess {
   }
   /** Calls in the process that are not paused for an answer of their caller. A paused call computes nothing. */
   get busy(): number {
-    let count = 0;
-    for (const { resting } of this.#calls.values()) if (resting === 0) count += 1;
-    return count;
+    return this.#calls.busy;
   }
   /** Calls in the process that may be short: they have just begun, and are not paused for an answer of their caller. */
   get young(): number {
-    if (this.#calls.size === 0) return 0;
-    const since = performance.now() - SHORT_CALL_MS;
-    let count = 0;
-    for (const { resting, startedAt } of this.#calls.values()) if (resting === 0 && startedAt > since) count += 1;
-    return count;
+    return this.#calls.young;
   }
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
   get isInside(): boolean {
-    for (const call of this.#calls.values()) if (call.isInside) return true;
-    return false;
+    return this.#calls.isInside;
   }
   /** Whether the process may run a call on its main thread: no other call is in it. */
   get isFree(): boolean {
-    return this.#ready && this.#calls.size === 0 && this.kind === "plain" && this.#inspector === undefined;
+    return this.#ready && this.#calls.size === 0 && this.kind === "plain" && !this.#inspection.isEnabled;
   }
   /** Whether it crashed or had to be killed because of the code in it. */
   get hasFailed(): boolean {
@@ -348,17 +252,15 @@ export class WorkerProcess {
   }
   /** A call in it has ended but has not stopped. The whole process may have to be killed. */
   get isReleasing(): boolean {
-    for (const call of this.#calls.values()) if (call.isReleasing) return true;
-    return false;
+    return this.#calls.isReleasing;
   }
   /** Average CPU time in ms of each call in it, since the oldest of them started. */
   get cpuMsPerCall(): number {
-    const [oldest] = this.#calls.values();
-    return oldest === undefined ? 0 : (this.#monitor.cpuMs - oldest.cpuMsBefore) / this.#calls.size;
+    return this.#calls.cpuMsPerCall(this.#monitor.cpuMs);
   }
   /** Whether session isolates would be lost with the process. */
   get hasSessions(): boolean {
-    return this.#sessions.size > 0;
+    return this.#contents.hasSessions;
   }
   /** Number of calls that the process has received so far. */
   get served(): number {
@@ -392,16 +294,15 @@ export class WorkerProcess {
     this.#monitor.beginWork();
     const limits = order.type === "call" ? order.tool.limits : order.limits;
     this.#channel.allow(largestFrame(limits, order.type === "extract" ? bundle.code.length : 0));
-    const warmKey = this.#warmKeyOf(order);
-    if (warmKey !== undefined) setBounded(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
+    const warmKey = this.#contents.keepWarm(order, limits.memoryMiB);
     const session = order.type === "call" ? order.session?.id : undefined;
-    if (session !== undefined) this.#sessions.set(session, limits.memoryMiB);
+    if (session !== undefined) this.#contents.addSession(session, limits.memoryMiB);
     const call = new OpenCall({
-      ...{ listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#monitor.cpuMs },
+      ...{ seq, listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#monitor.cpuMs },
       hasUncounted: order.type === "call" && hasUncounted(order.tool),
       leftMs: onMainThread ? leftMs : undefined,
     });
-    this.#calls.set(seq, call);
+    this.#calls.add(call);
     this.#updateReference();
     this.#send(seq, { order, bundle, input, inputBytes }, call);
     if (this.#ready) listener.onPlaced();
@@ -409,88 +310,45 @@ export class WorkerProcess {
   }
 
   #send(seq: number, { order, bundle, input, inputBytes }: WorkerJob, call: OpenCall): void {
-    if (!this.#bundles.has(bundle.sha256)) {
-      this.#bundles.add(bundle.sha256);
-      this.#bundleBytes += bundle.code.length + bundle.codeCache.byteLength;
-      const message = { type: "bundle", sha256: bundle.sha256, modules: [...bundle.modules.names] } as const;
-      this.#channel.write(message, [bundle.code, bundle.codeCache]);
-    }
+    this.#contents.sendBundle(bundle);
     if (order.type === "extract") call.frame = this.#channel.write({ ...order, seq });
     else {
       const { type, tool, callId, tenantId, stream, deterministic, session, prewarm } = order;
-      const toolId = this.#toolIdOf(tool);
-      this.#callers.set(tool, tenantId);
+      const toolId = this.#contents.sendTool(tool);
+      this.#contents.recordCaller(tool, tenantId);
       const mainThreadMs = call.enterMainThread();
-      const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session, prewarm, mainThreadMs };
-      call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
-      if (session?.once === true) this.#dropOneTimeTool(tool, bundle);
+      const turns = deterministic?.turns ?? [];
+      const message = { type, seq, toolId, callId, tenantId, stream, session, prewarm, mainThreadMs };
+      const parts = inputBytes === undefined ? [input] : [input, ...inputBytes];
+      if (turns.length > 0) parts.push(...(inputBytes === undefined ? ["", ""] : []), JSON.stringify(turns));
+      call.frame = this.#channel.write(
+        deterministic === undefined ? message : { ...message, deterministic: toStart(deterministic) },
+        parts,
+      );
+      if (session?.once === true) this.#contents.dropOneTimeTool(tool, bundle);
     }
-  }
-
-  /** Mirrors what the worker does when the call has begun. */
-  #dropOneTimeTool(tool: WorkerToolProfile, { sha256, code, codeCache }: SentBundle): void {
-    this.#tools.delete(tool);
-    this.#callers.delete(tool);
-    if (this.#bundles.delete(sha256)) this.#bundleBytes -= code.length + codeCache.byteLength;
   }
 
   /** Id that the worker knows the tool by; undefined if it was never sent. */
   toolIdOf(profile: WorkerToolProfile): number | undefined {
-    return this.#tools.get(profile);
+    return this.#contents.toolIdOf(profile);
   }
 
-  /**
-   * Tenants that use a tool here, with the isolates that each needs: the number of its running calls, but at least one.
-   */
-  usesOf(profile: WorkerToolProfile): readonly { readonly tenantId: string; readonly isolates: number }[] {
-    const toolId = this.#tools.get(profile);
-    if (toolId === undefined) return [];
-    // An isolate of a single call has no tenant until a call takes it. The worker decides how many it keeps.
-    const caller = this.#callers.get(profile);
-    if (profile.isolateLifetime !== "tool") return caller === undefined ? [] : [{ tenantId: caller, isolates: 1 }];
-    const prefix = `${toolId} `;
-    const keys = [...this.#warm.keys()].filter((key) => key.startsWith(prefix));
-    return keys.map((key) => {
-      let running = 0;
-      for (const { warmKey } of this.#calls.values()) if (warmKey === key) running += 1;
-      return { tenantId: key.slice(prefix.length), isolates: Math.max(1, running) };
-    });
+  /** Tenants that use a tool here, with the isolates that each needs. */
+  usesOf(profile: WorkerToolProfile): readonly ToolUse[] {
+    return this.#contents.usesOf(profile, this.#calls);
   }
 
   /** Releases the warm isolates of a tool, and its bundle if no other tool uses it. Running calls continue. */
   release(profile: WorkerToolProfile, bundle: SentBundle | undefined): void {
-    const toolId = this.#tools.get(profile);
-    if (toolId === undefined || this.#dead) return;
-    this.#tools.delete(profile);
-    this.#callers.delete(profile);
-    for (const key of [...this.#warm.keys()]) if (key.startsWith(`${toolId} `)) this.#warm.delete(key);
-    const isShared = [...this.#tools.keys()].some(({ sha256 }) => sha256 === profile.sha256);
-    const isForgotten = bundle !== undefined && !isShared && this.#bundles.delete(bundle.sha256);
-    if (isForgotten) this.#bundleBytes -= bundle.code.length + bundle.codeCache.byteLength;
-    this.#channel.write({ type: "forget-tool", toolId, bundle: isForgotten });
+    if (!this.#dead) this.#contents.release(profile, bundle);
   }
 
   /** Disposes the session's isolate. Calling it twice is a no-op. */
   endSession(session: number): void {
-    if (!this.#sessions.delete(session) || this.#dead) return;
+    if (!this.#contents.deleteSession(session) || this.#dead) return;
     this.#channel.write({ type: "end-session", session });
     if (this.load === 0) this.#onChange(this);
-  }
-
-  #toolIdOf(tool: WorkerToolProfile): number {
-    const cached = this.#tools.get(tool);
-    if (cached !== undefined) return cached;
-    this.#lastToolId += 1;
-    const toolId = this.#lastToolId;
-    this.#tools.set(tool, toolId);
-    this.#channel.write({ type: "tool", toolId, ...tool });
-    return toolId;
-  }
-
-  /** Key under which the call's isolate is kept for the next call; undefined if it is not kept. */
-  #warmKeyOf(order: CallOrder): string | undefined {
-    if (order.type === "extract" || order.tool.isolateLifetime !== "tool") return undefined;
-    return `${this.#toolIdOf(order.tool)} ${order.tenantId}`;
   }
 
   /** Ends a call's isolate. The process is killed if the isolate does not stop within `RELEASE_MS`. */
@@ -528,11 +386,11 @@ export class WorkerProcess {
   }
 
   /** Sends a capability's answer to a call. An ended call receives nothing. */
-  #deliver(seq: number, requestId: number, envelope: string): void {
+  #deliver(seq: number, requestId: number, envelope: string, latencyMs?: number): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
     const mainThreadMs = this.#calls.size === 1 ? call.enterMainThread() : undefined;
-    this.#channel.write({ type: "capability-result", seq, requestId, mainThreadMs }, [envelope]);
+    this.#channel.write({ type: "capability-result", seq, requestId, mainThreadMs, latencyMs }, [envelope]);
     // A guest that is not delayed by other calls often answers at once, with its result or the next request.
     if (mainThreadMs !== undefined) this.#awake.expectReply();
     if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
@@ -569,7 +427,7 @@ export class WorkerProcess {
     // A process that runs a call on its main thread answers no ping. The call's deadline limits that.
     if (this.isInside) this.#monitor.recordMessage();
     const failure = this.#monitor.check(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
-    for (const call of this.#calls.values()) call.meter(this.rssBytes);
+    for (const call of this.#calls) call.meter(this.rssBytes);
     if (failure !== undefined) this.end(failure);
   }
 
@@ -595,14 +453,7 @@ export class WorkerProcess {
 
   /** Resident memory in bytes that the contents of the process may reach. */
   get #ceilingBytes(): number {
-    let memoryMiB = 0;
-    const inUse = new Set<string | number | undefined>();
-    for (const { limits, warmKey, session } of this.#calls.values()) {
-      memoryMiB += limits.memoryMiB;
-      inUse.add(warmKey).add(session);
-    }
-    for (const [session, keptMiB] of this.#sessions) if (!inUse.has(session)) memoryMiB += keptMiB;
-    for (const [key, warmMiB] of this.#warm) if (!inUse.has(key)) memoryMiB += warmMiB;
+    const memoryMiB = this.#contents.memoryMiBOf(this.#calls);
     return WORKER_KINDS[this.kind].baseBytes + GROWTH_FACTOR * memoryMiB * MiB;
   }
 
@@ -653,13 +504,13 @@ export class WorkerProcess {
     clearTimeout(this.#startTimer);
     this.#channel[Symbol.dispose]();
     this.#monitor[Symbol.dispose]();
-    const open = [...this.#calls.values()].filter((call) => !call.hasEnded);
+    const open = [...this.#calls].filter((call) => !call.hasEnded);
     const isOutOfMemory =
       this.#endReason === "memory" || (this.#endReason === undefined && OUT_OF_MEMORY.test(this.diagnostics));
     const isSuspect = isOutOfMemory || isCrash(this.#process.ending);
-    for (const call of this.#calls.values()) call.release();
+    for (const call of this.#calls) call.release();
     this.#calls.clear();
-    this.#endInspection();
+    this.#inspection.end();
     for (const call of open) {
       const begun = this.#ready && this.#channel.mayBeRead(call.frame) && call.hasBegun(isDrained);
       call.listener.onLost({ begun, outOfMemory: isOutOfMemory && open.length === 1, isSuspect }, call.peakBytes);
@@ -667,8 +518,16 @@ export class WorkerProcess {
     this.#onChange(this);
   }
 
-  #expectRelease(call: OpenCall): void {
+  /** @param waitedBefore what the process had waited for a core at the end of the call, in ms */
+  #expectRelease(call: OpenCall, waitedBefore: number = this.#monitor.waitedMs, leftMs: number = MAX_RELEASE_MS): void {
     call.expectRelease(RELEASE_MS, () => {
+      const waitedMs = this.#monitor.waitedMs - waitedBefore;
+      // On a busy machine, it may not have had a core yet to stop the call.
+      if (waitedMs > RELEASE_MS / 2 && leftMs > RELEASE_MS) {
+        call.release();
+        this.#expectRelease(call, waitedBefore + waitedMs, leftMs - RELEASE_MS);
+        return;
+      }
       call.listener.onStuck();
       this.end("stuck");
     });
@@ -676,7 +535,7 @@ export class WorkerProcess {
 
   #receive([message, ...parts]: Frame): void {
     if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker exceeds the size limit");
-    const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
+    const parsed = parseWorkerMessage(message.toString());
     this.#monitor.recordMessage();
     this.#awake.recordReply();
     if (parsed.type === "ready") this.#becomeReady(parts);
@@ -684,8 +543,8 @@ export class WorkerProcess {
       if (!this.#monitor.acceptPong()) throw new Error("The worker sent a pong without a ping");
     } else if (parsed.type === "python-ready") this.#becomePythonReady(parts);
     else if (parsed.type === "module-caches") this.#receiveModuleCaches(parts);
-    else if (parsed.type === "inspect-open") this.#beginInspection(parsed.seq);
-    else if (parsed.type === "inspected") this.#receiveInspected(parsed.seq, parts);
+    else if (parsed.type === "inspect-open") this.#inspection.begin(parsed.seq);
+    else if (parsed.type === "inspected") this.#inspection.receive(parsed.seq, parts);
     else if (parsed.type === "stuck") {
       this.#isStuck = true;
       if (this.load === 0) this.end("stuck");
@@ -697,46 +556,14 @@ export class WorkerProcess {
     if (call === undefined || !this.#ready) throw new Error("The worker named an unknown call");
     const isTooLarge = parsed.type === "ended" && this.#meterNow(call);
     if (parsed.type === "ended" && call.session !== undefined && parsed.kept !== true)
-      this.#sessions.delete(call.session);
-    call.receive(parsed, parts, (requestId, envelope) => this.#deliver(parsed.seq, requestId, envelope));
+      this.#contents.deleteSession(call.session);
+    call.receive(parsed, parts, (requestId, envelope, latencyMs) =>
+      this.#deliver(parsed.seq, requestId, envelope, latencyMs),
+    );
     if (parsed.type === "parked") this.#onChange(this);
     else if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
     else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
     if (isTooLarge) this.end("memory");
-  }
-
-  /** Inspects one of several concurrent calls at a time. Inspection of the next call ends that of the previous one. */
-  #beginInspection(seq: number): void {
-    const call = this.#calls.get(seq);
-    if (this.#inspector === undefined || call === undefined || call.hasEnded) {
-      throw new Error("The worker offered an isolate for inspection that was not requested");
-    }
-    this.#endInspection();
-    const isolate: InspectedIsolate = {
-      send: (text) => {
-        if (!this.#dead) this.#channel.write({ type: "inspect", seq }, [text]);
-        if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
-      },
-      go: () => {
-        if (!this.#dead) this.#channel.write({ type: "inspect-go", seq });
-      },
-      hold: (isHeld) => this.#calls.get(seq)?.listener.onPaused(isHeld),
-    };
-    this.#inspected = { seq, isolate };
-    this.#inspector.onOpened(isolate);
-  }
-
-  #receiveInspected(seq: number, [text]: readonly Buffer[]): void {
-    const inspected = this.#inspected;
-    if (inspected?.seq !== seq || text === undefined || text.length > MAX_INSPECT_BYTES) {
-      throw new Error("The worker sent an inspector message for an isolate that is not inspected");
-    }
-    this.#inspector?.onMessage(inspected.isolate, text.toString());
-  }
-
-  #endInspection(): void {
-    if (this.#inspected !== undefined) this.#inspector?.onClosed(this.#inspected.isolate);
-    this.#inspected = undefined;
   }
 
   /**
@@ -762,7 +589,7 @@ export class WorkerProcess {
     if (this.#python !== undefined) this.#startTimer = this.#limitStartTime(PYTHON_START_MS);
     this.#monitor.attach();
     this.#updateReference();
-    for (const call of this.#calls.values()) {
+    for (const call of this.#calls) {
       call.startMeter(this.rssBytes);
       if (call.isCancelled) this.#expectRelease(call);
       else call.listener.onPlaced();
@@ -813,29 +640,4 @@ export class WorkerProcess {
 
 function withDescendants(pid: number): readonly number[] {
   return [pid, ...childrenOf(pid).flatMap(withDescendants)];
-}
-
-/**
- * Returns the largest frame in bytes that a call with these limits can cause. A UTF-16 code unit takes up to three
- * bytes.
- */
-function largestFrame({ inputBytes, outputBytes, logBytes }: Limits, codeUnits: number): number {
-  const largestPart = Math.max(outputBytes, 3 * inputBytes, 3 * logBytes, 4 * codeUnits);
-  return Math.min(MAX_FRAME_BYTES, largestPart + 2 * MiB);
-}
-
-/** Signals by which a program ends after a fatal error of its own. */
-const CRASH_SIGNALS: ReadonlyMap<string, number> = new Map([
-  ["SIGILL", 4],
-  ["SIGTRAP", 5],
-  ["SIGABRT", 6],
-  ["SIGBUS", 7],
-  ["SIGSEGV", 11],
-]);
-
-/** Returns whether a process crashed. Like a shell, a wrapper reports its child's signal as an exit code. */
-function isCrash(ending: Ending | undefined): boolean {
-  if (ending === undefined) return false;
-  if (ending.signal !== null) return CRASH_SIGNALS.has(ending.signal);
-  return [...CRASH_SIGNALS.values()].some((number) => ending.code === 128 + number);
 }

@@ -6,6 +6,7 @@ export const CONTENT_KEY = "glovebox.content";
 
 /** Audience, priority and modification time of a content part, as MCP defines them. */
 export interface ContentAnnotations {
+  /** For whom the part is meant. */
   readonly audience?: readonly ("user" | "assistant")[];
   /** From 0 (optional) to 1 (required). */
   readonly priority?: number;
@@ -16,18 +17,23 @@ export interface ContentAnnotations {
 interface PartBase {
   readonly annotations?: ContentAnnotations;
 }
+/** Text for the model. */
 export interface TextPart extends PartBase {
   readonly type: "text";
   readonly text: string;
 }
+/** An image for the model. */
 export interface ImagePart extends PartBase {
   readonly type: "image";
   readonly data: Uint8Array;
+  /** MIME type, such as `image/png`. */
   readonly mimeType: string;
 }
+/** Audio for the model. */
 export interface AudioPart extends PartBase {
   readonly type: "audio";
   readonly data: Uint8Array;
+  /** MIME type, such as `audio/wav`. */
   readonly mimeType: string;
 }
 /** An embedded resource with its contents, as text or as bytes. */
@@ -45,6 +51,8 @@ export interface ResourceLinkPart extends PartBase {
   readonly title?: string;
   readonly description?: string;
   readonly mimeType?: string;
+  /** Size of the resource in bytes. */
   readonly size?: number;
 }
+/** A part of a tool's content, named as in MCP. Bytes are a Uint8Array, not base64. */
 export type ContentPart = TextPart | ImagePart | AudioPart | ResourcePart | ResourceLinkPart;

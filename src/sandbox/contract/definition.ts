@@ -1,16 +1,12 @@
 // Types and schemas of a tool definition, named as in MCP. A definition is extracted by running the tool's code in an isolate, so the
 // schemas here parse untrusted input.
 import * as z from "zod";
+import { type CapabilityRequests, CapabilityRequestsSchema } from "./capability-requests.ts";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
 import { plainObject, strictObject } from "./plain-object.ts";
 import { MAX_MISNAMED } from "./schema-names.ts";
-
-/** Tool names that MCP allows (spec 2025-11-25, tools, "Tool Names"). */
-export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_.-]{1,128}$/;
-export const TOOL_NAME_RULE = "1 to 128 of A-Z a-z 0-9 _ - .";
-
-const ToolNameSchema: z.ZodString = z.string().regex(TOOL_NAME_PATTERN, `Expected ${TOOL_NAME_RULE}`);
+import { ToolNameSchema } from "./tool-name.ts";
 
 /** A JSON Schema (2020-12) as an object. The boolean schemas `true` and `false` are not accepted as a tool's whole schema. */
 export type JsonSchema = { readonly [keyword: string]: JsonValue };
@@ -18,10 +14,15 @@ const JsonSchemaSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<
 
 /** MCP's ToolAnnotations: hints only. No security decision relies on them. */
 export interface ToolAnnotations {
+  /** Name for people. */
   readonly title?: string | undefined;
+  /** The tool changes nothing. */
   readonly readOnlyHint?: boolean | undefined;
+  /** The tool may delete or overwrite something. */
   readonly destructiveHint?: boolean | undefined;
+  /** A repeated call with the same input has no further effect. */
   readonly idempotentHint?: boolean | undefined;
+  /** The tool reaches systems outside of the host, such as the web. */
   readonly openWorldHint?: boolean | undefined;
 }
 export const ToolAnnotationsSchema: z.ZodType<ToolAnnotations, ToolAnnotations> = strictObject({
@@ -32,25 +33,26 @@ export const ToolAnnotationsSchema: z.ZodType<ToolAnnotations, ToolAnnotations> 
   openWorldHint: z.boolean().optional(),
 });
 
-/** Capabilities that a tool requests, by name, each with its settings. The host decides which it grants. */
-export type CapabilityRequests = { readonly [name: string]: JsonValue };
-/** The names are sent to each worker process that runs the tool; a protocol message carries at most 256. */
-const MAX_CAPABILITY_REQUESTS = 64;
-export const CapabilityRequestsSchema: z.ZodType<CapabilityRequests> = z
-  .record(z.string().max(64), z.json())
-  .refine(
-    (requests) => Object.keys(requests).length <= MAX_CAPABILITY_REQUESTS,
-    `Expected at most ${MAX_CAPABILITY_REQUESTS} capabilities`,
-  ) as unknown as z.ZodType<CapabilityRequests>;
-
+/** Definition of a tool, named as in MCP: what a model sees, and what the tool requests from its host. */
 export interface ToolDefinition {
+  /** 1 to 128 characters out of A-Z a-z 0-9 _ - . */
   readonly name: string;
+  /** What the tool does, for the model. */
   readonly description: string;
+  /** Schema of the arguments. Calls with other arguments fail with PARAM_INVALID. */
   readonly inputSchema: JsonSchema;
+  /** Schema of the output. Another output fails the call with OUTPUT_INVALID. */
   readonly outputSchema?: JsonSchema | undefined;
   readonly annotations?: ToolAnnotations | undefined;
+  /** Capabilities that the tool requests, by name. The host decides which it grants. */
   readonly capabilities?: CapabilityRequests | undefined;
+  /** Limits that the tool sets for itself. They can only lower those of the host. */
   readonly limits?: PartialLimits | undefined;
+  /**
+   * Whether the tool runs only as a durable run.
+   * @default false
+   */
+  readonly durable?: boolean | undefined;
   /**
    * Whether the tool's top-level code may run before the tool is called.
    * @default true
@@ -81,6 +83,7 @@ const definitionFields = {
   annotations: ToolAnnotationsSchema.optional(),
   capabilities: CapabilityRequestsSchema.optional(),
   limits: PartialLimitsSchema.optional(),
+  durable: z.boolean().optional(),
   prewarm: z.boolean().optional(),
 };
 

@@ -6,12 +6,14 @@ export type ErrorAudience = "model" | "client" | "operator";
 /** One row of {@link ERROR_CODES}. `userMessage` is safe to show to an end user; `{tool}` is replaced by the tool's name. */
 export interface ErrorPolicy {
   readonly audience: ErrorAudience;
+  /** HTTP status of a response that reports the error. */
   readonly http: number;
   /** Whether the caller can succeed with another input or by trying again. */
   readonly recoverable: boolean;
   readonly userMessage: string;
 }
 
+/** The error codes, with the HTTP status of each, who may read its message, and whether a retry can succeed. */
 export const ERROR_CODES = {
   PARAM_INVALID: {
     audience: "model",
@@ -99,10 +101,16 @@ export const ERROR_CODES = {
     userMessage: "{tool} could not be built",
   },
   APPROVAL_REQUIRED: {
-    audience: "client",
+    audience: "model",
     http: 403,
     recoverable: true,
     userMessage: "{tool} needs approval before it runs",
+  },
+  REPLAY_DIVERGED: {
+    audience: "client",
+    http: 409,
+    recoverable: false,
+    userMessage: "{tool} did something else than in its recording",
   },
   INTERNAL: {
     audience: "operator",
@@ -112,10 +120,12 @@ export const ERROR_CODES = {
   },
 } as const satisfies Record<string, ErrorPolicy>;
 
+/** Code of a {@link ToolError}: a key of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** One row of {@link UNAVAILABLE_REASONS}: the HTTP status and recoverability for one reason of TOOL_UNAVAILABLE. */
 export interface UnavailablePolicy {
+  /** HTTP status of a response that reports the error. */
   readonly http: number;
   /** Whether the same call may succeed later. */
   readonly recoverable: boolean;
@@ -130,8 +140,12 @@ export const UNAVAILABLE_REASONS = {
   not_found: { http: 404, recoverable: false },
   /** The session has ended and its state is lost. `details.endedFor` states why. */
   session_ended: { http: 404, recoverable: false },
+  /** Another replica of the server has the session's isolate. The call did not run; a load balancer sends it there. */
+  session_elsewhere: { http: 409, recoverable: true },
   /** The tool was replaced after the caller or a hook approved the call. The call did not run. */
   tool_changed: { http: 409, recoverable: true },
+  /** The key that requested the call was revoked before the call began. */
+  key_revoked: { http: 403, recoverable: false },
   /** The operator has suspended the tenant. */
   tenant_suspended: { http: 403, recoverable: false },
   /** The tenant is being deleted. */
@@ -146,10 +160,15 @@ export const UNAVAILABLE_REASONS = {
   circuit_open: { http: 503, recoverable: true },
   /** The tool's source, such as an MCP server, could not be reached or did not respond. */
   upstream_unavailable: { http: 503, recoverable: true },
+  /** The tool is durable, and the call is not a run. */
+  needs_run: { http: 409, recoverable: false },
+  /** The run began with an engine whose journal this version of Glovebox cannot repeat. */
+  engine_version: { http: 409, recoverable: false },
   /** This machine lacks what the tool or its host requires. */
   unsupported: { http: 503, recoverable: false },
 } as const satisfies Record<string, UnavailablePolicy>;
 
+/** Value of `details.reason` in an error with the code TOOL_UNAVAILABLE: a key of {@link UNAVAILABLE_REASONS}. */
 export type UnavailableReason = keyof typeof UNAVAILABLE_REASONS;
 
 /** Returns the policy of a reason, or undefined for a value that is not one. */
@@ -171,6 +190,7 @@ export interface ToolErrorData {
   readonly message: string;
   /** Safe to show to an end user. */
   readonly userMessage: string;
+  /** Whether the caller can succeed with another input or by trying again. */
   readonly recoverable: boolean;
   /** Path of the page about this code within the package: `docs/reference/errors/TOOL_TIMEOUT.md`. */
   readonly docs: string;
@@ -195,8 +215,11 @@ const docsPathOf = (code: ErrorCode): string => `docs/reference/errors/${code}.m
 export class ToolError extends Error {
   override readonly name = "ToolError";
   readonly code: ErrorCode;
+  /** Whether the caller can succeed with another input or by trying again. */
   readonly recoverable: boolean;
+  /** Structured details without host paths; undefined if there are none. */
   readonly details: ErrorDetails | undefined;
+  /** Stack of a guest error, mapped to the author's files and lines. */
   readonly guestStack: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: ToolErrorOptions = {}) {
@@ -208,6 +231,7 @@ export class ToolError extends Error {
     this.guestStack = options.guestStack;
   }
 
+  /** The row of {@link ERROR_CODES} for the code. */
   get policy(): ErrorPolicy {
     return ERROR_CODES[this.code];
   }

@@ -87,6 +87,7 @@ export const LIMITS = {
   queueMs: { min: 1, default: 30_000, max: 300_000, about: "time that a call may wait in the queue" },
 } as const satisfies Record<string, LimitRow>;
 
+/** Name of a limit: a key of {@link LIMITS}. */
 export type LimitName = keyof typeof LIMITS;
 /** A complete set of limits. */
 export type Limits = { readonly [Name in LimitName]: number };
@@ -100,6 +101,7 @@ const fields = Object.fromEntries(
 // A partial set of limits, as a host, a tool or a call configures them.
 const LimitFieldsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
 export const PartialLimitsSchema: z.ZodType<PartialLimits, PartialLimits> = plainObject(LimitFieldsSchema);
+/** Some of the {@link LIMITS}, by name. The units are those of {@link LIMITS}. */
 export type PartialLimits = { readonly [Name in LimitName]?: number | undefined };
 
 /** Schema of a complete set of limits, as the host sends it to the worker. */

@@ -1,41 +1,9 @@
 // Checks that options, contexts and other objects of a caller are plain objects. A promise, a Map or a class instance has no own keys to
 // reject, so a schema would parse it as {} and apply every default. A policy promise that was not awaited would then mean "no policy".
 import * as z from "zod";
+import { describeKind, isPlainObject } from "./value-kind.ts";
 
-const MAX_NAME_LENGTH = 50;
-
-/** Returns whether the value is a plain object: its prototype is null or the `Object.prototype` of any realm. */
-export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null) return false;
-  try {
-    const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype === null || prototype === Object.prototype) return true;
-    // Only the Object.prototype of a realm has both a null prototype and its own method isPrototypeOf.
-    return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
-  } catch {
-    // A proxy that throws.
-    return false;
-  }
-}
-
-/** Describes the kind of a value for a message: `a string`, `an array`, `a Promise`, `an instance of Config`. Never throws. */
-export function describeKind(value: unknown): string {
-  if (value === undefined || value === null) return String(value);
-  if (typeof value !== "object") return `a ${typeof value}`;
-  try {
-    if (Array.isArray(value)) return "an array";
-    if (isPlainObject(value)) return "an object";
-    const constructorFn: unknown = (value as { readonly constructor?: unknown }).constructor;
-    const name: unknown = typeof constructorFn === "function" ? constructorFn.name : undefined;
-    if (name === "Promise" || name === "Map" || name === "Set") return `a ${name}`;
-    if (typeof name === "string" && /^[\w$]+$/.test(name) && name !== "Object") {
-      return `an instance of ${name.slice(0, MAX_NAME_LENGTH)}`;
-    }
-  } catch {
-    // A proxy that throws.
-  }
-  return "an object that is not plain";
-}
+export { describeKind, isPlainObject };
 
 type SameTypes<Schema extends z.ZodType> = z.ZodType<z.output<Schema>, z.input<Schema>>;
 

@@ -28,7 +28,7 @@ export interface PackedBytes {
   readonly data: Uint8Array;
 }
 
-export interface TextWithBytes {
+export interface GuestTextWithBytes {
   /** Undefined if the value has no JSON form. */
   readonly text: string | undefined;
   readonly bytes: PackedBytes | undefined;
@@ -161,7 +161,7 @@ function joinNumbers(numbers: readonly number[]): string {
  * Serializes a value to JSON text and the bytes in it.
  * @throws {TypeError} if the value contains too many byte values. Errors of JSON.stringify are thrown, too
  */
-export function toTextWithBytes(value: unknown): TextWithBytes {
+export function toTextWithBytes(value: unknown): GuestTextWithBytes {
   for (let attempt = 0; attempt < MAX_MARK_ATTEMPTS; attempt += 1) {
     found = undefined;
     mark = attempt === 0 ? "glovebox:bytes:" : `glovebox:bytes:${attempt}:`;

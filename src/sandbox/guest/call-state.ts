@@ -11,6 +11,7 @@ interface CallState {
   logLines: number;
   maxCapabilityCalls: number;
   progressReports: number;
+  spans: number;
 }
 
 /** Limits while the tool is loaded. */
@@ -24,6 +25,7 @@ export const callState: CallState = {
   logLines: 0,
   maxCapabilityCalls: 0,
   progressReports: 0,
+  spans: 0,
 };
 
 /** Resets the state for a new call. */
@@ -35,6 +37,7 @@ export function beginCall(header: InvokeHeader): void {
   callState.logLines = 0;
   callState.maxCapabilityCalls = 0;
   callState.progressReports = 0;
+  callState.spans = 0;
 }
 
 /** Returns the number of the call, or 0 while the tool is loaded. */

@@ -1,5 +1,5 @@
 // The guest's clock. It has two variants that are frozen while the guest runs: a coarse clock advances when the worker enters the guest, a
-// fixed clock only by the guest's own timers. Proxies replace all functions of V8 that read the time; the guest cannot distinguish them
+// fixed clock has the time that the worker states on each entry. Proxies replace all functions of V8 that read the time; the guest cannot distinguish them
 // from V8's functions or reach V8's functions through them.
 import {
   DateConstructor,
@@ -22,7 +22,7 @@ const ProxyConstructor = Proxy;
 
 /** Time of a frozen clock. Undefined if the guest uses V8's clock. */
 let frozen: number | undefined;
-/** Whether only the guest's timers advance the clock. */
+/** Whether the worker states the time. */
 let isFixed = false;
 
 /** Returns the time of the guest's clock, in ms since 1970. */
@@ -42,16 +42,14 @@ export function beginTime(): void {
   origin = now();
 }
 
-/** Advances a coarse clock. Called when the worker enters the guest. */
-export function advanceTime(): void {
-  if (frozen !== undefined && !isFixed) frozen = DateNow();
-}
-
-export const hasFixedTime = (): boolean => isFixed;
-
-/** Advances a fixed clock to the due time of a timer. */
-export function moveFixedTime(to: number): void {
-  frozen = MathMax(now(), to);
+/**
+ * Advances a frozen clock. Called when the worker enters the guest.
+ * @param to time of a fixed clock
+ */
+export function advanceTime(to: number | undefined): void {
+  if (frozen === undefined) return;
+  if (!isFixed) frozen = DateNow();
+  else if (to !== undefined) frozen = MathMax(frozen, to);
 }
 
 type Method = (...args: never[]) => unknown;

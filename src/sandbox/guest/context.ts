@@ -8,6 +8,7 @@ import { createCapabilityError, describeValue, notGranted, truncateText } from "
 import { post } from "./host.ts";
 import { recordingPrototype } from "./missing-members.ts";
 import { usePlatformModule } from "./module-loader.ts";
+import type * as Rollback from "./platform/rollback.ts";
 import {
   defineValue,
   JSONStringify,
@@ -16,16 +17,18 @@ import {
   ObjectHasOwn,
   PromiseConstructor,
   ReflectDefineProperty,
+  secure,
   TypeErrorConstructor,
 } from "./primordials.ts";
-import type { LogCall, LogLevel, ToolContext, ToolProgress } from "./tool.ts";
+import { runInSpan } from "./spans.ts";
+import type { LogCall, ToolContext, ToolLogLevel, ToolProgress } from "./tool.ts";
 
 /** Longest log message in UTF-16 code units. */
 const LOG_MESSAGE_LENGTH = 8_192;
 /** More than a client shows. Documented in tool.ts. The worker and the host treat a flood of reports as a broken guest. */
 const MAX_PROGRESS_REPORTS = 1_000;
 
-function logCall(level: LogLevel): LogCall {
+function logCall(level: ToolLogLevel): LogCall {
   return (message, data) => {
     const allowed = allowance("logLines");
     callState.logLines += 1;
@@ -72,6 +75,17 @@ const denied = (name: string) => (): Promise<never> =>
   new PromiseConstructor((_resolve, reject) => {
     reject(createCapabilityError("CAPABILITY_DENIED", notGranted(`ctx.${name}`, name), name));
   });
+
+/** Reports a step of ctx.onRollback under the capability with which it is granted. */
+export const reportRollback =
+  (serial: number): Rollback.Report =>
+  (step) =>
+    secure(callCapability("waitFor", { __proto__: null, rollback: step }, serial));
+
+const onRollback =
+  (serial: number) =>
+  (run: unknown): Promise<unknown> =>
+    (usePlatformModule("rollback") as typeof Rollback).register(run, reportRollback(serial));
 
 type Ask = (input: unknown) => Promise<unknown>;
 
@@ -138,6 +152,7 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     tenantId,
     log: sharedLog,
     progress: (report: ToolProgress): void => reportProgress(report, serial),
+    span: (name: unknown, second: unknown, third: unknown): unknown => runInSpan(serial, name, second, third),
   } as { [member: string]: unknown };
   ReflectDefineProperty(ctx, "signal", {
     __proto__: null,
@@ -159,10 +174,12 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     // The same function as the global `fetch`.
     if (name === "fetch") defineLazy(ctx, name, () => usePlatformModule("fetch").fetch);
     else defineMember(ctx, name, header, (input) => callCapability(name, input, serial));
+    if (name === "waitFor") defineValue(ctx, "onRollback", onRollback(serial));
   }
   for (let index = 0; index < deniedNames.length; index += 1) {
     const name = deniedNames[index] as string;
     if (!ObjectHasOwn(ctx, name)) defineMember(ctx, name, header, denied(name));
+    if (name === "waitFor") defineValue(ctx, "onRollback", denied("waitFor"));
   }
   const end = (): void => {
     hasEnded = true;

@@ -1,5 +1,7 @@
-// Deterministic Math.random for repeatable calls: the generator sfc32 (from Doty-Humphrey's PractRand). The worker derives its seed.
+// Makes repeatable calls independent of V8: Math.random is the generator sfc32 (from Doty-Humphrey's PractRand) with a seed of the worker,
+// and the garbage collector cannot be observed.
 import { replaceMethod } from "./coarse-time.ts";
+import { append, defineGlobal, defineValue, ReflectConstruct } from "./primordials.ts";
 
 const TWO_TO_27 = 2 ** 27;
 const TWO_TO_53 = 2 ** 53;
@@ -21,4 +23,27 @@ export function installFixedRandom(words: readonly number[]): void {
   // 53 bits, the precision of a double.
   const random = (): number => ((next() >>> 6) * TWO_TO_27 + (next() >>> 5)) / TWO_TO_53;
   replaceMethod(Math, "random", () => random);
+}
+
+/**
+ * Hides when the garbage collector runs: the target of a WeakRef is kept, and a FinalizationRegistry never calls back. Both are allowed by
+ * the language, which does not require that anything is ever collected.
+ */
+export function installFixedReferences(): void {
+  const NativeWeakRef = WeakRef;
+  const kept: object[] = [];
+  const handler = {
+    __proto__: null,
+    construct: (_target: unknown, args: readonly unknown[], newTarget: () => unknown): object => {
+      const target = args.length > 0 ? args[0] : undefined;
+      const reference = ReflectConstruct(NativeWeakRef, [target], newTarget) as object;
+      append(kept, target as object);
+      return reference;
+    },
+  };
+  const KeepingWeakRef = new Proxy(NativeWeakRef, handler as unknown as ProxyHandler<WeakRefConstructor>);
+  defineValue(NativeWeakRef.prototype, "constructor", KeepingWeakRef, false);
+  defineGlobal("WeakRef", KeepingWeakRef);
+  replaceMethod(FinalizationRegistry.prototype, "register", () => () => undefined);
+  replaceMethod(FinalizationRegistry.prototype, "unregister", () => () => false);
 }

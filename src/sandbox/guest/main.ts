@@ -4,18 +4,29 @@ import type { BootOptions, EnterKind } from "../protocol/guest-messages.ts";
 import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
-import { installFixedRandom } from "./fixed-random.ts";
+import { installFixedRandom, installFixedReferences } from "./fixed-random.ts";
 import { type Ask, connectHost, type Post, postAtOnce, receiveAnswer } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { registerModules, usePlatformModule } from "./module-loader.ts";
 import { installPlatform } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
-import { installReport, reportRejection } from "./report.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
-import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
+import { type BundleFunction, describe, holdEnds, invoke, load, rollBack } from "./tool-runner.ts";
+import { installUncaughtErrors, reportRejection } from "./uncaught-errors.ts";
 
-/** The only function through which the worker enters the guest. Never throws. */
-export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown, ...rest: unknown[]) => void;
+/**
+ * The only function through which the worker enters the guest. Never throws.
+ * @param at time of the guest's clock in ms since 1970, for a repeatable call
+ */
+export type Enter = (
+  kind: EnterKind,
+  at?: number,
+  a?: unknown,
+  b?: unknown,
+  c?: unknown,
+  d?: unknown,
+  ...rest: unknown[]
+) => void;
 
 /**
  * Prepares the isolate. The worker calls it once, before tool code is in the isolate.
@@ -24,25 +35,40 @@ export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?:
  * @param options BootOptions as JSON text
  */
 export function boot(post: Post, postNow: Post, ask: Ask, options: string): Enter {
-  const { features, coarseTime, fixed } = JSONParse(options) as BootOptions;
+  const { features, coarseTime, fixed, isRollback } = JSONParse(options) as BootOptions;
   connectHost(post, postNow, ask);
+  if (isRollback === true) holdEnds();
   if (fixed !== undefined) {
     installCoarseTime(fixed.now);
     installFixedRandom(fixed.words);
+    installFixedReferences();
+    isRepeatable = true;
+    postAtOnce(true);
   } else if (coarseTime) installCoarseTime();
   beginTime();
   defineGlobal("self", globalThis);
   installTimers();
   installBytesText();
-  installReport();
+  installUncaughtErrors();
   installPlatform();
   lockDown(features);
   flushGlobals();
   return enter;
 }
 
-function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown, ...rest: unknown[]): void {
-  advanceTime();
+/** Whether the order of all messages to the worker must follow the guest's program. */
+let isRepeatable = false;
+
+function enter(
+  kind: EnterKind,
+  at?: number,
+  a?: unknown,
+  b?: unknown,
+  c?: unknown,
+  d?: unknown,
+  ...rest: unknown[]
+): void {
+  advanceTime(at);
   beginTurn();
   switch (kind) {
     case "load":
@@ -54,7 +80,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       break;
     case "invoke":
     case "invoke-now":
-      postAtOnce(kind === "invoke-now");
+      if (!isRepeatable) postAtOnce(kind === "invoke-now");
       void invoke(
         a as string,
         b as string,
@@ -74,6 +100,9 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       break;
     case "timer":
       fireTimer(a as number);
+      break;
+    case "rollback":
+      rollBack(a as number);
       break;
     case "unhandled":
       reportRejection(a as string);

@@ -4,7 +4,7 @@ import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
-import { createCapabilityError, describeValue, notGranted, truncateText } from "./error-text.ts";
+import { createCapabilityError, describeValue, notGranted, toGuestError, truncateText } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
 import { serialize, sizeOf } from "./json-output.ts";
@@ -24,8 +24,9 @@ import {
   viewConstructor,
 } from "./platform-types.ts";
 import { allPrimordials, defineGlobal, defineLazyGlobal, ReflectApply } from "./primordials.ts";
-import { onException, reportException } from "./report.ts";
+import { reportMeasure } from "./spans.ts";
 import { followContext, inContext, queueTask, startTimer } from "./timers.ts";
+import { onException, reportException } from "./uncaught-errors.ts";
 
 type Names = { readonly [Name in PlatformModuleName]?: readonly string[] };
 
@@ -118,14 +119,15 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:call-state": { callSerial },
   "prelude:module-loader": { createDomException, useBuiltin, usePlatformModule },
   "prelude:coarse-time": { now, timeOrigin },
-  "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted },
+  "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted, toGuestError },
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { ask, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf },
   "prelude:log-lines": { MAX_LINE_LENGTH, writeLazily },
+  "prelude:spans": { reportMeasure },
   "prelude:platform-types": { addPlatformType, errorConstructor, platformTypeOf, viewConstructor },
   "prelude:primordials": allPrimordials(),
-  "prelude:report": { onException, reportException },
+  "prelude:uncaught-errors": { onException, reportException },
   "prelude:timers": { followContext, inContext, queueTask, startTimer },
 });
 

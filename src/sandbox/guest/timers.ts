@@ -1,7 +1,7 @@
 // Implements setTimeout and the other timer functions. The worker waits, the guest stores the callbacks. A call's timers end with it,
 // except in sessions.
 import { allowance, callState } from "./call-state.ts";
-import { hasFixedTime, moveFixedTime, now } from "./coarse-time.ts";
+import { now } from "./coarse-time.ts";
 import { describeValue } from "./error-text.ts";
 import { post } from "./host.ts";
 import {
@@ -26,7 +26,7 @@ import {
   secure,
   TypeErrorConstructor,
 } from "./primordials.ts";
-import { reportException } from "./report.ts";
+import { reportException } from "./uncaught-errors.ts";
 
 interface Timer {
   readonly run: (...args: unknown[]) => void;
@@ -132,33 +132,15 @@ function clear(id: unknown): void {
   if (postsThisTurn <= allowance("timers") * POSTS_PER_TIMER) post("timer", id, -1);
 }
 
-/** Returns the timer with the earliest due time; among equal ones the oldest, since a Map keeps the order of insertion. */
-function firstDue(): number {
-  let first = 0;
-  let dueAt = Number.POSITIVE_INFINITY;
-  MapPrototypeForEach(timers, (timer, id) => {
-    if (timer.dueAt >= dueAt) return;
-    first = id;
-    dueAt = timer.dueAt;
-  });
-  return first;
-}
-
-/**
- * Runs a timer's callback. As in a browser, an error in it does not fail the call and is reported.
- * @param firedId timer that the worker fired. With a fixed clock the timer that is due first runs instead, so that the order does not
- *   depend on the real time that has passed
- */
-export function fireTimer(firedId: number): void {
-  const id = hasFixedTime() ? firstDue() : firedId;
+/** Runs a timer's callback. As in a browser, an error in it does not fail the call and is reported. */
+export function fireTimer(id: number): void {
   const timer = MapPrototypeGet(timers, id);
   if (timer === undefined) return;
   const { intervalMs, dueAt } = timer;
-  if (hasFixedTime()) moveFixedTime(dueAt);
   if (intervalMs === undefined) MapPrototypeDelete(timers, id);
   else {
     timer.dueAt = dueAt + intervalMs;
-    post("timer", firedId, intervalMs);
+    post("timer", id, intervalMs);
   }
   try {
     ReflectApply(timer.run, globalThis, timer.args);

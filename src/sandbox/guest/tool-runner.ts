@@ -5,12 +5,13 @@ import type { GuestOutcome, InvokeHeader } from "../protocol/guest-messages.ts";
 import { forgetPending } from "./bridge.ts";
 import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
-import { type CallContext, createCallContext } from "./context.ts";
+import { type CallContext, createCallContext, reportRollback } from "./context.ts";
 import { describeValue, toGuestError, truncateText } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
 import { nameMissing } from "./missing-members.ts";
 import { useBuiltin, usePlatformModule } from "./module-loader.ts";
+import type * as Rollback from "./platform/rollback.ts";
 import type * as StreamOutput from "./platform/stream-output.ts";
 import {
   ArrayIsArray,
@@ -43,7 +44,15 @@ interface LoadedTool {
   readonly fields: { readonly [name: string]: unknown };
 }
 
-const DEFINITION_FIELDS = ["name", "description", "annotations", "capabilities", "limits", "prewarm"] as const;
+const DEFINITION_FIELDS = [
+  "name",
+  "description",
+  "annotations",
+  "capabilities",
+  "limits",
+  "durable",
+  "prewarm",
+] as const;
 let tool: LoadedTool | undefined;
 
 const NO_BYTES = new Uint8ArrayConstructor(0);
@@ -292,6 +301,23 @@ async function warmUp(newHeader: string): Promise<boolean> {
   return ending.outcome === "output";
 }
 
+/** Whether the call is rolled back. Then the end of its own code has no effect. */
+let holdsEnds = false;
+
+export function holdEnds(): void {
+  holdsEnds = true;
+}
+
+/** Rolls the call back. The host ends it, when the last step is in its journal. */
+export function rollBack(timeoutMs: number): void {
+  const { rollBack: run } = usePlatformModule("rollback") as typeof Rollback;
+  const forget = (): void => {
+    forgetPending();
+    clearAllTimers();
+  };
+  void secure(run(reportRollback(callState.serial), forget, timeoutMs));
+}
+
 /** Runs a call. The worker sends header and tenant only if they differ from those of the previous call. */
 export async function invoke(
   inputText: string,
@@ -310,6 +336,7 @@ export async function invoke(
   const context = createCallContext(header, callId, tenantId);
   const ending = newEnding();
   await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));
+  if (holdsEnds) return;
   callState.active = false;
   if (!isContinued) clearAllTimers();
   forgetPending(isContinued);

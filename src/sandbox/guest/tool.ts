@@ -1,6 +1,5 @@
 // Entry point "glovebox/tool" for tool authors: defineTool, content parts, and their types. It runs inside the isolate and has only type
 // imports.
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type {
   AudioPart,
   ContentAnnotations,
@@ -11,6 +10,9 @@ import type {
   TextPart,
 } from "../contract/content.ts";
 
+import type { OwnCapabilities, ToolContext } from "./tool-context.ts";
+import type { InputOf, OutputOf, ToolSchema } from "./tool-schema.ts";
+
 export type {
   AudioPart,
   ContentAnnotations,
@@ -20,292 +22,56 @@ export type {
   ResourcePart,
   TextPart,
 } from "../contract/content.ts";
-
-/** A JSON Schema 2020-12 as a plain object. */
-export type PlainJsonSchema = { readonly [keyword: string]: unknown };
-
-/** Schema of a tool: from any Standard Schema library (zod, valibot, arktype …), or a plain JSON Schema. */
-export type ToolSchema = StandardSchemaV1 | PlainJsonSchema;
-
-type Mutable<T> = T extends readonly (infer Item)[]
-  ? Mutable<Item>[]
-  : T extends object
-    ? { -readonly [Key in keyof T]: Mutable<T[Key]> }
-    : T;
-
-interface ScalarTypes {
-  readonly string: string;
-  readonly number: number;
-  readonly integer: number;
-  readonly boolean: boolean;
-  readonly null: null;
-}
-
-type RequiredKeys<Schema, Properties> = Schema extends { readonly required: readonly (infer Key)[] }
-  ? Extract<Key, keyof Properties>
-  : never;
-
-type ObjectOf<Schema> = Schema extends { readonly properties: infer Properties }
-  ? { -readonly [Key in RequiredKeys<Schema, Properties>]: FromJsonSchema<Properties[Key]> } & {
-      -readonly [Key in Exclude<keyof Properties, RequiredKeys<Schema, Properties>>]?: FromJsonSchema<Properties[Key]>;
-    }
-  : Record<string, unknown>;
-
-type TypeOf<Schema, Type> = Type extends keyof ScalarTypes
-  ? ScalarTypes[Type]
-  : Type extends "array"
-    ? Schema extends { readonly items: infer Items }
-      ? FromJsonSchema<Items>[]
-      : unknown[]
-    : Type extends "object"
-      ? ObjectOf<Schema>
-      : unknown;
-
-/** TypeScript type of a JSON Schema that is written as a literal. Parts that TypeScript cannot express are `unknown`. */
-export type FromJsonSchema<Schema> = Schema extends { readonly const: infer Value }
-  ? Mutable<Value>
-  : Schema extends { readonly enum: readonly (infer Value)[] }
-    ? Mutable<Value>
-    : Schema extends { readonly anyOf: readonly (infer Branch)[] }
-      ? FromJsonSchema<Branch>
-      : Schema extends { readonly oneOf: readonly (infer Branch)[] }
-        ? FromJsonSchema<Branch>
-        : Schema extends { readonly type: readonly (infer Type)[] }
-          ? TypeOf<Schema, Type>
-          : Schema extends { readonly type: infer Type }
-            ? TypeOf<Schema, Type>
-            : unknown;
-
-/** Type that `execute` receives: the output of the input schema, after defaults and transforms. */
-export type InputOf<Schema> = Schema extends StandardSchemaV1
-  ? StandardSchemaV1.InferOutput<Schema>
-  : Schema extends PlainJsonSchema
-    ? FromJsonSchema<Schema>
-    : Record<string, unknown>;
-
-/** Type that `execute` returns: the input of the output schema, before defaults and transforms. */
-export type OutputOf<Schema> = Schema extends StandardSchemaV1
-  ? StandardSchemaV1.InferInput<Schema>
-  : Schema extends PlainJsonSchema
-    ? FromJsonSchema<Schema>
-    : unknown;
-
-export type LogLevel = "debug" | "info" | "warn" | "error";
-
-/** Writes one structured line to the call's logs. `data` must be JSON. Resolves when the host has received it; awaiting it is optional. */
-export type LogCall = (message: string, data?: unknown) => Promise<void>;
-
-/** Progress report, as in MCP. `progress` must increase with each report; `total` is optional. */
-export interface ToolProgress {
-  readonly progress: number;
-  readonly total?: number;
-  readonly message?: string;
-}
-
-interface MinimalAbortSignal {
-  readonly aborted: boolean;
-  readonly reason: unknown;
-  throwIfAborted(): void;
-  addEventListener(type: "abort", listener: () => void): void;
-  removeEventListener(type: "abort", listener: () => void): void;
-}
-
-/** The `AbortSignal` type of the tool's own type libraries (DOM or Node), or its main members if there is none. */
-export type ToolAbortSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } }
-  ? Signal
-  : MinimalAbortSignal;
-
-/** An entry of the key-value store. The value is JSON or a `Uint8Array`. */
-export interface KvEntry<Value = unknown> {
-  readonly key: string;
-  readonly value: Value;
-  /** Version of the entry, for `ifVersion`. Each write creates a new one. */
-  readonly version: string;
-  /** Time at which the entry expires, in ms since 1970. Absent if it does not expire. */
-  readonly expiresAt?: number;
-}
-
-export interface KvSetOptions {
-  /**
-   * Lifetime of the entry in ms, from 1 ms to ten years.
-   * @default no expiry
-   */
-  readonly ttlMs?: number | undefined;
-  /** Writes only if the entry has this version. `null`: writes only if the key has no entry. */
-  readonly ifVersion?: string | null | undefined;
-}
-
-/** Result of a write. `ok` is false if `ifVersion` did not match; `version` is then the current version, or null if there is no entry. */
-export type KvSetResult =
-  | { readonly ok: true; readonly version: string }
-  | { readonly ok: false; readonly version: string | null };
-
-export interface KvDeleteOptions {
-  /** Deletes only if the entry has this version. */
-  readonly ifVersion?: string | undefined;
-}
-
-export interface KvListOptions {
-  /**
-   * Lists only keys with this prefix.
-   * @default all keys
-   */
-  readonly prefix?: string | undefined;
-  /** The `cursor` of the previous page. */
-  readonly cursor?: string | undefined;
-  /**
-   * Maximum number of entries in a page, from 1 to 1,000.
-   * @default 100
-   */
-  readonly limit?: number | undefined;
-}
-
-/** A page of entries, ordered by the code points of their keys. */
-export interface KvPage<Value = unknown> {
-  readonly entries: readonly KvEntry<Value>[];
-  /** Cursor of the next page. Absent on the last page. */
-  readonly cursor?: string;
-}
-
-/**
- * Key-value store that persists between calls. Each pair of tenant and tool has its own store. Keys are text of 1 to 1,024 bytes in UTF-8;
- * values are JSON or a `Uint8Array`. Writes reject with `QUOTA_EXCEEDED` if a limit is reached.
- */
-export interface ToolKv {
-  /** Returns the value of a key, or undefined if there is no entry. */
-  get<Value = unknown>(key: string): Promise<Value | undefined>;
-  /** Returns the entry with its version, or undefined if there is none. */
-  getEntry<Value = unknown>(key: string): Promise<KvEntry<Value> | undefined>;
-  /** Writes an entry. */
-  set(key: string, value: unknown, options?: KvSetOptions): Promise<KvSetResult>;
-  /** Deletes an entry. Returns false if there was none, or its version did not match `ifVersion`. */
-  delete(key: string, options?: KvDeleteOptions): Promise<boolean>;
-  /** Lists entries page by page. */
-  list<Value = unknown>(options?: KvListOptions): Promise<KvPage<Value>>;
-}
-
-/**
- * Calls other tools of the same tenant by name: `ctx.tools.add({ a: 1, b: 2 })`. They run with their own grants and limits, within the
- * remaining time of this call, and are cancelled when it ends. `Uint8Array` values stay bytes. A failed call rejects with an error that has
- * the failure's `code` and message.
- */
-export type ToolCalls = { readonly [toolName: string]: (input?: unknown) => Promise<unknown> } & {
-  /** Calls a tool with any name, including `call`. */
-  call(toolName: string, input?: unknown): Promise<unknown>;
-};
-
-/** Type of `fetch` in the tool's own type libraries (DOM or Node). */
-type Fetch = typeof globalThis extends { readonly fetch: infer Global }
-  ? Global
-  : (url: string, init?: { readonly [option: string]: unknown }) => Promise<unknown>;
-
-/** Secrets that the host inserts into requests to certain hosts. The tool never sees their values. */
-export interface ToolSecrets {
-  /** Returns a placeholder for a secret. */
-  use(name: string): Promise<string>;
-}
-
-interface ClientRequest {
-  /** Name of the request towards an MCP client, which may send the response in advance under this name. 1 to 64 of A-Z a-z 0-9 _ . - */
-  readonly key?: string;
-}
-
-/** Requests input from the user: with a form (the JSON Schema of an object with primitive members), or on a web page that they visit. */
-export type ToolElicit = (
-  request: ClientRequest &
-    (
-      | { readonly message: string; readonly requestedSchema: { readonly [keyword: string]: unknown } }
-      | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string }
-    ),
-) => Promise<
-  | { readonly action: "accept"; readonly content?: { readonly [name: string]: unknown } }
-  | { readonly action: "decline" | "cancel" }
->;
-
-/** Requests a message from the client's model. Request and response are those of MCP's `sampling/createMessage`. */
-export type ToolSample = (
-  request: ClientRequest & {
-    readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: unknown }[];
-    readonly maxTokens: number;
-    readonly systemPrompt?: string;
-    readonly [option: string]: unknown;
-  },
-) => Promise<{
-  readonly role: "user" | "assistant";
-  readonly content: unknown;
-  readonly model: string;
-  readonly stopReason?: string;
-}>;
-
-/** Lists the roots of the client, such as the user's workspace folders, as URLs. */
-export type ToolRoots = (
-  request?: ClientRequest,
-) => Promise<{ readonly roots: readonly { readonly uri: string; readonly name?: string }[] }>;
-
-/** Members of ctx for Glovebox's built-in capabilities. */
-export interface OwnCapabilities {
-  /**
-   * Sends requests through the host, subject to its egress rules. The global `fetch` is the same function. This grant also allows the
-   * globals `WebSocket` and `EventSource`, with the same rules. All connections end with the call.
-   */
-  readonly fetch: Fetch;
-  readonly secrets: ToolSecrets;
-  readonly kv: ToolKv;
-  readonly tools: ToolCalls;
-  /** Rejects with `CAPABILITY_DENIED` if the client does not support elicitation. The call's clock is paused while it waits. */
-  readonly elicit: ToolElicit;
-  /** Rejects with `CAPABILITY_DENIED` if the client does not support sampling. The call's clock is paused while it waits. */
-  readonly sample: ToolSample;
-  /** Rejects with `CAPABILITY_DENIED` if the client does not support roots. The call's clock is paused while it waits. */
-  readonly roots: ToolRoots;
-}
-
-/** Secrets that the host provides to this tool with the grant `secrets`. */
-export interface ToolSecrets {
-  /**
-   * Returns a placeholder for use in header values, queries and bodies of `fetch` requests, and in headers, protocols and messages of a
-   * `WebSocket`. The host replaces it with the value when it sends the request, only for the secret's own hosts. Rejects with
-   * `CAPABILITY_DENIED` if the tool has no such secret.
-   */
-  use(name: string): Promise<string>;
-}
-
-/** Second argument of `execute`. Each granted capability is an additional member with its name. */
-export interface ToolContext extends Partial<OwnCapabilities> {
-  readonly callId: string;
-  readonly tenantId: string;
-  /** Aborts when the call ends, so that remaining work can stop. */
-  readonly signal: ToolAbortSignal;
-  /** Writes a line to the call's logs, with level `info` or a method for each level. */
-  readonly log: LogCall & { readonly [Level in LogLevel]: LogCall };
-  /**
-   * Reports progress to the caller. Does nothing if the caller does not listen. After 1,000 reports of a call, further ones are dropped
-   * silently.
-   * @throws {TypeError} if `progress` is not a finite number
-   */
-  progress(progress: ToolProgress): void;
-  /** Present if the tool requests it (`capabilities: { secrets: ["API_KEY"] }`) or the host grants it. */
-  readonly secrets: ToolSecrets;
-  /**
-   * A granted capability, which takes and returns JSON. A capability that is not granted is absent (`ctx.kv?.get(key)`), or rejects if the
-   * tool requests it in `capabilities`. A call that fails because of it has the error code `CAPABILITY_DENIED` and names the capability.
-   */
-  readonly [capability: string]: unknown;
-}
+export type {
+  LogCall,
+  OwnCapabilities,
+  ToolAbortSignal,
+  ToolApproval,
+  ToolCalls,
+  ToolContext,
+  ToolElicit,
+  ToolKv,
+  ToolKvDeleteOptions,
+  ToolKvEntry,
+  ToolKvListOptions,
+  ToolKvPage,
+  ToolKvSetOptions,
+  ToolKvSetResult,
+  ToolLogLevel,
+  ToolOnRollback,
+  ToolProgress,
+  ToolRoots,
+  ToolSample,
+  ToolSecrets,
+  ToolSpanAttributes,
+  ToolWait,
+  ToolWaitFor,
+} from "./tool-context.ts";
+export type { FromJsonSchema, InputOf, OutputOf, PlainJsonSchema, ToolSchema } from "./tool-schema.ts";
 
 /** Limits that a tool sets for itself. They can only lower those of the host. */
 export interface ToolLimits {
+  /** Longest time of a call in ms. */
   readonly timeoutMs?: number;
+  /** Most CPU time of a call in ms. */
   readonly cpuMs?: number;
+  /** Most memory of a call in MiB. */
   readonly memoryMiB?: number;
+  /** Largest output in bytes of JSON. */
   readonly outputBytes?: number;
 }
 
+/** Hints about a tool's effects, as in MCP. They are the author's claim, and no security decision relies on them. */
 export interface ToolAnnotations {
+  /** Name for people. */
   readonly title?: string;
+  /** The tool changes nothing. */
   readonly readOnlyHint?: boolean;
+  /** The tool may delete or overwrite something. */
   readonly destructiveHint?: boolean;
+  /** A repeated call with the same input has no further effect. */
   readonly idempotentHint?: boolean;
+  /** The tool reaches systems outside of the host, such as the web. */
   readonly openWorldHint?: boolean;
 }
 
@@ -381,18 +147,20 @@ export type ChunkOf<AnyTool> =
   AnyTool extends Tool<infer _Input, infer _Output, infer _Asked, infer Chunk> ? Chunk : never;
 
 /** Capabilities and engine features (such as `webAssembly`) that a tool requests, by name. The host decides which it grants. */
-export type CapabilityRequests = { readonly [name: string]: unknown };
+export type ToolCapabilityRequests = { readonly [name: string]: unknown };
 
 /** Type of ctx. Requested capabilities are always present; if the host does not grant one, each use rejects with `CAPABILITY_DENIED`. */
-export type ContextOf<Asked> = Asked extends CapabilityRequests
-  ? ToolContext & Pick<OwnCapabilities, keyof Asked & keyof OwnCapabilities>
+export type ContextOf<Asked> = Asked extends ToolCapabilityRequests
+  ? ToolContext &
+      Pick<OwnCapabilities, keyof Asked & keyof OwnCapabilities> &
+      ("waitFor" extends keyof Asked ? Pick<OwnCapabilities, "onRollback"> : unknown)
   : ToolContext;
 
 /** Argument of {@link defineTool}. */
 export interface Tool<
   Input extends ToolSchema | undefined,
   Output extends ToolSchema | undefined,
-  Asked extends CapabilityRequests | undefined = undefined,
+  Asked extends ToolCapabilityRequests | undefined = undefined,
   Chunk = unknown,
 > {
   /**
@@ -400,12 +168,24 @@ export interface Tool<
    * @default the name of the file or folder
    */
   readonly name?: string;
+  /** What the tool does, for the model. */
   readonly description: string;
+  /** Schema of the input: a JSON Schema, or a Standard Schema such as one of zod. Default: any input */
   readonly inputSchema?: Input;
+  /** Schema of the output, which is validated. Default: any output */
   readonly outputSchema?: Output;
+  /** Hints about the tool's effects. */
   readonly annotations?: ToolAnnotations;
+  /** Capabilities and engine features that the tool requests from its host. */
   readonly capabilities?: Asked;
+  /** Limits of the tool, which can only lower those of the host. */
   readonly limits?: ToolLimits;
+  /**
+   * Whether the tool runs only as a durable run, because it waits with `ctx.waitFor`. Other calls fail with `TOOL_UNAVAILABLE`
+   * (`details.reason: "needs_run"`).
+   * @default false
+   */
+  readonly durable?: boolean;
   /**
    * Whether the tool's top-level code may run in advance, so that a call starts faster. Top-level code that logs, leaves a timer or takes
    * more than 250 ms runs only when the tool is called.
@@ -440,7 +220,7 @@ export interface Tool<
 export function defineTool<
   const Input extends ToolSchema | undefined = undefined,
   const Output extends ToolSchema | undefined = undefined,
-  const Asked extends CapabilityRequests | undefined = undefined,
+  const Asked extends ToolCapabilityRequests | undefined = undefined,
   Chunk = unknown,
 >(tool: Tool<Input, Output, Asked, Chunk>): Tool<Input, Output, Asked, Chunk> {
   return tool;

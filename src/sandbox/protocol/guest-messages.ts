@@ -11,12 +11,13 @@ import type { MemberModule } from "./platform-modules.ts";
  * | `yield` | JSON text of the chunk that a streaming tool yielded | | |
  * | `log` | level | text, limited in length | `line:column` in the tool's script, if requested |
  * | `progress` | JSON text of {progress,total,message} | | |
+ * | `span` | JSON text of {id,name,attributes}, {id,ok} or {name,agoMs,durationMs} | | |
  * | `capability` | request id | capability name | JSON text of the input |
  * | `timer` | timer id | delay in ms; 0 is the worker's next turn, a negative delay clears the timer | |
  *
  * If the value of a `done` or a `yield` contains bytes, its text is followed by the JSON text of a {@link BytesHeader} and the bytes.
  */
-export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "capability" | "timer";
+export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "span" | "capability" | "timer";
 
 /**
  * Kind of a synchronous request of the prelude. The guest waits while the worker responds.
@@ -99,6 +100,7 @@ export interface GuestIssue {
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further such pairs |
  * | `timer` | timer id | |
  * | `answer` | request id of a job | JSON text of a JobAnswer (crypto-messages.ts); then its ArrayBuffers |
+ * | `rollback` | limit of each registered function in ms | |
  * | `unhandled` | reason of an unhandled promise rejection, as text | |
  */
 export type EnterKind =
@@ -110,6 +112,7 @@ export type EnterKind =
   | "deliver"
   | "timer"
   | "answer"
+  | "rollback"
   | "unhandled";
 
 /**
@@ -179,6 +182,8 @@ export interface BootOptions {
   readonly features: readonly EngineFeature[];
   /** Whether the guest's clock is frozen while the guest runs. */
   readonly coarseTime: boolean;
+  /** Whether the call is a durable run that is rolled back: it ends with the entry `rollback`, however its own code ends. */
+  readonly isRollback?: boolean | undefined;
   /** For deterministic calls: the guest's clock starts at `now` and only its timers advance it. `words` is the seed of Math.random. */
   readonly fixed?: { readonly now: number; readonly words: readonly number[] } | undefined;
 }

@@ -6,6 +6,7 @@ import { LimitsSchema } from "../contract/limits.ts";
 import { MAX_FRAME_BYTES } from "./frames.ts";
 import { GUEST_ERROR_LIMITS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-messages.ts";
 import { MEMBER_MODULES, PLATFORM_MODULE_NAMES } from "./platform-modules.ts";
+import { TURN_MODES } from "./turns.ts";
 
 /** Host and worker always have the same version. A mismatch means a broken installation. */
 export const PROTOCOL_VERSION = 1;
@@ -77,6 +78,8 @@ const ToolMessageSchema = z.strictObject({
   prewarm: z.boolean(),
   /** Whether console lines contain their source location. */
   logSourceLocations: z.boolean(),
+  /** Whether the tool's isolates are repeatable and report their turns. */
+  isRecorded: z.literal(true).optional(),
   ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
@@ -94,8 +97,9 @@ const ToolMessageSchema = z.strictObject({
 /** Evaluates the bundle, extracts its definition and creates its code cache. Success is reported as one `ended` with outcome `output`. */
 const ExtractSchema = z.strictObject({ type: z.literal("extract"), seq, sha256, ...isolateFields });
 /**
- * Parts: input as JSON text and, if it contains bytes, their BytesHeader as JSON text and the bytes. The call ends with exactly one
- * `ended`, followed by one `released` unless `ended` had `released: true`.
+ * Parts: input as JSON text and, if it contains bytes, their BytesHeader as JSON text and the bytes (both empty if only turns follow);
+ * then the recorded turns as a JSON array, for a call that replays them. The call ends with exactly one `ended`, followed by one `released`
+ * unless `ended` had `released: true`.
  */
 const CallSchema = z.strictObject({
   type: z.literal("call"),
@@ -111,7 +115,13 @@ const CallSchema = z.strictObject({
    */
   session: z.strictObject({ id: seq, once: z.boolean(), resumes: z.literal(true).optional() }).optional(),
   /** Makes the call repeatable: it gets a new isolate whose clock starts at `now` and whose random numbers start from `seed`. */
-  deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_LENGTH), now: count }).optional(),
+  deterministic: z
+    .strictObject({
+      ...{ seed: z.string().max(MAX_SEED_LENGTH), now: count, mode: z.enum(TURN_MODES).optional() },
+      /** Rolls a durable run back after its recorded turns. Limit of each function that the run registered, in ms. */
+      rollbackMs: z.int().min(1).max(3_600_000).optional(),
+    })
+    .optional(),
   /**
    * Loads the tool into an isolate for a future call instead of running one. The outcome is `output`. `like`: the tool whose call rate
    * predicts that of this tool.
@@ -140,6 +150,8 @@ const CapabilityResultSchema = z.strictObject({
   seq,
   requestId: seq,
   mainThreadMs: z.int().min(1).max(MAX_MAIN_THREAD_MS).optional(),
+  /** For a call that is rehearsed: how long the capability took in the recording, in ms. */
+  latencyMs: count.optional(),
 });
 /** Requests the code caches of the platform modules from a worker that has not run any tool code. It responds with one `module-caches`. */
 const MakeModuleCachesSchema = z.strictObject({ type: z.literal("make-module-caches") });
@@ -166,13 +178,16 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   InspectGoSchema,
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
+/** Schemas of the settings of a tool and of the start of a repeatable call, for hosts that pass them on. */
+export const ToolProfileSchema = ToolMessageSchema.omit({ type: true, toolId: true });
+export const DeterministicStartSchema = CallSchema.shape.deterministic.unwrap();
 export type PythonMessage = Omit<z.infer<typeof PythonSchema>, "type">;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
 /** How to run a bundle's top-level code, in a call and in the extraction of a definition. */
 export type ExtractionProfile = Omit<z.infer<typeof ExtractSchema>, "type" | "seq">;
 
-/** Reasons why a worker stopped an isolate. */
-export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed"] as const;
+/** Reasons why a worker stopped an isolate. With `diverged`, the outcome's text is a TurnDivergence as JSON. */
+export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed", "diverged"] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
 /** Schema of a BytesHeader, which a worker or a guest sends. */
@@ -192,6 +207,7 @@ export const WorkerUsageSchema = z.strictObject({
 export type WorkerUsage = z.infer<typeof WorkerUsageSchema>;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+/** Level of a log line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The worker accepts messages. Parts: the V8 code cache of the prelude, if the worker received none. */
@@ -231,6 +247,16 @@ const EndedSchema = z.strictObject({
  * and the bytes.
  */
 const ChunksSchema = z.strictObject({ type: z.literal("chunks"), seq });
+/**
+ * Turns of a recorded call, sent before each message that depends on them. Parts: turns as JSON texts, separated by commas. `start`: with the
+ * first message, the seed and the time with which the call's isolate started. `isTruncated`: further turns were dropped.
+ */
+const TurnsSchema = z.strictObject({
+  type: z.literal("turns"),
+  seq,
+  start: z.strictObject({ seed: z.string().min(1).max(MAX_SEED_LENGTH), now: count }).optional(),
+  isTruncated: z.literal(true).optional(),
+});
 /** All code of the call has stopped. Until this message arrives the host must assume that it is running. */
 const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });
 /** Source location in one of the tool's scripts: `script:line:column`. */
@@ -245,6 +271,8 @@ const LogSchema = z.strictObject({
 });
 /** Parts: progress as JSON text. */
 const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq });
+/** Parts: a report of `ctx.span` as JSON text. `time` is that of its arrival in the worker, by the system's monotonic clock, in ms. */
+const SpanMessageSchema = z.strictObject({ type: z.literal("span"), seq, time: z.number() });
 /**
  * Sent after `watch-idle`: whether the guest neither runs nor has pending timers, so that only a response of the host can wake it. A
  * response of the host ends the idle state until the next `idle`.
@@ -282,7 +310,9 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ReleasedSchema,
   LogSchema,
   ProgressMessageSchema,
+  SpanMessageSchema,
   CapabilitySchema,
+  TurnsSchema,
   ParkedSchema,
   ModuleCachesSchema,
   InspectOpenSchema,
@@ -306,6 +336,7 @@ export const ProgressSchema = z.strictObject({
   total: z.number().optional(),
   message: z.string().max(2_048).optional(),
 });
+/** A progress report of a tool, as in MCP. `total` is absent if it is not known; `message` has at most 2,048 UTF-16 code units. */
 export type Progress = z.infer<typeof ProgressSchema>;
 
 /** Schema of a GuestError, as the worker forwards it. */

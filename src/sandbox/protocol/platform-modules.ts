@@ -15,6 +15,7 @@ export const PLATFORM_MODULE_NAMES = [
   "atob",
   "structured-clone",
   "stream-output",
+  "rollback",
   "url",
   "url-parser",
   "idna",

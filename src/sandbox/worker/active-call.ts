@@ -1,96 +1,23 @@
 // Runs one call inside the worker: obtains its isolate, meters and limits it, and reports its progress to the host.
 
 import type { Limits } from "../contract/limits.ts";
-import { type EngineFeature, INTERPRETER_CRASHED, type InvokeHeader } from "../protocol/guest-messages.ts";
-import {
-  LOG_LEVELS,
-  type LogLevel,
-  type Send,
-  SOURCE_LOCATION_PATTERN,
-  type ToolMessage,
-  type ToolProfile,
-  type WorkerMessage,
-  type WorkerUsage,
-} from "../protocol/messages.ts";
+import { INTERPRETER_CRASHED } from "../protocol/guest-messages.ts";
+import type { Send, WorkerUsage } from "../protocol/messages.ts";
+import { type AssignedCall, type Assignment, warmKey } from "./assignment.ts";
+import { CallOutput } from "./call-output.ts";
 import type { CpuShare, CpuShareAccount } from "./cpu-share.ts";
 import type { Inspection } from "./inspection.ts";
+import type { GuestBytes, GuestDeadline, GuestEnd, IsolateStop } from "./isolate/guest-call.ts";
+import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
-import { OutputBuffer } from "./output-buffer.ts";
-import type { Deterministic } from "./seeded-bytes.ts";
-import type {
-  GuestBytes,
-  GuestDeadline,
-  GuestEnd,
-  GuestListener,
-  IsolateStop,
-  LoadableBundle,
-  ToolIsolate,
-} from "./tool-isolate.ts";
+import { isPython, type PreparingCall, prepareIsolate, takeWarmIsolate } from "./obtain-isolate.ts";
 
-const isLogLevel = (level: string): level is LogLevel => LOG_LEVELS.includes(level as LogLevel);
 const DENIED = JSON.stringify({ ok: false, code: "CAPABILITY_DENIED", message: "This capability was not granted" });
 const TOO_LARGE = JSON.stringify({
   ok: false,
   code: "PARAM_INVALID",
   message: "The input of this capability call is too large",
 });
-
-/** Settings and input of a call, or of the extraction of a definition. */
-export interface Assignment {
-  readonly seq: number;
-  readonly bundle: LoadableBundle;
-  readonly limits: Limits;
-  readonly features: readonly EngineFeature[];
-  readonly coarseTime: boolean;
-  /** Undefined for the extraction of a definition. */
-  readonly call: AssignedCall | undefined;
-}
-
-export interface AssignedCall {
-  readonly tool: ToolProfile;
-  readonly callId: string;
-  readonly tenantId: string;
-  /** Bytes of the input. */
-  readonly bytes?: GuestBytes | undefined;
-  /** Whether to send the chunks of a streaming tool as they are produced. */
-  readonly stream?: boolean | undefined;
-  readonly deterministic?: Deterministic | undefined;
-  /** Session in whose isolate the call runs. */
-  readonly session?: AssignedSession | undefined;
-  /** Longest time in ms on the main thread. Undefined for a call on another thread. */
-  readonly mainThreadMs?: number | undefined;
-  /** Loads the tool for a future call instead of running one. `like`: id of the tool whose call rate predicts that of this tool. */
-  readonly prewarm?: { readonly like?: number | undefined } | undefined;
-}
-
-export interface AssignedSession {
-  readonly id: number;
-  /** Set if an earlier call created the session's isolate. If that is gone, the call fails. */
-  readonly resumes?: true | undefined;
-}
-
-/**
- * Converts the host's message to the settings of a tool.
- * @param isPython Python's event loop continues its timers in the session's next call by itself
- */
-export function toToolProfile(message: ToolMessage, isPython = false): ToolProfile {
-  const { granted, denied, descriptors, limits, logSourceLocations, isolateLifetime } = message;
-  const { outputBytes, logBytes, logLines, maxCapabilityCalls, maxPendingCapabilityCalls, timers } = limits;
-  const header: InvokeHeader = {
-    granted,
-    denied,
-    ...(descriptors === undefined ? {} : { descriptors }),
-    outputBytes,
-    logBytes,
-    logLines,
-    maxCapabilityCalls,
-    maxPendingCapabilityCalls,
-    timers,
-    ...(logSourceLocations ? { logSourceLocations } : {}),
-    ...(isolateLifetime === "session" && !isPython ? { isContinued: true } : {}),
-  };
-  return { ...message, header: JSON.stringify(header) };
-}
 
 /** Parts of the worker that a call uses. */
 export interface CallDependencies {
@@ -103,28 +30,21 @@ export interface CallDependencies {
   readonly inspection?: Inspection | undefined;
 }
 
-/** Time in ms on the main thread, or since the last such write, after which messages are sent before the guest leaves it. */
-const FLUSH_AFTER_MS = 1;
 /** Longest wait in ms for a session's isolate to become idle. Its state is worth a longer wait, on a busy machine too. */
 const SESSION_SETTLE_MS = 1_000;
 /** Longest text of a failed outcome, in UTF-16 code units. 100 typical issues take 50 KB; the host kills a process that sends 1 MiB. */
 const MAX_FAILURE_LENGTH = 256 * 1024;
 
 /** Runs one `call` or `extract` message. Sends exactly one `ended`, and later `released` if the guest had not stopped at that time. */
-export class ActiveCall implements GuestListener, CpuShareAccount {
+export class ActiveCall implements PreparingCall, CpuShareAccount {
   readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
-  readonly #sendNow: Send;
-  readonly #flush: () => void;
-  /** Set for a streaming call. */
-  readonly #chunks: OutputBuffer | undefined;
+  readonly #output: CallOutput;
   readonly #inspection: Inspection | undefined;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;
-  /** Whether the tool logged or requested something while it was prewarmed. Only a call may have such effects. */
-  #hasSideEffects = false;
   /** Whether the host knows that the tool runs. */
   #isAnnounced = false;
   /** Whether the host requested idle reports. */
@@ -135,15 +55,10 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   /** Part of the isolate's busy time that was already charged or was spent before this call. */
   #chargedBusyMs = 0;
   #cpuMs = 0;
-  #logBytes = 0;
-  #logLines = 0;
-  #logsDropped = 0;
   #startMs = 0;
   #executeMs = 0;
   /** Messages of the host that the guest processes on the main thread at present. */
   #entries = 0;
-  #enteredAt = 0;
-  #flushedAt = 0;
 
   constructor(assignment: Assignment, { pool, cpuShare, send, flush, inspection }: CallDependencies) {
     this.#assignment = assignment;
@@ -151,29 +66,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     this.#inspection = assignment.call === undefined ? undefined : inspection;
     this.#cpuShare = cpuShare;
     this.#pool = pool;
-    this.#sendNow = send;
-    this.#flush = flush;
-    const { seq, limits, call } = assignment;
-    if (call?.stream !== true) return;
-    this.#chunks = new OutputBuffer(limits, (parts) => send({ type: "chunks", seq }, parts));
-  }
-
-  #send(message: WorkerMessage, parts?: readonly (string | Uint8Array)[]): void {
-    this.#chunks?.flush();
-    this.#sendNow(message, parts);
-    if (this.#entries > 0) this.#flushIfDue(message.type);
-  }
-
-  /**
-   * Sends messages of a guest on the main thread before it leaves: after some time there, and reports for people, which may precede a long
-   * computation. A capability call usually precedes an `await`, so it leaves together with `parked`.
-   */
-  #flushIfDue(type: WorkerMessage["type"]): void {
-    const now = performance.now();
-    const since = type === "log" || type === "progress" ? this.#flushedAt : Math.max(this.#flushedAt, this.#enteredAt);
-    if (now - since < FLUSH_AFTER_MS) return;
-    this.#flushedAt = now;
-    this.#flush();
+    this.#output = new CallOutput(assignment, send, flush);
   }
 
   get #limits(): Limits {
@@ -203,7 +96,8 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     if (!settled) end = this.#withLateMemoryFailure(end);
     this.#isAnnounced = true;
     this.#hasEnded = true;
-    this.#chunks?.close();
+    this.#output.closeChunks();
+    this.#output.sendTurns();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
     const usedModules = this.#pool.takeUsedModules(bundle);
     const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, usedModules } as const;
@@ -213,16 +107,16 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
       // No guest code runs any more, so `ended` is sent before the isolate is disposed or reused.
       isolate.rest();
       const kept = this.#keepForSession(isolate, end);
-      this.#send({ ...ended, released: true, ...(kept ? { kept: true } : {}) }, parts);
+      this.#output.send({ ...ended, released: true, ...(kept ? { kept: true } : {}) }, parts);
       if (!isInspected && !kept) this.#releaseIsolate(isolate, end);
       return;
     }
     const stopped = isolate?.dispose();
     const released = isolate?.isRunning !== true;
-    this.#send({ ...ended, released }, parts);
+    this.#output.send({ ...ended, released }, parts);
     if (released) return;
     await stopped;
-    this.#send({ type: "released", seq });
+    this.#output.send({ type: "released", seq });
   }
 
   /**
@@ -251,7 +145,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     if (end.outcome !== "output") return length > MAX_FAILURE_LENGTH ? { outcome: end.outcome, text: "" } : end;
     const { bytes, content } = end;
     const attachedBytes = (bytes?.data.byteLength ?? 0) + (content?.bytes?.data.byteLength ?? 0);
-    const outputBytes = this.#limits.outputBytes - (this.#chunks?.bytes ?? 0) - attachedBytes;
+    const outputBytes = this.#limits.outputBytes - this.#output.chunkBytes - attachedBytes;
     const textLength = length + (content?.text.length ?? 0);
     const fits =
       textLength * 3 <= outputBytes ||
@@ -263,16 +157,16 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     const started = performance.now();
     const { seq, call } = this.#assignment;
     if (call?.prewarm !== undefined) return await this.#prewarm();
-    const warm = call === undefined ? undefined : this.#takeWarmIsolate(call);
+    const mayBeWarm = call !== undefined && this.#inspection === undefined;
+    const warm = mayBeWarm ? takeWarmIsolate(this.#assignment, call, this.#pool) : undefined;
     if (warm === undefined) {
-      this.#send({ type: "preparing", seq });
+      this.#output.send({ type: "preparing", seq });
       const failure = await this.#prepare();
       this.#startMs = performance.now() - started;
       if (failure !== undefined) return failure;
       this.#announce();
     } else {
-      this.#isolate = warm;
-      this.#chargedBusyMs = warm.busyMs;
+      this.adopt(warm, warm.busyMs);
       this.#startMs = performance.now() - started;
     }
     if (this.#isolate === undefined || this.#cancelled) return { outcome: "cancelled", text: "" };
@@ -283,27 +177,15 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   }
 
   async #prewarm(): Promise<GuestEnd> {
-    this.#send({ type: "preparing", seq: this.#assignment.seq });
+    this.#output.send({ type: "preparing", seq: this.#assignment.seq });
     const failure = await this.#prepare();
     if (failure === undefined && this.#cancelled) return { outcome: "cancelled", text: "" };
     return failure ?? { outcome: "output", text: "null" };
   }
 
-  /** Returns an isolate in which the tool is loaded: one that an earlier call has used, or an unused one from the warm pool. */
-  #takeWarmIsolate(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
-    if (this.#inspection !== undefined || call.session !== undefined) return undefined;
-    // State of earlier calls, or top-level code that ran earlier, would make the call unrepeatable.
-    if (call.deterministic !== undefined) return undefined;
-    if (call.tool.isolateLifetime === "tool") {
-      const warm = this.#pool.takeIdle(warmKey(call));
-      if (warm !== undefined || !this.#isPython) return warm;
-    }
-    return this.#isPython ? this.#pool.python?.take(call.tool) : this.#pool.warmIsolates.take(call.tool);
-  }
-
   /** Whether the bundle is the Python runtime. */
   get #isPython(): boolean {
-    return this.#pool.python?.sha256 === this.#assignment.bundle.sha256;
+    return isPython(this.#assignment, this.#pool);
   }
 
   #enter(isolate: ToolIsolate, input: string): Promise<GuestEnd> {
@@ -318,60 +200,35 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   /** Counts an entry on the main thread, and returns its deadline: the time that the host allows, or the rest of `cpuMs`. */
   #enterMainThread(mainThreadMs: number): GuestDeadline {
     this.#entries += 1;
-    this.#enteredAt = performance.now();
+    const enteredAt = performance.now();
+    this.#output.enteredAt = enteredAt;
     const cpuLeftMs = this.#limits.cpuMs - this.#cpuMs;
     return cpuLeftMs < mainThreadMs
-      ? { at: this.#enteredAt + cpuLeftMs, reason: "cpu" }
-      : { at: this.#enteredAt + mainThreadMs, reason: "cancelled" };
+      ? { at: enteredAt + cpuLeftMs, reason: "cpu" }
+      : { at: enteredAt + mainThreadMs, reason: "cancelled" };
   }
 
   /** The guest has left the main thread. If the call goes on, the host may send other calls meanwhile. */
   onLeft(): void {
     const entries = this.#entries;
     this.#entries = 0;
-    if (entries > 0) this.#send({ type: "parked", seq: this.#assignment.seq, entries });
+    this.#output.enteredAt = undefined;
+    if (entries > 0) this.#output.send({ type: "parked", seq: this.#assignment.seq, entries });
   }
 
   /** Obtains an isolate and loads the bundle into it. Returns the failure, or undefined on success. */
-  async #prepare(): Promise<GuestEnd | undefined> {
-    const { seq, features, coarseTime, call } = this.#assignment;
-    const session = call?.session;
-    if (session !== undefined) {
-      const kept = this.#pool.takeSession(session.id);
-      if (kept !== undefined) return await this.#resumeSession(kept);
-      // The session's state is lost. A new isolate would silently lose the effects of its earlier calls.
-      if (session.resumes === true) return { outcome: "isolate-failed", text: "" };
-    }
-    const { memoryMiB } = this.#limits;
-    const inspector = this.#inspection !== undefined;
-    const deterministic = call?.deterministic;
-    const python = this.#isPython ? this.#pool.python : undefined;
-    if (python !== undefined && deterministic === undefined && !inspector) {
-      const warm = await python.waitFor(this.#assignment);
-      this.#isolate = warm;
-      this.#chargedBusyMs = warm?.busyMs ?? 0;
-      if (warm !== undefined) return undefined;
-      if (this.#cancelled) return { outcome: "cancelled", text: "" };
-    }
-    const options = { features, coarseTime, inspector, deterministic };
-    this.#isolate = python?.create(options) ?? this.#pool.create({ ...options, memoryMiB });
-    this.#isolate.boot();
-    await this.#inspection?.open(seq, this.#isolate);
-    const header = call?.prewarm === undefined ? undefined : call.tool.header;
-    const end = await this.#isolate.load(this.#assignment.bundle, this, header);
-    return end.outcome === "ready" ? undefined : end;
+  #prepare(): Promise<GuestEnd | undefined> {
+    return prepareIsolate(this.#assignment, this.#pool, this.#inspection, this);
   }
 
-  /** Continues in the session's isolate. A tool's bundle is already loaded there; a cell has its own bundle. */
-  async #resumeSession(isolate: ToolIsolate): Promise<GuestEnd | undefined> {
+  adopt(isolate: ToolIsolate, busyMs: number): void {
     this.#isolate = isolate;
-    // The isolate exceeded its memory limit between two calls, in work that an earlier call had left pending.
-    if (isolate.isDisposed) return { outcome: isolate.isOutOfMemory ? "memory" : "isolate-failed", text: "" };
-    this.#chargedBusyMs = isolate.busyMs;
-    const { bundle } = this.#assignment;
-    if (isolate.hasLoaded(bundle)) return undefined;
-    const end = await isolate.load(bundle, this);
-    return end.outcome === "ready" ? undefined : end;
+    this.#output.isolate = isolate;
+    this.#chargedBusyMs = busyMs;
+  }
+
+  get isCancelled(): boolean {
+    return this.#cancelled;
   }
 
   takeBusyMs(): number {
@@ -391,7 +248,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   #announce(): void {
     if (this.#isAnnounced) return;
     this.#isAnnounced = true;
-    this.#send({ type: "started", seq: this.#assignment.seq });
+    this.#output.send({ type: "started", seq: this.#assignment.seq });
   }
 
   /** Starts or stops idle reports. The host pauses the call's clock while the guest only waits for the client. */
@@ -406,9 +263,11 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     if (!this.#isWatched || this.#hasEnded || this.#phase !== "execute") return;
     const isolate = this.#isolate;
     const isIdle = isolate !== undefined && !isolate.isRunning && !isolate.hasTimers;
-    if (isIdle === this.#reportedIdle) return;
+    // The host of a durable run must know which of its answers the guest has received. New turns make an earlier report outdated.
+    const hasMoved = isIdle && this.#output.sendTurns();
+    if (isIdle === this.#reportedIdle && !hasMoved) return;
     this.#reportedIdle = isIdle;
-    this.#send({ type: "idle", seq: this.#assignment.seq, isIdle });
+    this.#output.send({ type: "idle", seq: this.#assignment.seq, isIdle });
   }
 
   /** Whether the call probably keeps a core busy. */
@@ -441,13 +300,17 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
     void isolate.dispose(reason);
   }
 
-  /** @param mainThreadMs time on the main thread, if the guest may run there */
-  deliver(requestId: number, envelope: string, mainThreadMs?: number): void {
+  /**
+   * @param mainThreadMs time on the main thread, if the guest may run there
+   * @param latencyMs how long the capability took in the recording, for a call that is rehearsed
+   */
+  deliver(requestId: number, envelope: string, mainThreadMs?: number, latencyMs?: number): void {
     this.#reportedIdle = undefined;
     this.#isolate?.deliver(
       requestId,
       envelope,
       mainThreadMs === undefined ? undefined : this.#enterMainThread(mainThreadMs),
+      latencyMs,
     );
   }
 
@@ -457,41 +320,25 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   }
 
   onChunk(text: string, bytes: GuestBytes | undefined): void {
-    if (this.#chunks?.add(text, bytes) === false) this.#stop("too-large");
-  }
-
-  /** Returns whether the tool is only prewarmed, and if so records that it had a side effect, which must not be sent to the host. */
-  #suppressSideEffect(): boolean {
-    if (this.#assignment.call?.prewarm === undefined) return false;
-    this.#hasSideEffects = true;
-    return true;
+    if (!this.#output.chunk(text, bytes)) this.#stop("too-large");
   }
 
   onLog(level: string, text: string, place?: string): void {
-    if (this.#suppressSideEffect()) return;
-    const { logBytes, logLines } = this.#limits;
-    this.#logLines += 1;
-    this.#logBytes += text.length;
-    if (!isLogLevel(level) || this.#logLines > logLines || this.#logBytes > logBytes) {
-      this.#logsDropped += 1;
-      return;
-    }
-    const log = { type: "log", seq: this.#assignment.seq, level, time: Date.now() } as const;
-    this.#send(place !== undefined && SOURCE_LOCATION_PATTERN.test(place) ? { ...log, place } : log, [text]);
+    this.#output.log(level, text, place);
   }
 
   onProgress(text: string): void {
-    if (this.#suppressSideEffect()) return;
-    if (text.length <= 4_096) this.#send({ type: "progress", seq: this.#assignment.seq }, [text]);
+    this.#output.progress(text);
+  }
+
+  onSpan(text: string): void {
+    this.#output.span(text);
   }
 
   onCapability(requestId: number, name: string, text: string): void {
-    const { seq, call } = this.#assignment;
-    const granted = call !== undefined && (name === "log" || call.tool.granted.includes(name));
+    const denial = this.#output.capability(requestId, name, text);
     // `deliver` also resets the reported idle state: a capability call is activity of the guest.
-    if (this.#suppressSideEffect() || !granted) this.deliver(requestId, DENIED);
-    else if (text.length > this.#limits.inputBytes) this.deliver(requestId, TOO_LARGE);
-    else this.#send({ type: "capability", seq, requestId, name }, [text]);
+    if (denial !== undefined) this.deliver(requestId, denial === "denied" ? DENIED : TOO_LARGE);
   }
 
   /** Waits until the guest is idle and charges the rest of its CPU time. Returns false if the isolate cannot be used again. */
@@ -510,7 +357,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
       heapBytes: this.#isolate?.heapBytes ?? 0,
       startMs: this.#startMs,
       executeMs: this.#executeMs,
-      logsDropped: this.#logsDropped,
+      logsDropped: this.#output.logsDropped,
     };
   }
 
@@ -525,6 +372,7 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
       call?.tool.isolateLifetime === "tool" &&
       !call.tool.isForgotten &&
       call.deterministic === undefined &&
+      call.tool.isRecorded !== true &&
       !(this.#isPython && hasCrashed(end));
     if (isReusable && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
     // The messages leave at the end of this turn of the event loop. Disposal comes after that, so that it does not delay the result.
@@ -535,9 +383,10 @@ export class ActiveCall implements GuestListener, CpuShareAccount {
   /** Keeps a prewarmed isolate, unless its top-level code failed or had side effects. */
   #keepPrewarmed(isolate: ToolIsolate, { outcome }: GuestEnd, call: AssignedCall): void {
     const { tool, prewarm } = call;
-    const isQuiet = outcome === "output" && !this.#hasSideEffects && !isolate.hasTimers && tool.isForgotten !== true;
+    const isQuiet =
+      outcome === "output" && !this.#output.hasSideEffects && !isolate.hasTimers && tool.isForgotten !== true;
     if (!isQuiet) setImmediate(() => void isolate.dispose());
-    else if (tool.isolateLifetime === "tool") this.#pool.keep(warmKey(call), isolate);
+    else if (tool.isolateLifetime === "tool" && tool.isRecorded !== true) this.#pool.keep(warmKey(call), isolate);
     else this.#pool.warmIsolates.adopt(tool, isolate, prewarm?.like);
   }
 }
@@ -553,9 +402,4 @@ function partsOf({ text, bytes, content }: GuestEnd): (string | Uint8Array)[] {
   return content === undefined
     ? parts
     : [...parts, content.text, content.bytes?.header ?? "", content.bytes?.data ?? ""];
-}
-
-/** Returns the key of idle isolates: they are reused for the same tenant and tool. A new version of a tool has a new id. */
-function warmKey(call: AssignedCall): string {
-  return `${call.tool.toolId} ${call.tenantId}`;
 }

@@ -2,7 +2,7 @@
 // setup, and stays open after the call until the next call is inspected. Only in a worker that the host started for inspection.
 import type { Send } from "../protocol/messages.ts";
 import { MAX_INSPECT_BYTES } from "../protocol/messages.ts";
-import type { ToolIsolate } from "./tool-isolate.ts";
+import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 
 interface Inspected {
   readonly seq: number;

@@ -1,12 +1,8 @@
 // The isolates and bundles of one worker. Creates isolates for calls and keeps those that later calls of a tool or session reuse.
 import type { PlatformModuleName } from "../protocol/platform-modules.ts";
-import {
-  createLoadableBundle,
-  type Engine,
-  type IsolateOptions,
-  type LoadableBundle,
-  ToolIsolate,
-} from "./tool-isolate.ts";
+import { createLoadableBundle, type Engine, type LoadableBundle } from "./isolate/engine.ts";
+import { type IsolateOptions, ToolIsolate } from "./isolate/tool-isolate.ts";
+import { recordedStart } from "./seeded-bytes.ts";
 import { type WarmIsolateKeeper, WarmIsolates } from "./warm-isolates.ts";
 import { type PythonOptions, WarmPythonIsolates } from "./warm-python-isolates.ts";
 
@@ -42,7 +38,11 @@ export class IsolatePool {
     this.#isCalm = worker.isCalm;
     this.warmIsolates = new WarmIsolates({
       ...worker,
-      create: ({ limits, features, coarseTime }) => this.create({ memoryMiB: limits.memoryMiB, features, coarseTime }),
+      create: ({ limits, features, coarseTime, isRecorded }) =>
+        this.create({
+          ...{ memoryMiB: limits.memoryMiB, features, coarseTime },
+          deterministic: isRecorded === true ? recordedStart() : undefined,
+        }),
       bundle: ({ sha256 }) => this.bundle(sha256),
     });
   }

@@ -1,6 +1,6 @@
 // Buffers the chunks of a streaming tool in the worker: enforces the output limit and sends the chunks of one event-loop turn in one frame.
 import type { Limits } from "../contract/limits.ts";
-import type { GuestBytes } from "./tool-isolate.ts";
+import type { GuestBytes } from "./isolate/guest-call.ts";
 
 type SendParts = (parts: readonly (string | Uint8Array)[]) => void;
 

@@ -1,12 +1,18 @@
 // Deterministic random bytes for repeatable calls. They must not be used as secrets: anyone with the seed can compute them.
-import { type Cipheriv, createCipheriv, createHash } from "node:crypto";
+import { type Cipheriv, createCipheriv, createHash, randomBytes } from "node:crypto";
+import type { TurnOptions } from "./turns/turn-scheduler.ts";
 
-/** Initial state of a repeatable call. */
-export interface Deterministic {
+/** Initial state of a repeatable call: its seed, its clock, and how its turns are chosen. */
+export interface Deterministic extends TurnOptions {
   readonly seed: string;
-  /** Initial time of its clock, in ms since 1970. */
-  readonly now: number;
 }
+
+/** Returns the initial state of an isolate whose call is recorded. Its random numbers cannot be predicted without the recording. */
+export const recordedStart = (): Deterministic => ({
+  mode: "record",
+  seed: randomBytes(32).toString("base64url"),
+  now: Date.now(),
+});
 
 const keyOf = (seed: string, purpose: string): Buffer => createHash("sha256").update(`${purpose}\0${seed}`).digest();
 

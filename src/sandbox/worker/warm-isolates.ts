@@ -2,7 +2,9 @@
 // are created in idle time for tools that are called repeatedly. Each serves one call.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ToolProfile } from "../protocol/messages.ts";
-import type { GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+import type { LoadableBundle } from "./isolate/engine.ts";
+import type { GuestListener } from "./isolate/guest-call.ts";
+import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 
 /** Maximum number of warm isolates in one worker, for all tools. The host's limit on isolates includes them. */
 export const MAX_WARM_ISOLATES = 8;

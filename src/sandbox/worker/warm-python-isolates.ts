@@ -1,13 +1,8 @@
 // The warm pool of Python isolates: Python is loaded, and no tool has run. All Python tools share one bundle, so any isolate fits any call.
 import { MAX_SNAPSHOT_BYTES } from "../protocol/messages.ts";
-import {
-  createInternalHeader,
-  type Engine,
-  IGNORE_MESSAGES,
-  type IsolateOptions,
-  type LoadableBundle,
-  ToolIsolate,
-} from "./tool-isolate.ts";
+import type { Engine, LoadableBundle } from "./isolate/engine.ts";
+import { createInternalHeader, IGNORE_MESSAGES } from "./isolate/guest-call.ts";
+import { type IsolateOptions, ToolIsolate } from "./isolate/tool-isolate.ts";
 
 /** Names under which the Python runtime requests its files. */
 export const PYTHON_ASSETS = ["pyodide.asm.wasm", "python_stdlib.zip", "snapshot"] as const;

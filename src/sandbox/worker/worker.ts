@@ -4,21 +4,25 @@ import { closeSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import * as z from "zod";
 import { type Frame, FrameReader, FrameWriter } from "../protocol/frames.ts";
 import { pack, unpack } from "../protocol/length-prefixed.ts";
 import {
   type ExtractionProfile,
-  HostMessageSchema,
   PROTOCOL_VERSION,
   type PythonMessage,
   type ToolProfile,
 } from "../protocol/messages.ts";
 import { type PlatformModuleName, platformModuleFile } from "../protocol/platform-modules.ts";
-import { ActiveCall, type Assignment, toToolProfile } from "./active-call.ts";
+import { parseHostMessage } from "../protocol/read-message.ts";
+import { MAX_TURNS, type Turn, TurnSchema } from "../protocol/turns.ts";
+import { ActiveCall } from "./active-call.ts";
+import { type Assignment, toToolProfile } from "./assignment.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { Inspection } from "./inspection.ts";
+import { createEngine, type Engine } from "./isolate/engine.ts";
+import { createModuleCaches, createPreludeCache } from "./isolate/tool-isolate.ts";
 import { IsolatePool } from "./isolate-pool.ts";
-import { createEngine, createModuleCaches, createPreludeCache, type Engine } from "./tool-isolate.ts";
 import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 
 const CPU_CHECK_MS = 10;
@@ -36,6 +40,10 @@ const die = (): void => {
   process.abort();
 };
 
+/** Parses the turns of a recording, which the host has validated. */
+const toTurns = (text: string): Turn[] =>
+  text === "" ? [] : z.array(TurnSchema).max(MAX_TURNS).parse(JSON.parse(text));
+
 class Worker {
   readonly #writer: FrameWriter;
   readonly #calls = new Map<number, ActiveCall>();
@@ -48,16 +56,19 @@ class Worker {
   readonly #cpuShare = new CpuShare();
   #cpuCheck: NodeJS.Timeout | undefined;
 
+  readonly #reader = new FrameReader();
+
   constructor(socket: Socket) {
     this.#writer = new FrameWriter(socket);
-    const reader = new FrameReader();
-    socket.on("data", (chunk: Buffer) => {
-      reader.push(chunk, (frame) => this.#handle(frame));
-    });
+  }
+
+  /** Handles the messages in bytes of the host, which must stay unchanged. */
+  read(bytes: Buffer): void {
+    this.#reader.push(bytes, (frame) => this.#handle(frame));
   }
 
   #handle(frame: Frame): void {
-    const message = HostMessageSchema.parse(JSON.parse(frame[0].toString()));
+    const message = parseHostMessage(frame[0].toString());
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
@@ -82,8 +93,10 @@ class Worker {
       case "call": {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("Received a call before its tool");
-        const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
-        const { seq, callId, tenantId, stream, deterministic, session, prewarm, mainThreadMs } = message;
+        const header = text(2);
+        const bytes = frame[3] === undefined || header === "" ? undefined : { header, data: frame[3] };
+        const { seq, callId, tenantId, stream, session, prewarm, mainThreadMs } = message;
+        const deterministic = message.deterministic && { ...message.deterministic, turns: toTurns(text(4)) };
         const call = { tool, callId, tenantId, stream, deterministic, bytes, session, prewarm, mainThreadMs };
         this.#start(seq, tool, call, text(1));
         if (session?.once === true) {
@@ -119,7 +132,7 @@ class Worker {
         this.#calls.get(message.seq)?.credit(message.chunks);
         break;
       case "capability-result":
-        this.#calls.get(message.seq)?.deliver(message.requestId, text(1), message.mainThreadMs);
+        this.#calls.get(message.seq)?.deliver(message.requestId, text(1), message.mainThreadMs, message.latencyMs);
         break;
     }
   }
@@ -235,6 +248,15 @@ for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal
 // The host is gone, or sent an invalid message.
 process.on("uncaughtException", die);
 process.on("unhandledRejection", die);
-const socket = new Socket({ fd: 3, readable: true, writable: true });
+/** Bytes of one read. Without a buffer of its own, the socket allocates and shrinks 64 KiB for each message. */
+const READ_BYTES = 64 * 1024;
+const onread = {
+  buffer: new Uint8Array(READ_BYTES),
+  callback: (count: number, buffer: Uint8Array): boolean => {
+    worker.read(Buffer.from(buffer.subarray(0, count)));
+    return true;
+  },
+};
+const socket = new Socket({ fd: 3, readable: true, writable: true, onread });
+const worker = new Worker(socket);
 socket.on("error", die).on("end", die).on("close", die);
-new Worker(socket);

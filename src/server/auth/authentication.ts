@@ -1,14 +1,14 @@
-// Finds out who sends a request: the API key in its Authorization header, and the tenant that its path names.
-import * as z from "zod";
-import type { Db } from "../database/open-database.ts";
-import { type ApiKey, findKeyByHash, findKeyById, storeLastUses } from "../records/api-keys.ts";
-import { type ConsoleSession, findSessionByHash } from "../records/console-sessions.ts";
+// Identifies the sender of a request by API key, token or console session, and finds the tenant that its path names.
+import type { Clock } from "../database/database-clock.ts";
+import type { Db, OpenDatabase } from "../database/open-database.ts";
+import { type ApiKeyRecord, findKeyByHash, findKeyById, storeLastUses } from "../records/api-keys.ts";
+import { type ConsoleSessionRecord, findSessionByHash } from "../records/console-sessions.ts";
 import { readJson } from "../records/json.ts";
-import { findTenant, type Tenant } from "../records/tenants.ts";
+import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
 import { hashOfToken, readSessionCookie } from "./console-session.ts";
 import type { Principal } from "./principal.ts";
-import { SCOPES } from "./scopes.ts";
+import { StoredScopesSchema } from "./scopes.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
 /** Time in ms for which rows are kept in memory with SQLite, where this process makes all changes and clears them at once. */
@@ -22,19 +22,17 @@ interface Cached<Value> {
 }
 
 interface FoundSession {
-  readonly session: ConsoleSession;
+  readonly session: ConsoleSessionRecord;
   /** Undefined for a user of an identity provider. */
-  readonly key: ApiKey | undefined;
+  readonly key: ApiKeyRecord | undefined;
 }
 
-const ScopesSchema = z.array(z.enum(SCOPES));
-
-/** Returns who has a session that belongs to no key. */
-function toUser({ key_id, tenant_id, scopes }: ConsoleSession): Principal | undefined {
+/** Returns the principal of a session that belongs to no key. */
+function toUser({ key_id, tenant_id, scopes, expires_at }: ConsoleSessionRecord): Principal | undefined {
   // Only a key can act for the platform.
   if (tenant_id === null || scopes === null) return undefined;
-  const granted = readJson(ScopesSchema, scopes, "list of scopes");
-  return { keyId: key_id, tenantId: tenant_id, scopes: new Set(granted), rateLimit: null };
+  const granted = readJson(StoredScopesSchema, scopes, "list of scopes");
+  return { keyId: key_id, tenantId: tenant_id, scopes: new Set(granted), rateLimit: null, expiresAt: expires_at };
 }
 
 class RowCache<Value> {
@@ -61,11 +59,12 @@ class RowCache<Value> {
   }
 }
 
-export class Authenticator implements AsyncDisposable {
+export class RequestAuthenticator implements AsyncDisposable {
   readonly #db: Db;
+  readonly #clock: Clock;
   readonly #tokens: TokenVerifier | undefined;
-  readonly #keys: RowCache<ApiKey>;
-  readonly #tenants: RowCache<Tenant>;
+  readonly #keys: RowCache<ApiKeyRecord>;
+  readonly #tenants: RowCache<TenantRecord>;
   readonly #sessions: RowCache<FoundSession>;
   readonly #lastUses = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
@@ -73,13 +72,14 @@ export class Authenticator implements AsyncDisposable {
   #generation = 0;
 
   /**
-   * @param isShared whether other processes change the database too: then each request reads it
-   * @param tokens verifies tokens that are no API keys. Default: there are none
+   * @param database with Postgres, other processes change it too, and each request reads it
+   * @param tokens verifies tokens that are not API keys. Default: no such tokens are accepted
    */
-  constructor(db: Db, isShared: boolean, tokens?: TokenVerifier) {
+  constructor({ db, kind, clock }: Pick<OpenDatabase, "db" | "kind" | "clock">, tokens?: TokenVerifier) {
     this.#db = db;
+    this.#clock = clock;
     this.#tokens = tokens;
-    const ttlMs = isShared ? 0 : CACHE_MS;
+    const ttlMs = kind === "postgres" ? 0 : CACHE_MS;
     this.#keys = new RowCache(ttlMs);
     this.#tenants = new RowCache(ttlMs);
     this.#sessions = new RowCache(ttlMs);
@@ -88,10 +88,11 @@ export class Authenticator implements AsyncDisposable {
   }
 
   /**
-   * Returns who has this key; undefined for a header that is missing or malformed, and a key that is unknown, expired, revoked or of a tenant
+   * Returns the principal of a request; undefined for a header that is missing or malformed, and a key that is unknown, expired, revoked or of a tenant
    * that does not exist. All of these look the same to the caller.
    * @param header value of the Authorization header
-   * @param cookie value of the Cookie header, which counts only without the other one
+   * @param cookie value of the Cookie header, ignored if there is an Authorization header
+   * @throws {RequestError} as {@link TokenVerifier.verify}
    */
   async authenticate(header: string | undefined, cookie?: string): Promise<Principal | undefined> {
     if (header === undefined) return await this.#bySession(readSessionCookie(cookie));
@@ -102,21 +103,24 @@ export class Authenticator implements AsyncDisposable {
     return row && this.#principalOf(row);
   }
 
-  #principalOf(key: ApiKey): Principal | undefined {
-    const now = Date.now();
+  #principalOf(key: ApiKeyRecord): Principal | undefined {
+    const now = this.#clock.now();
     if (key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
     this.#lastUses.set(key.id, now);
-    return { keyId: key.id, tenantId: key.tenantId, scopes: new Set(key.scopes), rateLimit: key.rateLimit };
+    const { id: keyId, tenantId, rateLimit, expiresAt } = key;
+    return { keyId, tenantId, scopes: new Set(key.scopes), rateLimit, expiresAt };
   }
 
   async #bySession(token: string | undefined): Promise<Principal | undefined> {
     if (token === undefined) return undefined;
     const hash = hashOfToken(token);
     const found = this.#sessions.get(hash)?.value ?? (await this.#findSession(hash));
-    if (found === undefined || found.session.expires_at <= Date.now()) return undefined;
+    if (found === undefined || found.session.expires_at <= this.#clock.now()) return undefined;
     const { session, key } = found;
     const principal = key === undefined ? toUser(session) : this.#principalOf(key);
-    return principal && { ...principal, sessionId: session.id };
+    if (principal === undefined) return undefined;
+    const expiresAt = Math.min(session.expires_at, principal.expiresAt ?? session.expires_at);
+    return { ...principal, expiresAt, sessionId: session.id };
   }
 
   async #findSession(hash: string): Promise<FoundSession | undefined> {
@@ -134,7 +138,7 @@ export class Authenticator implements AsyncDisposable {
   async tenant(
     id: string,
     { isDeletion = false }: { readonly isDeletion?: boolean } = {},
-  ): Promise<Tenant | undefined> {
+  ): Promise<TenantRecord | undefined> {
     const found = await this.#tenantOf(id);
     return found?.state === "deleting" && !isDeletion ? undefined : found;
   }
@@ -147,7 +151,7 @@ export class Authenticator implements AsyncDisposable {
     this.#sessions.clear();
   }
 
-  async #keyOf(hash: string): Promise<ApiKey | undefined> {
+  async #keyOf(hash: string): Promise<ApiKeyRecord | undefined> {
     const cached = this.#keys.get(hash);
     if (cached !== undefined) return cached.value;
     const generation = this.#generation;
@@ -157,7 +161,7 @@ export class Authenticator implements AsyncDisposable {
     return found;
   }
 
-  async #tenantOf(id: string): Promise<Tenant | undefined> {
+  async #tenantOf(id: string): Promise<TenantRecord | undefined> {
     const cached = this.#tenants.get(id);
     if (cached !== undefined) return cached.value;
     const generation = this.#generation;

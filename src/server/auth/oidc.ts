@@ -14,7 +14,7 @@ export const SIGN_IN_PATH = "/console/sign-in";
 export const CALLBACK_PATH: string = `${SIGN_IN_PATH}/callback`;
 /** Longest time in ms that a sign-in may take. */
 export const SIGN_IN_MS: number = 10 * 60_000;
-/** What a sealed attempt belongs to, so that no other sealed value can stand for it. */
+/** Purpose of the encrypted attempt, which is bound to it: a value encrypted for another purpose is rejected. */
 const OWNER = { table: "sign_in", tenantId: "", name: "attempt" } as const;
 
 /** Who has signed in. */

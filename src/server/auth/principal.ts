@@ -10,6 +10,8 @@ export interface Principal {
   readonly scopes: ReadonlySet<Scope>;
   /** Limit of the requests of this caller; null for none. */
   readonly rateLimit: KeyRateLimit | null;
+  /** When the key, token or session expires, in ms since 1970; null if it does not. */
+  readonly expiresAt: number | null;
   /** Session of the console that sends the request, by its cookie. */
   readonly sessionId?: string;
 }

@@ -1,4 +1,5 @@
 // The scopes of keys. Each route of the API needs exactly one scope; the table lists all of them.
+import * as z from "zod";
 
 export const SCOPES = [
   "tenants:read",
@@ -13,6 +14,8 @@ export const SCOPES = [
   "calls:read",
   "calls:run",
   "calls:cancel",
+  "calls:approve",
+  "calls:replay",
   "secrets:read",
   "secrets:write",
   "schedules:read",
@@ -24,11 +27,17 @@ export const SCOPES = [
   "usage:read",
   "audit:read",
   "metrics:read",
+  "fleet:write",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
+/** Scopes in the database. Those of a later release are left out, because this one has no routes for them. */
+export const StoredScopesSchema: z.ZodType<readonly Scope[]> = z
+  .array(z.string())
+  .transform((stored) => SCOPES.filter((scope) => stored.includes(scope)));
+
 /** Scopes that only a key of the platform can have, because what they allow concerns all tenants. */
-export const PLATFORM_SCOPES: ReadonlySet<Scope> = new Set(["tenants:write", "metrics:read"]);
+export const PLATFORM_SCOPES: ReadonlySet<Scope> = new Set(["tenants:write", "metrics:read", "fleet:write"]);
 
 /**
  * The scope of every route of the API, by method and path. A route that is missing here cannot be registered. `public` routes need no key and
@@ -47,7 +56,10 @@ export const ROUTE_SCOPES = {
   "DELETE /v1/console/sessions/{session}": "any",
   "GET /v1/overview": "usage:read",
   "GET /v1/calls": "calls:read",
+  "GET /v1/problems": "usage:read",
   "GET /v1/workers": "metrics:read",
+  "GET /v1/fleet": "metrics:read",
+  "POST /v1/fleet/executors/{executor}/drain": "fleet:write",
   "GET /v1/audit/verification": "audit:read",
   "GET /v1/tenants": "tenants:read",
   "POST /v1/tenants": "tenants:write",
@@ -73,16 +85,37 @@ export const ROUTE_SCOPES = {
   "POST /v1/tenants/{tenant}/tools/{tool}/releases/{alias}/rollback": "releases:write",
   "POST /v1/tenants/{tenant}/tools/{tool}/calls": "calls:run",
   "GET /v1/tenants/{tenant}/approvals": "tools:read",
+  "GET /v1/tenants/{tenant}/approvals/{approval}": "calls:read",
+  "POST /v1/tenants/{tenant}/approvals/{approval}/approve": "calls:approve",
+  "POST /v1/tenants/{tenant}/approvals/{approval}/deny": "calls:approve",
   "GET /v1/tenants/{tenant}/openai/tools": "tools:read",
   "GET /v1/tenants/{tenant}/mcp": "calls:run",
   "POST /v1/tenants/{tenant}/mcp": "calls:run",
   "DELETE /v1/tenants/{tenant}/mcp": "calls:run",
+  "GET /v1/tenants/{tenant}/code-mode/mcp": "calls:run",
+  "POST /v1/tenants/{tenant}/code-mode/mcp": "calls:run",
+  "DELETE /v1/tenants/{tenant}/code-mode/mcp": "calls:run",
   "GET /v1/tenants/{tenant}/calls": "calls:read",
   "GET /v1/tenants/{tenant}/calls/{call}": "calls:read",
   "GET /v1/tenants/{tenant}/calls/{call}/timeline": "calls:read",
+  "GET /v1/tenants/{tenant}/calls/{call}/tree": "calls:read",
   "GET /v1/tenants/{tenant}/calls/{call}/events": "calls:read",
+  "GET /v1/tenants/{tenant}/calls/{call}/recording": "calls:replay",
+  "POST /v1/tenants/{tenant}/calls/{call}/replays": "calls:replay",
+  "POST /v1/tenants/{tenant}/tools/{tool}/rehearsals": "calls:replay",
+  "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/bundle": "tools:read",
+  "POST /v1/tenants/{tenant}/runs": "calls:run",
+  "GET /v1/tenants/{tenant}/runs": "calls:read",
+  "GET /v1/tenants/{tenant}/runs/{run}": "calls:read",
+  "GET /v1/tenants/{tenant}/runs/{run}/journal": "calls:read",
+  "POST /v1/tenants/{tenant}/runs/{run}/events": "calls:run",
+  "POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/approve": "calls:approve",
+  "POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/deny": "calls:approve",
+  "POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/answer": "calls:run",
+  "POST /v1/tenants/{tenant}/runs/{run}/cancel": "calls:cancel",
   "GET /v1/tenants/{tenant}/running-calls": "calls:read",
   "GET /v1/tenants/{tenant}/overview": "usage:read",
+  "GET /v1/tenants/{tenant}/problems": "usage:read",
   "POST /v1/tenants/{tenant}/drafts/calls": "tools:deploy",
   "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/source": "tools:read",
   "GET /v1/tenants/{tenant}/tools/{tool}/stats": "tools:read",

@@ -1,6 +1,7 @@
 // Accepts JWTs of the operator's identity provider as well as API keys: a verified token names its tenant and scopes.
-import { createResourceServer } from "../../host/mcp/server/index.ts";
+import * as z from "zod";
 import type { ServerConfig } from "../config/server-options.ts";
+import { RequestError } from "../http/problem.ts";
 import type { Principal } from "./principal.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
 
@@ -8,15 +9,37 @@ const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 const MAX_SUBJECT = 128;
 
 export interface TokenVerifier {
-  /** Returns who has this token; undefined for one that is not valid. @param header value of the Authorization header */
-  verify(header: string): Promise<Principal | undefined>;
+  /**
+   * Returns who has this token.
+   * @param header value of the Authorization header
+   * @throws {RequestError} UNAUTHENTICATED with the reason; UNAVAILABLE, as long as the issuer's keys cannot be fetched and none are known
+   */
+  verify(header: string): Promise<Principal>;
+}
+
+/** Why the library rejects a token (RFC 6750, section 3). */
+const DenialSchema = z.object({ error: z.string(), error_description: z.string() });
+
+function invalid(why: string): RequestError {
+  // The name of the operator's claim can contain what no header can.
+  const description = why.replaceAll(/[^\x20-\x7e]|["\\]/g, "");
+  const challenge = `Bearer realm="glovebox", error="invalid_token", error_description="${description}"`;
+  return new RequestError("UNAUTHENTICATED", why, { headers: { "www-authenticate": challenge } });
+}
+
+async function toError(denial: Response): Promise<RequestError> {
+  const { error_description: why } = DenialSchema.parse(await denial.json());
+  if (denial.status !== 503) return invalid(why);
+  return new RequestError("UNAVAILABLE", why, { retryAfterSeconds: Number(denial.headers.get("retry-after")) });
 }
 
 /** @param onError receives errors that prevented a check, such as keys that cannot be fetched */
-export function createTokenVerifier(
+export async function createTokenVerifier(
   { issuer, audience, jwksUri, tenantClaim, scopePrefix }: NonNullable<ServerConfig["jwt"]>,
   onError: (error: unknown) => void,
-): TokenVerifier {
+): Promise<TokenVerifier> {
+  // Loaded here, because most servers have no identity provider, and its libraries take a part of each start.
+  const { createResourceServer } = await import("../../host/mcp/server/index.ts");
   const server = createResourceServer({
     // Only the metadata of the resource uses it, which this server does not serve.
     resource: "http://127.0.0.1/",
@@ -27,16 +50,19 @@ export function createTokenVerifier(
     verify: async (header) => {
       const request = new Request("http://127.0.0.1/", { headers: { authorization: header } });
       const caller = await server.authenticate(request);
-      if (caller instanceof Response) return undefined;
+      if (caller instanceof Response) throw await toError(caller);
       const { claims, subject } = caller;
       const tenantId = Object.hasOwn(claims, tenantClaim) ? claims[tenantClaim] : undefined;
       // A token without a tenant is no token of the platform: it is not accepted.
-      if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId) || subject === undefined) return undefined;
-      if (subject.length > MAX_SUBJECT || !/^[\x21-\x7e]+$/.test(subject)) return undefined;
+      if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId))
+        throw invalid(`The token does not name a tenant (${tenantClaim})`);
+      if (subject === undefined || subject.length > MAX_SUBJECT || !/^[\x21-\x7e]+$/.test(subject))
+        throw invalid("The token does not name its user (sub)");
       const named = caller.scopes.filter((scope) => scope.startsWith(scopePrefix));
       const granted = new Set(named.map((scope) => scope.slice(scopePrefix.length)));
       const scopes = SCOPES.filter((scope: Scope) => granted.has(scope) && !PLATFORM_SCOPES.has(scope));
-      return { keyId: `jwt:${subject}`, tenantId, scopes: new Set(scopes), rateLimit: null };
+      const expiresAt = caller.expiresAt * 1_000;
+      return { keyId: `jwt:${subject}`, tenantId, scopes: new Set(scopes), rateLimit: null, expiresAt };
     },
   };
 }

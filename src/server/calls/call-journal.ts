@@ -1,22 +1,28 @@
 // Writes the records of finished calls in batches, off the path of the calls. What is written survives the end of the process; the records of
 // the last milliseconds before a kill are lost, but no result is.
+import { setTimeout as sleep } from "node:timers/promises";
+import { violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
-import { type CallRow, insertEndedCalls } from "../records/calls.ts";
+import { type EndedCall, insertEndedCalls } from "../records/calls.ts";
 
 /** Longest time in ms that a record waits for others. */
 const FLUSH_MS = 20;
 const MAX_BATCH = 200;
 /** Records that may wait while the database is slow. Above it, calls wait too. */
 const MAX_WAITING = 5_000;
-const RETRY_MS = 200;
-const MAX_ATTEMPTS = 5;
+/** Longest time in ms for which records are written again if the database does not take them; also while the server stops. */
+const WRITE_MS = 60_000;
+const CLOSING_MS = 3_000;
+const RETRY_MS = 100;
+const LONGEST_DELAY_MS = 2_000;
 
 export class CallJournal implements AsyncDisposable {
   readonly #db: Db;
   readonly #onError: (error: unknown) => void;
-  #waiting: CallRow[] = [];
+  #waiting: EndedCall[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
+  #isClosed = false;
 
   /** @param onError receives the reason if records could not be written */
   constructor(db: Db, onError: (error: unknown) => void) {
@@ -25,8 +31,8 @@ export class CallJournal implements AsyncDisposable {
   }
 
   /** Adds a record. Resolves at once, unless too many are waiting. */
-  add(row: CallRow): Promise<void> | undefined {
-    this.#waiting.push(row);
+  add(call: EndedCall): Promise<void> | undefined {
+    this.#waiting.push(call);
     if (this.#waiting.length >= MAX_BATCH) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
     return this.#waiting.length > MAX_WAITING ? this.flush() : undefined;
@@ -50,22 +56,20 @@ export class CallJournal implements AsyncDisposable {
     const rows = this.#waiting;
     this.#waiting = [];
     if (rows.length === 0) return;
-    for (let attempt = 1; ; attempt += 1) {
+    const begun = performance.now();
+    for (let delay = RETRY_MS; ; delay = Math.min(LONGEST_DELAY_MS, delay * 2)) {
       try {
         return await insertEndedCalls(this.#db, rows);
       } catch (thrown) {
-        if (attempt < MAX_ATTEMPTS && rows.length > 1) {
-          // One record may belong to a tenant that was deleted meanwhile; the others are written without it.
-          await this.#writeEach(rows);
-          return;
-        }
-        if (attempt >= MAX_ATTEMPTS) return this.#onError(thrown);
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS * attempt));
+        // One record may belong to a tenant that was deleted meanwhile; the others are written without it.
+        if (violatesConstraint(thrown)) return await this.#writeEach(rows);
+        if (performance.now() - begun > (this.#isClosed ? CLOSING_MS : WRITE_MS)) return this.#onError(thrown);
+        await sleep(delay);
       }
     }
   }
 
-  async #writeEach(rows: readonly CallRow[]): Promise<void> {
+  async #writeEach(rows: readonly EndedCall[]): Promise<void> {
     for (const row of rows) {
       try {
         await insertEndedCalls(this.#db, [row]);
@@ -76,6 +80,7 @@ export class CallJournal implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     await this.flush();
   }
 }

@@ -1,103 +1,151 @@
-// Runs asynchronous calls: claims queued rows, runs them, and stores their outcomes. A call whose process has died is run again only if nothing
-// of it has run, or if its tool is annotated with `idempotentHint`; otherwise it fails and says that effects are possible.
+// Runs asynchronous calls: claims queued rows, runs them, and stores their outcomes. A server with executors gets the calls from the work queue
+// and looks for others rarely; any other server polls the database. A call that the end of a drain cuts off is treated like one whose process
+// has died.
 import { randomUUID } from "node:crypto";
-import type { ToolResult } from "../../host/index.ts";
+import type { WorkDelivery } from "../../host/fleet/work-stream.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
-import type { Db } from "../database/open-database.ts";
-import { withContents } from "../records/call-contents.ts";
-import {
-  type CallOutcome,
-  type CallRow,
-  claimCalls,
-  findExpired,
-  finishCall,
-  markStarted,
-  renewLeases,
-  requeue,
-} from "../records/calls.ts";
-import { toStoredInput } from "./outcome.ts";
+import { claimCalls, findExpired, type LeaseOptions, renewLeases } from "../records/call-claims.ts";
+import type { CallRow } from "../records/calls.ts";
+import { recoverCall } from "./call-recovery.ts";
+import { ClaimedCalls, type ClaimedCallsParts } from "./claimed-calls.ts";
+import { DeliveredCalls } from "./delivered-calls.ts";
+import type { WorkQueue } from "./work-queue.ts";
 
 /** Length of a lease in ms, and how often it is renewed. A process that is busy for longer than the difference could lose its calls. */
 const LEASE_MS = 15_000;
 const RENEW_MS = 4_000;
 /** How often a process looks for calls that others have added, and for expired leases, in ms. */
 const POLL_MS = 500;
+/** Every which time it looks for expired leases while the work queue delivers calls. */
+const SLOW_POLLS = 4;
 /** Most calls that one process has claimed at the same time. */
 const MAX_RUNNING = 32;
-const MAX_ATTEMPTS = 5;
+/** Time in ms in which several calls without room are reported once. */
+const FULL_MS = 20;
 
-export interface CallQueueParts {
-  readonly db: Db;
+export interface CallQueueParts extends ClaimedCallsParts {
   readonly kind: DatabaseKind;
-  /** Runs a claimed call. Never rejects. */
-  readonly run: (row: CallRow, signal: AbortSignal) => Promise<ToolResult>;
-  /** Converts the result to what is stored. */
-  readonly toOutcome: (row: CallRow, result: ToolResult) => Promise<CallOutcome>;
-  /** Returns whether the tool of a call is annotated with `idempotentHint`. */
-  readonly isIdempotent: (row: CallRow) => Promise<boolean>;
-  readonly onError: (error: unknown) => void;
+  /** Delivers calls, for a server with executors. */
+  readonly work?: WorkQueue | undefined;
+  /** Called when calls were added for which this process has no room. Default: they wait. */
+  readonly onFull?: () => void;
 }
 
-const lostError = {
-  code: "SANDBOX_CRASHED",
-  message: "The server that ran the call ended before the call did. Effects of the call are possible",
-  userMessage: "The call ended unexpectedly",
-  recoverable: false,
-  details: { reason: "server_ended" },
-} as const;
+interface RunningCall {
+  readonly tenantId: string;
+  readonly done: Promise<void>;
+  readonly controller: AbortController;
+  /** Its messages in the work queue. */
+  readonly deliveries: WorkDelivery[];
+}
 
 export class CallQueue implements AsyncDisposable {
   readonly #parts: CallQueueParts;
   readonly #owner: string = randomUUID();
-  readonly #running = new Map<string, { readonly done: Promise<void>; readonly controller: AbortController }>();
+  readonly #now: () => number;
+  readonly #claimed: ClaimedCalls;
+  readonly #running = new Map<string, RunningCall>();
+  /** Claims of calls that were delivered, while the database is asked for them. */
+  readonly #claims = new Set<Promise<unknown>>();
   #polling: NodeJS.Timeout | undefined;
   #renewing: NodeJS.Timeout | undefined;
   #claiming: Promise<void> | undefined;
+  #reportingFull: NodeJS.Timeout | undefined;
+  #recovering: Promise<void> | undefined;
   #isWanted = false;
   #isClosed = false;
 
   constructor(parts: CallQueueParts) {
     this.#parts = parts;
+    this.#now = parts.now ?? Date.now;
+    this.#claimed = new ClaimedCalls(parts, () => this.#isClosed);
+  }
+
+  #lease(): LeaseOptions {
+    const now = this.#now();
+    return { owner: this.#owner, until: now + LEASE_MS, now };
   }
 
   start(): void {
+    const { db, work } = this.#parts;
+    let polls = 0;
     this.#polling = setInterval(() => {
-      this.notify();
-      void this.#safely(() => this.#recover());
+      polls += 1;
+      this.claimSoon();
+      if (!this.#isDelivered || polls % SLOW_POLLS === 0) this.#recoverSoon();
     }, POLL_MS);
     this.#renewing = setInterval(() => void this.#safely(() => this.#renew()), RENEW_MS);
-    void this.#safely(() => this.#recover());
-    this.notify();
+    this.#recoverSoon();
+    const delivered = new DeliveredCalls({
+      ...{ db, now: this.#now, keep: (delivery) => this.#keep(delivery), recover: (row) => this.#recoverOne(row) },
+      claim: (ids, deliveries) => this.#claimThese(ids, deliveries),
+    });
+    work?.start({
+      take: async (deliveries) => await this.#safely(() => delivered.take(deliveries)),
+      claim: async (ids) => void (await this.#claimThese(ids)),
+    });
+    this.claimSoon();
   }
 
-  /** Claims calls soon. Call it when a call was added. */
-  notify(): void {
-    this.#isWanted = true;
-    if (this.#isClosed) return;
-    this.#claiming ??= this.#safely(() => this.#claim()).finally(() => {
-      this.#claiming = undefined;
-      if (this.#isWanted && this.#running.size < MAX_RUNNING) this.notify();
+  /** Whether the work queue delivers the calls. */
+  get #isDelivered(): boolean {
+    return this.#parts.work?.isHealthy === true;
+  }
+
+  /** One at a time: a slow database must not collect them. */
+  #recoverSoon(): void {
+    this.#recovering ??= this.#safely(() => this.#recover()).finally(() => {
+      this.#recovering = undefined;
     });
   }
 
-  /** Cancels a call that runs in this process. Returns false if it does not run here. */
-  cancel(id: string): boolean {
+  /** Claims calls soon, or reports that there is no room for them. Call it when calls were added. */
+  notify(ids: readonly string[]): void {
+    if (this.#isDelivered) {
+      this.#parts.work?.announce(ids);
+      return;
+    }
+    this.claimSoon();
+    if (!this.#isClosed && this.#running.size < MAX_RUNNING) return;
+    this.#reportingFull ??= setTimeout(() => {
+      this.#reportingFull = undefined;
+      this.#parts.onFull?.();
+    }, FULL_MS);
+  }
+
+  /** Claims calls as far as there is room. Those of the work queue are delivered. */
+  claimSoon(): void {
+    this.#isWanted = true;
+    if (this.#isClosed || this.#isDelivered) return;
+    this.#claiming ??= this.#safely(() => this.#claim()).finally(() => {
+      this.#claiming = undefined;
+      if (this.#isWanted && this.#running.size < MAX_RUNNING) this.claimSoon();
+    });
+  }
+
+  /** Cancels a call that runs in this process. Returns false if it does not run here. @param tenantId default: of any tenant */
+  cancel(id: string, tenantId?: string): boolean {
     const running = this.#running.get(id);
-    running?.controller.abort();
-    return running !== undefined;
+    if (running === undefined || (tenantId !== undefined && running.tenantId !== tenantId)) return false;
+    running.controller.abort();
+    return true;
   }
 
   /** Stops claiming, and resolves when the running calls have ended and their outcomes are stored. */
   async drain(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#polling);
+    this.#parts.work?.stop();
+    await this.#recovering;
     await this.#claiming;
+    await Promise.allSettled(this.#claims);
     await Promise.all([...this.#running.values()].map(({ done }) => done));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.drain();
     clearInterval(this.#renewing);
+    clearTimeout(this.#reportingFull);
   }
 
   async #claim(): Promise<void> {
@@ -105,62 +153,77 @@ export class CallQueue implements AsyncDisposable {
     const free = MAX_RUNNING - this.#running.size;
     if (free <= 0 || this.#isClosed) return;
     const { db, kind } = this.#parts;
-    const rows = await claimCalls({ db, kind }, free, { owner: this.#owner, until: Date.now() + LEASE_MS });
+    const rows = await claimCalls({ db, kind }, free, this.#lease());
     if (rows.length === free) this.#isWanted = true;
     for (const row of rows) this.#begin(row);
   }
 
-  #begin(row: CallRow): void {
-    const controller = new AbortController();
-    const done = this.#safely(() => this.#runOne(row, controller.signal)).finally(() => {
-      this.#running.delete(row.id);
-      this.notify();
-    });
-    this.#running.set(row.id, { done, controller });
+  /** Claims calls by their ids, and runs them. Returns the ids of those that it has claimed. */
+  async #claimThese(
+    ids: readonly string[],
+    deliveries: ReadonlyMap<string, WorkDelivery> = new Map(),
+  ): Promise<ReadonlySet<string>> {
+    if (this.#isClosed) return new Set();
+    const { db, kind } = this.#parts;
+    const claim = async (): Promise<ReadonlySet<string>> => {
+      const rows = await claimCalls({ db, kind }, ids.length, { ...this.#lease(), ids });
+      for (const row of rows) this.#begin(row, deliveries.get(row.id));
+      return new Set(rows.map(({ id }) => id));
+    };
+    const claiming = claim();
+    this.#claims.add(claiming);
+    return await claiming.finally(() => this.#claims.delete(claiming));
   }
 
-  async #runOne(row: CallRow, signal: AbortSignal): Promise<void> {
-    const { db, run, toOutcome } = this.#parts;
-    if (!(await markStarted(db, row, Date.now()))) return;
-    const result = await run(row, signal);
-    await finishCall(db, row, await toOutcome(row, result));
+  #begin(row: CallRow, delivery?: WorkDelivery): void {
+    const controller = new AbortController();
+    const deliveries = delivery === undefined ? [] : [delivery];
+    let running: RunningCall | undefined;
+    const done = this.#safely(async () => {
+      const runAt = await this.#claimed.run(row, controller.signal);
+      for (const one of deliveries) {
+        if (runAt === undefined) one.ack();
+        else one.later(runAt - this.#now());
+      }
+    }).finally(() => {
+      // This process may have claimed the call again meanwhile: the lease of that claim is renewed further.
+      if (this.#running.get(row.id) === running) this.#running.delete(row.id);
+      // The outcome could not be stored: the server that gets the message next decides when the lease has expired.
+      for (const one of deliveries) one.later(LEASE_MS);
+      this.claimSoon();
+    });
+    running = { tenantId: row.tenant_id, done, controller, deliveries };
+    this.#running.set(row.id, running);
+  }
+
+  /** Keeps a message of a call that runs here, such as one that NATS delivers again after an interruption. */
+  #keep(delivery: WorkDelivery): boolean {
+    const running = this.#running.get(delivery.id);
+    running?.deliveries.push(delivery);
+    return running !== undefined;
   }
 
   async #renew(): Promise<void> {
     if (this.#running.size === 0) return;
-    const cancelled = await renewLeases(this.#parts.db, { owner: this.#owner, until: Date.now() + LEASE_MS });
-    for (const id of cancelled) this.cancel(id);
+    for (const { deliveries } of this.#running.values()) for (const delivery of deliveries) delivery.working();
+    // Not those that this process has lost sight of, such as a claim whose answer did not arrive.
+    const ids = [...this.#running.keys()];
+    for (const id of await renewLeases(this.#parts.db, ids, this.#lease())) this.cancel(id);
   }
 
   /** Decides about calls whose process is gone. */
   async #recover(): Promise<void> {
-    const { db, isIdempotent } = this.#parts;
-    for (const row of await findExpired(db, Date.now())) {
-      if (this.#running.has(row.id)) continue;
-      // The client of a synchronous call is gone, and its input is not stored.
-      const mayRepeat = row.mode === "async" && (row.effects === "none" || (await isIdempotent(row)));
-      if (mayRepeat && row.attempts < MAX_ATTEMPTS && row.cancel_requested === 0) {
-        if (await requeue(db, row, Date.now())) this.notify();
-        continue;
-      }
-      await finishCall(db, row, {
-        ...{
-          state: "failed",
-          effects: row.effects,
-          tool_version: row.tool_version,
-          input: toStoredInput((await withContents(db, row)).input),
-          output: null,
-        },
-        ...{
-          error: JSON.stringify(lostError),
-          logs: null,
-          usage: null,
-          calls: null,
-          timeline: null,
-          ended_at: Date.now(),
-        },
-      });
+    for (const row of await findExpired(this.#parts.db, this.#now())) {
+      if (!this.#running.has(row.id)) await this.#safely(async () => void (await this.#recoverOne(row)));
     }
+  }
+
+  /** Returns whether the call is in the queue again. */
+  async #recoverOne(row: CallRow): Promise<boolean> {
+    const { db, isIdempotent } = this.#parts;
+    const isQueued = await recoverCall({ db, isIdempotent, now: this.#now }, row);
+    if (isQueued) this.notify([row.id]);
+    return isQueued;
   }
 
   async #safely(work: () => Promise<void>): Promise<void> {

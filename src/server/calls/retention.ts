@@ -1,13 +1,16 @@
 // Deletes the finished calls of tenants after the time that their policies set, in small batches, so that no request waits for it.
-import type { Db } from "../database/open-database.ts";
+import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { deleteOldCalls } from "../records/calls.ts";
 import { deleteExpiredSessions } from "../records/console-sessions.ts";
+import { deleteOldRuns } from "../records/runs.ts";
 import { listTenants } from "../records/tenants.ts";
 import { deleteOldDeliveries } from "../records/webhooks.ts";
 
 const DAY_MS = 86_400_000;
 /** Time in ms between two runs. */
 const INTERVAL_MS = 60 * 60_000;
+/** Time in ms until the first run: a server that restarts more often than once an hour deletes too, and starts without it. */
+const FIRST_MS = 60_000;
 const BATCH = 500;
 const TENANTS_PER_PAGE = 100;
 
@@ -29,24 +32,31 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
         deleted += count;
         if (count < BATCH) break;
       }
+      while ((await deleteOldRuns(db, id, { before, limit: BATCH })) === BATCH);
     }
     after = tenants.at(-1)?.id;
     if (tenants.length < TENANTS_PER_PAGE) return deleted;
   }
 }
 
-/** Deletes expired calls and sessions, and sweeps stores, once an hour. Several servers may do so at the same time. Dispose it to stop. */
+/** Deletes expired calls and sessions, and sweeps stores, soon after the start and then once an hour. Several servers may do so at the same time. Dispose it to stop. */
 export function startRetention(
-  db: Db,
+  { db, clock }: Pick<OpenDatabase, "db" | "clock">,
   stores: readonly { sweep(): Promise<void> }[],
   onError: (error: unknown) => void,
 ): Disposable {
   const run = async (): Promise<void> => {
-    await deleteExpiredCalls(db, Date.now());
-    await deleteExpiredSessions(db, Date.now());
+    await deleteExpiredCalls(db, clock.now());
+    await deleteExpiredSessions(db, clock.now());
     for (const store of stores) await store.sweep();
   };
-  const timer = setInterval(() => run().catch(onError), INTERVAL_MS);
-  timer.unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  let timer: NodeJS.Timeout;
+  const schedule = (ms: number): void => {
+    timer = setTimeout(() => {
+      schedule(INTERVAL_MS);
+      run().catch(onError);
+    }, ms).unref();
+  };
+  schedule(FIRST_MS);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
 }

@@ -1,13 +1,19 @@
 // The configuration of a server: one schema for the config file, the environment and the command line, with every default.
-import { join } from "node:path";
 import * as z from "zod";
+import { parseOptions } from "../../host/config/option-errors.ts";
 import { ToolError } from "../../host/index.ts";
+import { plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { PackagesSchema } from "../tools/packages.ts";
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const isSecureUrl = (text: string): boolean =>
   /^https:|^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)/i.test(text);
+
+const NatsUrlSchema = z
+  .string()
+  .max(1_024)
+  .regex(/^(?:nats|tls):\/\/[^\s/]+$/, { error: 'Expected a URL such as "nats://127.0.0.1:4222"' });
 
 export const ServerOptionsSchema = z.strictObject({
   /** Address to listen on. */
@@ -46,55 +52,86 @@ export const ServerOptionsSchema = z.strictObject({
     .default(4 * 1024 * 1024),
   /** Longest time in ms that running calls have to finish when the server stops. */
   drainMs: z.int().min(0).max(300_000).default(25_000),
-  /** Level of the log on stderr: one JSON object a line. */
+  /**
+   * Most streams that a tenant may have open in one process of the server: events of calls, streamed calls, requests over MCP, exports. More are
+   * answered with 429. The tenants together can have 2,048.
+   */
+  maxStreamsPerTenant: z.int().min(1).max(2_048).default(256),
+  /** Most streams that one key or user of a tenant may have open. A key of the platform is limited per tenant only. */
+  maxStreamsPerKey: z.int().min(1).max(2_048).default(64),
+  /** Longest time in ms that events of a call, and notifications over MCP, are streamed over one connection. Clients resume afterwards. */
+  maxStreamMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
+  /**
+   * Time in ms that a server which stops still accepts requests while `/readyz` fails, so that load balancers notice before it does not. Choose
+   * it longer than the interval of their checks.
+   */
+  stopDelayMs: z.int().min(0).max(60_000).default(0),
+  /**
+   * Level of the log on stderr: one JSON object a line. `info` has a line for each request; `debug` also for those to `/healthz`, `/readyz` and
+   * `/metrics`; `warn` only failed authentications and what tools and the server report.
+   */
   logLevel: z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
   /** Addresses and CIDR ranges that webhooks may reach although they are not public. */
   webhookAddresses: z.array(z.string().min(1).max(64)).max(100).default([]),
   /** Accepts JWTs of an identity provider as well as API keys. A token must name its tenant; it never acts for the platform. */
-  jwt: z
-    .strictObject({
-      /** The issuer of the tokens: an https URL, or http on this machine. */
-      issuer: z.url(),
-      /** The audience that a token must be issued for. */
-      audience: z.string().min(1).max(1_024),
-      /** URL of the issuer's keys. Default: the `jwks_uri` of its metadata. */
-      jwksUri: z.url().optional(),
-      /** The claim that holds the id of the tenant. */
-      tenantClaim: z.string().min(1).max(256).default("tenant"),
-      /** What the scopes of this server begin with in a token. */
-      scopePrefix: z.string().max(64).default(""),
-    })
-    .optional(),
+  jwt: strictObject({
+    /** The issuer of the tokens: an https URL, or http on this machine. */
+    issuer: z.url(),
+    /** The audience that a token must be issued for. */
+    audience: z.string().min(1).max(1_024),
+    /** URL of the issuer's keys. Default: the `jwks_uri` of its metadata. */
+    jwksUri: z.url().optional(),
+    /** The claim that holds the id of the tenant. */
+    tenantClaim: z.string().min(1).max(256).default("tenant"),
+    /** Prefix of this server's scopes in a token. */
+    scopePrefix: z.string().max(64).default(""),
+  }).optional(),
   /** Lets people sign in to the console at an identity provider (OpenID Connect). A user must have a tenant, and never acts for the platform. */
-  oidc: z
-    .strictObject({
-      /** The provider: an https URL, or http on this machine. */
-      issuer: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
-      clientId: z.string().min(1).max(1_024),
-      /** Default: a public client, which PKCE protects. */
-      clientSecret: z.string().min(1).max(4_096).optional(),
-      /** The URL of this server for browsers. `/console/sign-in/callback` below it must be registered at the provider. */
-      publicUrl: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
-      /** What is requested of the provider. */
-      request: z.string().min(1).max(1_024).default("openid"),
-      /** The claim of the ID token that holds the id of the tenant. */
-      tenantClaim: z.string().min(1).max(256).default("tenant"),
-      /** The claim that holds the scopes: a list, or text with spaces. */
-      scopeClaim: z.string().min(1).max(256).default("scope"),
-      /** What the scopes of this server begin with in the claim. */
-      scopePrefix: z.string().max(64).default(""),
-    })
-    .optional(),
+  oidc: strictObject({
+    /** The provider: an https URL, or http on this machine. */
+    issuer: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
+    /** The id of this server at the provider. */
+    clientId: z.string().min(1).max(1_024),
+    /** The secret of this server at the provider. Default: a public client, which PKCE protects. */
+    clientSecret: z.string().min(1).max(4_096).optional(),
+    /** The URL of this server for browsers. `/console/sign-in/callback` below it must be registered at the provider. */
+    publicUrl: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
+    /** Scopes that are requested of the provider, separated by spaces. */
+    request: z.string().min(1).max(1_024).default("openid"),
+    /** The claim of the ID token that holds the id of the tenant. */
+    tenantClaim: z.string().min(1).max(256).default("tenant"),
+    /** The claim that holds the scopes: a list, or text with spaces. */
+    scopeClaim: z.string().min(1).max(256).default("scope"),
+    /** Prefix of this server's scopes in the claim. */
+    scopePrefix: z.string().max(64).default(""),
+  }).optional(),
   /** Sends traces and metrics over OTLP, to the receiver that the `OTEL_EXPORTER_OTLP_…` variables name. */
   telemetry: z.boolean().default(false),
   /** Lets uploads install packages: those with a package.json and a package-lock.json. Default: such uploads are rejected. */
   packages: PackagesSchema.optional(),
+  /**
+   * Whether Postgres rewrites its tables (`VACUUM FULL`) after the deletion of a tenant, so that none of the tenant's bytes remain in their files.
+   * Each table is locked meanwhile. Otherwise Postgres overwrites the pages when it uses them again. SQLite always rewrites its file.
+   */
+  vacuumFull: z.boolean().default(false),
   /** Limits of every call. A tenant, tool or call can only lower them. */
-  limits: LimitsSchema.default({}),
+  limits: plainObject(LimitsSchema).default({}),
+  /** URL of a NATS server, whose executors run the calls. Default: calls run on this machine. */
+  natsUrl: NatsUrlSchema.optional(),
+  /** Path of the control plane's credentials file; "glovebox executor credentials" creates it. */
+  natsCredentials: z.string().min(1).optional(),
+  /** Path of the certificates that sign the NATS server's, in PEM format. Default: those of the system. */
+  natsTlsCa: z.string().min(1).optional(),
+  /** Copies of the work queue in a cluster of NATS servers: 1, 3 or 5. All servers of one database need the same number. */
+  natsReplicas: z.union([z.literal(1), z.literal(3), z.literal(5)], "Expected 1, 3 or 5").default(1),
+  /** Time in ms without a message of an executor after which its calls end as lost. */
+  executorSilenceMs: z.int().min(1_000).max(60_000).default(5_000),
   /** Most worker processes at one time. */
   maxWorkers: z.int().min(1).max(1_024).default(16),
 });
+/** Options of `createServer`. All have a default. */
 export type ServerOptions = z.input<typeof ServerOptionsSchema>;
+/** The options of a server, with their defaults. */
 export type ServerConfig = z.output<typeof ServerOptionsSchema>;
 
 /** The environment variable of each option. */
@@ -108,11 +145,19 @@ export const ENVIRONMENT_NAMES = {
   masterKeyFile: "GLOVEBOX_MASTER_KEY_FILE",
   maxBodyBytes: "GLOVEBOX_MAX_BODY_BYTES",
   drainMs: "GLOVEBOX_DRAIN_MS",
+  stopDelayMs: "GLOVEBOX_STOP_DELAY_MS",
   logLevel: "GLOVEBOX_LOG_LEVEL",
   maxWorkers: "GLOVEBOX_MAX_WORKERS",
+  natsUrl: "GLOVEBOX_NATS_URL",
+  natsCredentials: "GLOVEBOX_NATS_CREDENTIALS",
+  natsTlsCa: "GLOVEBOX_NATS_TLS_CA",
+  natsReplicas: "GLOVEBOX_NATS_REPLICAS",
+  executorSilenceMs: "GLOVEBOX_EXECUTOR_SILENCE_MS",
 } as const;
 
-const NUMBERS: ReadonlySet<string> = new Set(["port", "maxBodyBytes", "drainMs", "maxWorkers"]);
+const NUMBERS: ReadonlySet<string> = new Set([
+  ...["port", "maxBodyBytes", "drainMs", "stopDelayMs", "maxWorkers", "natsReplicas", "executorSilenceMs"],
+]);
 
 /** Returns the options that the environment sets. Lists are separated by commas. */
 export function readEnvironment(env: { readonly [name: string]: string | undefined }): {
@@ -129,36 +174,19 @@ export function readEnvironment(env: { readonly [name: string]: string | undefin
   return Object.fromEntries(set);
 }
 
+const SourceSchema = plainObject(z.record(z.string(), z.unknown()));
+
 /**
  * Parses the options of a server.
  * @param sources each source overrides the ones before it
  * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
  */
 export function parseServerOptions(...sources: readonly object[]): ServerConfig {
-  const parsed = ServerOptionsSchema.safeParse(Object.assign({}, ...sources));
-  if (parsed.success) {
-    const { masterKey, masterKeyFile, masterKeyCommand } = parsed.data;
-    const given = [masterKey, masterKeyFile, masterKeyCommand].filter((value) => value !== undefined);
-    if (given.length <= 1) return parsed.data;
-    const message = `options: Expected one of masterKey, masterKeyFile and masterKeyCommand, got ${given.length}`;
-    throw new ToolError("PARAM_INVALID", message);
-  }
-  const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => `options.${path.join(".")}: ${message}`);
-  throw new ToolError("PARAM_INVALID", issues.join("; ").replaceAll("options.: ", "options: "));
-}
-
-const redactOidc = (oidc: ServerConfig["oidc"]): object =>
-  oidc?.clientSecret === undefined ? {} : { oidc: { ...oidc, clientSecret: "redacted" } };
-
-/** Returns the configuration without its secrets. */
-export function toShownConfig({ database, ...given }: ServerConfig): object {
-  const config = {
-    ...given,
-    ...(given.masterKey === undefined ? {} : { masterKey: "redacted" }),
-    ...redactOidc(given.oidc),
-  };
-  if (database === undefined) return { ...config, database: `sqlite: ${join(config.dataDir, "glovebox.sqlite")}` };
-  const url = URL.canParse(database) ? new URL(database) : undefined;
-  if (url !== undefined && url.password !== "") url.password = "redacted";
-  return { ...config, database: url?.href ?? "redacted" };
+  for (const source of sources) parseOptions(SourceSchema, source, "options");
+  const config = parseOptions(plainObject(ServerOptionsSchema), Object.assign({}, ...sources), "options");
+  const { masterKey, masterKeyFile, masterKeyCommand } = config;
+  const given = [masterKey, masterKeyFile, masterKeyCommand].filter((value) => value !== undefined);
+  if (given.length <= 1) return config;
+  const message = `options: Expected one of masterKey, masterKeyFile and masterKeyCommand, got ${given.length}`;
+  throw new ToolError("PARAM_INVALID", message);
 }

@@ -6,6 +6,8 @@ export type DatabaseKind = "sqlite" | "postgres";
 export interface ColumnTypes {
   /** Type of a column of whole numbers of up to 53 bits. */
   readonly integer: "integer" | "bigint";
+  /** Type of a primary key that the database counts up. */
+  readonly serial: "integer" | "bigserial";
   /** Type of a column of numbers with a fraction. */
   readonly real: "real" | "double precision";
   /** Type of a column of bytes. */
@@ -15,6 +17,6 @@ export interface ColumnTypes {
 }
 
 export const COLUMN_TYPES: { readonly [Kind in DatabaseKind]: ColumnTypes } = {
-  sqlite: { integer: "integer", real: "real", bytes: "blob", tableOptions: sql`strict` },
-  postgres: { integer: "bigint", real: "double precision", bytes: "bytea", tableOptions: sql`` },
+  sqlite: { integer: "integer", serial: "integer", real: "real", bytes: "blob", tableOptions: sql`strict` },
+  postgres: { integer: "bigint", serial: "bigserial", real: "double precision", bytes: "bytea", tableOptions: sql`` },
 };

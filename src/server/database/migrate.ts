@@ -1,16 +1,56 @@
-// Brings a database to the schema of this version. Migrations only go forward: the way back is a backup.
-import { type Kysely, type Migration, type MigrationProvider, Migrator } from "kysely";
+// Brings a database to the schema of this version. There are no down migrations: to go back, restore a backup.
+//
+// Replicas are upgraded one after the other, so a release has to work with the schema of the next one. Each migration states the oldest release
+// that works with the schema after it, and the database keeps that: a migration expands the schema (new tables, new columns that may be null or
+// have a default), and what no release uses any more is removed in a later release.
+import { type Kysely, type Migration, type MigrationProvider, Migrator, sql } from "kysely";
+import * as z from "zod";
+import { ToolError } from "../../host/index.ts";
 import { COLUMN_TYPES, type ColumnTypes, type DatabaseKind } from "./column-types.ts";
 import { up as initial } from "./migrations/0001-initial.ts";
 import { up as operations } from "./migrations/0002-operations.ts";
+import { up as nestedCalls } from "./migrations/0003-nested-calls.ts";
+import { up as recordings } from "./migrations/0004-recordings.ts";
+import { up as runs } from "./migrations/0005-runs.ts";
+import { up as runRequests } from "./migrations/0006-run-requests.ts";
+import { up as replicas } from "./migrations/0007-replicas.ts";
+import { up as sessionHomes } from "./migrations/0008-session-homes.ts";
+import { up as concurrencySlots } from "./migrations/0009-concurrency-slots.ts";
+import { up as fleetScope } from "./migrations/0010-fleet-scope.ts";
+import { up as auditErasure } from "./migrations/0011-audit-erasure.ts";
 
-type MigrateUp = (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
+interface KnownMigration {
+  readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
+  /**
+   * Number of the last migration of the oldest release that works with the schema after this one: the number before, or a lower one, for a
+   * migration that expands; its own number for one that removes or renames. Stored since 0007.
+   */
+  readonly worksWith: number;
+}
 
 /** In the order in which they run. A migration that was released never changes. */
-const MIGRATIONS: { readonly [name: string]: MigrateUp } = {
-  "0001-initial": initial,
-  "0002-operations": operations,
+const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
+  "0001-initial": { up: initial, worksWith: 1 },
+  "0002-operations": { up: operations, worksWith: 1 },
+  "0003-nested-calls": { up: nestedCalls, worksWith: 2 },
+  "0004-recordings": { up: recordings, worksWith: 3 },
+  "0005-runs": { up: runs, worksWith: 4 },
+  "0006-run-requests": { up: runRequests, worksWith: 5 },
+  "0007-replicas": { up: replicas, worksWith: 6 },
+  "0008-session-homes": { up: sessionHomes, worksWith: 7 },
+  "0009-concurrency-slots": { up: concurrencySlots, worksWith: 7 },
+  // Before it, a key with a scope that the release does not know could not be read.
+  "0010-fleet-scope": { up: fleetScope, worksWith: 10 },
+  // A release before it appends to the chain as before. It cannot verify the entries of this one.
+  "0011-audit-erasure": { up: auditErasure, worksWith: 10 },
 };
+/** The first migration after which the database has a table for rules. */
+const FIRST_RULE = 7;
+
+const numberOf = (name: string): number => Number(name.slice(0, 4));
+const NAMES = Object.keys(MIGRATIONS);
+/** Number of the last migration of this release. */
+const LEVEL = numberOf(NAMES.at(-1) as string);
 
 class Migrations implements MigrationProvider {
   readonly #types: ColumnTypes;
@@ -20,19 +60,107 @@ class Migrations implements MigrationProvider {
   }
 
   async getMigrations(): Promise<Record<string, Migration>> {
-    const entries = Object.entries(MIGRATIONS);
-    return Object.fromEntries(entries.map(([name, up]) => [name, { up: (db) => up(db, this.#types) }]));
+    const entries = Object.entries(MIGRATIONS).map(([name, { up, worksWith }]): [string, Migration] => [
+      name,
+      {
+        up: async (db) => {
+          await up(db, this.#types);
+          if (numberOf(name) < FIRST_RULE) return;
+          await sql`insert into migration_rules (name, works_with) values (${name}, ${worksWith})`.execute(db);
+        },
+      },
+    ]);
+    return Object.fromEntries(entries);
   }
 }
 
 /**
- * Runs the migrations that the database has not seen. Several processes may do so at the same time: one of them migrates.
+ * Runs the migrations that the database has not seen. Several processes may do so at the same time: one of them migrates. A later schema that
+ * this release works with stays as it is.
+ * @param last name of the last migration to run. Default: all of them
  * @returns the names of the migrations that ran
- * @throws what the database throws; a failed migration leaves the database as it was
+ * @throws {ToolError} PARAM_INVALID for a later schema that this release does not work with; otherwise what the database throws. A failed
+ *   migration leaves the database as it was
  */
-export async function migrate<Tables>(db: Kysely<Tables>, kind: DatabaseKind): Promise<readonly string[]> {
+export async function migrate<Tables>(
+  db: Kysely<Tables>,
+  kind: DatabaseKind,
+  last?: string,
+): Promise<readonly string[]> {
+  if (await hasUsableLaterSchema(db)) return [];
   const migrator = new Migrator({ db, provider: new Migrations(kind) });
-  const { error, results = [] } = await migrator.migrateToLatest();
-  if (error !== undefined) throw error;
+  const { error, results = [] } = await (last === undefined ? migrator.migrateToLatest() : migrator.migrateTo(last));
+  if (error !== undefined) {
+    // A later release may have migrated at the same time.
+    if (await hasUsableLaterSchema(db)) return [];
+    throw error;
+  }
   return results.filter(({ status }) => status === "Success").map(({ migrationName }) => migrationName);
+}
+
+/**
+ * Checks that a database has the schema of this version, and changes nothing. For what reads or writes whole tables: a release does not know all
+ * tables of a later schema.
+ * @throws {ToolError} PARAM_INVALID for any other schema
+ */
+export async function checkSchema<Tables>(db: Kysely<Tables>): Promise<void> {
+  const { later, missing } = await compare(db);
+  if (later.length > 0)
+    throw new ToolError(
+      "PARAM_INVALID",
+      `The database has a later schema (${list(later)}). Use a later version of Glovebox`,
+    );
+  if (missing.length > 0)
+    throw new ToolError(
+      "PARAM_INVALID",
+      `The database has an earlier schema (without ${list(missing)}). Run: glovebox db migrate`,
+    );
+}
+
+const MAX_LISTED = 5;
+const MAX_NAME_LENGTH = 64;
+
+/** Names of migrations in an error. They are from the database, so not too many and not too long ones. */
+const list = (names: readonly string[]): string =>
+  names
+    .slice(0, MAX_LISTED)
+    .map((name) => name.slice(0, MAX_NAME_LENGTH))
+    .join(", ");
+
+/** Compares the migrations that a database has seen with those of this release. */
+async function compare<Tables>(
+  db: Kysely<Tables>,
+): Promise<{ readonly later: readonly string[]; readonly missing: readonly string[] }> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  const known = tables.some(({ name }) => name === "kysely_migration")
+    ? (await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)).rows
+    : [];
+  const ran = new Set(known.map(({ name }) => name));
+  return {
+    later: [...ran].filter((name) => !NAMES.includes(name)),
+    missing: NAMES.filter((name) => !ran.has(name)),
+  };
+}
+
+const RulesSchema = z.array(z.strictObject({ name: z.string(), works_with: z.int() }));
+
+/**
+ * Returns whether a database has a later schema, with which this release works.
+ * @throws {ToolError} PARAM_INVALID for a later schema with which it does not, or without a rule
+ */
+async function hasUsableLaterSchema<Tables>(db: Kysely<Tables>): Promise<boolean> {
+  const { later, missing } = await compare(db);
+  if (later.length === 0) return false;
+  // Before this table, no release could start with a later schema.
+  const rows = missing.includes("0007-replicas")
+    ? []
+    : (await sql`select name, works_with from migration_rules`.execute(db)).rows;
+  const rules = new Map(RulesSchema.safeParse(rows).data?.map((rule) => [rule.name, rule.works_with]));
+  const unusable = later.filter((name) => (rules.get(name) ?? Number.POSITIVE_INFINITY) > LEVEL);
+  if (unusable.length === 0 && missing.length === 0) return true;
+  const names = unusable.length > 0 ? unusable : later;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `The database has a later schema (${list(names)}) with which this version of Glovebox does not work. Use a later version`,
+  );
 }

@@ -1,19 +1,26 @@
 // Opens the server's database, SQLite or Postgres, and brings it to the current schema.
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { Kysely } from "kysely";
+import { setTimeout as pause } from "node:timers/promises";
+import { Kysely, sql } from "kysely";
+import { ToolError } from "../../host/index.ts";
 import type { DatabaseKind } from "./column-types.ts";
-import { migrate } from "./migrate.ts";
+import { type Clock, openDatabaseClock, SYSTEM_CLOCK } from "./database-clock.ts";
+import { checkSchema, migrate } from "./migrate.ts";
 import { createPostgresDialect } from "./postgres-dialect.ts";
-import type { Schema } from "./schema.ts";
+import type { DatabaseSchema } from "./schema.ts";
 import { createSqliteDialect, openSqlite } from "./sqlite-dialect.ts";
 
-export type Db = Kysely<Schema>;
+export type Db = Kysely<DatabaseSchema>;
 
 /** An open database. Disposing it closes it. */
 export interface OpenDatabase extends AsyncDisposable {
   readonly kind: DatabaseKind;
   readonly db: Db;
+  /** The time by which all processes with this database go. */
+  readonly clock: Clock;
+  /** The file of SQLite. */
+  readonly path?: string;
   /** Names of the migrations that ran when it was opened. */
   readonly migrated: readonly string[];
 }
@@ -23,8 +30,10 @@ export interface DatabaseOptions {
   readonly url: string | undefined;
   /** Folder of the SQLite file, created if it is missing, readable for this user only. */
   readonly dataDir: string;
-  /** Receives errors of idle connections. */
+  /** Receives errors of connections. */
   readonly onError: (error: Error) => void;
+  /** Whether the database is brought to the current schema. Otherwise it must have it. @default true */
+  readonly migrates?: boolean;
 }
 
 export const SQLITE_FILE = "glovebox.sqlite";
@@ -34,19 +43,62 @@ function openSqliteIn(dataDir: string): Db {
   const path = join(dataDir, SQLITE_FILE);
   const database = openSqlite(path);
   chmodSync(path, 0o600);
-  return new Kysely<Schema>({ dialect: createSqliteDialect(database) });
+  return new Kysely<DatabaseSchema>({ dialect: createSqliteDialect(database) });
 }
 
-/** @throws {ToolError} PARAM_INVALID if a package is missing; otherwise what the database throws */
-export async function openDatabase({ url, dataDir, onError }: DatabaseOptions): Promise<OpenDatabase> {
+/** How long a start waits for Postgres, which may start at the same time, and how long it pauses between attempts, in ms. */
+const PATIENCE_MS = 60_000;
+const RETRY_MS = 500;
+/** States of Postgres in which another attempt may succeed: connection failures, and "too many connections". The others are settled. */
+const MAY_PASS = /^(08|57P0|53300)/;
+
+/** Whether a failed connection may succeed later. Errors of sockets have codes such as ECONNREFUSED, and timeouts of `pg` have none. */
+const mayPass = ({ code = "" }: { readonly code?: unknown }): boolean => {
+  const text = String(code);
+  return !/^[0-9A-Z]{5}$/.test(text) || MAY_PASS.test(text);
+};
+
+/** @throws {ToolError} PARAM_INVALID if Postgres rejects connections, or accepts none for a minute */
+async function waitForPostgres(db: Db): Promise<void> {
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      await sql`select 1`.execute(db);
+      return;
+    } catch (thrown) {
+      const { message, code } = thrown as Error & { readonly code?: unknown };
+      if (mayPass({ code }) && performance.now() < until) await pause(RETRY_MS);
+      else
+        throw new ToolError("PARAM_INVALID", `Cannot connect to the Postgres database: ${message || String(code)}`, {
+          cause: thrown,
+        });
+    }
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID if a package is missing, Postgres cannot be reached, or the schema must be current and is not */
+export async function openDatabase({ url, dataDir, onError, migrates = true }: DatabaseOptions): Promise<OpenDatabase> {
   const kind = url === undefined ? "sqlite" : "postgres";
   const db =
     url === undefined
       ? openSqliteIn(dataDir)
-      : new Kysely<Schema>({ dialect: await createPostgresDialect(url, onError) });
+      : new Kysely<DatabaseSchema>({ dialect: await createPostgresDialect(url, onError) });
   try {
-    const migrated = await migrate(db, kind);
-    return { kind, db, migrated, [Symbol.asyncDispose]: () => db.destroy() };
+    if (kind === "postgres") await waitForPostgres(db);
+    if (!migrates) await checkSchema(db);
+    const migrated = migrates ? await migrate(db, kind) : [];
+    if (kind === "sqlite") {
+      const path = join(dataDir, SQLITE_FILE);
+      return { kind, db, clock: SYSTEM_CLOCK, migrated, path, [Symbol.asyncDispose]: () => db.destroy() };
+    }
+    const clock = await openDatabaseClock(db, onError);
+    return {
+      ...{ kind, db, clock, migrated },
+      [Symbol.asyncDispose]: async () => {
+        await clock[Symbol.asyncDispose]();
+        await db.destroy();
+      },
+    };
   } catch (thrown) {
     await db.destroy();
     throw thrown;

@@ -10,7 +10,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const INT8_OID = 20;
 
-async function importPg(): Promise<typeof import("pg")["default"]> {
+/** @throws {ToolError} PARAM_INVALID if the package `pg` is not installed */
+export async function importPg(): Promise<typeof import("pg")["default"]> {
   try {
     return (await import("pg")).default;
   } catch (cause) {
@@ -21,7 +22,7 @@ async function importPg(): Promise<typeof import("pg")["default"]> {
 }
 
 /**
- * @param onError receives errors of idle connections, which the pool replaces
+ * @param onError receives errors of connections, which the pool replaces
  * @throws {ToolError} PARAM_INVALID if the package `pg` is not installed
  */
 export async function createPostgresDialect(url: string, onError: (error: Error) => void): Promise<Dialect> {
@@ -38,5 +39,8 @@ export async function createPostgresDialect(url: string, onError: (error: Error)
     types: { getTypeParser: getTypeParser as typeof types.getTypeParser },
   });
   pool.on("error", onError);
+  // The pool listens to its idle connections only. Without a listener, one that breaks in a transaction, between two statements, would end
+  // the process.
+  pool.on("connect", (client) => client.on("error", onError));
   return new PostgresDialect({ pool });
 }

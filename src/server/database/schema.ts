@@ -1,5 +1,6 @@
 // The tables of the server's database, as kysely reads and writes them. JSON is stored as text and times as ms since 1970, so that SQLite and
 // Postgres have one schema.
+import type { Generated } from "kysely";
 
 export interface TenantsTable {
   id: string;
@@ -98,7 +99,7 @@ export interface ReleaseHistoryTable {
   created_at: number;
 }
 
-export type CallState = "queued" | "running" | "succeeded" | "failed" | "cancelled";
+export type StoredCallState = "waiting_for_approval" | "queued" | "running" | "succeeded" | "failed" | "cancelled";
 
 export interface CallsTable {
   id: string;
@@ -107,8 +108,10 @@ export interface CallsTable {
   /** Null until a version is chosen. */
   tool_version: number | null;
   alias: string;
-  mode: "sync" | "async" | "stream";
-  state: CallState;
+  /** `nested`: another call made it. */
+  /** `run`: a durable run that has ended. */
+  mode: "sync" | "async" | "stream" | "nested" | "run";
+  state: StoredCallState;
   effects: "none" | "possible" | "complete";
   key_id: string;
   session_id: string | null;
@@ -121,7 +124,7 @@ export interface CallsTable {
   output: string | null;
   /** JSON of the timeline and of the nested calls with theirs. */
   timeline: string | null;
-  /** Which of input (1), output (2) and timeline (4) are in `call_contents`, or were too long to keep. */
+  /** Which of input (1), output (2) and timeline (4) are in `call_contents`, or were too long to keep; whether it has a recording (8), and content parts (16). */
   content: number;
   error: string | null;
   logs: string | null;
@@ -139,6 +142,40 @@ export interface CallsTable {
   fence: number;
   attempts: number;
   cancel_requested: number;
+  /** The call that made this one; null for a call of a client. */
+  parent_id: string | null;
+  /** The call of a client that this one belongs to; null for that call itself. */
+  root_id: string | null;
+  /** The approval that the call waits or has waited for. */
+  approval_id: string | null;
+}
+
+export type ApprovalState = "pending" | "approved" | "denied" | "expired" | "cancelled";
+
+/** Approvals of single calls. The input is in the row of the call. */
+export interface ApprovalsTable {
+  id: string;
+  tenant_id: string;
+  call_id: string;
+  state: ApprovalState;
+  /** What requires the approval: the tool's own annotation, or the tenant's policy. */
+  because: "destructive" | "policy";
+  origin: "api" | "mcp" | "nested" | "schedule" | "trigger";
+  tool_name: string;
+  /** The approval is valid for this version and digest of the tool. */
+  tool_version: number;
+  tool_digest: string;
+  /** SHA-256 of the JSON text of the input, in hexadecimal. */
+  input_sha256: string;
+  /** Key of the caller, or the schedule or trigger. */
+  requested_by: string;
+  created_at: number;
+  expires_at: number;
+  decided_by: string | null;
+  decided_at: number | null;
+  reason: string | null;
+  /** When the caller received the result, for a call over MCP. */
+  delivered_at: number | null;
 }
 
 export interface AuditTable {
@@ -155,19 +192,28 @@ export interface AuditTable {
   details: string;
   previous_hash: string;
   hash: string;
+  /** What `hash` covers: 1: all columns above. 2: `content_hash` instead of actor, target, ip, request_id and details. */
+  hash_version: number;
+  /** Random, part of `content_hash`. Null for version 1, and once the entry is erased. */
+  salt: string | null;
+  /** Null for version 1. */
+  content_hash: string | null;
+  /** The entry that records the erasure of this one; null if it was not erased. */
+  erased_by: number | null;
 }
 
 /** Large inputs, outputs and timelines of calls. */
 export interface CallContentsTable {
   call_id: string;
   tenant_id: string;
-  kind: "input" | "output" | "timeline";
+  kind: "input" | "output" | "timeline" | "recording" | "parts";
   text: string;
 }
 
 /** Values of the database as a whole. */
 export interface SettingsTable {
-  name: "master_key_id";
+  /** `queue_id`: part of the name of the work queue in NATS. */
+  name: "master_key_id" | "queue_id";
   value: string;
 }
 
@@ -183,7 +229,7 @@ export interface SecretsTable {
   updated_at: number;
 }
 
-/** What a tenant's calls of one tool used in one hour, by outcome. */
+/** Usage of a tenant's calls of one tool in one hour, by outcome. */
 export interface UsageTable {
   tenant_id: string;
   tool_name: string;
@@ -325,7 +371,122 @@ export interface ConsoleSessionsTable {
   expires_at: number;
 }
 
-export interface Schema {
+/** Durable runs. */
+export interface RunsTable {
+  tenant_id: string;
+  id: string;
+  tool_name: string;
+  tool_version: string | null;
+  /** JSON of the arguments. */
+  input: string;
+  state: "running" | "suspended" | "succeeded" | "failed" | "cancelled";
+  /** Counts the claims. What an earlier claim writes is rejected. */
+  fence: number;
+  lease_until: number;
+  wake_at: number | null;
+  /** JSON array of what the run waits for. */
+  waits: string;
+  /** JSON of the result. */
+  result: string | null;
+  created_at: number;
+  expires_at: number;
+  journal_length: number;
+  entries: number;
+  ended_at: number | null;
+}
+
+/** Who has started a run. A row is stored before its run. */
+export interface RunRequestsTable {
+  tenant_id: string;
+  run_id: string;
+  key_id: string;
+  idempotency_key: string | null;
+  /** SHA-256 of the request, in hexadecimal. */
+  request_hash: string;
+  /** 1 for a run that is to be cancelled as soon as it waits. */
+  cancel_requested: number;
+  created_at: number;
+}
+
+/** The journals of durable runs. */
+export interface RunEntriesTable {
+  tenant_id: string;
+  run_id: string;
+  position: number;
+  /** JSON of the entry. */
+  text: string;
+  created_at: number | null;
+}
+
+/** The server processes that share a Postgres. Times are the database's. */
+export interface ReplicasTable {
+  id: string;
+  /** Version of Glovebox. */
+  version: string;
+  started_at: number;
+  /** When it was last alive. */
+  seen_at: number;
+}
+
+/** Messages between server processes, for about a minute. */
+export interface ReplicaMessagesTable {
+  id: Generated<number>;
+  /** Id of the replica that sent it. */
+  sender: string;
+  /** JSON of a {@link ReplicaMessage}. */
+  body: string;
+  created_at: number;
+}
+
+/** Log lines of calls that run, while someone watches them at another replica. */
+export interface LiveLogsTable {
+  call_id: string;
+  /** Random, for each time that the call begins. */
+  attempt: string;
+  /** 0, 1, 2 … for the lines of an attempt. */
+  position: number;
+  tenant_id: string;
+  /** JSON of the line, without the secrets in it. */
+  text: string;
+  created_at: number;
+}
+
+/** Which releases work with the schema after a migration. */
+export interface MigrationRulesTable {
+  /** Name of the migration. */
+  name: string;
+  /** Number of the last migration of the oldest release that works with it. */
+  works_with: number;
+}
+
+/** Which replica has the isolate of a session of a tool. */
+export interface SessionHomesTable {
+  tenant_id: string;
+  tool_name: string;
+  session_id: string;
+  replica_id: string;
+  /** When the session has ended without a call, at the latest. */
+  expires_at: number;
+}
+
+/** How many calls of a tenant a replica may run at the same time. */
+export interface ConcurrencySlotsTable {
+  tenant_id: string;
+  replica_id: string;
+  held: number;
+  expires_at: number;
+}
+
+export interface DatabaseSchema {
+  concurrency_slots: ConcurrencySlotsTable;
+  session_homes: SessionHomesTable;
+  migration_rules: MigrationRulesTable;
+  live_logs: LiveLogsTable;
+  replicas: ReplicasTable;
+  replica_messages: ReplicaMessagesTable;
+  runs: RunsTable;
+  run_entries: RunEntriesTable;
+  run_requests: RunRequestsTable;
   console_sessions: ConsoleSessionsTable;
   call_contents: CallContentsTable;
   settings: SettingsTable;
@@ -346,5 +507,6 @@ export interface Schema {
   releases: ReleasesTable;
   release_history: ReleaseHistoryTable;
   calls: CallsTable;
+  approvals: ApprovalsTable;
   audit: AuditTable;
 }

@@ -1,6 +1,6 @@
 // kysely's SQLite dialect on node:sqlite, which is part of Node.js. Statements are prepared once.
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
 
 /** How many prepared statements are kept. The server has fewer different ones. */
@@ -62,7 +62,9 @@ class Database implements SqliteDatabase {
  * @param path `:memory:` for a database in memory
  */
 export function openSqlite(path: string): DatabaseSync {
-  const database = new DatabaseSync(path, { enableForeignKeyConstraints: true, timeout: BUSY_TIMEOUT_MS });
+  // Loaded with the first database: an import of the package must work on a Node without this module, and createServer() then names the cause.
+  const sqlite = process.getBuiltinModule("node:sqlite");
+  const database = new sqlite.DatabaseSync(path, { enableForeignKeyConstraints: true, timeout: BUSY_TIMEOUT_MS });
   database.exec(
     "pragma journal_mode = wal; pragma synchronous = normal; pragma secure_delete = on; pragma temp_store = memory",
   );

@@ -1,20 +1,29 @@
 // The HTTP application: guards for every request, the routes of the API, and one form of error.
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
-import { IdempotencyConflict } from "../calls/call-service.ts";
+import { ApprovalConflict } from "../approvals/approval-service.ts";
+import type { Principal } from "../auth/principal.ts";
+import { IdempotencyConflict } from "../calls/call-request.ts";
 import { createId } from "../ids.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import { RunConflict } from "../runs/run-service.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
 import { RequestError, toProblem } from "./problem.ts";
+import { addApprovalRoutes } from "./routes/approvals.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
+import { addCallRecordRoutes } from "./routes/call-records.ts";
 import { addCallRoutes } from "./routes/calls.ts";
 import { addConsoleSessionRoutes } from "./routes/console-sessions.ts";
+import { addFleetRoutes } from "./routes/fleet.ts";
 import { addKeyRoutes } from "./routes/keys.ts";
 import { addKvRoutes } from "./routes/kv.ts";
 import { addOperationRoutes } from "./routes/operation.ts";
 import { addOverviewRoutes } from "./routes/overview.ts";
 import { addProtocolRoutes } from "./routes/protocols.ts";
+import { addRecordingRoutes } from "./routes/recordings.ts";
+import { addRunRoutes } from "./routes/runs.ts";
 import { addScheduleRoutes } from "./routes/schedules.ts";
 import { addSecretRoutes } from "./routes/secrets.ts";
 import { addTenantRoutes } from "./routes/tenants.ts";
@@ -80,16 +89,24 @@ export function createApp(parts: ServerParts): App {
     c.set("requestId", requestId);
     c.header("x-request-id", requestId);
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.header(name, value);
+    // Errors of what follows are responses here.
+    await next();
+    const ms = performance.now() - started;
+    const route = routeOf(c.req.routePath);
+    parts.metrics.requestEnded(`${c.req.method} ${route}`, c.res.status, ms);
+    const principal = c.get("principal") as Principal | undefined;
+    const tenant = (c.get("tenant") as TenantRecord | undefined)?.id ?? principal?.tenantId ?? undefined;
+    parts.requestLog.ended({
+      ...{ requestId, method: c.req.method, route, status: c.res.status, ms, keyId: principal?.keyId, tenant },
+      ip: c.env?.incoming?.socket?.remoteAddress,
+    });
+  });
+  app.use(async (c, next) => {
     if (c.req.url.length > MAX_URL_LENGTH)
       throw new RequestError("URL_TOO_LONG", `Expected a URL of at most ${MAX_URL_LENGTH} characters`);
     checkHost(c.req.header("host"), parts.allowedHosts);
     checkOrigin(c.req.header("origin"), c.req.header("host"));
     await next();
-    parts.metrics.requestEnded(
-      `${c.req.method} ${routeOf(c.req.routePath)}`,
-      c.res.status,
-      performance.now() - started,
-    );
   });
 
   addOperationRoutes(app, parts);
@@ -97,10 +114,15 @@ export function createApp(parts: ServerParts): App {
   addOidcRoutes(app, parts);
   addConsolePage(app, parts.console, parts.embedOrigins);
   addOverviewRoutes(app, parts);
+  addFleetRoutes(app, parts);
   addTenantRoutes(app, parts);
   addKeyRoutes(app, parts);
   addToolRoutes(app, parts);
   addCallRoutes(app, parts);
+  addCallRecordRoutes(app, parts);
+  addRecordingRoutes(app, parts);
+  addRunRoutes(app, parts);
+  addApprovalRoutes(app, parts);
   addProtocolRoutes(app, parts);
   addSecretRoutes(app, parts);
   addScheduleRoutes(app, parts);
@@ -133,7 +155,7 @@ export function createApp(parts: ServerParts): App {
 const routeOf = (path: string): string => (path === "*" || path === "/*" ? "unknown" : path);
 
 function toRequestError(thrown: unknown): unknown {
-  if (thrown instanceof IdempotencyConflict) {
+  if (thrown instanceof IdempotencyConflict || thrown instanceof ApprovalConflict || thrown instanceof RunConflict) {
     return new RequestError("CONFLICT", thrown.message);
   }
   // hono throws this for a body that is not JSON.

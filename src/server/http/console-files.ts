@@ -1,11 +1,11 @@
-// Reads the files of the console, which the build has made, into memory.
+// Reads the files of the console, which the build has compressed, into memory.
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { brotliCompress, constants } from "node:zlib";
+import { brotliDecompress } from "node:zlib";
 
-/** Where the build puts the console: next to the compiled server, and in the cache for a server that runs from its sources. */
+/** Folder into which the build puts the console: next to the compiled server, and in the cache for a server that runs from its sources. */
 const FOLDER = import.meta.url.endsWith(".ts") ? "../../../node_modules/.cache/glovebox/console" : "../../console";
 const TYPES: { readonly [extension: string]: string } = {
   ".css": "text/css; charset=utf-8",
@@ -13,24 +13,38 @@ const TYPES: { readonly [extension: string]: string } = {
   ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml",
 };
-interface ConsoleFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+const COMPRESSED = ".br";
+
+const decompress = promisify(brotliDecompress);
+
+export class ConsoleFile {
+  /** Compressed with brotli. */
   readonly compressed: Uint8Array<ArrayBuffer>;
   readonly type: string;
+  #bytes: Promise<Uint8Array<ArrayBuffer>> | undefined;
+
+  constructor(compressed: Uint8Array<ArrayBuffer>, type: string) {
+    this.compressed = compressed;
+    this.type = type;
+  }
+
+  /** Returns the file for a client that does not accept brotli. Browsers accept it over HTTPS and on the same machine only. */
+  async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+    this.#bytes ??= decompress(this.compressed).then((bytes) => new Uint8Array(bytes));
+    return await this.#bytes;
+  }
 }
 /** By path below `/console/`. */
 export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
 
-const compress = promisify(brotliCompress);
-
 async function readFolder(folder: string): Promise<ConsoleFiles | undefined> {
-  const names = await readdir(folder, { recursive: true }).catch((): string[] => []);
+  const found = await readdir(folder, { recursive: true }).catch((): string[] => []);
+  const names = found.filter((name) => name.endsWith(COMPRESSED)).map((name) => name.slice(0, -COMPRESSED.length));
   if (!names.includes("index.html")) return undefined;
   const files = names.filter((name) => extname(name) in TYPES);
   const read = files.map(async (name): Promise<[string, ConsoleFile]> => {
-    const bytes = new Uint8Array(await readFile(`${folder}/${name}`));
-    const compressed = new Uint8Array(await compress(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }));
-    return [name.replaceAll("\\", "/"), { bytes, compressed, type: TYPES[extname(name)] ?? "" }];
+    const compressed = new Uint8Array(await readFile(`${folder}/${name}${COMPRESSED}`));
+    return [name.replaceAll("\\", "/"), new ConsoleFile(compressed, TYPES[extname(name)] ?? "")];
   });
   return new Map(await Promise.all(read));
 }

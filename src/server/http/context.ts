@@ -1,35 +1,58 @@
 // The context of the routes: the parts of the server, and the properties of a request that the guards have established.
+import type { IncomingMessage } from "node:http";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import type { Glovebox } from "../../host/index.ts";
-import type { Authenticator } from "../auth/authentication.ts";
+import type { ExecutorQueue, Glovebox, PartialLimits } from "../../host/index.ts";
+import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OidcSignIn } from "../auth/oidc.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { DatabaseKvStore } from "../kv/database-kv-store.ts";
-import type { TenantMcp } from "../mcp/tenant-mcp.ts";
+import type { McpEndpoint } from "../mcp/mcp-endpoints.ts";
 import type { Metrics } from "../operation/metrics.ts";
+import type { RequestLog } from "../operation/request-log.ts";
+import type { SerialReads } from "../operation/serial-reads.ts";
 import type { DatabaseQuotaStore } from "../quotas/database-quota-store.ts";
+import type { QuotaStatus } from "../quotas/quota-status.ts";
 import type { Actor } from "../records/audit.ts";
-import type { Tenant } from "../records/tenants.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import type { ReplicaBus } from "../replicas/bus.ts";
+import type { RunService } from "../runs/run-service.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
+import type { TenantChanges } from "../tenants/tenant-changes.ts";
 import type { PackageInstaller } from "../tools/packages.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
 import type { ConsoleFiles } from "./console-files.ts";
+import type { OpenStream, OpenStreams } from "./open-streams.ts";
 
 export interface ServerParts {
   readonly database: OpenDatabase;
   readonly box: Glovebox;
-  readonly authenticator: Authenticator;
+  readonly bus: ReplicaBus;
+  /** Whether the calls of sandboxed tools run on executors. */
+  readonly usesExecutors: boolean;
+  /** Calls that wait in the work queue for an executor, by pool. */
+  readonly backlog: () => readonly ExecutorQueue[];
+  readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
-  readonly mcp: TenantMcp;
+  readonly tenantChanges: TenantChanges;
+  readonly runs: RunService;
+  readonly mcp: McpEndpoint;
+  readonly codeMode: McpEndpoint;
   readonly metrics: Metrics;
+  readonly requestLog: RequestLog;
+  readonly streams: OpenStreams;
+  readonly searches: SerialReads;
   readonly quotas: DatabaseQuotaStore;
   readonly kv: DatabaseKvStore;
   readonly masterKey: MasterKey;
   readonly deliveries: DeliveryQueue;
+  /** Limits of every call. */
+  readonly limits: PartialLimits;
+  /** Whether Postgres rewrites its tables after the deletion of a tenant. */
+  readonly vacuumFull: boolean;
   /** Undefined if uploads may not install packages. */
   readonly installer: PackageInstaller | undefined;
   /** The files of the console; undefined if they were not built. */
@@ -43,8 +66,10 @@ export interface ServerParts {
   readonly allowedHosts: readonly string[];
   /** Largest body of a request in bytes. */
   readonly maxBodyBytes: number;
-  /** Returns whether the server accepts requests: false once it drains. */
+  /** Returns whether load balancers should send requests: false once the server stops. */
   readonly isReady: () => boolean;
+  /** Returns whether the server accepts calls: false once it drains. */
+  readonly acceptsCalls: () => boolean;
   /** Receives errors whose cause must not be shown to the caller. */
   readonly onError: (error: unknown, requestId: string) => void;
 }
@@ -54,12 +79,17 @@ export interface AppVariables {
   /** Set by the guard of a route that is not public. */
   principal: Principal;
   /** Set by the guard of a route whose path names a tenant. */
-  tenant: Tenant;
+  tenant: TenantRecord;
   actor: Actor;
+  /** Set by the guard if the key has a rate limit. */
+  keyRate?: QuotaStatus;
+  /** Set by the guard of a route whose response may stay open. */
+  stream: OpenStream;
 }
 export interface AppEnv {
   Variables: AppVariables;
-  Bindings: { incoming?: { socket?: { remoteAddress?: string | undefined } } };
+  /** Set by Node's HTTP server; absent for a request that comes another way. */
+  Bindings: { incoming?: IncomingMessage };
 }
 
 export type App = OpenAPIHono<AppEnv>;

@@ -31,7 +31,7 @@ export function addOidcRoutes(app: App, parts: ServerParts): void {
   };
   const startSession = async (c: Context<AppEnv>, { subject, tenantId, scopes }: OidcUser): Promise<void> => {
     const { token, hash } = createSessionToken();
-    const now = Date.now();
+    const now = parts.database.clock.now();
     const id = createId("session", now);
     const keyId = `oidc:${subject}`;
     const ip = c.env?.incoming?.socket?.remoteAddress ?? null;

@@ -70,7 +70,7 @@ export function toProblem(thrown: unknown, requestId: string): Problem {
     return {
       status: REQUEST_ERRORS[code],
       body: { error: { code, message, ...(details === undefined ? {} : { details }), requestId } },
-      headers: { ...headers, ...challenge, ...retry },
+      headers: { ...challenge, ...headers, ...retry },
     };
   }
   if (Error.isError(thrown) && thrown instanceof ToolError && thrown.code !== "INTERNAL") {

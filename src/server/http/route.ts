@@ -1,5 +1,7 @@
 // Adds routes: each has a row in the table of scopes, and guards that run before its input is read. The order of the checks is the order of
 // the errors: 401, 404 for another tenant's path, 403, 415, 413, 400, 422.
+
+import type { IncomingMessage } from "node:http";
 import { createRoute, type RouteConfig } from "@hono/zod-openapi";
 import type { Context, MiddlewareHandler } from "hono";
 import type { z } from "zod";
@@ -14,20 +16,59 @@ import { ErrorSchema } from "./schemas.ts";
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
 const JSON_TYPE = "application/json";
+const STREAM_TYPES = ["text/event-stream", "application/x-ndjson", "text/csv"] as const;
+
+const tooLarge = (maxBytes: number): RequestError =>
+  new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
 
 /** Reads a body of limited size, and replaces the request's, so that whatever reads it afterwards cannot read more. */
 export async function readBody(request: Request, maxBytes: number): Promise<Request> {
-  const tooLarge = (): RequestError => new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const part of request.body ?? []) {
     size += part.byteLength;
-    if (size > maxBytes) throw tooLarge();
+    if (size > maxBytes) throw tooLarge(maxBytes);
     parts.push(part);
   }
   const { method, headers, url, signal } = request;
   return new Request(url, { method, headers, signal, body: Buffer.concat(parts) });
+}
+
+const DECODER = new TextDecoder();
+
+/** Reads the body of a message of Node's HTTP server, up to its limit. Much faster than the body of a web request. */
+function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const onData = (part: Uint8Array): void => {
+    size += part.byteLength;
+    if (size <= maxBytes) parts.push(part);
+    else settle(tooLarge(maxBytes));
+  };
+  const onEnd = (): void => settle();
+  const onLost = (): void => settle(new RequestError("MALFORMED", "The body ended too soon"));
+  const settle = (error?: RequestError): void => {
+    incoming.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
+    if (error === undefined) resolve(DECODER.decode(parts.length === 1 ? parts[0] : Buffer.concat(parts)));
+    else {
+      // What follows is read and dropped after the response.
+      incoming.pause();
+      reject(error);
+    }
+  };
+  incoming.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost);
+  return promise;
+}
+
+/** Reads the text of a request's body for whatever reads it afterwards. */
+async function keepText(c: Context<AppEnv>, maxBytes: number): Promise<void> {
+  if (Number(c.req.header("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const incoming = c.env?.incoming;
+  if (incoming === undefined) c.req.raw = await readBody(c.req.raw, maxBytes);
+  // hono keeps promises there, although the type says texts.
+  else c.req.bodyCache.text = Promise.resolve(await readIncoming(incoming, maxBytes)) as never;
 }
 
 const PERIOD_MS = { second: 1_000, minute: 60_000 } as const;
@@ -41,7 +82,10 @@ async function checkRate(c: Context<AppEnv>, { keyId, rateLimit }: Principal, { 
     { kind: "rate", tenantId: keyId, name: "requests", capacity: burst, refillMs },
   ]);
   const fullAt = (await quotas.read(keyId)).get("requests");
-  const headers = toRateLimitHeaders([rateStatus(rateLimit, fullAt, Date.now())]);
+  // A response can list the tenant's limits too, so the name is another one.
+  const status = { ...rateStatus(rateLimit, fullAt, quotas.now()), name: "key" };
+  c.set("keyRate", status);
+  const headers = toRateLimitHeaders([status]);
   for (const [name, value] of Object.entries(headers)) c.header(name, value);
   if (outcome.allowed) return;
   const retryAfterSeconds = Math.ceil(outcome.retryAfterMs / 1_000);
@@ -51,12 +95,16 @@ async function checkRate(c: Context<AppEnv>, { keyId, rateLimit }: Principal, { 
 }
 
 /** Checks key, tenant and scope of a request, and the form of its body. */
-function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): MiddlewareHandler<AppEnv> {
+function createGuard(
+  name: RouteName,
+  parts: ServerParts,
+  { body, streams }: Pick<RouteOptions<z.ZodType, z.ZodType, z.ZodType>, "body" | "streams">,
+): MiddlewareHandler<AppEnv> {
+  const hasBody = body !== undefined;
   const scope = ROUTE_SCOPES[name];
   return async (c, next) => {
     if (scope !== "public") {
-      const { authorization, cookie } = c.req.header();
-      const principal = await parts.authenticator.authenticate(authorization, cookie);
+      const principal = await parts.authenticator.authenticate(c.req.header("authorization"), c.req.header("cookie"));
       if (principal === undefined) {
         throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
       }
@@ -85,12 +133,29 @@ function createGuard(name: RouteName, parts: ServerParts, hasBody: boolean): Mid
     }
     if (hasBody) {
       const type = c.req.header("content-type")?.split(";")[0]?.trim().toLowerCase();
+      const coding = c.req.header("content-encoding")?.trim().toLowerCase() ?? "identity";
+      if (coding !== "identity") throw new RequestError("UNSUPPORTED_MEDIA_TYPE", "Expected no Content-Encoding");
       if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
-      c.req.raw = await readBody(c.req.raw, parts.maxBodyBytes);
+      await keepText(c, parts.maxBodyBytes);
     }
-    return await next();
+    if (streams?.(c) !== true) return await next();
+    const stream = parts.streams.open(c.get("principal"), c.get("tenant").id);
+    c.set("stream", stream);
+    try {
+      await next();
+      if (isStream(c.res)) c.res = stream.bind(c.res);
+      else stream.end();
+    } catch (thrown) {
+      stream.end();
+      throw thrown;
+    }
+    return;
   };
 }
+
+/** Returns whether a response may stay open for long, and is not only a value. */
+const isStream = ({ headers }: Response): boolean =>
+  STREAM_TYPES.some((type) => headers.get("content-type")?.startsWith(type) === true);
 
 const error = (description: string): RouteConfig["responses"][number] => ({
   content: { [JSON_TYPE]: { schema: ErrorSchema } },
@@ -104,6 +169,11 @@ interface RouteOptions<Params extends z.ZodType, Query extends z.ZodType, Body e
   readonly query?: Query;
   readonly body?: Body;
   readonly responses: RouteConfig["responses"];
+  /**
+   * Which requests may get a response that stays open. They are limited in number, and their streams end when their sender is revoked or
+   * expires.
+   */
+  readonly streams?: (c: Context<AppEnv>) => boolean;
 }
 
 /** The validated input of a request. */
@@ -144,8 +214,9 @@ export function addRoute<
 function toRouteConfig(
   parts: ServerParts,
   name: RouteName,
-  { summary, description, params, query, body, responses }: RouteOptions<z.ZodType, z.ZodType, z.ZodType>,
+  options: RouteOptions<z.ZodType, z.ZodType, z.ZodType>,
 ): object {
+  const { summary, description, params, query, body, responses, streams } = options;
   const [method = "", path = ""] = name.split(" ");
   const scope = ROUTE_SCOPES[name];
   const isPublic = scope === "public";
@@ -163,7 +234,7 @@ function toRouteConfig(
       ...(query === undefined ? {} : { query: query as z.ZodObject }),
       ...(body === undefined ? {} : { body: { required: true, content: { [JSON_TYPE]: { schema: body } } } }),
     },
-    middleware: createGuard(name, parts, body !== undefined),
+    middleware: createGuard(name, parts, options),
     responses: {
       ...responses,
       ...(isPublic ? {} : { 401: error("The key is missing or not valid") }),
@@ -172,6 +243,7 @@ function toRouteConfig(
       ...(body === undefined ? {} : { 400: error("The body is not JSON"), 413: error("The body is too large") }),
       ...(body === undefined ? {} : { 415: error("The body is not application/json") }),
       422: error("A parameter or a field is not valid"),
+      ...(streams === undefined ? {} : { 429: error("The tenant or the key has too many streams open") }),
     },
   });
 }

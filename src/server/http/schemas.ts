@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { SCOPES } from "../auth/scopes.ts";
 import { KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
-import { TenantPolicySchema } from "../records/tenant-policy.ts";
+import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
 
 const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
@@ -18,6 +18,11 @@ export const AliasSchema = z
   .regex(/^[a-z][a-z0-9_-]{0,62}$/, { error: "Expected a name such as live or staging" });
 export const VersionSchema = z.coerce.number().int().min(1);
 export const IdSchema = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/, { error: "Expected an id, such as call_…" });
+
+/** Id of a call: also that of a nested one, which is its caller's with a number. */
+export const CallIdSchema = z
+  .string()
+  .regex(/^call_[0-9a-z]{26}(?:\.[0-9]{1,6}){0,33}$/, { error: "Expected the id of a call: call_…" });
 
 const MAX_PAGE = 200;
 export const PageQuerySchema = z.strictObject({
@@ -104,6 +109,9 @@ export const VersionSummarySchema = z
     language: z.enum(["javascript", "python"]),
     definition: z.record(z.string(), z.unknown()),
     grant: z.array(z.string()),
+    limits: LimitsSchema.describe(
+      "Limits that its author and its upload have set. Those of the tenant and the server apply too",
+    ),
     isolateLifetime: z.enum(["call", "tool", "session"]),
     createdBy: z.string(),
     createdAt: TimeSchema,
@@ -140,11 +148,13 @@ export const SetReleaseSchema = z
       .array(z.strictObject({ version: z.int().min(1), weight: z.number().gt(0).max(1_000_000) }))
       .min(1)
       .max(10),
-    rollback: RollbackPolicySchema.optional().describe("When the release goes back by itself. Default: never"),
+    rollback: RollbackPolicySchema.nullable()
+      .optional()
+      .describe("When the release goes back by itself; null for never. Default: as before"),
   })
   .openapi("SetRelease");
 
-export const CALL_STATES = ["queued", "running", "succeeded", "failed", "cancelled"] as const;
+export const CALL_STATES = ["waiting_for_approval", "queued", "running", "succeeded", "failed", "cancelled"] as const;
 export const NewCallSchema = z
   .strictObject({
     input: JsonSchema.optional(),
@@ -152,6 +162,10 @@ export const NewCallSchema = z
     alias: AliasSchema.optional(),
     sessionId: z.string().min(1).max(256).optional(),
     timeoutMs: z.int().min(1).max(300_000).optional(),
+    approve: z
+      .boolean()
+      .optional()
+      .describe("Approves the call at once, if it needs an approval. Needs the scope calls:approve"),
   })
   .openapi("NewCall");
 const MAX_BATCH = 100;
@@ -178,7 +192,7 @@ export const CallSchema = z
     tool: z.string(),
     version: z.int().nullable(),
     alias: z.string(),
-    mode: z.enum(["sync", "async", "stream"]),
+    mode: z.enum(["sync", "async", "stream", "nested", "run"]),
     state: z.enum(CALL_STATES),
     effects: z.enum(["none", "possible", "complete"]),
     keyId: z.string(),
@@ -192,12 +206,36 @@ export const CallSchema = z
     startedAt: TimeSchema.nullable(),
     endedAt: TimeSchema.nullable(),
     attempts: z.int(),
+    parentId: z.string().nullable().describe("The call that made this one; null for a call of a client"),
+    rootId: z.string().nullable().describe("The call of a client that this one belongs to; null for that call itself"),
+    approvalId: z.string().nullable().describe("The approval that the call waits or has waited for"),
+    isRecorded: z.boolean().describe("Whether the call has a recording, and can be replayed"),
     omitted: z.array(z.enum(["input", "output"])).describe("What is left out here because it is large"),
     logs: JsonSchema.optional(),
+    content: JsonSchema.optional().describe(
+      "Content parts that the tool returned in addition to the output, as MCP has them: text, images and audio in base64. Above 4 MiB, bytes are not kept (`isOmitted`). Not in lists",
+    ),
   })
   .openapi("Call");
+export const TreeCallSchema = z
+  .strictObject({
+    ...{
+      id: z.string(),
+      parentId: z.string().nullable(),
+      depth: z.int(),
+      tool: z.string(),
+      version: z.int().nullable(),
+    },
+    ...{ state: z.enum(CALL_STATES), effects: z.enum(["none", "possible", "complete"]) },
+    code: z.string().nullable().describe("`ok` or the code of the error; null before the call has ended"),
+    ...{ createdAt: TimeSchema, startedAt: TimeSchema.nullable(), endedAt: TimeSchema.nullable() },
+    durationMs: z.number().nullable(),
+    cpuMs: z.number().nullable(),
+    logs: z.int().describe("Number of log lines"),
+  })
+  .openapi("TreeCall");
 const SpanSchema = z.strictObject({
-  kind: z.enum(["validate", "queue", "start", "execute", "output", "capability"]),
+  kind: z.enum(["validate", "queue", "start", "execute", "output", "capability", "tool"]),
   name: z.string(),
   startMs: z.number().describe("Start in ms after the call was accepted"),
   durationMs: z.number(),
@@ -212,6 +250,10 @@ const SpanSchema = z.strictObject({
     .strictObject({ timeoutMs: z.number(), cpuMs: z.number(), memoryMiB: z.number() })
     .optional()
     .describe("Limits of the call"),
+  attributes: z
+    .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+    .optional()
+    .describe("What the tool says about its own span"),
   callId: z.string().optional().describe("Id of a nested call, which is in `calls`"),
 });
 export const TimelineSchema = z
@@ -222,6 +264,43 @@ export const TimelineSchema = z
       .describe("Nested calls: `{ callId, toolName, durationMs, cpuMs, code, timeline, calls }`"),
   })
   .openapi("Timeline");
+export const RUN_STATES = ["running", "suspended", "succeeded", "failed", "cancelled"] as const;
+const RunWaitSchema = z.strictObject({
+  id: z.int().describe("Position of the request in the run, which identifies the wait"),
+  kind: z.enum(["event", "approval", "duration", "elicitation"]),
+  name: z.string().optional().describe("Name of the event"),
+  message: z.string().optional().describe("What a person is to approve, to fill in, or to visit"),
+  requestedSchema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the form to fill in"),
+  url: z.string().optional().describe("Page to visit"),
+  until: TimeSchema.optional().describe("Time in ms since 1970 at which the wait ends by itself"),
+});
+const runFields = {
+  ...{ id: z.string(), tenantId: z.string(), tool: z.string(), version: z.int().nullable(), state: z.enum(RUN_STATES) },
+  keyId: z.string().nullable().describe("The key that has started the run"),
+  waits: z.array(RunWaitSchema).describe("What the run waits for"),
+  attempts: z.int().describe("How often it was started and continued"),
+  entries: z.int().describe("Number of entries of its journal"),
+  journalLength: z.int().describe("Size of its journal in UTF-16 code units"),
+  createdAt: TimeSchema,
+  expiresAt: TimeSchema.describe("Time in ms since 1970 at which it fails if it has not ended"),
+  wakeAt: TimeSchema.nullable().describe("Time in ms since 1970 at which it continues by itself"),
+  endedAt: TimeSchema.nullable(),
+};
+export const RunSummarySchema = z.strictObject(runFields).openapi("RunSummary");
+export const RunSchema = z
+  .strictObject({ ...runFields, input: JsonSchema, output: JsonSchema, error: JsonSchema })
+  .openapi("Run");
+export const RunEntrySchema = z
+  .looseObject({
+    position: z.int(),
+    at: TimeSchema.nullable(),
+    type: z
+      .string()
+      .describe(
+        "`start`, `turns` (answers and timers that reached the tool), `request` (a call of a capability), `answer` (to the request with the same `call`), `event`, `decision`, `elicited`, `rollback` (the run is undone)",
+      ),
+  })
+  .openapi("RunEntry");
 const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
 export const SecretNameSchema = z
   .string()
@@ -283,6 +362,7 @@ export const AuditEntrySchema = z
     requestId: z.string().nullable(),
     details: z.record(z.string(), z.unknown()),
     hash: z.string(),
+    isErased: z.boolean().describe("Whether the texts of the entry were removed with its tenant"),
   })
   .openapi("AuditEntry");
 export const OkSchema = z.strictObject({ ok: z.literal(true) }).openapi("Ok");
@@ -298,11 +378,16 @@ export const PrincipalSchema = z
   .openapi("Principal");
 
 export const OpenAIToolsSchema = z
-  .strictObject({ tools: z.array(z.record(z.string(), z.unknown())), names: z.record(z.string(), z.string()) })
+  .strictObject({
+    tools: z.array(z.record(z.string(), z.unknown())),
+    names: z.record(z.string(), z.string()),
+    next: z.string().nullable().describe("Cursor of the next page; null on the last one"),
+  })
   .openapi("OpenAITools");
 
 export const ApprovalSchema = z
   .strictObject({
+    kind: z.literal("version"),
     tool: z.string(),
     version: z.int(),
     requests: RequestsSchema,
@@ -310,3 +395,24 @@ export const ApprovalSchema = z
     createdAt: TimeSchema,
   })
   .openapi("Approval");
+export const APPROVAL_STATES = ["pending", "approved", "denied", "expired", "cancelled"] as const;
+export const CallApprovalSchema = z
+  .strictObject({
+    kind: z.literal("call"),
+    ...{ id: z.string(), tenantId: z.string(), state: z.enum(APPROVAL_STATES), callId: z.string() },
+    ...{ parentId: z.string().nullable(), tool: z.string(), version: z.int() },
+    input: JsonSchema.describe("The exact arguments, with the secrets in them redacted"),
+    omitted: z.boolean().describe("Whether the input is left out here because it is large"),
+    inputSha256: z.string().describe("SHA-256 of the input as JSON text"),
+    toolDigest: z.string().describe("Digest of the tool's definition, code and grants that the approval is valid for"),
+    because: z.enum(["destructive", "policy"]),
+    origin: z.enum(["api", "mcp", "nested", "schedule", "trigger"]),
+    ...{ requestedBy: z.string(), sessionId: z.string().nullable(), createdAt: TimeSchema, expiresAt: TimeSchema },
+    ...{ decidedBy: z.string().nullable(), decidedAt: TimeSchema.nullable(), reason: z.string().nullable() },
+  })
+  .openapi("CallApproval");
+export const DecisionSchema = z
+  .strictObject({
+    reason: z.string().max(2_000).optional().describe("For the audit log. The caller receives the reason of a denial"),
+  })
+  .openapi("Decision");

@@ -13,8 +13,8 @@ import type {
   KvTenantEntry,
   KvWrite,
 } from "../../host/index.ts";
-import type { DatabaseKind } from "../database/column-types.ts";
-import type { Db } from "../database/open-database.ts";
+import type { Clock } from "../database/database-clock.ts";
+import type { Db, OpenDatabase } from "../database/open-database.ts";
 import type { KvEntriesTable } from "../database/schema.ts";
 
 const EXPORT_PAGE = 100;
@@ -48,10 +48,12 @@ export interface SpaceUsage extends KvQuota {
 
 export class DatabaseKvStore implements KvStore {
   readonly #db: Db;
+  readonly #clock: Clock;
   readonly #isShared: boolean;
 
-  constructor({ db, kind }: { readonly db: Db; readonly kind: DatabaseKind }) {
+  constructor({ db, kind, clock }: Pick<OpenDatabase, "db" | "kind" | "clock">) {
     this.#db = db;
+    this.#clock = clock;
     this.#isShared = kind === "postgres";
   }
 
@@ -116,7 +118,7 @@ export class DatabaseKvStore implements KvStore {
     const end = afterPrefix(start);
     let query = inSpace(this.#db.selectFrom("kv_entries").select(["key", "size"]), space)
       .where("key", ">=", start)
-      .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", Date.now())]))
+      .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", this.#clock.now())]))
       .orderBy("key")
       .limit(limit + 1);
     if (end !== undefined) query = query.where("key", "<", end);
@@ -134,7 +136,7 @@ export class DatabaseKvStore implements KvStore {
     const rows = await inSpace(this.#db.selectFrom("kv_entries").selectAll(), space)
       .where("key", ">=", first.key)
       .where("key", "<=", last.key)
-      .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", Date.now())]))
+      .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", this.#clock.now())]))
       .orderBy("key")
       .limit(limit)
       .execute();
@@ -148,6 +150,13 @@ export class DatabaseKvStore implements KvStore {
 
   async deleteTenant(tenantId: string): Promise<KvDeletion> {
     return await this.#db.transaction().execute(async (transaction) => {
+      // The spaces first, as every change does: a call in another process may still be writing.
+      const spaces = transaction
+        .selectFrom("kv_spaces")
+        .select("tool")
+        .where("tenant_id", "=", toColumn(tenantId))
+        .orderBy("tool");
+      await (this.#isShared ? spaces.forUpdate() : spaces).execute();
       const row = await transaction
         .selectFrom("kv_entries")
         .select(({ fn }) => [
@@ -170,7 +179,7 @@ export class DatabaseKvStore implements KvStore {
         .selectFrom("kv_entries")
         .selectAll()
         .where("tenant_id", "=", toColumn(tenantId))
-        .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", Date.now())]))
+        .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", this.#clock.now())]))
         .orderBy("tool")
         .orderBy("key")
         .limit(EXPORT_PAGE);
@@ -199,7 +208,7 @@ export class DatabaseKvStore implements KvStore {
 
   /** Removes expired entries of all tenants. */
   async sweep(): Promise<void> {
-    const now = Date.now();
+    const now = this.#clock.now();
     const spaces = await this.#db
       .selectFrom("kv_entries")
       .select(["tenant_id", "tool"])
@@ -233,7 +242,7 @@ export class DatabaseKvStore implements KvStore {
   /** Returns an entry that has not expired. */
   async #find(db: Db, space: KvSpace, key: Buffer): Promise<KvEntriesTable | undefined> {
     const row = await inSpace(db.selectFrom("kv_entries").selectAll(), space).where("key", "=", key).executeTakeFirst();
-    return row === undefined || (row.expires_at ?? Number.POSITIVE_INFINITY) <= Date.now() ? undefined : row;
+    return row === undefined || (row.expires_at ?? Number.POSITIVE_INFINITY) <= this.#clock.now() ? undefined : row;
   }
 
   /** Removes the expired entry of a key. Returns what it counted. */
@@ -247,7 +256,7 @@ export class DatabaseKvStore implements KvStore {
 
   /** Removes all expired entries of a space. Returns its usage. */
   async #sweepSpace(db: Db, space: KvSpace): Promise<KvQuota> {
-    await inSpace(db.deleteFrom("kv_entries"), space).where("expires_at", "<=", Date.now()).execute();
+    await inSpace(db.deleteFrom("kv_entries"), space).where("expires_at", "<=", this.#clock.now()).execute();
     const row = await inSpace(
       db
         .selectFrom("kv_entries")

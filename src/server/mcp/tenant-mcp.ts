@@ -1,16 +1,31 @@
 // Serves the tools of each tenant over MCP, with the keys of the API. Calls over MCP are recorded like all others.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Glovebox, ToolError } from "../../host/index.ts";
-import { createMcpHandler, type McpHandler, type McpHost } from "../../host/mcp/server/index.ts";
-import type { Authenticator } from "../auth/authentication.ts";
-import type { CallCaller, CallService } from "../calls/call-service.ts";
+import {
+  createMcpHandler,
+  type McpHandler,
+  type McpHandlerOptions,
+  type McpHost,
+} from "../../host/mcp/server/index.ts";
+import type { RequestAuthenticator } from "../auth/authentication.ts";
+import type { CallCaller } from "../calls/call-request.ts";
+import type { CallService } from "../calls/call-service.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import type { RunService } from "../runs/run-service.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
+
+import { createTaskRuns } from "./tenant-task-runs.ts";
+
+const MAX_REVISIONS = 10_000;
 
 export interface TenantMcpParts {
   readonly box: Glovebox;
-  readonly authenticator: Authenticator;
+  readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
+  readonly runs: RunService;
+  readonly database: OpenDatabase;
   readonly allowedHosts: readonly string[];
   readonly onError: (error: unknown) => void;
 }
@@ -19,45 +34,74 @@ export interface TenantMcpParts {
 const tenantOfPath = (url: string): string | undefined =>
   /^\/v1\/tenants\/([^/]+)\/mcp$/.exec(new URL(url).pathname)?.[1];
 
+/** Authenticates requests to MCP endpoints with the keys of the API. */
+export const toResourceServer = (authenticator: RequestAuthenticator): NonNullable<McpHandlerOptions["auth"]> => ({
+  serveMetadata: () => undefined,
+  authenticate: async (request) => {
+    // The guard of the route has checked the key or token just before.
+    const header = request.headers.get("authorization") ?? undefined;
+    const principal = await authenticator.authenticate(header).catch(() => undefined);
+    if (principal === undefined) return new Response(null, { status: 401 });
+    const { keyId, tenantId, scopes } = principal;
+    const expiresAt = principal.expiresAt === null ? Number.POSITIVE_INFINITY : principal.expiresAt / 1_000;
+    return { subject: keyId, scopes: [...scopes], expiresAt, claims: { tenantId } };
+  },
+});
+
 export class TenantMcp implements AsyncDisposable {
-  readonly #parts: TenantMcpParts;
   readonly #handler: McpHandler;
   /** The caller of the request that a call belongs to. */
   readonly #callers = new AsyncLocalStorage<CallCaller>();
+  /** The latest revision of each tenant that a request has had. */
+  readonly #revisions = new Map<string, number>();
 
   constructor(parts: TenantMcpParts) {
-    this.#parts = parts;
     const { box, authenticator, onError } = parts;
     const host: McpHost = {
       router: box.router,
-      listTools: (scope) => box.listTools(scope),
+      listTools: (scope) => box.router.listTools(scope),
+      listToolPage: async (page) => {
+        const { definitions } = await parts.tools.listDefinitions(this.#caller().tenant.id, page);
+        return definitions;
+      },
+      prepareTool: async (toolName) => {
+        const { id, revision } = this.#caller().tenant;
+        await parts.tools.ensureTool(id, revision, toolName);
+      },
       execute: async (toolCall, context = {}) => {
-        const caller = this.#callers.getStore();
-        if (caller === undefined) throw new ToolError("INTERNAL", "A call over MCP has no caller");
-        return await parts.calls.runForeign(toolCall, context, caller);
+        return await parts.calls.runForeign(toolCall, context, this.#caller());
       },
     };
     this.#handler = createMcpHandler(host, {
       allowedHosts: parts.allowedHosts.filter((name) => name !== "::1"),
-      auth: {
-        serveMetadata: () => undefined,
-        authenticate: async (request) => {
-          const principal = await authenticator.authenticate(request.headers.get("authorization") ?? undefined);
-          if (principal === undefined) return new Response(null, { status: 401 });
-          const { keyId, tenantId, scopes } = principal;
-          return { subject: keyId, scopes: [...scopes], expiresAt: Number.POSITIVE_INFINITY, claims: { tenantId } };
-        },
-      },
+      auth: toResourceServer(authenticator),
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: ({ request }) => tenantOfPath(request.url),
+      runs: createTaskRuns(parts.runs, parts.database.db, () => this.#caller()),
       onError,
     });
   }
 
   /** Answers a request whose key and tenant have been checked. */
   async fetch(request: Request, caller: CallCaller): Promise<Response> {
-    await this.#parts.tools.ensureAll(caller.tenant.id, caller.tenant.revision);
+    this.#noteRevision(caller.tenant);
     return await this.#callers.run(caller, () => this.#handler.fetch(request));
+  }
+
+  /** @throws {ToolError} INTERNAL outside a request */
+  #caller(): CallCaller {
+    const caller = this.#callers.getStore();
+    if (caller === undefined) throw new ToolError("INTERNAL", "A request over MCP has no caller");
+    return caller;
+  }
+
+  /** Notifies a tenant's clients after a change of its tools, which this or another process has made. */
+  #noteRevision({ id, revision }: TenantRecord): void {
+    const known = this.#revisions.get(id);
+    if (known === revision) return;
+    if (this.#revisions.size >= MAX_REVISIONS) this.#revisions.clear();
+    this.#revisions.set(id, revision);
+    if (known !== undefined) this.#handler.toolsChanged(id);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,7 @@
 // Metrics for Prometheus. Labels have few values: tenants and tools are not among them, because their number is not bounded.
+
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { FleetState } from "../../host/index.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -9,8 +11,11 @@ export class Metrics {
   readonly #calls: Counter<"mode" | "outcome">;
   readonly #callSeconds: Histogram<"mode">;
 
-  /** @param workers returns the number of worker processes */
-  constructor(workers: () => number) {
+  /**
+   * @param workers returns the number of worker processes
+   * @param fleet returns the executors and their queues
+   */
+  constructor(workers: () => number, fleet: () => FleetState) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
     this.#requests = new Histogram({
@@ -41,6 +46,39 @@ export class Metrics {
         this.set(workers());
       },
     });
+    this.#addFleet(fleet);
+  }
+
+  /** Signals for autoscaling: the label `pool` has as many values as the operator has pools. */
+  #addFleet(fleet: () => FleetState): void {
+    const add = (
+      name: string,
+      help: string,
+      read: (state: FleetState) => readonly (readonly [string, number])[],
+    ): void => {
+      new Gauge({
+        ...{ name, help, labelNames: ["pool"], registers: [this.registry] },
+        collect() {
+          this.reset();
+          for (const [pool, value] of read(fleet())) this.inc({ pool }, value);
+        },
+      });
+    };
+    add("glovebox_executors", "Executors that are connected", ({ executors }) =>
+      executors.map(({ pool }) => [pool, 1]),
+    );
+    add("glovebox_executor_slots", "Calls that the executors can run at the same time", ({ executors }) =>
+      executors.map(({ pool, slots, isDraining }) => [pool, isDraining ? 0 : slots]),
+    );
+    add("glovebox_executor_busy_slots", "Calls that run on the executors", ({ executors }) =>
+      executors.map(({ pool, busy }) => [pool, busy]),
+    );
+    add("glovebox_executor_queue_calls", "Calls that wait for an executor", ({ queues }) =>
+      queues.map(({ pool, queued }) => [pool, queued]),
+    );
+    add("glovebox_executor_queue_oldest_seconds", "Age of the oldest call that waits for an executor", ({ queues }) =>
+      queues.map(({ pool, oldestMs }) => [pool, oldestMs / 1_000]),
+    );
   }
 
   /** @param route method and path template, such as `GET /v1/tenants/{tenant}` */

@@ -13,7 +13,7 @@ const PACKAGES = [
 /** Longest time in ms that closing waits for the receiver. */
 const FLUSH_MS = 5_000;
 
-export interface Telemetry extends AsyncDisposable {
+export interface ServerTelemetry extends AsyncDisposable {
   readonly options: TelemetryOptions;
 }
 
@@ -37,7 +37,7 @@ async function importSdk() {
  * Opens the exporters, which read their own variables (`OTEL_EXPORTER_OTLP_HEADERS` and so on).
  * @throws {ToolError} PARAM_INVALID if a package is missing
  */
-export async function openTelemetry(version: string): Promise<Telemetry> {
+export async function openTelemetry(version: string): Promise<ServerTelemetry> {
   const { resources, metrics, traces, metricExporter, traceExporter } = await importSdk();
   const resource = resources.resourceFromAttributes({ "service.name": "glovebox", "service.version": version });
   const exporter = new traceExporter.OTLPTraceExporter();

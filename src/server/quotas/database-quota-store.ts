@@ -1,5 +1,6 @@
 // Keeps the counters of rate limits and quotas in the database, so that they survive a restart and several servers share them. Reports when a
 // window reaches 80 % of its limit.
+import { sql } from "kysely";
 import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
@@ -54,6 +55,10 @@ export class DatabaseQuotaStore implements QuotaStore {
     this.#now = parts.now ?? Date.now;
   }
 
+  now(): number {
+    return this.#now();
+  }
+
   async consume(charges: readonly QuotaCharge[]): Promise<QuotaOutcome> {
     const warnings: QuotaWarning[] = [];
     const outcome = await this.#parts.db.transaction().execute(async (transaction): Promise<QuotaOutcome> => {
@@ -82,11 +87,16 @@ export class DatabaseQuotaStore implements QuotaStore {
   }
 
   async deleteTenant(tenantId: string): Promise<number> {
-    const { numDeletedRows } = await this.#parts.db
-      .deleteFrom("quota_counters")
-      .where("tenant_id", "=", tenantId)
-      .executeTakeFirst();
-    return Number(numDeletedRows);
+    return await this.#parts.db.transaction().execute(async (transaction) => {
+      const own = transaction.selectFrom("quota_counters").select("name").where("tenant_id", "=", tenantId);
+      // In the order in which charges lock them: a call in another process may still be charged.
+      if (this.#parts.kind === "postgres") await own.orderBy(sql`name collate "C"`).forUpdate().execute();
+      const { numDeletedRows } = await transaction
+        .deleteFrom("quota_counters")
+        .where("tenant_id", "=", tenantId)
+        .executeTakeFirst();
+      return Number(numDeletedRows);
+    });
   }
 
   /** Removes counters that have ended. */

@@ -1,12 +1,12 @@
 // Describes the rate limits and quotas of a tenant: what each allows, how much is left, and when it starts again.
-import type { TenantPolicy } from "../records/tenant-policy.ts";
+import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
 
 const PERIODS = ["minute", "hour", "day", "month"] as const;
 const RESOURCES = ["calls", "cpuMs", "egressBytes"] as const;
 const FIXED_MS = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
 export interface QuotaStatus {
-  /** `rate`, or resource and period: `calls:month`. */
+  /** `rate` of a tenant, `key` for the rate of a key, or resource and period: `calls:month`. */
   readonly name: string;
   readonly limit: number;
   readonly used: number;
@@ -47,7 +47,7 @@ export function rateStatus({ calls, per, burst = calls }: Rate, fullAt: number |
 
 /** @param counters values of the tenant's counters by name, as the quota store has them */
 export function quotaStatuses(
-  { rateLimit, quotas }: Pick<TenantPolicy, "rateLimit" | "quotas">,
+  { rateLimit, quotas }: Pick<ServerTenantPolicy, "rateLimit" | "quotas">,
   counters: ReadonlyMap<string, number>,
   now: number,
 ): readonly QuotaStatus[] {

@@ -1,7 +1,7 @@
 // Stores API keys: their hashes, scopes and owners.
 import * as z from "zod";
 import { isSameHash } from "../auth/api-key.ts";
-import { SCOPES, type Scope } from "../auth/scopes.ts";
+import { type Scope, StoredScopesSchema } from "../auth/scopes.ts";
 import type { Db } from "../database/open-database.ts";
 import type { ApiKeysTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
@@ -14,7 +14,7 @@ export const KeyRateLimitSchema = z.strictObject({
 /** Requests per period, and how many may come at once (default: `calls`). */
 export type KeyRateLimit = z.infer<typeof KeyRateLimitSchema>;
 
-export interface ApiKey {
+export interface ApiKeyRecord {
   readonly id: string;
   /** Null for a key of the platform. */
   readonly tenantId: string | null;
@@ -29,33 +29,44 @@ export interface ApiKey {
   readonly revokedAt: number | null;
 }
 
-const ScopesSchema = z.array(z.enum(SCOPES));
+/** What the ids of keys begin with. */
+const KEY_PREFIX = "key_";
 
-const toApiKey = (row: ApiKeysTable): ApiKey => ({
+/** Returns whether the id of a caller is that of a key, and not of a user or a schedule. */
+export const isKeyId = (callerId: string): boolean => callerId.startsWith(KEY_PREFIX);
+
+const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
   ...{ id: row.id, tenantId: row.tenant_id, name: row.name, prefix: row.prefix },
-  scopes: readJson(ScopesSchema, row.scopes, "list of scopes"),
+  scopes: readJson(StoredScopesSchema, row.scopes, "list of scopes"),
   rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
   ...{ createdAt: row.created_at, expiresAt: row.expires_at, lastUsedAt: row.last_used_at, revokedAt: row.revoked_at },
 });
 
 /** Returns the key with this hash, revoked and expired ones included. */
-export async function findKeyByHash(db: Db, hash: string): Promise<ApiKey | undefined> {
+export async function findKeyByHash(db: Db, hash: string): Promise<ApiKeyRecord | undefined> {
   const row = await db.selectFrom("api_keys").selectAll().where("hash", "=", hash).executeTakeFirst();
   return row === undefined || !isSameHash(row.hash, hash) ? undefined : toApiKey(row);
 }
 
 /** Returns the key with this id, revoked and expired ones included. */
-export async function findKeyById(db: Db, id: string): Promise<ApiKey | undefined> {
+export async function findKeyById(db: Db, id: string): Promise<ApiKeyRecord | undefined> {
   const row = await db.selectFrom("api_keys").selectAll().where("id", "=", id).executeTakeFirst();
   return row && toApiKey(row);
 }
 
+/** Returns whether a caller was a key that has been revoked since. Callers that are no keys (schedules, tokens) cannot be. */
+export async function isKeyRevoked(db: Db, callerId: string): Promise<boolean> {
+  if (!isKeyId(callerId)) return false;
+  const key = await findKeyById(db, callerId);
+  return key === undefined || key.revokedAt !== null;
+}
+
 export async function insertKey(
   db: Db,
-  key: Pick<ApiKey, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt" | "rateLimit"> & {
+  key: Pick<ApiKeyRecord, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt" | "rateLimit"> & {
     readonly hash: string;
   },
-): Promise<ApiKey> {
+): Promise<ApiKeyRecord> {
   const row: ApiKeysTable = {
     ...{ id: key.id, tenant_id: key.tenantId, name: key.name, hash: key.hash, prefix: key.prefix },
     ...{ scopes: JSON.stringify(key.scopes), created_at: Date.now(), expires_at: key.expiresAt },
@@ -66,10 +77,48 @@ export async function insertKey(
   return toApiKey(row);
 }
 
-export async function listKeys(db: Db, tenantId: string | null): Promise<readonly ApiKey[]> {
-  const query = db.selectFrom("api_keys").selectAll().orderBy("id");
-  const own = tenantId === null ? query.where("tenant_id", "is", null) : query.where("tenant_id", "=", tenantId);
-  return (await own.execute()).map(toApiKey);
+/** Lists the keys of a tenant, or of the platform, by id. */
+export async function listKeys(
+  db: Db,
+  tenantId: string | null,
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<readonly ApiKeyRecord[]> {
+  let query = db
+    .selectFrom("api_keys")
+    .selectAll()
+    .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+    .orderBy("id")
+    .limit(limit);
+  if (after !== undefined) query = query.where("id", ">", after);
+  return (await query.execute()).map(toApiKey);
+}
+
+/**
+ * Makes room for a new key: if the owner has `limit` keys, the ones that are revoked or expired are removed. Queued calls of such a key then end as
+ * those of a revoked one.
+ * @param now ms since 1970
+ * @returns false if the owner has as many keys that are valid
+ */
+export async function makeRoomForKey(
+  db: Db,
+  tenantId: string | null,
+  { limit, now }: { readonly limit: number; readonly now: number },
+): Promise<boolean> {
+  const count = async (): Promise<number> => {
+    const { keys } = await db
+      .selectFrom("api_keys")
+      .select(({ fn }) => fn.countAll<number>().as("keys"))
+      .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+      .executeTakeFirstOrThrow();
+    return Number(keys);
+  };
+  if ((await count()) < limit) return true;
+  await db
+    .deleteFrom("api_keys")
+    .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+    .where(({ eb, or }) => or([eb("revoked_at", "is not", null), eb("expires_at", "<=", now)]))
+    .execute();
+  return (await count()) < limit;
 }
 
 /** Revokes a key. Returns false if the owner has no such key, or it is revoked already. */

@@ -1,7 +1,8 @@
-// The audit log: one row for each change, chained by hashes, so that a changed or removed row can be detected.
-import { createHash } from "node:crypto";
+// The audit log: one entry for each change, chained by hashes, so that a changed or removed entry can be detected.
+import { sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
 import type { AuditTable } from "../database/schema.ts";
+import { ERASED_TEXTS, lastOfChain, TENANT_DELETED, toChainedRow } from "./audit-chain.ts";
 
 /** Who makes a change, and from where. */
 export interface Actor {
@@ -16,7 +17,7 @@ export const SERVER_ACTOR: Actor = { name: "server", ip: null, requestId: null }
 export interface AuditEvent {
   readonly actor: Actor;
   readonly tenantId: string | null;
-  /** `tenant.created`, `version.approved` … */
+  /** `tenant.created`, `version.approved` … Never text of a tenant, because it is not erased with the tenant. */
   readonly action: string;
   /** Id of what was changed. */
   readonly target: string;
@@ -24,65 +25,30 @@ export interface AuditEvent {
   readonly details: { readonly [name: string]: unknown };
 }
 
-const FIRST_HASH = "0".repeat(64);
-
-type HashedRow = Omit<AuditTable, "hash">;
-
-/** Returns the hash of a row, which covers the row before it. */
-export function hashOfRow(row: HashedRow): string {
-  const { sequence, at, actor, tenant_id, action, target, ip, request_id, details, previous_hash } = row;
-  return createHash("sha256")
-    .update(JSON.stringify([sequence, at, actor, tenant_id, action, target, ip, request_id, details, previous_hash]))
-    .digest("hex");
-}
-
 /**
- * Appends an event. Call it with the transaction of the change, so that there is no change without its record.
+ * Appends an event. Call it with the transaction of the change, so that there is no change without its record. If the tenant was deleted
+ * meanwhile, the entry has no texts, because no deletion would remove them.
  * @param db a transaction
  */
-export async function appendAudit(db: Db, { actor, tenantId, action, target, details }: AuditEvent): Promise<void> {
-  const last = await db
-    .selectFrom("audit")
-    .select(["sequence", "hash"])
-    .orderBy("sequence", "desc")
-    .limit(1)
-    .executeTakeFirst();
-  const row: HashedRow = {
-    sequence: (last?.sequence ?? 0) + 1,
-    at: Date.now(),
-    actor: actor.name,
-    tenant_id: tenantId,
-    action,
-    target,
-    ip: actor.ip,
-    request_id: actor.requestId,
+export async function appendAudit(db: Db, event: AuditEvent): Promise<void> {
+  const { actor, tenantId, action, target, details } = event;
+  const last = await lastOfChain(db);
+  const isGone =
+    tenantId !== null &&
+    action !== TENANT_DELETED &&
+    (await db.selectFrom("tenants").select("id").where("id", "=", tenantId).executeTakeFirst()) === undefined;
+  const texts = {
+    ...{ actor: actor.name, target, ip: actor.ip, request_id: actor.requestId },
     details: JSON.stringify(details),
-    previous_hash: last?.hash ?? FIRST_HASH,
+  };
+  const facts = {
+    ...{ sequence: last.sequence + 1, at: Date.now(), tenant_id: tenantId, action },
+    previous_hash: last.hash,
   };
   await db
     .insertInto("audit")
-    .values({ ...row, hash: hashOfRow(row) })
+    .values(toChainedRow(facts, isGone ? ERASED_TEXTS : texts))
     .execute();
-}
-
-/** Returns the sequence number of the first row that does not match the chain; undefined for an intact log. */
-export async function findBrokenAuditRow(db: Db): Promise<number | undefined> {
-  let before: { readonly sequence: number; readonly hash: string } | undefined;
-  for (;;) {
-    const rows = await db
-      .selectFrom("audit")
-      .selectAll()
-      .where("sequence", ">", before?.sequence ?? 0)
-      .orderBy("sequence")
-      .limit(1_000)
-      .execute();
-    if (rows.length === 0) return undefined;
-    for (const { hash, ...row } of rows) {
-      const isNext = row.sequence === (before?.sequence ?? 0) + 1 && row.previous_hash === (before?.hash ?? FIRST_HASH);
-      if (!isNext || hashOfRow(row) !== hash) return row.sequence;
-      before = { sequence: row.sequence, hash };
-    }
-  }
 }
 
 export interface AuditPage {
@@ -91,7 +57,21 @@ export interface AuditPage {
   readonly next: number | undefined;
 }
 
-/** Lists the newest events first, of one tenant or of all. */
+/** Returns the number of the last entry of an earlier tenant with the same id; 0 if there was none. */
+export async function lastOfFormerTenant(db: Db, tenantId: string): Promise<number> {
+  const deleted = await db
+    .selectFrom("audit")
+    .select("sequence")
+    .where("tenant_id", "=", tenantId)
+    // A literal, so that the index of deletions is used.
+    .where(sql.ref("action"), "=", sql.lit(TENANT_DELETED))
+    .orderBy("sequence", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return deleted?.sequence ?? 0;
+}
+
+/** Lists the newest events first, of one tenant (not of an earlier one with the same id) or of all. */
 export async function listAudit(
   db: Db,
   {
@@ -105,7 +85,8 @@ export async function listAudit(
     .selectAll()
     .orderBy("sequence", "desc")
     .limit(limit + 1);
-  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  if (tenantId !== undefined)
+    query = query.where("tenant_id", "=", tenantId).where("sequence", ">", await lastOfFormerTenant(db, tenantId));
   if (before !== undefined) query = query.where("sequence", "<", before);
   const rows = await query.execute();
   const entries = rows.slice(0, limit);

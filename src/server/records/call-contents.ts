@@ -1,4 +1,5 @@
 // Keeps large inputs, outputs and timelines of calls in a table of their own, so that lists and the queue do not read them.
+import { sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
 import type { CallsTable } from "../database/schema.ts";
 
@@ -8,6 +9,23 @@ const INLINE_LENGTH = 16_384;
 export const MAX_CONTENT_LENGTH: number = 4 * 1024 * 1024;
 /** The same for a timeline: enough for 100,000 spans. */
 const MAX_TIMELINE_LENGTH = 16 * 1024 * 1024;
+
+/** The bit of `calls.content` that says that the other table has a recording. */
+export const RECORDING_BIT = 8;
+
+/** The bit that says that the other table has content parts. */
+const PARTS_BIT = 16;
+
+/** What the other table alone has of a call, as JSON text. */
+export interface CallExtras {
+  readonly recording?: string | undefined;
+  /** Content parts of the output, such as images. */
+  readonly parts?: string | undefined;
+}
+
+/** Returns the bits of what the other table alone has. */
+export const bitsOf = ({ recording, parts }: CallExtras): number =>
+  (recording === undefined ? 0 : RECORDING_BIT) | (parts === undefined ? 0 : PARTS_BIT);
 
 /** The bit of each column in `calls.content`. */
 const BITS = { input: 1, output: 2, timeline: 4 } as const;
@@ -30,10 +48,15 @@ export async function separateContents(
   db: Db,
   { id, tenantId }: { readonly id: string; readonly tenantId: string },
   texts: Omit<Texts, "content">,
-  { keepsAll = false }: { readonly keepsAll?: boolean } = {},
+  { keepsAll = false, recording, parts }: CallExtras & { readonly keepsAll?: boolean } = {},
 ): Promise<{ readonly texts: Texts; readonly store: () => Promise<void> }> {
-  const kept: Texts = { ...texts, content: 0 };
-  const moved: { readonly kind: ContentColumn; readonly text: string }[] = [];
+  const kept: Texts = {
+    ...{ input: texts.input, output: texts.output, timeline: texts.timeline },
+    content: bitsOf({ recording, parts }),
+  };
+  const moved: { readonly kind: ContentColumn | keyof CallExtras; readonly text: string }[] = [];
+  if (recording !== undefined) moved.push({ kind: "recording", text: recording });
+  if (parts !== undefined) moved.push({ kind: "parts", text: parts });
   for (const kind of COLUMNS) {
     const text = texts[kind];
     if (text === null || text.length <= INLINE_LENGTH) continue;
@@ -57,7 +80,75 @@ export async function deleteContents(db: Db, id: string): Promise<void> {
 
 /** Returns a row with the texts of the other table. A text that was too long stays null. */
 export async function withContents<Row extends WithContent>(db: Db, row: Row): Promise<Row> {
-  if (row.content === 0) return row;
-  const found = await db.selectFrom("call_contents").select(["kind", "text"]).where("call_id", "=", row.id).execute();
+  if (separateColumns(row).length === 0) return row;
+  const found = await db
+    .selectFrom("call_contents")
+    .select(["kind", "text"])
+    .where("call_id", "=", row.id)
+    .where("kind", "in", COLUMNS)
+    .execute();
   return { ...row, ...Object.fromEntries(found.map(({ kind, text }) => [kind, text])) };
+}
+
+/** Returns the content parts of a call's output as JSON text. */
+export async function findParts(db: Db, { id, content }: Pick<WithContent, "id" | "content">): Promise<string | null> {
+  if ((content & PARTS_BIT) === 0) return null;
+  const query = db.selectFrom("call_contents").select("text").where("call_id", "=", id).where("kind", "=", "parts");
+  return (await query.executeTakeFirst())?.text ?? null;
+}
+
+/** Does the same for the timelines of many rows. */
+export async function withTimelines<Row extends WithContent>(db: Db, rows: readonly Row[]): Promise<readonly Row[]> {
+  const IDS_PER_QUERY = 500;
+  const separate = rows.filter(({ content }) => (content & BITS.timeline) !== 0).map(({ id }) => id);
+  const texts = new Map<string, string>();
+  for (let start = 0; start < separate.length; start += IDS_PER_QUERY) {
+    const ids = separate.slice(start, start + IDS_PER_QUERY);
+    const found = await db
+      .selectFrom("call_contents")
+      .select(["call_id", "text"])
+      .where("call_id", "in", ids)
+      .where("kind", "=", "timeline")
+      .execute();
+    for (const { call_id, text } of found) texts.set(call_id, text);
+  }
+  return rows.map((row) => (texts.has(row.id) ? { ...row, timeline: texts.get(row.id) ?? null } : row));
+}
+
+/** Returns the recording of a call as JSON text. */
+export async function findRecording(db: Db, tenantId: string, callId: string): Promise<string | undefined> {
+  const found = await db
+    .selectFrom("call_contents")
+    .select("text")
+    .where("call_id", "=", callId)
+    .where("tenant_id", "=", tenantId)
+    .where("kind", "=", "recording")
+    .executeTakeFirst();
+  return found?.text;
+}
+
+export interface RecordedCallFilter {
+  readonly tenantId: string;
+  readonly toolName: string;
+  /** Earliest time of the call in ms since 1970. */
+  readonly since: number;
+  readonly limit: number;
+}
+
+/** Returns the ids of the newest recorded calls of a tool. Ids sort by time. */
+export async function listRecorded(
+  db: Db,
+  { tenantId, toolName, since, limit }: RecordedCallFilter,
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom("calls")
+    .select("id")
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("created_at", ">=", since)
+    .where(sql<boolean>`content >= ${RECORDING_BIT}`)
+    .orderBy("id", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
 }

@@ -1,21 +1,32 @@
 // Stores calls. The row of an asynchronous call is also its place in the queue: a process claims it with a lease and a number (fence), and a
 // result counts only with the number of the latest claim.
-import { sql } from "kysely";
+import { type SelectQueryBuilder, sql } from "kysely";
 import type { JsonValue } from "../../host/index.ts";
-import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
-import type { CallState, CallsTable } from "../database/schema.ts";
+import type { CallsTable, DatabaseSchema, StoredCallState } from "../database/schema.ts";
+import type { CallClaim } from "./call-claims.ts";
 import {
+  type CallExtras,
   type ContentColumn,
   deleteContents,
+  RECORDING_BIT,
   separateColumns,
   separateContents,
   withContents,
 } from "./call-contents.ts";
+import { Slices } from "./slices.ts";
 import { addUsage } from "./usage.ts";
 import { emitEvents } from "./webhooks.ts";
 
 export type CallRow = CallsTable;
+
+/** A call that has ended, with what is stored of it apart from its row. */
+export interface EndedCall extends CallExtras {
+  readonly row: CallRow;
+}
+
+/** A row with the content parts of its output, which lists leave out. */
+export type WholeCall = CallRow & { readonly parts?: string | null };
 
 /** A call as the API shows it. */
 export interface CallRecord {
@@ -25,7 +36,7 @@ export interface CallRecord {
   readonly version: number | null;
   readonly alias: string;
   readonly mode: CallsTable["mode"];
-  readonly state: CallState;
+  readonly state: StoredCallState;
   /** `none`: no line of the tool has run, so that a retry is safe. `complete`: the tool has returned. */
   readonly effects: CallsTable["effects"];
   readonly keyId: string;
@@ -39,6 +50,13 @@ export interface CallRecord {
   readonly startedAt: number | null;
   readonly endedAt: number | null;
   readonly attempts: number;
+  /** The call that made this one; null for a call of a client. */
+  readonly parentId: string | null;
+  /** The call of a client that this one belongs to; null for that call itself. */
+  readonly rootId: string | null;
+  readonly approvalId: string | null;
+  /** Whether the call can be replayed. */
+  readonly isRecorded: boolean;
   /** Which of input and output are left out here, because they are large. A single call is shown with them, up to 4 MiB each. */
   readonly omitted: readonly Exclude<ContentColumn, "timeline">[];
 }
@@ -57,14 +75,42 @@ export const toCallRecord = (row: CallRow): CallRecord => ({
   },
   ...{ input: parse(row.input), output: parse(row.output), error: parse(row.error), usage: parse(row.usage) },
   ...{ calls: parse(row.calls), createdAt: row.created_at, startedAt: row.started_at, endedAt: row.ended_at },
-  attempts: row.attempts,
+  ...{ attempts: row.attempts, parentId: row.parent_id, rootId: row.root_id, approvalId: row.approval_id },
+  isRecorded: (row.content & RECORDING_BIT) !== 0,
   omitted: separateColumns(row).filter(
     (column) => column !== "timeline" && row[column] === null,
   ) as CallRecord["omitted"],
 });
 
-/** Returns the timeline of a call, with its nested calls, as the API shows it. */
-export const timelineOf = (row: CallRow): JsonValue => parse(row.timeline) ?? { spans: [], calls: [] };
+interface StoredTimeline {
+  readonly spans: JsonValue;
+  /** Nested calls with their timelines, in records of earlier versions of the server. */
+  readonly calls?: readonly StoredNestedCall[];
+}
+interface StoredNestedCall {
+  readonly callId: string;
+  readonly timeline?: JsonValue;
+  readonly calls?: readonly StoredNestedCall[];
+}
+
+/**
+ * Returns the timeline of a call, with those of its nested calls, as the API shows it.
+ * @param nested the rows of the calls below it, with their timelines
+ */
+export function timelineOf(row: CallRow, nested: readonly CallRow[]): object {
+  const { spans, calls } = (parse(row.timeline) as StoredTimeline | null) ?? { spans: [] };
+  const byId = new Map(nested.map((one) => [one.id, (parse(one.timeline) as StoredTimeline | null)?.spans]));
+  const attach = (call: StoredNestedCall): object => {
+    const timeline = byId.get(call.callId) ?? call.timeline;
+    return {
+      ...call,
+      ...(timeline === undefined ? {} : { timeline }),
+      ...(call.calls === undefined ? {} : { calls: call.calls.map(attach) }),
+    };
+  };
+  const own = calls ?? (parse(row.calls) as readonly StoredNestedCall[] | null) ?? [];
+  return { spans, calls: own.map(attach) };
+}
 
 export const logsOf = (row: CallRow): JsonValue => parse(row.logs) ?? [];
 
@@ -115,17 +161,40 @@ export async function findCall(db: Db, tenantId: string, id: string): Promise<Ca
     .executeTakeFirst();
 }
 
+export async function findCallsById(db: Db, ids: readonly string[]): Promise<readonly CallRow[]> {
+  return await db.selectFrom("calls").selectAll().where("id", "in", ids).execute();
+}
+
 export interface CallFilter {
   readonly tool?: string | undefined;
   readonly version?: number | undefined;
-  readonly state?: CallState | undefined;
+  readonly state?: StoredCallState | undefined;
   /** Least time in ms from acceptance to the result. */
   readonly minMs?: number | undefined;
   /** Text that the input, output, error or logs contain. Large inputs and outputs, which have a table of their own, are not searched. */
   readonly text?: string | undefined;
+  /** Whether calls that other calls made are listed too. @default false */
+  readonly nested?: boolean | undefined;
+  /** The call that made the listed ones. */
+  readonly parent?: string | undefined;
   /** Id of the last call of the page before. */
   readonly before?: string | undefined;
   readonly limit: number;
+}
+
+/** Returns the id of the outermost call: a nested call has the id of its caller and a number. */
+export const rootOf = (id: string): string => id.split(".", 1)[0] as string;
+
+/** Returns the calls below a call of a client, at any depth, without their contents. */
+export async function listNested(db: Db, tenantId: string, rootId: string, limit: number): Promise<readonly CallRow[]> {
+  return await db
+    .selectFrom("calls")
+    .selectAll()
+    .where("root_id", "=", rootId)
+    .where("tenant_id", "=", tenantId)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
 }
 
 /** Calls that one page of a filtered list looks at: a filter that matches nothing must not read the whole table. */
@@ -137,38 +206,76 @@ export interface CallPage {
   readonly next: string | null;
 }
 
+/** Returns whether a list is a search, which may have to read many calls for few results. */
+export const isSearch = ({ tool, version, state, minMs, text }: CallFilter): boolean =>
+  [tool, version, state, minMs, text].some((value) => value !== undefined);
+
 /** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */
 export async function listCalls(db: Db, tenantId: string | undefined, filter: CallFilter): Promise<CallPage> {
-  const { tool, version, state, minMs, text, before, limit } = filter;
+  const { nested = false, parent, before, limit } = filter;
   let query = db.selectFrom("calls").selectAll().orderBy("id", "desc");
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  // The index by root begins with the id of the outermost call, which is the beginning of the id of each call below it.
+  if (parent !== undefined) query = query.where("root_id", "=", rootOf(parent)).where("parent_id", "=", parent);
+  else if (!nested) query = query.where("parent_id", "is", null);
+  if (isSearch(filter)) return await searchCalls(query, filter);
   if (before !== undefined) query = query.where("id", "<", before);
-  const isFiltered = [tool, version, state, minMs, text].some((value) => value !== undefined);
-  // The oldest call that this page looks at; undefined if it reaches the end of the list.
-  const searched = isFiltered
-    ? await query
-        .clearSelect()
-        .select("id")
-        .offset(MAX_SEARCHED - 1)
-        .limit(1)
-        .executeTakeFirst()
-    : undefined;
-  if (searched !== undefined) query = query.where("id", ">=", searched.id);
+  const found = await query.limit(limit + 1).execute();
+  const rows = found.slice(0, limit);
+  return { rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null };
+}
+
+type CallQuery = SelectQueryBuilder<DatabaseSchema, "calls", CallRow>;
+
+/** Reads a page of a filtered list in slices, so that the event loop is free between them. */
+async function searchCalls(all: CallQuery, { before, limit, ...filter }: CallFilter): Promise<CallPage> {
+  const found: CallRow[] = [];
+  const slices = new Slices();
+  let cursor = before;
+  let searched = 0;
+  for (;;) {
+    const query = cursor === undefined ? all : all.where("id", "<", cursor);
+    const size = Math.min(slices.size, MAX_SEARCHED - searched);
+    // The oldest call of this slice; undefined if it reaches the end of the list.
+    const oldest = await query
+      .clearSelect()
+      .select("id")
+      .offset(size - 1)
+      .limit(1)
+      .executeTakeFirst();
+    const slice = oldest === undefined ? query : query.where("id", ">=", oldest.id);
+    found.push(
+      ...(await matching(slice, filter)
+        .limit(limit + 1 - found.length)
+        .execute()),
+    );
+    if (found.length > limit) {
+      const rows = found.slice(0, limit);
+      return { rows, next: rows.at(-1)?.id ?? null };
+    }
+    searched += size;
+    cursor = oldest?.id;
+    if (cursor === undefined || searched >= MAX_SEARCHED) return { rows: found, next: cursor ?? null };
+    await slices.next();
+  }
+}
+
+function matching(
+  all: CallQuery,
+  { tool, version, state, minMs, text }: Omit<CallFilter, "before" | "limit">,
+): CallQuery {
+  let query = all;
   if (tool !== undefined) query = query.where("tool_name", "=", tool);
   if (version !== undefined) query = query.where("tool_version", "=", version);
   if (state !== undefined) query = query.where("state", "=", state);
   if (minMs !== undefined) query = query.where(sql<boolean>`ended_at - created_at >= ${minMs}`);
-  if (text !== undefined) {
-    // `!` escapes, because a backslash means something else in each database.
-    const pattern = `%${text.toLowerCase().replaceAll(/[!%_]/g, "!$&")}%`;
-    const matches = ["input", "output", "error", "logs"].map(
-      (column) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '!'`,
-    );
-    query = query.where((of) => of.or(matches));
-  }
-  const found = await query.limit(limit + 1).execute();
-  const rows = found.slice(0, limit);
-  return { rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : (searched?.id ?? null) };
+  if (text === undefined) return query;
+  // `!` escapes, because a backslash means something else in each database.
+  const pattern = `%${text.toLowerCase().replaceAll(/[!%_]/g, "!$&")}%`;
+  const matches = ["input", "output", "error", "logs"].map(
+    (column) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '!'`,
+  );
+  return query.where((of) => of.or(matches));
 }
 
 /** The outcome of a call, as it is stored. */
@@ -187,90 +294,104 @@ export type CallOutcome = Pick<
   | "ended_at"
 >;
 
-/** A claim of a queued call. */
-export interface Claim {
-  readonly id: string;
-  readonly fence: number;
-}
-
-/** Stores the outcome of a claimed call. Returns false if another process has claimed the call meanwhile, whose outcome counts. */
-export async function storeOutcome(db: Db, { id, fence }: Claim, outcome: CallOutcome): Promise<boolean> {
+/**
+ * Stores the outcome of a claimed call. Returns false if another process has claimed the call meanwhile, whose outcome counts.
+ * @param from the state that the call must have
+ */
+export async function storeOutcome(
+  db: Db,
+  { id, fence }: CallClaim,
+  outcome: CallOutcome,
+  from: StoredCallState = "running",
+): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("calls")
     .set({ ...outcome, lease_owner: null, lease_until: null })
     .where("id", "=", id)
     .where("fence", "=", fence)
-    .where("state", "=", "running")
+    .where("state", "=", from)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 
 /** Adds the usage of calls that have ended, and tells webhooks. */
 async function recordEnded(transaction: Db, rows: readonly CallRow[]): Promise<void> {
-  await addUsage(transaction, rows);
+  // The usage of a run was added with each of its attempts.
+  await addUsage(
+    transaction,
+    rows.filter(({ mode }) => mode !== "run"),
+  );
   await emitEvents(
     transaction,
-    rows.map((row) => ({
-      tenantId: row.tenant_id,
-      type: `call.${row.state as "succeeded" | "failed" | "cancelled"}` as const,
-      // Without input and output: a receiver fetches them with a key that may read them.
-      data: {
-        ...{ id: row.id, tool: row.tool_name, version: row.tool_version, alias: row.alias, mode: row.mode },
-        ...{ state: row.state, effects: row.effects, error: parse(row.error), caller: row.key_id },
-        ...{ createdAt: row.created_at, endedAt: row.ended_at },
-      },
-    })),
+    // A receiver that wants the calls below a call reads its tree.
+    rows
+      .filter((row) => row.parent_id === null)
+      .map((row) => ({
+        tenantId: row.tenant_id,
+        type: `call.${row.state as "succeeded" | "failed" | "cancelled"}` as const,
+        // Without input and output: a receiver fetches them with a key that may read them.
+        data: {
+          ...{ id: row.id, tool: row.tool_name, version: row.tool_version, alias: row.alias, mode: row.mode },
+          ...{ state: row.state, effects: row.effects, error: parse(row.error), caller: row.key_id },
+          ...{ createdAt: row.created_at, endedAt: row.ended_at },
+        },
+      })),
   );
 }
 
 /** Stores the outcome of a claimed call and its usage, both or none. Returns false as {@link storeOutcome} does. */
-export async function finishCall(db: Db, row: CallRow, outcome: CallOutcome): Promise<boolean> {
-  return await db.transaction().execute(async (transaction) => {
-    const key = { id: row.id, tenantId: row.tenant_id };
-    const { texts, store } = await separateContents(transaction, key, outcome);
-    const isStored = await storeOutcome(transaction, row, { ...outcome, ...texts });
-    if (isStored) {
-      await deleteContents(transaction, row.id);
-      await store();
-    }
-    if (isStored) await recordEnded(transaction, [{ ...row, ...outcome }]);
-    return isStored;
-  });
-}
-
-/** Inserts calls that have ended, and their usage, all or nothing. */
-export async function insertEndedCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    const separated = await Promise.all(
-      rows.map((row) => separateContents(transaction, { id: row.id, tenantId: row.tenant_id }, row)),
-    );
-    await insertCalls(
-      transaction,
-      rows.map((row, index) => ({ ...row, ...separated[index]?.texts })),
-    );
-    for (const { store } of separated) await store();
-    await recordEnded(transaction, rows);
-  });
-}
-
-/** Replaces the stored input of a call that has ended without running. */
-export async function redactStoredInput(
+export async function finishCall(
   db: Db,
-  id: string,
-  toStored: (input: string | null) => string | null,
-): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    const found = await transaction.selectFrom("calls").selectAll().where("id", "=", id).executeTakeFirst();
-    if (found === undefined) return;
-    const { input } = await withContents(transaction, found);
-    const key = { id, tenantId: found.tenant_id };
-    const { texts, store } = await separateContents(transaction, key, {
-      ...{ input: toStored(input), output: null, timeline: null },
-    });
-    await deleteContents(transaction, id);
-    await transaction.updateTable("calls").set(texts).where("id", "=", id).execute();
-    await store();
-  });
+  row: CallRow,
+  outcome: CallOutcome,
+  extras: CallExtras = {},
+): Promise<boolean> {
+  return await db
+    .transaction()
+    .execute(async (transaction) => await endCall(transaction, row, outcome, "running", extras));
+}
+
+/**
+ * Ends a call that has a row, as part of a transaction.
+ * @param from the state that the call must have
+ * @returns whether it had that state, and no other process has claimed it
+ */
+export async function endCall(
+  transaction: Db,
+  row: CallRow,
+  outcome: CallOutcome,
+  from: StoredCallState,
+  extras: CallExtras = {},
+): Promise<boolean> {
+  const key = { id: row.id, tenantId: row.tenant_id };
+  const { texts, store } = await separateContents(transaction, key, outcome, extras);
+  const isStored = await storeOutcome(transaction, row, { ...outcome, ...texts }, from);
+  if (!isStored) return false;
+  await deleteContents(transaction, row.id);
+  await store();
+  await recordEnded(transaction, [{ ...row, ...outcome }]);
+  return true;
+}
+
+/** Inserts calls that have ended, and their usage, all or nothing. Part of a transaction, if `db` is one. */
+export async function insertEndedCalls(db: Db, ended: readonly EndedCall[]): Promise<void> {
+  if (!db.isTransaction) {
+    await db.transaction().execute((transaction) => insertEndedCalls(transaction, ended));
+    return;
+  }
+  const transaction = db;
+  const rows = ended.map(({ row }) => row);
+  const separated = await Promise.all(
+    ended.map(({ row, ...extras }) =>
+      separateContents(transaction, { id: row.id, tenantId: row.tenant_id }, row, extras),
+    ),
+  );
+  await insertCalls(
+    transaction,
+    rows.map((row, index) => ({ ...row, ...separated[index]?.texts })),
+  );
+  for (const { store } of separated) await store();
+  await recordEnded(transaction, rows);
 }
 
 /**
@@ -298,116 +419,55 @@ export async function deleteOldCalls(
   return Number(numDeletedRows);
 }
 
-export interface LeaseOptions {
-  readonly owner: string;
-  /** End of the lease in ms since 1970. */
-  readonly until: number;
-}
+/** The states of a call that has a row and has not begun to run. */
+export const WAITING_STATES: readonly StoredCallState[] = ["queued", "waiting_for_approval"];
+
+/** Returns the outcome of a call that ends without having run. */
+export const notRunOutcome = (
+  row: CallRow,
+  state: "failed" | "cancelled",
+  error: object,
+  input: string | null,
+): CallOutcome => ({
+  ...{ state, effects: "none", tool_version: row.tool_version, input, output: null, error: JSON.stringify(error) },
+  ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: Date.now() },
+});
 
 /**
- * Claims queued calls that are due, the oldest first. The claimed rows have `effects: "none"` until {@link markStarted}: if the process dies
- * before, nothing of the tool has run.
+ * Cancels a call that waits, or requests that of the process that runs it. Returns what the call was.
+ * @param toStored returns what is kept of the input of a call that has not run. Default: all of it
  */
-export async function claimCalls(
-  { db, kind }: { readonly db: Db; readonly kind: DatabaseKind },
-  limit: number,
-  { owner, until }: LeaseOptions,
-): Promise<readonly CallRow[]> {
-  return await db
-    .updateTable("calls")
-    .set((column) => ({
-      state: "running",
-      lease_owner: owner,
-      lease_until: until,
-      fence: column("fence", "+", 1),
-      attempts: column("attempts", "+", 1),
-    }))
-    .where("id", "in", (query) => {
-      const due = query
-        .selectFrom("calls")
-        .select("id")
-        .where("state", "=", "queued")
-        .where("run_at", "<=", Date.now())
-        .orderBy("run_at")
-        .orderBy("id")
-        .limit(limit);
-      return kind === "postgres" ? due.forUpdate().skipLocked() : due;
-    })
-    .returningAll()
-    .execute();
-}
-
-/** Records that a claimed call is about to run. Returns false if its claim has been lost; the call must not run then. */
-export async function markStarted(db: Db, { id, fence }: Claim, startedAt: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("calls")
-    .set({ effects: "possible", started_at: startedAt })
-    .where("id", "=", id)
-    .where("fence", "=", fence)
-    .where("state", "=", "running")
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
-
-/** Extends the leases of an owner. Returns the ids of its calls that someone wants to cancel. */
-export async function renewLeases(db: Db, { owner, until }: LeaseOptions): Promise<readonly string[]> {
-  const rows = await db
-    .updateTable("calls")
-    .set({ lease_until: until })
-    .where("state", "=", "running")
-    .where("lease_owner", "=", owner)
-    .returning(["id", "cancel_requested"])
-    .execute();
-  return rows.filter(({ cancel_requested }) => cancel_requested === 1).map(({ id }) => id);
-}
-
-/** Returns claimed calls whose lease has expired: their process is gone. */
-export async function findExpired(db: Db, now: number): Promise<readonly CallRow[]> {
-  return await db
-    .selectFrom("calls")
-    .selectAll()
-    .where("state", "=", "running")
-    .where("lease_until", "<", now)
-    .limit(500)
-    .execute();
-}
-
-/** Puts a call whose process is gone back into the queue. Returns false if another process was faster. */
-export async function requeue(db: Db, { id, fence }: Claim, runAt: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("calls")
-    .set((column) => ({
-      ...{ state: "queued", effects: "none", run_at: runAt, lease_owner: null, lease_until: null, started_at: null },
-      fence: column("fence", "+", 1),
-    }))
-    .where("id", "=", id)
-    .where("fence", "=", fence)
-    .where("state", "=", "running")
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
-
-/** Cancels a queued call, or requests that of the process that runs it. Returns what the call was. */
-export async function requestCancel(db: Db, tenantId: string, id: string): Promise<CallState | undefined> {
-  const { numUpdatedRows } = await db
-    .updateTable("calls")
-    .set({
-      ...{ state: "cancelled", ended_at: Date.now(), cancel_requested: 1 },
-      error: sql`${JSON.stringify({ code: "CANCELLED", message: "The call was cancelled before it ran", recoverable: true })}`,
-    })
-    .where("tenant_id", "=", tenantId)
-    .where("id", "=", id)
-    .where("state", "=", "queued")
-    .executeTakeFirst();
-  if (numUpdatedRows > 0n) return "queued";
-  const row = await db
-    .updateTable("calls")
-    .set({ cancel_requested: 1 })
-    .where("tenant_id", "=", tenantId)
-    .where("id", "=", id)
-    .where("state", "=", "running")
-    .returning("id")
-    .executeTakeFirst();
-  if (row !== undefined) return "running";
-  return (await findCall(db, tenantId, id))?.state;
+export async function requestCancel(
+  db: Db,
+  tenantId: string,
+  id: string,
+  toStored: (input: string | null) => string | null = (input) => input,
+): Promise<StoredCallState | undefined> {
+  return await db.transaction().execute(async (transaction) => {
+    const found = await findCall(transaction, tenantId, id);
+    if (found === undefined) return undefined;
+    if (WAITING_STATES.includes(found.state)) {
+      const input = toStored((await withContents(transaction, found)).input);
+      const error = { code: "CANCELLED", message: "The call was cancelled before it ran", recoverable: true };
+      const outcome = notRunOutcome(found, "cancelled", error, input);
+      if (await endCall(transaction, found, outcome, found.state)) {
+        await transaction
+          .updateTable("approvals")
+          .set({ state: "cancelled", decided_at: Date.now() })
+          .where("call_id", "=", id)
+          .where("state", "=", "pending")
+          .execute();
+        return found.state;
+      }
+    }
+    const { numUpdatedRows } = await transaction
+      .updateTable("calls")
+      .set({ cancel_requested: 1 })
+      .where("tenant_id", "=", tenantId)
+      .where("id", "=", id)
+      .where("state", "=", "running")
+      .executeTakeFirst();
+    // Another process may have ended it meanwhile.
+    return numUpdatedRows > 0n ? "running" : (await findCall(transaction, tenantId, id))?.state;
+  });
 }

@@ -2,7 +2,7 @@
 import type { Db } from "../database/open-database.ts";
 import type { ConsoleSessionsTable } from "../database/schema.ts";
 
-export type ConsoleSession = Omit<ConsoleSessionsTable, "hash">;
+export type ConsoleSessionRecord = Omit<ConsoleSessionsTable, "hash">;
 
 /** Sessions that one key or user can have. */
 const MAX_SESSIONS = 50;
@@ -23,12 +23,12 @@ export async function insertSession(db: Db, session: ConsoleSessionsTable): Prom
 }
 
 /** Returns the session with this hash, expired ones included. */
-export async function findSessionByHash(db: Db, hash: string): Promise<ConsoleSession | undefined> {
+export async function findSessionByHash(db: Db, hash: string): Promise<ConsoleSessionRecord | undefined> {
   return await db.selectFrom("console_sessions").selectAll().where("hash", "=", hash).executeTakeFirst();
 }
 
 /** Lists the sessions of a key that have not expired, the newest first. */
-export async function listSessions(db: Db, keyId: string, now: number): Promise<readonly ConsoleSession[]> {
+export async function listSessions(db: Db, keyId: string, now: number): Promise<readonly ConsoleSessionRecord[]> {
   return await db
     .selectFrom("console_sessions")
     .selectAll()

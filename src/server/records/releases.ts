@@ -1,5 +1,6 @@
 // Stores releases: which versions of a tool an alias runs, each with its share of the calls, and the history of its changes.
 import * as z from "zod";
+import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { ReleaseHistoryTable, ReleasesTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
@@ -22,7 +23,12 @@ export const RollbackPolicySchema = z.strictObject({
 });
 export type RollbackPolicy = z.infer<typeof RollbackPolicySchema>;
 
-export interface Release {
+/** Most aliases of a tool. */
+const MAX_ALIASES = 100;
+/** Shares that differ by less are the same. */
+const SHARE_TOLERANCE = 1e-9;
+
+export interface ReleaseRecord {
   readonly toolName: string;
   readonly alias: string;
   readonly versions: ReleasedVersions;
@@ -32,12 +38,15 @@ export interface Release {
   readonly updatedAt: number;
 }
 
-const toRelease = (row: ReleasesTable): Release => ({
+const toRelease = (row: ReleasesTable): ReleaseRecord => ({
   ...{ toolName: row.tool_name, alias: row.alias },
   versions: readJson(ReleasedVersionsSchema, row.versions, "release"),
   rollback: row.rollback === null ? null : readJson(RollbackPolicySchema, row.rollback, "rollback policy"),
   ...{ revision: row.revision, changedBy: row.changed_by, updatedAt: row.updated_at },
 });
+
+const isSamePolicy = (a: RollbackPolicy | null, b: RollbackPolicy | null): boolean =>
+  a?.errorRate === b?.errorRate && a?.minCalls === b?.minCalls;
 
 interface AliasKey {
   readonly tenantId: string;
@@ -49,7 +58,7 @@ interface AliasKey {
 export async function listReleases(
   db: Db,
   { tenantId, toolName }: { readonly tenantId: string; readonly toolName?: string | undefined },
-): Promise<readonly Release[]> {
+): Promise<readonly ReleaseRecord[]> {
   let query = db
     .selectFrom("releases")
     .selectAll()
@@ -60,7 +69,24 @@ export async function listReleases(
   return (await query.execute()).map(toRelease);
 }
 
-export async function findRelease(db: Db, { tenantId, toolName, alias }: AliasKey): Promise<Release | undefined> {
+/** Lists the releases of an alias by the names of their tools. */
+export async function listAlias(
+  db: Db,
+  { tenantId, alias }: { readonly tenantId: string; readonly alias: string },
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<readonly ReleaseRecord[]> {
+  let query = db
+    .selectFrom("releases")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .where("alias", "=", alias)
+    .orderBy("tool_name")
+    .limit(limit);
+  if (after !== undefined) query = query.where("tool_name", ">", after);
+  return (await query.execute()).map(toRelease);
+}
+
+export async function findRelease(db: Db, { tenantId, toolName, alias }: AliasKey): Promise<ReleaseRecord | undefined> {
   const row = await db
     .selectFrom("releases")
     .selectAll()
@@ -79,13 +105,32 @@ export interface ReleaseChange {
   readonly rollback?: RollbackPolicy | null;
 }
 
-/** Sets what an alias runs, and adds the change to its history. */
+/** Returns whether two releases give the same shares to the same versions. */
+function isSameRelease(a: ReleasedVersions, b: ReleasedVersions): boolean {
+  const sharesOf = (versions: ReleasedVersions): ReadonlyMap<number, number> => {
+    const total = versions.reduce((sum, { weight }) => sum + weight, 0);
+    return new Map(versions.map(({ version, weight }) => [version, weight / total]));
+  };
+  const [first, second] = [sharesOf(a), sharesOf(b)];
+  const isEqual = ([version, share]: [number, number]): boolean =>
+    Math.abs((second.get(version) ?? Number.NaN) - share) < SHARE_TOLERANCE;
+  return first.size === second.size && [...first].every(isEqual);
+}
+
+/**
+ * Sets what an alias runs, and adds the change to its history. Setting what it runs already is no change, because a rollback goes back to
+ * something else; only its rollback policy is stored then.
+ */
 export async function storeRelease(
   db: Db,
   key: AliasKey,
   { versions, reason, changedBy, rollback = null }: ReleaseChange,
-): Promise<Release> {
+): Promise<ReleaseRecord> {
   const { tenantId, toolName, alias } = key;
+  const current = reason === "set" ? await findRelease(db, key) : undefined;
+  if (current !== undefined && isSameRelease(current.versions, versions))
+    return await storeRollbackPolicy(db, key, current, { rollback, changedBy });
+  await checkAliases(db, key);
   const last = await db
     .selectFrom("release_history")
     .select(({ fn }) => fn.max("revision").as("revision"))
@@ -121,6 +166,39 @@ export async function storeRelease(
   return toRelease(row);
 }
 
+/** @throws {ToolError} QUOTA_EXCEEDED for one alias too many */
+async function checkAliases(db: Db, { tenantId, toolName, alias }: AliasKey): Promise<void> {
+  const rows = await db
+    .selectFrom("releases")
+    .select("alias")
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .execute();
+  if (rows.length < MAX_ALIASES || rows.some((row) => row.alias === alias)) return;
+  throw new ToolError(
+    "QUOTA_EXCEEDED",
+    `The tool ${JSON.stringify(toolName)} has ${MAX_ALIASES} aliases, which is the most`,
+  );
+}
+
+async function storeRollbackPolicy(
+  db: Db,
+  { tenantId, toolName, alias }: AliasKey,
+  current: ReleaseRecord,
+  { rollback, changedBy }: { readonly rollback: RollbackPolicy | null; readonly changedBy: string },
+): Promise<ReleaseRecord> {
+  if (isSamePolicy(current.rollback, rollback)) return current;
+  const updatedAt = Date.now();
+  await db
+    .updateTable("releases")
+    .set({ rollback: rollback && JSON.stringify(rollback), changed_by: changedBy, updated_at: updatedAt })
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("alias", "=", alias)
+    .execute();
+  return { ...current, rollback, changedBy, updatedAt };
+}
+
 /** Returns what the alias ran before its latest change; undefined if it ran nothing before. A rollback undoes one change. */
 export async function findPrevious(
   db: Db,
@@ -136,8 +214,9 @@ export async function findPrevious(
     .execute();
   const states: string[] = [];
   for (const { versions, reason } of rows) {
-    if (reason === "set") states.push(versions);
-    else states.pop();
+    // Earlier releases stored entries that changed nothing, and rollbacks to the same.
+    if (reason !== "set") while (states.length > 0 && states.at(-1) !== versions) states.pop();
+    if (states.at(-1) !== versions) states.push(versions);
   }
   const before = states.at(-2);
   return before === undefined ? undefined : readJson(ReleasedVersionsSchema, before, "release");

@@ -3,7 +3,7 @@ import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
 
-export interface Schedule {
+export interface ScheduleRecord {
   readonly id: string;
   readonly name: string;
   readonly tool: string;
@@ -23,14 +23,14 @@ export interface Schedule {
   readonly updatedAt: number;
 }
 
-export const toSchedule = (row: SchedulesTable): Schedule => ({
+export const toSchedule = (row: SchedulesTable): ScheduleRecord => ({
   ...{ id: row.id, name: row.name, tool: row.tool_name, alias: row.alias, input: JSON.parse(row.input) },
   ...{ cron: row.cron, timeZone: row.time_zone, overlap: row.overlap, catchUp: row.catch_up, state: row.state },
   ...{ nextAt: row.next_at, lastAt: row.last_at, lastCallId: row.last_call_id, skipped: row.skipped },
   ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
 });
 
-export async function listSchedules(db: Db, tenantId: string): Promise<readonly Schedule[]> {
+export async function listSchedules(db: Db, tenantId: string): Promise<readonly ScheduleRecord[]> {
   const rows = await db.selectFrom("schedules").selectAll().where("tenant_id", "=", tenantId).orderBy("name").execute();
   return rows.map(toSchedule);
 }
@@ -45,7 +45,7 @@ export async function findSchedule(db: Db, tenantId: string, id: string): Promis
 }
 
 /** @throws {ToolError} NAME_TAKEN */
-export async function insertSchedule(db: Db, row: SchedulesTable): Promise<Schedule> {
+export async function insertSchedule(db: Db, row: SchedulesTable): Promise<ScheduleRecord> {
   const known = await db
     .selectFrom("schedules")
     .select("id")
@@ -58,7 +58,7 @@ export async function insertSchedule(db: Db, row: SchedulesTable): Promise<Sched
   return toSchedule(row);
 }
 
-export async function updateSchedule(db: Db, row: SchedulesTable): Promise<Schedule> {
+export async function updateSchedule(db: Db, row: SchedulesTable): Promise<ScheduleRecord> {
   const changed = { ...row, updated_at: Date.now() };
   const { id, tenant_id: tenantId, ...changes } = changed;
   await db.updateTable("schedules").set(changes).where("tenant_id", "=", tenantId).where("id", "=", id).execute();

@@ -32,9 +32,14 @@ const RuleSchema = z.union([
 ]);
 
 /** Capabilities of the library that a tool of a tenant can be granted. */
-const CAPABILITIES = ["fetch", "kv", "secrets", "tools", "elicit", "sample", "roots"] as const;
+const CAPABILITIES = ["fetch", "kv", "secrets", "tools", "elicit", "sample", "roots", "waitFor"] as const;
 
 const DAY_LIMIT = 3_650;
+
+const ToolPatternSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9_.-]{0,128}\*?$/, { error: "Expected a tool's name, or its beginning and *" })
+  .min(1);
 
 export const TenantPolicySchema = z.strictObject({
   /** Limits of the tenant's calls. The lower one of these and the server's applies. */
@@ -70,6 +75,55 @@ export const TenantPolicySchema = z.strictObject({
     .default(1024 * 1024 * 1024),
   /** Share of the machine's CPU time relative to other busy tenants. */
   weight: z.number().min(0.01).max(100).optional(),
+  /** Pools of executors that may run the tenant's calls, for a server with executors. Default: the pool "default". */
+  pools: z
+    .array(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, { error: "Expected the name of a pool, such as eu" }))
+    .min(1)
+    .max(100)
+    .optional(),
+  /** Which calls wait until a person has approved them. */
+  approvals: z
+    .strictObject({
+      /** Names of tools, or their beginnings followed by `*`. `*` alone stands for all tools. */
+      tools: z.array(ToolPatternSchema).max(1_000).default([]),
+      /** Whether calls of tools with `annotations.destructiveHint: true` wait. */
+      destructive: z.boolean().default(true),
+      /** Minutes after which a call that no one has approved fails. */
+      expiresInMinutes: z.int().min(1).max(43_200).default(1_440),
+    })
+    .prefault({}),
+  /** Which calls are recorded, so that they can be replayed. Default: none. Needs `retention.keepContent`. */
+  recording: z
+    .strictObject({
+      /** Names of tools, or their beginnings followed by `*`. */
+      tools: z.array(ToolPatternSchema).max(1_000).default(["*"]),
+      /** Share of the calls that is recorded, from 0 to 1. */
+      rate: z.number().min(0).max(1).default(1),
+      /** Largest recording in bytes. A larger one is not kept. */
+      maxBytes: z
+        .int()
+        .min(1_024)
+        .max(16 * 1024 * 1024)
+        .default(1024 * 1024),
+      /** Whether values that look like secrets or personal credentials are replaced in arguments, answers and outputs. */
+      redact: z.boolean().default(false),
+    })
+    .optional(),
+  /** Limits of the tenant's durable runs. */
+  runs: z
+    .strictObject({
+      /** Most runs that have not ended. */
+      maxOpen: z.int().min(1).max(1_000_000).default(1_000),
+      /** Largest journal of a run in UTF-16 code units. A run that exceeds it fails. */
+      maxJournalLength: z
+        .int()
+        .min(1_024)
+        .max(256 * 1024 * 1024)
+        .default(8 * 1024 * 1024),
+      /** Minutes after which a run that has not ended fails. */
+      lifetimeMinutes: z.int().min(1).max(527_040).default(43_200),
+    })
+    .prefault({}),
   retention: z
     .strictObject({
       /** Days after which finished calls are deleted. */
@@ -79,21 +133,25 @@ export const TenantPolicySchema = z.strictObject({
     })
     .prefault({}),
 });
-export type TenantPolicy = z.infer<typeof TenantPolicySchema>;
+export type ServerTenantPolicy = z.infer<typeof TenantPolicySchema>;
 
 /** Returns the options of the library for a tenant. */
 export function toTenantOptions(
-  { limits, egress, rateLimit, quotas, weight }: TenantPolicy,
+  { limits, egress, rateLimit, quotas, weight, pools }: ServerTenantPolicy,
   secrets: Secrets,
 ): TenantOptions {
-  return { limits, egress, rateLimit, quotas, weight, secrets };
+  return { limits, egress, rateLimit, quotas, weight, pools, secrets };
 }
 
 /**
  * Checks what the schema of a policy cannot, such as the form of hosts.
  * @throws {ToolError} PARAM_INVALID, with paths that begin with `policy`
  */
-export function checkPolicy(policy: TenantPolicy, secrets: Secrets = {}): void {
+export function checkPolicy(policy: ServerTenantPolicy, secrets: Secrets = {}): void {
+  if (policy.recording !== undefined && !policy.retention.keepContent) {
+    const message = "policy.recording: Needs retention.keepContent: true, because a recording has inputs and outputs";
+    throw new ToolError("PARAM_INVALID", message);
+  }
   try {
     checkTenantOptions(toTenantOptions(policy, secrets));
   } catch (thrown) {

@@ -3,25 +3,25 @@ import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { TenantsTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
-import { type TenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";
+import { type ServerTenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";
 
-export interface Tenant {
+export interface TenantRecord {
   readonly id: string;
   readonly name: string;
   readonly state: TenantsTable["state"];
-  readonly policy: TenantPolicy;
+  readonly policy: ServerTenantPolicy;
   readonly revision: number;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
-const toTenant = (row: TenantsTable): Tenant => ({
+const toTenant = (row: TenantsTable): TenantRecord => ({
   ...{ id: row.id, name: row.name, state: row.state },
   policy: readJson(TenantPolicySchema, row.policy, "policy of a tenant"),
   ...{ revision: row.revision, createdAt: row.created_at, updatedAt: row.updated_at },
 });
 
-export async function findTenant(db: Db, id: string): Promise<Tenant | undefined> {
+export async function findTenant(db: Db, id: string): Promise<TenantRecord | undefined> {
   const row = await db.selectFrom("tenants").selectAll().where("id", "=", id).executeTakeFirst();
   return row === undefined ? undefined : toTenant(row);
 }
@@ -30,7 +30,7 @@ export async function findTenant(db: Db, id: string): Promise<Tenant | undefined
 export async function listTenants(
   db: Db,
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
-): Promise<readonly Tenant[]> {
+): Promise<readonly TenantRecord[]> {
   let query = db.selectFrom("tenants").selectAll().orderBy("id").limit(limit);
   if (after !== undefined) query = query.where("id", ">", after);
   return (await query.execute()).map(toTenant);
@@ -39,8 +39,8 @@ export async function listTenants(
 /** @throws {ToolError} NAME_TAKEN */
 export async function insertTenant(
   db: Db,
-  { id, name, policy }: Pick<Tenant, "id" | "name" | "policy">,
-): Promise<Tenant> {
+  { id, name, policy }: Pick<TenantRecord, "id" | "name" | "policy">,
+): Promise<TenantRecord> {
   if ((await findTenant(db, id)) !== undefined) {
     throw new ToolError("NAME_TAKEN", `The id "${id}" is taken by another tenant`);
   }
@@ -55,7 +55,7 @@ export async function insertTenant(
 export async function updateTenant(
   db: Db,
   id: string,
-  changes: Partial<Pick<Tenant, "name" | "state" | "policy">>,
+  changes: Partial<Pick<TenantRecord, "name" | "state" | "policy">>,
 ): Promise<void> {
   const { policy, ...rest } = changes;
   await db

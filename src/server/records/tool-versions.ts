@@ -23,7 +23,7 @@ const DefinitionSchema = z.looseObject({
   inputSchema: z.record(z.string(), z.json()),
 }) as unknown as z.ZodType<ToolDefinition>;
 
-export interface ToolVersion {
+export interface ToolVersionRecord {
   readonly toolName: string;
   readonly version: number;
   readonly contentHash: string;
@@ -38,7 +38,7 @@ export interface ToolVersion {
   readonly decidedAt: number | null;
 }
 
-const toVersion = (row: ToolVersionsTable): ToolVersion => ({
+const toVersion = (row: ToolVersionsTable): ToolVersionRecord => ({
   ...{ toolName: row.tool_name, version: row.version, contentHash: row.content_hash, state: row.state },
   ...{ language: row.language, bundleHash: row.bundle_hash },
   definition: readJson(DefinitionSchema, row.definition, "definition of a tool"),
@@ -55,7 +55,7 @@ export async function findVersion(
   db: Db,
   { tenantId, toolName }: ToolKey,
   version: number,
-): Promise<ToolVersion | undefined> {
+): Promise<ToolVersionRecord | undefined> {
   const row = await db
     .selectFrom("tool_versions")
     .selectAll()
@@ -66,8 +66,33 @@ export async function findVersion(
   return row === undefined ? undefined : toVersion(row);
 }
 
+/** Returns the definitions of versions that can be called, by the names of their tools. @param versions at most 500 */
+export async function findDefinitions(
+  db: Db,
+  tenantId: string,
+  versions: readonly { readonly toolName: string; readonly version: number }[],
+): Promise<ReadonlyMap<string, ToolDefinition>> {
+  if (versions.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("tool_versions")
+    .select(["tool_name", "definition"])
+    .where("tenant_id", "=", tenantId)
+    .where("state", "=", "ready")
+    .where(({ eb, refTuple, tuple }) =>
+      eb(
+        refTuple("tool_name", "version"),
+        "in",
+        versions.map(({ toolName, version }) => tuple(toolName, version)),
+      ),
+    )
+    .execute();
+  return new Map(
+    rows.map((row) => [row.tool_name, readJson(DefinitionSchema, row.definition, "definition of a tool")]),
+  );
+}
+
 /** Returns the latest version of a tool. */
-export async function findLatest(db: Db, { tenantId, toolName }: ToolKey): Promise<ToolVersion | undefined> {
+export async function findLatest(db: Db, { tenantId, toolName }: ToolKey): Promise<ToolVersionRecord | undefined> {
   const row = await db
     .selectFrom("tool_versions")
     .selectAll()
@@ -84,7 +109,7 @@ export async function listVersions(
   db: Db,
   { tenantId, toolName }: ToolKey,
   { before, limit }: { readonly before?: number | undefined; readonly limit: number },
-): Promise<readonly ToolVersion[]> {
+): Promise<readonly ToolVersionRecord[]> {
   let query = db
     .selectFrom("tool_versions")
     .selectAll()
@@ -96,7 +121,7 @@ export async function listVersions(
   return (await query.execute()).map(toVersion);
 }
 
-export interface ToolSummary {
+export interface ToolSummaryRecord {
   readonly name: string;
   readonly versions: number;
   readonly latestVersion: number;
@@ -107,7 +132,7 @@ export async function listToolNames(
   db: Db,
   tenantId: string,
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
-): Promise<readonly ToolSummary[]> {
+): Promise<readonly ToolSummaryRecord[]> {
   let query = db
     .selectFrom("tool_versions")
     .select(({ fn }) => ["tool_name", fn.countAll<number>().as("versions"), fn.max("version").as("latest")])
@@ -133,9 +158,9 @@ export interface VersionFiles {
 export async function insertVersion(
   db: Db,
   tenantId: string,
-  version: Omit<ToolVersion, "createdAt" | "decidedBy" | "decidedAt">,
+  version: Omit<ToolVersionRecord, "createdAt" | "decidedBy" | "decidedAt">,
   files: VersionFiles,
-): Promise<ToolVersion> {
+): Promise<ToolVersionRecord> {
   const row: ToolVersionsTable = {
     ...{ tenant_id: tenantId, tool_name: version.toolName, version: version.version },
     ...{ content_hash: version.contentHash, state: version.state, language: version.language },
@@ -182,7 +207,7 @@ export async function readVersionFile(
 }
 
 /** Lists the versions of a tenant that can be called. */
-export async function listReadyVersions(db: Db, tenantId: string): Promise<readonly ToolVersion[]> {
+export async function listReadyVersions(db: Db, tenantId: string): Promise<readonly ToolVersionRecord[]> {
   const rows = await db
     .selectFrom("tool_versions")
     .selectAll()
@@ -193,7 +218,7 @@ export async function listReadyVersions(db: Db, tenantId: string): Promise<reado
 }
 
 /** Lists the versions of a tenant that wait for approval, the oldest first. */
-export async function listWaiting(db: Db, tenantId: string, limit: number): Promise<readonly ToolVersion[]> {
+export async function listWaiting(db: Db, tenantId: string, limit: number): Promise<readonly ToolVersionRecord[]> {
   const rows = await db
     .selectFrom("tool_versions")
     .selectAll()

@@ -3,7 +3,7 @@ import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { TriggersTable } from "../database/schema.ts";
 
-export interface Trigger {
+export interface TriggerRecord {
   readonly id: string;
   readonly name: string;
   readonly tool: string;
@@ -17,14 +17,14 @@ export interface Trigger {
   readonly updatedAt: number;
 }
 
-export const toTrigger = (row: TriggersTable): Trigger => ({
+export const toTrigger = (row: TriggersTable): TriggerRecord => ({
   ...{ id: row.id, name: row.name, tool: row.tool_name, alias: row.alias, verification: row.verification },
   ...{ state: row.state, path: `/hooks/${row.id}` },
   ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
 });
 
 /** @throws {ToolError} NAME_TAKEN */
-export async function insertTrigger(db: Db, row: TriggersTable): Promise<Trigger> {
+export async function insertTrigger(db: Db, row: TriggersTable): Promise<TriggerRecord> {
   const known = await db
     .selectFrom("triggers")
     .select("id")
@@ -37,7 +37,7 @@ export async function insertTrigger(db: Db, row: TriggersTable): Promise<Trigger
   return toTrigger(row);
 }
 
-export async function listTriggers(db: Db, tenantId: string): Promise<readonly Trigger[]> {
+export async function listTriggers(db: Db, tenantId: string): Promise<readonly TriggerRecord[]> {
   const rows = await db.selectFrom("triggers").selectAll().where("tenant_id", "=", tenantId).orderBy("name").execute();
   return rows.map(toTrigger);
 }
@@ -51,7 +51,7 @@ export async function updateTrigger(
   db: Db,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   changes: Partial<Pick<TriggersTable, "state" | "alias">>,
-): Promise<Trigger | undefined> {
+): Promise<TriggerRecord | undefined> {
   const row = await db
     .updateTable("triggers")
     .set({ ...changes, updated_at: Date.now() })

@@ -1,4 +1,5 @@
-// Stores webhooks and their deliveries. An event is stored as a delivery in the transaction of what it reports, so none is lost or invented.
+// Stores webhooks and their deliveries. A delivery is stored in the same transaction as the change that it reports, so
+// events match changes exactly.
 import * as z from "zod";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
@@ -16,6 +17,8 @@ export const EVENTS = [
   "release.changed",
   "release.rolled_back",
   "quota.warning",
+  "approval.requested",
+  "approval.decided",
 ] as const;
 export type EventType = (typeof EVENTS)[number];
 /** Sent on request, to try a webhook. */
@@ -23,7 +26,7 @@ export const TEST_EVENT = "webhook.test";
 
 const EventsSchema = z.array(z.enum(EVENTS));
 
-export interface Webhook {
+export interface WebhookRecord {
   readonly id: string;
   readonly url: string;
   readonly events: readonly EventType[];
@@ -33,17 +36,17 @@ export interface Webhook {
   readonly updatedAt: number;
 }
 
-const toWebhook = (row: WebhooksTable): Webhook => ({
+const toWebhook = (row: WebhooksTable): WebhookRecord => ({
   ...{ id: row.id, url: row.url, events: readJson(EventsSchema, row.events, "list of events"), state: row.state },
   ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
 });
 
-export async function insertWebhook(db: Db, row: WebhooksTable): Promise<Webhook> {
+export async function insertWebhook(db: Db, row: WebhooksTable): Promise<WebhookRecord> {
   await db.insertInto("webhooks").values(row).execute();
   return toWebhook(row);
 }
 
-export async function listWebhooks(db: Db, tenantId: string): Promise<readonly Webhook[]> {
+export async function listWebhooks(db: Db, tenantId: string): Promise<readonly WebhookRecord[]> {
   const rows = await db.selectFrom("webhooks").selectAll().where("tenant_id", "=", tenantId).orderBy("id").execute();
   return rows.map(toWebhook);
 }
@@ -62,7 +65,7 @@ export async function updateWebhook(
   db: Db,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   changes: Partial<Pick<WebhooksTable, "url" | "events" | "state" | "sealed_secret">>,
-): Promise<Webhook | undefined> {
+): Promise<WebhookRecord | undefined> {
   const row = await db
     .updateTable("webhooks")
     .set({ ...changes, updated_at: Date.now() })
@@ -84,7 +87,7 @@ export async function deleteWebhook(db: Db, tenantId: string, id: string): Promi
   return numDeletedRows > 0n;
 }
 
-export interface ServerEvent {
+export interface WebhookEvent {
   readonly tenantId: string;
   readonly type: EventType;
   readonly data: object;
@@ -110,7 +113,7 @@ const ROWS_PER_INSERT = 200;
  * Stores a delivery of each event for each webhook that receives it. Call it with the transaction of what the events report.
  * @returns how many deliveries were stored
  */
-export async function emitEvents(db: Db, events: readonly ServerEvent[]): Promise<number> {
+export async function emitEvents(db: Db, events: readonly WebhookEvent[]): Promise<number> {
   const tenants = [...new Set(events.map(({ tenantId }) => tenantId))];
   if (tenants.length === 0) return 0;
   const rows = await db
@@ -176,9 +179,19 @@ export async function redeliver(
 /** Claims deliveries that are due, the oldest first, also those whose server has died. */
 export async function claimDeliveries(
   { db, kind }: { readonly db: Db; readonly kind: DatabaseKind },
-  { limit, until, except }: { readonly limit: number; readonly until: number; readonly except: readonly string[] },
+  {
+    limit,
+    until,
+    except,
+    now = Date.now(),
+  }: {
+    readonly limit: number;
+    readonly until: number;
+    readonly except: readonly string[];
+    /** Default: the time of this machine. */
+    readonly now?: number;
+  },
 ): Promise<readonly DeliveriesTable[]> {
-  const now = Date.now();
   return await db
     .updateTable("deliveries")
     .set((column) => ({
@@ -193,7 +206,8 @@ export async function claimDeliveries(
         .select("id")
         .where(({ eb, or, and }) =>
           or([
-            and([eb("state", "=", "waiting"), eb("run_at", "<=", now)]),
+            // A new one is due at once, whatever the clock of the process that has added it shows.
+            and([eb("state", "=", "waiting"), or([eb("run_at", "<=", now), eb("attempts", "=", 0)])]),
             and([eb("state", "=", "sending"), eb("lease_until", "<", now)]),
           ]),
         )

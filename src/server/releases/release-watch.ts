@@ -1,9 +1,9 @@
-// Rolls a release back when too many calls of a version fail, if the release says so. Each server counts the calls that it runs.
+// Rolls a release back when too many calls of a version fail, if the release is configured to. Each server counts the calls that it runs.
 import type { ErrorCode } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
 import type { CallRow } from "../records/calls.ts";
-import { findPrevious, findRelease, type Release, storeRelease } from "../records/releases.ts";
+import { findPrevious, findRelease, type ReleaseRecord, storeRelease } from "../records/releases.ts";
 import { touchTenant } from "../records/tenants.ts";
 import { emitEvents } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
@@ -24,7 +24,7 @@ interface Count {
 export interface ReleaseWatchParts {
   readonly database: OpenDatabase;
   /** Returns a release as it was last read. */
-  readonly releaseOf: (tenantId: string, toolName: string, alias: string) => Release | undefined;
+  readonly releaseOf: (tenantId: string, toolName: string, alias: string) => ReleaseRecord | undefined;
   /** Called after a release was rolled back. */
   readonly onChange: () => void;
   readonly onError: (error: unknown) => void;
@@ -57,7 +57,7 @@ export class ReleaseWatch {
     this.#rollBack(tenantId, release, version, { ...count }).catch(this.#parts.onError);
   }
 
-  async #rollBack(tenantId: string, release: Release, version: number, count: Count): Promise<void> {
+  async #rollBack(tenantId: string, release: ReleaseRecord, version: number, count: Count): Promise<void> {
     const { database, onChange } = this.#parts;
     const { toolName, alias, revision } = release;
     const key = { tenantId, toolName, alias };

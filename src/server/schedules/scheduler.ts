@@ -5,7 +5,7 @@ import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
 import { findCall, insertOnce } from "../records/calls.ts";
 import { advanceSchedule, findDueSchedules } from "../records/schedules.ts";
-import { findTenant, type Tenant } from "../records/tenants.ts";
+import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { nextRunAfter, runsUntil } from "./cron.ts";
 
 const POLL_MS = 500;
@@ -70,17 +70,17 @@ export class Scheduler implements AsyncDisposable {
     const tenant = await findTenant(db, row.tenant_id);
     if (tenant === undefined) return;
     try {
-      const isAdded = await db
+      const added = await db
         .transaction()
         .execute(async (transaction) => await this.#advance(transaction, row, tenant));
-      if (isAdded) calls.notify();
+      if (added.length > 0) calls.notify(added);
     } catch (thrown) {
       if (!(thrown instanceof LostRace)) onError(thrown);
     }
   }
 
-  /** Returns whether calls were added. */
-  async #advance(db: Db, row: SchedulesTable, tenant: Tenant): Promise<boolean> {
+  /** Returns the ids of the calls that were added. */
+  async #advance(db: Db, row: SchedulesTable, tenant: TenantRecord): Promise<readonly string[]> {
     const now = this.#now();
     const dueAt = row.next_at as number;
     const isBusy = row.overlap === "skip" && (await this.#isRunning(db, row));
@@ -88,7 +88,7 @@ export class Scheduler implements AsyncDisposable {
     // Without overlap, at most one run can start now.
     const runs = row.overlap === "skip" ? wanted.slice(-1) : wanted;
     const started = isBusy ? [] : runs;
-    let lastCallId = row.last_call_id;
+    const added: string[] = [];
     for (const at of started) {
       const call = this.#parts.calls.toQueuedRow(
         {
@@ -99,15 +99,15 @@ export class Scheduler implements AsyncDisposable {
         { tenant, keyId: row.id },
       );
       await insertOnce(db, call);
-      lastCallId = call.id;
+      added.push(call.id);
     }
     const isFirst = await advanceSchedule(db, row, {
       next_at: nextRunAfter({ cron: row.cron, timeZone: row.time_zone }, now),
-      ...{ last_at: started.at(-1) ?? row.last_at, last_call_id: lastCallId },
+      ...{ last_at: started.at(-1) ?? row.last_at, last_call_id: added.at(-1) ?? row.last_call_id },
       skipped: row.skipped + (isBusy ? runs.length : 0),
     });
     if (!isFirst) throw new LostRace();
-    return started.length > 0;
+    return added;
   }
 
   async #isRunning(db: Db, { tenant_id, last_call_id }: SchedulesTable): Promise<boolean> {

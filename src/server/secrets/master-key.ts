@@ -2,8 +2,8 @@
 // the database or its backups.
 import { execFile } from "node:child_process";
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
@@ -16,7 +16,7 @@ const FORMAT = 1;
 export const MASTER_KEY_FILE = "master.key";
 const EXPECTED = "Expected 32 bytes in base64 or hexadecimal, as from: openssl rand -base64 32";
 
-/** What a sealed value belongs to. A value that is moved to another row cannot be opened there. */
+/** Owner and purpose of an encrypted value. A value that is moved to another row cannot be decrypted there. */
 export interface SealedFor {
   readonly table: "secrets" | "webhooks" | "triggers" | "sign_in";
   readonly tenantId: string;
@@ -125,6 +125,8 @@ async function readConfiguredKey(options: MasterKeyOptions): Promise<MasterKey |
 
 function createKeyFile(path: string): MasterKey {
   const bytes = randomBytes(KEY_BYTES);
+  // With Postgres, nothing else has created the folder yet.
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   writeFileSync(path, `${bytes.toString("base64")}\n`, { mode: 0o600, flag: "wx" });
   chmodSync(path, 0o600);
   return new MasterKey(bytes);

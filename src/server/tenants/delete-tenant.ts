@@ -1,24 +1,36 @@
 // Deletes a tenant: ends what runs, removes its rows and its values, and rewrites the SQLite file so that none of its bytes remain in it.
-import { sql } from "kysely";
 import type { Glovebox } from "../../host/index.ts";
-import type { Authenticator } from "../auth/authentication.ts";
+import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import { eraseDeleted } from "../database/vacuum.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
+import { eraseAuditTexts, TENANT_DELETED } from "../records/audit-chain.ts";
 import { updateTenant } from "../records/tenants.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
+import type { TenantChanges } from "./tenant-changes.ts";
 
 export interface DeletionParts {
   readonly database: OpenDatabase;
   readonly box: Glovebox;
-  readonly authenticator: Authenticator;
+  readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
+  readonly tenantChanges: TenantChanges;
+  /** Whether the tables of Postgres are rewritten. */
+  readonly vacuumFull: boolean;
 }
 
 /** Tables with rows of tenants, in an order that no foreign key forbids. */
 const TENANT_TABLES = [
+  "run_entries",
+  "runs",
+  "run_requests",
+  "approvals",
+  "live_logs",
+  "session_homes",
+  "concurrency_slots",
   "call_contents",
   "calls",
   "usage",
@@ -40,23 +52,29 @@ const TENANT_TABLES = [
 ] as const;
 
 /**
- * Deletes a tenant and returns how many rows of each table were removed. The audit log keeps the tenant's id, and nothing else of it.
+ * Deletes a tenant and returns how many rows of each table were removed. The audit log keeps the tenant's id,
+ * and when there was which action.
  * @throws what the database or the Glovebox throws. The tenant's calls stay denied then, and it can be deleted again
  */
 export async function deleteTenant(
-  { database, box, authenticator, tools, calls }: DeletionParts,
+  { database, box, authenticator, tools, calls, tenantChanges, vacuumFull }: DeletionParts,
   tenantId: string,
   actor: Actor,
 ): Promise<{ readonly [name: string]: unknown }> {
-  const { db, kind } = database;
   // Denies new calls in every process before anything is removed.
-  await changeExclusively(database, (transaction) => updateTenant(transaction, tenantId, { state: "deleting" }));
+  await changeExclusively(database, async (transaction) => {
+    await updateTenant(transaction, tenantId, { state: "deleting" });
+    await tenantChanges.announce(tenantId, transaction);
+  });
   authenticator.clear();
   const { values, artifacts } = await box.deleteTenant(tenantId);
   tools.forget(tenantId);
+  await tenantChanges.eraseElsewhere(tenantId);
   await calls.flush();
   const rows: Record<string, number> = {};
   await changeExclusively(database, async (transaction) => {
+    // Locks its row first, as everything does that concerns a tenant and its rows.
+    await updateTenant(transaction, tenantId, { state: "deleting" });
     for (const table of TENANT_TABLES) {
       const { numDeletedRows } = await transaction
         .deleteFrom(table)
@@ -65,13 +83,11 @@ export async function deleteTenant(
       rows[table] = Number(numDeletedRows);
     }
     await transaction.deleteFrom("tenants").where("id", "=", tenantId).execute();
-    await appendAudit(transaction, { actor, tenantId, action: "tenant.deleted", target: tenantId, details: { rows } });
+    const erased = await eraseAuditTexts(transaction, tenantId);
+    const event = { actor, tenantId, action: TENANT_DELETED, target: tenantId };
+    await appendAudit(transaction, { ...event, details: { rows, erased } });
   });
   authenticator.clear();
-  // Deleted rows remain in free pages and in the write-ahead log until the file is rewritten.
-  if (kind === "sqlite") {
-    await sql`vacuum`.execute(db);
-    await sql`pragma wal_checkpoint(truncate)`.execute(db);
-  }
-  return { tenantId, rows, values, artifacts };
+  await eraseDeleted(database, [...TENANT_TABLES, "tenants", "audit"], { vacuumFull });
+  return { tenantId, rows, values, artifacts, areFilesRewritten: database.kind === "sqlite" || vacuumFull };
 }

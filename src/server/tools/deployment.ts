@@ -4,7 +4,7 @@ import * as z from "zod";
 import {
   createGlovebox,
   type Glovebox,
-  type ToolDefinition,
+  type PartialLimits,
   ToolError,
   type ToolInspection,
   unavailable,
@@ -12,40 +12,39 @@ import {
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
-import {
-  findRelease,
-  type Release,
-  type ReleaseChange,
-  type ReleasedVersions,
-  storeRelease,
-} from "../records/releases.ts";
+import { findRelease, type ReleasedVersions, type ReleaseRecord, storeRelease } from "../records/releases.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
-import { findTenant, type Tenant, touchTenant } from "../records/tenants.ts";
+import { findTenant, type TenantRecord, touchTenant } from "../records/tenants.ts";
 import {
+  decideVersion,
   findLatest,
   findVersion,
   insertVersion,
   listToolNames,
-  type ToolVersion,
+  type ToolVersionRecord,
   type VersionSettings,
 } from "../records/tool-versions.ts";
 import { storedBytes } from "../records/usage.ts";
-import { emitEvents, type ServerEvent } from "../records/webhooks.ts";
+import { emitEvents, type WebhookEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { type Files, unpackArchive } from "./archive.ts";
 import type { PackageInstaller } from "./packages.ts";
-import { compareRequests, type RequestDiff } from "./requests.ts";
+import { compareRequests, type RequestDiff } from "./requested-access.ts";
 import { LIVE } from "./tenant-tools.ts";
+import { applySourceMap, MAX_SOURCE_MAP_LENGTH, parseUploadedSourceMap } from "./uploaded-source-map.ts";
 
 export const ALIAS_PATTERN = /^[a-z][a-z0-9_-]{0,62}$/;
 const MAX_FILES = 500;
 
+const ToolNameSchema = z.string().regex(/^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,128}$/, {
+  error: "Expected 1 to 128 of A-Z a-z 0-9 _ - ., other than . and ..",
+});
+
 const uploadFields = {
-  /** Name of the tool if its code does not export one. */
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9_.-]{1,128}$/)
-    .optional(),
+  /** Name of the tool, whatever name its code exports. Default: the exported name, or else `defaultName`. */
+  name: ToolNameSchema.optional(),
+  /** Name of the tool if its code exports none. Default: one from its entry file or its content. */
+  defaultName: ToolNameSchema.optional(),
   language: z.enum(["javascript", "typescript", "python"]).optional(),
   limits: LimitsSchema.optional(),
   isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),
@@ -53,12 +52,17 @@ const uploadFields = {
   alias: z.string().regex(ALIAS_PATTERN).nullable().default(LIVE),
   /** Share in percent of the calls that the new version gets; the rest stays on the versions that the alias runs now. */
   canaryPercent: z.number().gt(0).max(100).default(100),
-  /** Approves what the version requests. Needs the scope `tools:approve`. */
+  /** Approves what the version requests, also that of a known version that waits. Needs the scope `tools:approve`. */
   approve: z.boolean().default(false),
 };
 
 export const DeploymentSchema = z.union([
-  z.strictObject({ source: z.string().min(1), ...uploadFields }),
+  z.strictObject({
+    source: z.string().min(1),
+    /** Source map of `source` as JSON, if that is a bundle. Its paths are relative to the tool's folder. Logs and errors then name the author's files. */
+    sourceMap: z.string().min(2).max(MAX_SOURCE_MAP_LENGTH).optional(),
+    ...uploadFields,
+  }),
   z.strictObject({
     files: z
       .record(z.string().min(1).max(512), z.string())
@@ -75,13 +79,13 @@ export const DeploymentSchema = z.union([
 ]);
 export type Deployment = z.infer<typeof DeploymentSchema>;
 
-export interface Deployed {
-  readonly version: ToolVersion;
+export interface DeployedVersion {
+  readonly version: ToolVersionRecord;
   /** Whether the same upload was stored before; no new version was made then. */
   readonly isKnown: boolean;
   readonly requests: RequestDiff;
   /** The versions that the alias runs now; undefined if nothing was released. */
-  readonly release: Release | undefined;
+  readonly release: ReleaseRecord | undefined;
   readonly warnings: readonly string[];
 }
 
@@ -91,12 +95,14 @@ export interface DeploymentParts {
   readonly installer: PackageInstaller | undefined;
   readonly db: Db;
   readonly kind: DatabaseKind;
+  /** Limits of every call of the server. */
+  readonly limits: PartialLimits;
 }
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** @throws {ToolError} CAPABILITY_DENIED for a capability that the tenant's tools cannot have */
-function grantsFor({ policy }: Tenant, { definition }: ToolInspection): readonly string[] {
+function grantsFor({ policy }: TenantRecord, { definition }: ToolInspection): readonly string[] {
   const requested = Object.keys(definition.capabilities ?? {});
   const allowed: readonly string[] = policy.capabilities;
   const denied = requested.filter((name) => !allowed.includes(name) && name !== "log");
@@ -117,29 +123,23 @@ export function withCanary(before: ReleasedVersions | undefined, version: number
   return [...shared, { version, weight: percent }];
 }
 
-/** Sets a release, unless it runs the same versions already: a rollback goes back to something else. */
-async function releaseVersion(
-  db: Db,
-  key: Parameters<typeof storeRelease>[1],
-  before: Release | undefined,
-  change: ReleaseChange,
-): Promise<Release> {
-  const isSame = before !== undefined && JSON.stringify(before.versions) === JSON.stringify(change.versions);
-  return isSame ? before : await storeRelease(db, key, change);
-}
-
-/** Returns the definition of the live version with the largest weight; undefined if nothing is live. */
-export async function findLiveDefinition(
+/** Returns the live version with the largest weight; undefined if nothing is live. */
+export async function findLiveVersion(
   db: Db,
   key: { readonly tenantId: string; readonly toolName: string },
-): Promise<ToolDefinition | undefined> {
+): Promise<ToolVersionRecord | undefined> {
   const live = await findRelease(db, { ...key, alias: LIVE });
   const version = live?.versions.toSorted((a, b) => b.weight - a.weight)[0]?.version;
-  return version === undefined ? undefined : (await findVersion(db, key, version))?.definition;
+  return version === undefined ? undefined : await findVersion(db, key, version);
 }
 
 /** Checks how many tools, versions and bytes the tenant has. @throws {ToolError} QUOTA_EXCEEDED */
-async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefined, newBytes: number): Promise<void> {
+async function checkCounts(
+  db: Db,
+  tenant: TenantRecord,
+  latest: ToolVersionRecord | undefined,
+  newBytes: number,
+): Promise<void> {
   const { maxTools, maxVersions, maxStoredBytes } = tenant.policy;
   const stored = await storedBytes(db, tenant.id);
   if (stored + newBytes > maxStoredBytes) {
@@ -164,19 +164,29 @@ async function checkCounts(db: Db, tenant: Tenant, latest: ToolVersion | undefin
  * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
  */
 export async function deploy(
-  { box, installer, db, kind }: DeploymentParts,
+  { box, installer, db, kind, limits: serverLimits }: DeploymentParts,
   tenantId: string,
   upload: Deployment,
   { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },
-): Promise<Deployed> {
-  const { name, language, limits, isolateLifetime, alias, canaryPercent, approve, ...uploaded } = upload;
+): Promise<DeployedVersion> {
+  const { name, defaultName, language, limits, isolateLifetime, alias, canaryPercent, approve, ...uploaded } = upload;
+  const map = "sourceMap" in upload ? upload.sourceMap : undefined;
+  const uploadedMap = map === undefined ? undefined : parseUploadedSourceMap(map);
   const source = await toSource(uploaded);
-  const input = { ...source, ...(name === undefined ? {} : { name }), ...(language === undefined ? {} : { language }) };
+  const input = { ...source, name, defaultName, language };
   const inspection = needsPackages(source)
     ? await inspectWithPackages(installer, { ...input, files: source.files })
     : await box.inspectTool(input, { tenantId });
-  const { definition, bundle } = inspection;
+  const { definition } = inspection;
+  const bundle =
+    uploadedMap === undefined
+      ? inspection.bundle
+      : { ...inspection.bundle, sourceMap: applySourceMap(inspection.bundle.sourceMap, uploadedMap) };
   const toolName = definition.name;
+  if (toolName === "." || toolName === "..") {
+    const message = `The tool's name is "${toolName}", which no URL can contain. Deploy it with another name`;
+    throw new ToolError("PARAM_INVALID", message);
+  }
   return await changeExclusively({ db, kind }, async (transaction) => {
     const tenant = await findTenant(transaction, tenantId);
     if (tenant === undefined) throw unavailable("tenant_deleted", "The tenant was deleted meanwhile");
@@ -184,25 +194,28 @@ export async function deploy(
     const grant = [...grantsFor(tenant, inspection)];
     const settings: VersionSettings = { grant, isolateLifetime, ...(limits === undefined ? {} : { limits }) };
     const isPython = bundle.entry.endsWith(".py");
-    const stored = isPython ? toPythonFiles(source) : source;
+    const stored = isPython ? toPythonFiles(source) : map === undefined ? source : { ...source, sourceMap: map };
     const contentHash = sha256(JSON.stringify([stored, bundle.sha256, definition, settings]));
     const latest = await findLatest(transaction, key);
-    const liveDefinition = await findLiveDefinition(transaction, key);
-    const requests = compareRequests(liveDefinition, definition);
+    const next = { definition, settings, language: isPython ? "python" : "javascript" } as const;
+    const live = await findLiveVersion(transaction, key);
+    const requests = compareRequests(live, next, [serverLimits, tenant.policy.limits]);
     const isApproved = requests.added.length === 0 || (approve && mayApprove);
     const isKnown = latest?.contentHash === contentHash;
     const files = { source: JSON.stringify(stored), bundle: JSON.stringify(bundle) };
     const newBytes = Buffer.byteLength(files.source) + Buffer.byteLength(files.bundle);
     if (!isKnown) await checkCounts(transaction, tenant, latest, newBytes);
     const version = isKnown
-      ? (latest as ToolVersion)
+      ? approve && mayApprove
+        ? await approveKnown(transaction, tenantId, latest as ToolVersionRecord, { actor, keyId })
+        : (latest as ToolVersionRecord)
       : await insertVersion(
           transaction,
           tenantId,
           {
             ...{ toolName, version: (latest?.version ?? 0) + 1, contentHash, definition, settings, createdBy: keyId },
             state: isApproved ? "ready" : "waiting_for_approval",
-            language: isPython ? "python" : "javascript",
+            language: next.language,
             bundleHash: bundle.sha256,
           },
           files,
@@ -210,10 +223,14 @@ export async function deploy(
     const isReleased = version.state === "ready" && alias !== null;
     const before = alias === null ? undefined : await findRelease(transaction, { ...key, alias });
     const release = isReleased
-      ? await releaseVersion(transaction, { ...key, alias: alias as string }, before, {
-          versions: withCanary(before?.versions, version.version, canaryPercent),
-          ...{ reason: "set", changedBy: keyId, rollback: before?.rollback ?? null },
-        })
+      ? await storeRelease(
+          transaction,
+          { ...key, alias: alias as string },
+          {
+            versions: withCanary(before?.versions, version.version, canaryPercent),
+            ...{ reason: "set", changedBy: keyId, rollback: before?.rollback ?? null },
+          },
+        )
       : undefined;
     await touchTenant(transaction, tenantId);
     await appendAudit(transaction, {
@@ -221,15 +238,31 @@ export async function deploy(
       details: { contentHash, state: version.state, requests, isKnown, release: release?.versions ?? null, alias },
     });
     const data = { tool: toolName, version: version.version, contentHash };
-    const events: ServerEvent[] = [];
+    const events: WebhookEvent[] = [];
     if (!isKnown) events.push({ tenantId, type: "version.deployed", data });
     if (version.state === "waiting_for_approval" && !isKnown)
       events.push({ tenantId, type: "version.waiting_for_approval", data: { ...data, requests } });
-    if (release !== undefined && release !== before)
+    if (release !== undefined && release.revision !== before?.revision)
       events.push({ tenantId, type: "release.changed", data: { tool: toolName, alias, versions: release.versions } });
     await emitEvents(transaction, events);
     return { version, isKnown, requests, release, warnings: inspection.warnings };
   });
+}
+
+/** Approves a known version, if it waits for that. Returns it as it is then. */
+async function approveKnown(
+  transaction: Db,
+  tenantId: string,
+  known: ToolVersionRecord,
+  { actor, keyId }: { readonly actor: Actor; readonly keyId: string },
+): Promise<ToolVersionRecord> {
+  const { toolName, version } = known;
+  const key = { tenantId, toolName };
+  if (!(await decideVersion(transaction, key, version, { state: "ready", decidedBy: keyId }))) return known;
+  await appendAudit(transaction, {
+    ...{ actor, tenantId, action: "version.approved", target: `${toolName}@${version}`, details: {} },
+  });
+  return (await findVersion(transaction, key, version)) as ToolVersionRecord;
 }
 
 type Source = { readonly source: string } | { readonly files: Files; readonly entry?: string | undefined };
@@ -238,6 +271,7 @@ type Source = { readonly source: string } | { readonly files: Files; readonly en
 async function toSource(
   uploaded: Source | { readonly archive: string; readonly entry?: string | undefined },
 ): Promise<Source> {
+  if ("source" in uploaded) return { source: uploaded.source };
   if (!("archive" in uploaded)) return uploaded;
   const { archive, ...rest } = uploaded;
   return { ...rest, files: await unpackArchive(Buffer.from(archive, "base64")) };

@@ -1,11 +1,21 @@
 // Runs the code of a tool once, without storing it: what an author tries before a deployment.
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { type Glovebox, ToolError, type ToolResult } from "../../host/index.ts";
+import {
+  type Glovebox,
+  matchesName,
+  type PartialLimits,
+  type ToolDefinition,
+  ToolError,
+  type ToolResult,
+} from "../../host/index.ts";
+import { isDestructive } from "../approvals/approval-rule.ts";
+import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
-import type { Tenant } from "../records/tenants.ts";
-import { findLiveDefinition } from "./deployment.ts";
-import { compareRequests } from "./requests.ts";
+import { createId } from "../ids.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import { findLiveVersion } from "./deployment.ts";
+import { compareRequests } from "./requested-access.ts";
 
 const MAX_SOURCE = 1024 * 1024;
 
@@ -22,16 +32,50 @@ export const DraftSchema = z.strictObject({
 });
 export type Draft = z.output<typeof DraftSchema>;
 
+export interface DraftParts {
+  readonly box: Glovebox;
+  readonly db: Db;
+  /** Limits of every call of the server. */
+  readonly limits: PartialLimits;
+  readonly calls: Pick<CallService, "nestedCallsOf">;
+}
+
+export interface DraftCaller {
+  /** Whether the caller may approve what a version requests. */
+  readonly mayApprove: boolean;
+  /** Whether the caller may approve calls, and so runs code that would wait as a tool. */
+  readonly mayApproveCalls: boolean;
+  readonly keyId: string;
+  readonly signal: AbortSignal;
+}
+
+const needsApproval = (what: string): ToolError =>
+  new ToolError(
+    "APPROVAL_REQUIRED",
+    `${what} needs an approval. A key with the scope calls:approve may run the draft`,
+    {
+      recoverable: false,
+      details: { approved: false },
+    },
+  );
+
+/** Denies a draft what its tool could do only after an approval. @throws {ToolError} APPROVAL_REQUIRED */
+function checkApproval({ policy }: TenantRecord, tool: string | undefined, definition: ToolDefinition): void {
+  const { tools, destructive } = policy.approvals;
+  const isNamed = tools.some((pattern) => matchesName(pattern, tool ?? ""));
+  if (isNamed || (destructive && isDestructive(definition))) throw needsApproval("The draft");
+}
+
 /**
  * Runs a draft in the name of its tenant, under the tenant's policy.
  * @throws {ToolError} BUNDLE_FAILED if it cannot be built; CAPABILITY_DENIED for a capability that the tenant cannot have, or that needs an
- *   approval which the caller may not give
+ *   approval which the caller may not give; APPROVAL_REQUIRED for code whose calls would wait for an approval
  */
 export async function runDraft(
-  { box, db }: { readonly box: Glovebox; readonly db: Db },
-  tenant: Tenant,
+  { box, db, calls, limits }: DraftParts,
+  tenant: TenantRecord,
   { source, language, tool, input = {}, timeoutMs }: Draft,
-  { mayApprove, signal }: { readonly mayApprove: boolean; readonly signal: AbortSignal },
+  { mayApprove, mayApproveCalls, keyId, signal }: DraftCaller,
 ): Promise<ToolResult> {
   const tenantId = tenant.id;
   const name = `draft_${randomUUID().replaceAll("-", "")}`;
@@ -44,17 +88,36 @@ export async function runDraft(
     const message = `The draft requests ${denied.join(", ")}, which tools of this tenant cannot have (policy.capabilities)`;
     throw new ToolError("CAPABILITY_DENIED", message);
   }
-  const live = tool === undefined ? undefined : await findLiveDefinition(db, { tenantId, toolName: tool });
-  const { added } = compareRequests(live, definition);
+  const live = tool === undefined ? undefined : await findLiveVersion(db, { tenantId, toolName: tool });
+  const { added } = compareRequests(
+    live,
+    { definition, settings: {}, language: language === "python" ? "python" : "javascript" },
+    [limits, tenant.policy.limits],
+  );
   if (added.length > 0 && !mayApprove) {
     const message = `The draft requests ${added.join(", ")}, which the live version does not have. A key with the scope tools:approve may run it`;
     throw new ToolError("CAPABILITY_DENIED", message, { details: { added: [...added] } });
   }
+  if (!mayApproveCalls) checkApproval(tenant, tool, definition);
   await box.addTool(given, { tenantId, grant });
+  const nested = calls.nestedCallsOf(tenant, keyId, ({ toolName }) => {
+    if (!mayApproveCalls) throw needsApproval(`The call of "${toolName}"`);
+  });
   try {
     return await box.execute(
-      { id: `${name}.call`, toolName: name, arguments: input },
-      { tenantId, signal, timeline: true, logSourceLocations: true, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
+      // As of a call: those that it makes have records.
+      { id: createId("call"), toolName: name, arguments: input },
+      {
+        ...{
+          tenantId,
+          signal,
+          timeline: true,
+          logSourceLocations: true,
+          onLog: (entry) => nested.log(entry),
+          nestedCalls: nested.observer,
+        },
+        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      },
     );
   } finally {
     box.removeTool(name, { tenantId });

@@ -7,9 +7,10 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Files } from "./archive.ts";
 
-export const PackagesSchema = z.strictObject({
+export const PackagesSchema = strictObject({
   /** Names of the packages that tools may install, direct and indirect ones: `zod`, `@scope/*`, or `*` for every package. */
   allow: z
     .array(

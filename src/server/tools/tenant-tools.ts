@@ -1,5 +1,5 @@
 // Keeps the tools of tenants in the Glovebox: registers the releases of a tool when it is first called, and again when they have changed. The
-// code of a version is read from the database when the version first runs, so a tool that is not called costs a row.
+// code of a version is read from the database when the version first runs, so a tool that is not called costs only a database row.
 
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -8,12 +8,19 @@ import {
   type ReleaseVersion,
   type StoredCode,
   type ToolBundle,
+  type ToolDefinition,
   type ToolError,
   unavailable,
 } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import { listReleases, type Release } from "../records/releases.ts";
-import { findVersion, listReadyVersions, readVersionFile, type ToolVersion } from "../records/tool-versions.ts";
+import { listAlias, listReleases, type ReleaseRecord } from "../records/releases.ts";
+import {
+  findDefinitions,
+  findVersion,
+  listReadyVersions,
+  readVersionFile,
+  type ToolVersionRecord,
+} from "../records/tool-versions.ts";
 
 /** The alias that calls without an alias run. */
 export const LIVE = "live";
@@ -21,12 +28,17 @@ export const LIVE = "live";
 const IDLE_MS = 10 * 60_000;
 const SWEEP_MS = 60_000;
 
+/** Most versions without a release that a tool keeps when its releases have changed. One that is named later is read again. */
+const MAX_EXTRA = 16;
+
 interface LoadedTool {
   /** Revision of the tenant when the tool was read. */
   readonly revision: number;
-  readonly releases: readonly Release[];
+  readonly releases: readonly ReleaseRecord[];
   /** Versions that calls have named although no alias has them. */
-  readonly extra: readonly ToolVersion[];
+  readonly extra: readonly ToolVersionRecord[];
+  /** Whether a version keeps the state of sessions. */
+  readonly hasSessions?: boolean;
 }
 
 interface LoadedTenant {
@@ -44,7 +56,7 @@ interface Choice {
   readonly sessionId?: string | undefined;
 }
 
-type FindVersion = (toolName: string, version: number) => Promise<ToolVersion | undefined>;
+type FindVersion = (toolName: string, version: number) => Promise<ToolVersionRecord | undefined>;
 
 const notFound = (toolName: string, what: string): ToolError =>
   unavailable("not_found", `The tool ${JSON.stringify(toolName)} ${what}`, { details: { toolName } });
@@ -60,6 +72,12 @@ function positionOf(sessionId: string | undefined, name: string): number {
 
 /** Longest time in ms that the registration of many tools runs without a pause. */
 const LONGEST_RUN_MS = 10;
+
+export interface ToolPage {
+  readonly definitions: readonly ToolDefinition[];
+  /** Name after which the next page begins; undefined if there is none. */
+  readonly next: string | undefined;
+}
 
 export class TenantTools implements Disposable {
   readonly #box: Glovebox;
@@ -87,11 +105,24 @@ export class TenantTools implements Disposable {
     await this.#once(JSON.stringify([tenantId, toolName]), isKnown, async () => {
       const releases = await listReleases(this.#db, { tenantId, toolName });
       const find: FindVersion = (name, version) => findVersion(this.#db, { tenantId, toolName: name }, version);
-      await this.#register(tenantId, tenant, toolName, { revision, releases, extra: [] }, find);
+      const extra = await this.#keepExtra(tenant, toolName, releases, find);
+      await this.#register(tenantId, tenant, toolName, { revision, releases, extra }, find);
     });
-    // A tool that may call others calls them by name, so they must be registered.
-    const granted = this.#box.router.registry.get(toolName, tenantId)?.granted;
-    if (granted?.includes("tools") === true) await this.ensureAll(tenantId, revision);
+  }
+
+  /** Lists what clients may call: the definition of each tool's live version with the largest share, by name. Registers nothing. */
+  async listDefinitions(
+    tenantId: string,
+    page: { readonly after?: string | undefined; readonly limit: number },
+  ): Promise<ToolPage> {
+    const releases = await listAlias(this.#db, { tenantId, alias: LIVE }, page);
+    const chosen = releases.map(({ toolName, versions: [first, ...rest] }) => {
+      const largest = rest.reduce((most, one) => (one.weight > (most?.weight ?? 0) ? one : most), first);
+      return { toolName, version: largest?.version ?? 0 };
+    });
+    const byName = await findDefinitions(this.#db, tenantId, chosen);
+    const definitions = chosen.flatMap(({ toolName }) => byName.get(toolName) ?? []);
+    return { definitions, next: releases.length < page.limit ? undefined : releases.at(-1)?.toolName };
   }
 
   /** Registers all tools of a tenant, for a list of them. */
@@ -101,7 +132,7 @@ export class TenantTools implements Disposable {
     if (isKnown()) return;
     await this.#once(JSON.stringify([tenantId]), isKnown, async () => {
       const byTool = Map.groupBy(await listReleases(this.#db, { tenantId }), ({ toolName }) => toolName);
-      const versions = new Map<string, ToolVersion>();
+      const versions = new Map<string, ToolVersionRecord>();
       for (const version of await listReadyVersions(this.#db, tenantId)) {
         versions.set(`${version.version} ${version.toolName}`, version);
       }
@@ -110,7 +141,8 @@ export class TenantTools implements Disposable {
       for (const toolName of new Set([...tenant.tools.keys(), ...byTool.keys()])) {
         if ((tenant.tools.get(toolName)?.revision ?? 0) >= revision) continue;
         const releases = byTool.get(toolName) ?? [];
-        await this.#register(tenantId, tenant, toolName, { revision, releases, extra: [] }, find);
+        const extra = await this.#keepExtra(tenant, toolName, releases, find);
+        await this.#register(tenantId, tenant, toolName, { revision, releases, extra }, find);
         // Thousands of tools must not hold up the requests of others.
         if (performance.now() - resumedAt < LONGEST_RUN_MS) continue;
         await setImmediate();
@@ -148,8 +180,13 @@ export class TenantTools implements Disposable {
     return String((chosen ?? release.versions[0])?.version);
   }
 
+  /** Returns whether a version of a registered tool keeps the state of sessions. */
+  hasSessions(tenantId: string, toolName: string): boolean {
+    return this.#tenants.get(tenantId)?.tools.get(toolName)?.hasSessions === true;
+  }
+
   /** Returns a release as it was last read. */
-  releaseOf(tenantId: string, toolName: string, alias: string): Release | undefined {
+  releaseOf(tenantId: string, toolName: string, alias: string): ReleaseRecord | undefined {
     const tool = this.#tenants.get(tenantId)?.tools.get(toolName);
     return tool?.releases.find((release) => release.alias === alias);
   }
@@ -208,8 +245,29 @@ export class TenantTools implements Disposable {
     for (const stored of tool.extra) versions.push(this.#toReleased(tenantId, stored, 0));
     if (versions.length > 0) {
       this.#box.setRelease(toolName, versions, { tenantId });
-      tenant.tools.set(toolName, tool);
+      const hasSessions = versions.some(({ isolateLifetime }) => isolateLifetime === "session");
+      tenant.tools.set(toolName, { ...tool, hasSessions });
     } else if (tenant.tools.delete(toolName)) this.#box.removeTool(toolName, { tenantId });
+  }
+
+  /** Returns the versions without a release that calls and runs have named, as far as they exist: some of them may be about to run. */
+  async #keepExtra(
+    tenant: LoadedTenant,
+    toolName: string,
+    releases: readonly ReleaseRecord[],
+    find: FindVersion,
+  ): Promise<readonly ToolVersionRecord[]> {
+    const before = tenant.tools.get(toolName);
+    const released = weightsOf(releases);
+    const named = new Set((before?.extra ?? []).map(({ version }) => version));
+    for (const version of weightsOf(before?.releases ?? []).keys()) named.add(version);
+    const kept: ToolVersionRecord[] = [];
+    for (const version of [...named].slice(-MAX_EXTRA)) {
+      if (released.has(version)) continue;
+      const stored = await find(toolName, version);
+      if (stored?.state === "ready") kept.push(stored);
+    }
+    return kept;
   }
 
   /** Registers a version that no alias has, for the calls that name it. */
@@ -233,7 +291,7 @@ export class TenantTools implements Disposable {
     });
   }
 
-  #toReleased(tenantId: string, stored: ToolVersion, weight: number): ReleaseVersion {
+  #toReleased(tenantId: string, stored: ToolVersionRecord, weight: number): ReleaseVersion {
     const { toolName, version, definition, bundleHash, language, settings } = stored;
     return {
       ...{ version: String(version), weight, definition, sha256: bundleHash, language },
@@ -256,7 +314,7 @@ export class TenantTools implements Disposable {
 }
 
 /** Returns the weight of each released version: that of the alias `live`, and 0 for versions of other aliases. */
-function weightsOf(releases: readonly Release[]): ReadonlyMap<number, number> {
+function weightsOf(releases: readonly ReleaseRecord[]): ReadonlyMap<number, number> {
   const live = releases.find(({ alias }) => alias === LIVE);
   const weights = new Map(live?.versions.map(({ version, weight }) => [version, weight]));
   for (const { versions } of releases) {

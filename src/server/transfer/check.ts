@@ -1,10 +1,16 @@
 // Checks a database: its file, its references, and the chain of the audit log.
 import { sql } from "kysely";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { findBrokenAuditRow } from "../records/audit.ts";
+import { verifyAudit } from "../records/audit-chain.ts";
 
-/** Returns what is wrong with a database, one line each. */
-export async function checkDatabase({ db, kind }: OpenDatabase): Promise<readonly string[]> {
+export interface CheckedDatabase {
+  /** What is wrong, one line each. */
+  readonly problems: readonly string[];
+  /** How many entries of the audit log were erased with their tenants, which is in order. */
+  readonly erased: number;
+}
+
+export async function checkDatabase({ db, kind }: OpenDatabase): Promise<CheckedDatabase> {
   const problems: string[] = [];
   if (kind === "sqlite") {
     const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db);
@@ -24,8 +30,8 @@ export async function checkDatabase({ db, kind }: OpenDatabase): Promise<readonl
   problems.push(
     ...missing.map((row) => `The ${row.kind} of ${row.tenant_id}/${row.tool_name}@${row.version} is missing`),
   );
-  const broken = await findBrokenAuditRow(db);
-  if (broken !== undefined)
-    problems.push(`The audit log was changed: entry ${broken} does not match the one before it`);
-  return problems;
+  const { brokenAt, erased } = await verifyAudit(db);
+  if (brokenAt !== undefined)
+    problems.push(`The audit log was changed: entry ${brokenAt} does not match its hash or the entry before it`);
+  return { problems, erased };
 }

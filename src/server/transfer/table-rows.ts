@@ -1,12 +1,21 @@
 // Reads the rows of a table in pages, by its primary key, for backups and exports.
 import { type RawBuilder, sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
-import type { Schema } from "../database/schema.ts";
+import type { DatabaseSchema } from "../database/schema.ts";
 
-export type TableName = keyof Schema;
+/** Tables that no backup has: the state of running processes, and what migrations write. */
+type OmittedTable =
+  | "migration_rules"
+  | "session_homes"
+  | "concurrency_slots"
+  | "replicas"
+  | "replica_messages"
+  | "live_logs";
+
+export type TableName = Exclude<keyof DatabaseSchema, OmittedTable>;
 
 /** All tables with their primary keys, in an order in which rows can be inserted. */
-export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof Schema[Name] & string)[] } = {
+export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof DatabaseSchema[Name] & string)[] } = {
   settings: ["name"],
   tenants: ["id"],
   api_keys: ["id"],
@@ -17,7 +26,11 @@ export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof Schema[
   releases: ["tenant_id", "tool_name", "alias"],
   release_history: ["tenant_id", "tool_name", "alias", "revision"],
   calls: ["id"],
+  approvals: ["id"],
   call_contents: ["call_id", "kind"],
+  run_requests: ["tenant_id", "run_id"],
+  runs: ["tenant_id", "id"],
+  run_entries: ["tenant_id", "run_id", "position"],
   audit: ["sequence"],
   secrets: ["tenant_id", "name"],
   usage: ["tenant_id", "hour", "tool_name", "outcome"],

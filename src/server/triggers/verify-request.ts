@@ -29,12 +29,15 @@ function verifyStandard({ headers, body }: SignedRequest, secret: string): strin
   return id;
 }
 
-/** GitHub: an HMAC of the body. The id is not signed, so a request can be repeated by someone who has seen it. */
+/**
+ * GitHub: an HMAC of the body. The id of the delivery is not signed, so someone who has seen a request could send it again with another one. The
+ * signature identifies it instead.
+ */
 function verifyGithub({ headers, body }: SignedRequest, secret: string): string | undefined {
   const given = Buffer.from(headers.get("x-hub-signature-256") ?? "");
   const expected = Buffer.from(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-  return headers.get("x-github-delivery") ?? undefined;
+  return expected.toString().replace("=", ":");
 }
 
 const VERIFIERS = { standard_webhooks: verifyStandard, github: verifyGithub } as const;

@@ -1,4 +1,4 @@
-// Sends the deliveries of webhooks: signed, to public addresses only, with retries. A delivery that fails for two days stays in the log as
+// Signs webhook deliveries and sends them, to public addresses only, with retries. A delivery that fails for two days stays in the log as
 // failed, and can be sent again by hand.
 import { Webhook as Signer } from "standardwebhooks";
 import { type GuardedRequest, type GuardedResponse, sendGuardedRequest } from "../../host/index.ts";
@@ -25,9 +25,9 @@ const REQUEST_MS = 15_000;
 const LEASE_MS = 45_000;
 const POLL_MS = 500;
 const MAX_SENDING = 16;
-/** Most deliveries of one tenant at a time, so that its slow receivers do not delay others. */
+/** Maximum number of deliveries of one tenant at a time, so that its slow receivers do not delay others. */
 const MAX_SENDING_PER_TENANT = 4;
-/** A receiver answers with it that it no longer wants deliveries. */
+/** Status by which a receiver says that it wants no more deliveries. */
 const GONE = 410;
 
 export interface DeliveryQueueParts {
@@ -42,7 +42,7 @@ export interface DeliveryQueueParts {
   readonly send?: ((request: GuardedRequest) => Promise<GuardedResponse>) | undefined;
 }
 
-/** Returns the form of a secret that {@link Signer} accepts. */
+/** Creates the signer of a webhook's secret. */
 export const toSigner = (secret: string): Signer => new Signer(secret);
 
 export class DeliveryQueue implements AsyncDisposable {
@@ -91,8 +91,9 @@ export class DeliveryQueue implements AsyncDisposable {
     for (;;) {
       const limit = Math.min(MAX_SENDING_PER_TENANT, MAX_SENDING - this.#sending.size);
       if (limit <= 0 || this.#stop.signal.aborted) return;
-      const until = Date.now() + LEASE_MS;
-      const rows = await claimDeliveries(this.#parts.database, { limit, until, except: this.#busyTenants() });
+      const now = this.#parts.database.clock.now();
+      const claim = { limit, now, until: now + LEASE_MS, except: this.#busyTenants() };
+      const rows = await claimDeliveries(this.#parts.database, claim);
       if (rows.length === 0) return;
       for (const row of rows) {
         const done = this.#sendOne(row)
@@ -112,7 +113,7 @@ export class DeliveryQueue implements AsyncDisposable {
     const tenantId = row.tenant_id;
     const webhook = await findWebhook(db, tenantId, row.webhook_id);
     if (webhook === undefined || webhook.state === "disabled") {
-      await storeAttempt(db, row, ended(row, "failed", null, "The webhook is disabled"));
+      await storeAttempt(db, row, this.#ended(row, "failed", null, "The webhook is disabled"));
       return;
     }
     const at = new Date();
@@ -129,6 +130,7 @@ export class DeliveryQueue implements AsyncDisposable {
           "webhook-timestamp": String(Math.floor(at.getTime() / SECOND_MS)),
           "webhook-signature": toSigner(secret).sign(row.id, at, row.body),
         },
+        tenantId,
         signal: this.#stop.signal,
       });
       status = response.status;
@@ -142,19 +144,21 @@ export class DeliveryQueue implements AsyncDisposable {
   }
 
   #outcomeOf(row: DeliveriesTable, status: number | null, error: string | null): DeliveryOutcome {
-    if (status !== null && status >= 200 && status < 300) return ended(row, "delivered", status, null);
+    if (status !== null && status >= 200 && status < 300) return this.#ended(row, "delivered", status, null);
     const message = error ?? `The receiver answered with status ${status}`;
     const delay = this.#delays[row.attempts - 1];
-    if (delay === undefined || status === GONE) return ended(row, "failed", status, message);
+    if (delay === undefined || status === GONE) return this.#ended(row, "failed", status, message);
     // Spread, so that the deliveries of a receiver that was down do not arrive all at once.
-    const runAt = Date.now() + delay * (1 + Math.random() / 10);
+    const runAt = this.#parts.database.clock.now() + delay * (1 + Math.random() / 10);
     return { state: "waiting", run_at: Math.round(runAt), status, error: message, ended_at: null };
   }
-}
 
-const ended = (
-  row: DeliveriesTable,
-  state: "delivered" | "failed",
-  status: number | null,
-  error: string | null,
-): DeliveryOutcome => ({ state, run_at: row.run_at, status, error, ended_at: Date.now() });
+  #ended(
+    row: DeliveriesTable,
+    state: "delivered" | "failed",
+    status: number | null,
+    error: string | null,
+  ): DeliveryOutcome {
+    return { state, run_at: row.run_at, status, error, ended_at: this.#parts.database.clock.now() };
+  }
+}

@@ -30,6 +30,8 @@ describe("toHttpStatus()", () => {
     ["shutting_down", 503, true],
     ["circuit_open", 503, true],
     ["upstream_unavailable", 503, true],
+    ["needs_run", 409, false],
+    ["engine_version", 409, false],
     ["unsupported", 503, false],
   ])("%s determines the status", ([reason, status, recoverable]) => {
     const error = because(reason);

@@ -4,7 +4,7 @@ import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
 import { toCallSchema, toOpenApi } from "../../../src/host/adapters/openapi.ts";
 import { createToolFailureMessage } from "../../../src/host/contract/failure-message.ts";
-import { redact } from "../../../src/host/observability/redaction/redact.ts";
+import { redact } from "../../../src/host/observability/redaction/value-redactor.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { openTool, stubCapability, undescribed } from "../../../src/host/testing/index.ts";
 import { FAILING_CALLBACKS } from "../../support/failing-callbacks.ts";

@@ -19,6 +19,7 @@ import {
   createMemoryIdempotencyStore,
   type Message,
 } from "../../../src/host/agent/index.ts";
+import { createToolFailureMessage } from "../../../src/host/contract/failure-message.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ToolAnnotations } from "../../../src/sandbox/contract/definition.ts";
 import { failureOf } from "../../support/host-zone.ts";
@@ -193,6 +194,9 @@ describe("resuming", () => {
       callId: "x",
       result: { success: false, error: { code: "APPROVAL_REQUIRED", message: expect.stringContaining("not today") } },
     });
+    // What the model reads.
+    const answer = outcome.messages.at(-2) as Extract<Message, { readonly role: "tool" }>;
+    expect(createToolFailureMessage(answer.result)).toContain("denied and not run: not today");
   });
 
   test("pauses again if the next turn requires it, and continues to count steps", async () => {

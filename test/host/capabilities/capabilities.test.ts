@@ -7,7 +7,7 @@ import { CallScope } from "../../../src/host/capabilities/call-scope.ts";
 import { type CapabilityContext, defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { Redactor } from "../../../src/host/observability/redaction/redactor.ts";
+import { Redactor } from "../../../src/host/observability/redaction/call-redactor.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -88,7 +88,7 @@ const SOURCE = `
 
 let box: Glovebox;
 beforeAll(async () => {
-  const limits = { inputBytes: 1_000_000, outputBytes: 2_000_000, timeoutMs: 5_000 };
+  const limits = { inputBytes: 1_000_000, outputBytes: 2_000_000 };
   box = await makeBox({ capabilities: CAPABILITIES, onError, limits });
   await box.addTool({ name: "granted", source: SOURCE }, { grant: ["lookUp", "answer", "wait", "double"] });
   await box.addTool({ name: "bare", source: SOURCE });
@@ -118,7 +118,7 @@ describe("defineCapability()", () => {
     ["a list of one name", { ...options, name: ["kv"] }, /^capability.name: Expected an identifier .* got an array$/],
     ["a name that is not an identifier", { ...options, name: "my-kv" }, /got "my-kv"$/],
     ["a name of 65 characters", { ...options, name: "x".repeat(65) }, /identifier of 1 to 64 characters/],
-    ["a member of ctx", { ...options, name: "signal" }, /except callId, tenantId, signal, progress, then/],
+    ["a member of ctx", { ...options, name: "signal" }, /except callId, tenantId, signal, progress, span, then/],
     ["then, which would make ctx a promise", { ...options, name: "then" }, /got "then"$/],
     ["a member of every object", { ...options, name: "toString" }, /members of Object.prototype; got "toString"$/],
     ["__proto__", { ...options, name: "__proto__" }, /got "__proto__"$/],
@@ -271,9 +271,22 @@ describe("a capability that was not granted", () => {
       "mail",
       "progress",
       "signal",
+      "span",
       "tenantId",
     ]);
-    const granted = ["answer", "callId", "double", "log", "lookUp", "mail", "progress", "signal", "tenantId", "wait"];
+    const granted = [
+      "answer",
+      "callId",
+      "double",
+      "log",
+      "lookUp",
+      "mail",
+      "progress",
+      "signal",
+      "span",
+      "tenantId",
+      "wait",
+    ];
     expect(outputOf(await run("granted", "members"))).toEqual(granted);
   });
 
@@ -310,7 +323,7 @@ describe("a capability that was not granted", () => {
         box.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),
       ).rejects.toMatchObject({
         code: "PARAM_INVALID",
-        message: `Unknown capability "${name}". Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
+        message: `Unknown capability "${name}". Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, waitFor, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
       });
     },
   );

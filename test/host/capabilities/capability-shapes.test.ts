@@ -5,7 +5,7 @@ import { CallScope } from "../../../src/host/capabilities/call-scope.ts";
 import { type CapabilityContext, defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { Redactor } from "../../../src/host/observability/redaction/redactor.ts";
+import { Redactor } from "../../../src/host/observability/redaction/call-redactor.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS } from "../../support/failing-callbacks.ts";
 import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";

@@ -5,7 +5,7 @@ import type { ElicitResult } from "../../../src/host/contract/client-requests.ts
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { serveWebSocket } from "../../support/websocket.ts";
 
 const ASK = "ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', properties: {} } })";
@@ -71,7 +71,7 @@ beforeAll(async () => {
   });
   await box.addTool({ name: "tool", source: SOURCE }, { grant: GRANT });
   await box.addTool({ name: "python", language: "python", source: PYTHON_SOURCE }, { grant: ["elicit"] });
-}, 240_000);
+});
 afterAll(() => box.close());
 
 const SHORTEST_MS = 400;
@@ -97,7 +97,13 @@ test.for(named(BUSY, "works"))(
         return new Promise(() => {});
       };
       const result = await box.execute({ id: "c", toolName, arguments: { how } }, { client: { elicit }, timeoutMs });
-      expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+      const { code, message } = errorOf(result);
+      if (how.startsWith("nested") && code === "TOOL_FAILED") {
+        // A nested call has the deadline of its caller, in the queue too. Its error can come first, and is then the caller's.
+        expect(message).toMatch(/did not finish within \d+ ms|waited \d+ ms in the queue/);
+        continue;
+      }
+      expect([code, message]).toEqual(["TOOL_TIMEOUT", expect.stringContaining("did not finish within")]);
     }
   },
 );

@@ -2,7 +2,7 @@
 // What asks first whether there is one goes on working, and the answer does not tell what the host has defined.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { AddToolOptions } from "../../../src/host/config/options.ts";
+import type { AddToolOptions } from "../../../src/host/config/tool-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -164,7 +164,7 @@ describe("looking up a capability", () => {
     ["return ctx instanceof Object && String(ctx)", "[object Object]"],
     [
       "const names = []; for (const name in ctx) names.push(name); return names.sort()",
-      ["callId", "log", "progress", "signal", "tenantId"],
+      ["callId", "log", "progress", "signal", "span", "tenantId"],
     ],
     ["ctx.kv = new Map([['a', 2]]); return ctx.kv.get('a')", 2],
     ["ctx.own = 1; return Object.keys(ctx).includes('own') && ctx.own", 1],

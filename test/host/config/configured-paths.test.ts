@@ -6,7 +6,8 @@ import { join } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
+import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
@@ -150,6 +151,17 @@ describe("a cache folder that cannot be used", () => {
     expect(lines).toEqual([(errors[0] as ToolError).message]);
   });
 
+  test("is a warning of the process if nothing else receives it", async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): unknown => warnings.push(warning);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
+    await (await createGlovebox({ cache: { directory: join(folder, "text") } })).close();
+    const own = (): readonly Error[] => warnings.filter(({ name }) => name === "GloveboxWarning");
+    await expect.poll(own).toHaveLength(1);
+    expect(own()[0]?.message).toMatch(/^The cache folder \(options\.cache\.directory\) cannot be used: /);
+  });
+
   test("one that can be used gives none, and is left without the file that showed it", async () => {
     const errors: unknown[] = [];
     const directory = join(folder, "cache");
@@ -158,6 +170,6 @@ describe("a cache folder that cannot be used", () => {
     expect(errors).toEqual([]);
     // An entry may still be on its way.
     const temporary = async () => (await readdir(directory)).filter((name) => name.endsWith(".tmp"));
-    await expect.poll(temporary, { timeout: 30_000 }).toEqual([]);
+    await expect.poll(temporary).toEqual([]);
   });
 });

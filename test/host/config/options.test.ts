@@ -1,6 +1,7 @@
 // createGlovebox's options: each does what it says, and an error names the path of what is wrong and what would be right.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseConfig, parseToolInput } from "../../../src/host/config/options.ts";
+import { parseConfig } from "../../../src/host/config/options.ts";
+import { parseToolInput } from "../../../src/host/config/tool-options.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";

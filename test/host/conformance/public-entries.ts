@@ -5,28 +5,35 @@ import { isDeepStrictEqual } from "node:util";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
 import { toOpenApi } from "../../../src/host/adapters/openapi.ts";
+import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import { checkConversation, mendConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { sendGuardedRequest } from "../../../src/host/capabilities/fetch/guarded-request.ts";
+import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
+import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
-import { redact } from "../../../src/host/observability/redaction/redact.ts";
+import { createRedactor, redact } from "../../../src/host/observability/redaction/value-redactor.ts";
 import { readAnswer, readAnswerStream } from "../../../src/host/openai/answer.ts";
 import { toChatMessages } from "../../../src/host/openai/chat-messages.ts";
 import { openaiChat, openaiResponses } from "../../../src/host/openai/models.ts";
 import { toResponsesInput } from "../../../src/host/openai/responses-input.ts";
 import { toOpenAITools } from "../../../src/host/openai/tools.ts";
+import type { CallRecording } from "../../../src/host/recording/recording.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import { createRuns } from "../../../src/host/runs/runs.ts";
 import { checkTenantOptions } from "../../../src/host/tenants/tenant-policies.ts";
 import { openTool } from "../../../src/host/testing/index.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { LIMITS } from "../../../src/sandbox/contract/limits.ts";
+import { recordCall } from "../../support/host-zone.ts";
 import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 import { scriptModel } from "../../support/scripted-model.ts";
 
@@ -54,8 +61,9 @@ const callContext: OptionTable = {
 const toolContext: OptionTable = {
   ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text", toolVersion: "text" },
   deterministic: { seed: "text", now: "number" },
+  record: { onRecording: "function", maxBytes: "number", redact: "function" },
 };
-/** Without a seed the other field of `deterministic` is not looked at. */
+/** Without a seed the other field of `deterministic` is not looked at; a call with one is not recorded. */
 const rightContext = () => ({ deterministic: { seed: "s" } });
 const egress: OptionTable = {
   ...{ allow: "list", methods: "list", ports: "list", requestBytes: "number", responseBytes: "number" },
@@ -93,6 +101,7 @@ const gloveboxOptions: OptionTable = {
     memoryMiB: "number",
     maxQueued: "number",
   },
+  executors: { url: "text or list", credentials: "text", tlsCa: "text", silenceMs: "number" },
   python: { packages: { dir: "text", allow: "list" }, capabilities: "object" },
   ...{ egress, secrets: "object", capabilities: "list", mcp: { servers: "object" }, arguments: argumentOptions },
   ...{
@@ -105,6 +114,12 @@ const gloveboxOptions: OptionTable = {
   },
   telemetry: "boolean or object",
   ...{ ...tenantQuotas, quotaStore: "object" },
+};
+const codeModeOptions: OptionTable = {
+  ...{ tenantId: "text", tools: "list", language: "text or list", typeCheck: "boolean or text", typeChecker: "object" },
+  ...{ limits, maxResultBytes: "number", maxLogBytes: "number", maxSearchLength: "number" },
+  storedValues: { maxValues: "number", maxBytes: "number", maxValueBytes: "number", ttlMs: "number" },
+  ...{ needsApproval: "text, list or function", onApproval: "function", runs: "object" },
 };
 const edgeOptions: OptionTable = { tenantId: "text", tools: "list", context: "object" };
 const outputLimits: OptionTable = { textChars: "number", mediaBytes: "number" };
@@ -130,6 +145,7 @@ const routingOptions: OptionTable = {
 };
 const serverOptions: OptionTable = {
   ...{ name: "text", version: "text", title: "text", instructions: "text", register: "function", onError: "function" },
+  runs: "object",
   context: {
     executionId: "text",
     stepId: "text",
@@ -168,6 +184,9 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     return `tool_${names}`;
   };
   const session = box.openSession({ language: "javascript" });
+  let recording: Promise<CallRecording> | undefined;
+  const runStore = new MemoryRunStore();
+  const runs = createRuns(box, { store: runStore, pollMs: 0 });
   const lastItem = async (stream: AsyncIterable<unknown>): Promise<unknown> => {
     let last: unknown;
     for await (const item of stream) last = item;
@@ -268,6 +287,82 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: async (options) => await (await box.openSession(given(options))).close(),
     },
     {
+      name: "createRuns(glovebox, options)",
+      where: "options",
+      options: {
+        ...{ store: "object", maxJournalLength: "number", lifetimeMs: "number", maxOpen: "number", leaseMs: "number" },
+        ...{ pollMs: "number", onError: "function", tenantLimits: "function", prepare: "function" },
+        ...{ onAttempt: "function", rollbackMs: "number", otherEngines: "text" },
+      },
+      valid: () => ({ store: runStore, pollMs: 0 }),
+      call: async (options) => await closing(createRuns(box, given(options))),
+    },
+    {
+      name: "runs.start(run)",
+      where: "run",
+      options: { toolName: "text", arguments: "any", id: "text", toolVersion: "text", tenantId: "text" },
+      valid: () => ({ toolName: "none" }),
+      call: async (options) => await runs.start(given(options)),
+    },
+    {
+      name: "runs.get(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: async (options) => void (await runs.get("none", given(options))),
+    },
+    {
+      name: "runs.list(options)",
+      where: "options",
+      options: { tenantId: "text", state: "text", before: "text", limit: "number" },
+      call: async (options) => void (await runs.list(given(options))),
+    },
+    {
+      name: "runs.close(options)",
+      where: "options",
+      options: { drainMs: "number" },
+      valid: () => ({ drainMs: 0 }),
+      call: async (options) => await createRuns(box, { store: runStore, pollMs: 0 }).close(given(options)),
+    },
+    {
+      name: "runs.cancel(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: async (options) => void (await runs.cancel("none", given(options))),
+    },
+    {
+      name: "createCodeMode(glovebox, options)",
+      where: "options",
+      options: codeModeOptions,
+      valid: () => ({ needsApproval: [] }),
+      call: async (options) => await closing(createCodeMode(box, given(options))),
+    },
+    {
+      name: "codeMode.search(request)",
+      where: "request",
+      options: { query: "text", detail: "text", limit: "number" },
+      valid: () => ({ query: "" }),
+      call: async (request) => {
+        await using codeMode = createCodeMode(box, { typeCheck: false });
+        return await codeMode.search(given(request));
+      },
+    },
+    {
+      name: "new TypeChecker(options)",
+      where: "options",
+      options: { timeoutMs: "number", memoryMiB: "number", processes: "number" },
+      call: async (options) => await closing(new TypeChecker(given(options))),
+    },
+    {
+      name: "checker.check(request)",
+      where: "request",
+      options: { code: "text", declarations: "text", form: "text", owner: "text", signal: "object" },
+      valid: () => ({ code: "return 1", declarations: "" }),
+      call: async (request) => {
+        await using checker = new TypeChecker();
+        return await checker.check(given(request));
+      },
+    },
+    {
       name: "glovebox.listSessions(options)",
       where: "options",
       options: scope,
@@ -337,6 +432,24 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       options: { ...toolContext, maxConcurrency: "number" },
       valid: rightContext,
       call: async (context) => (await box.executeBatch([CALL], given(context)))[0],
+    },
+    {
+      name: "glovebox.replay(recording, options)",
+      where: "options",
+      options: {
+        ...{ tenantId: "text", arguments: "any", toolVersion: "text", match: "text", timeoutMs: "number" },
+        ...{ signal: "object", onLog: "function" },
+      },
+      call: async (options) => {
+        recording ??= recordCall(box);
+        return (await box.replay(await recording, given(options))).result;
+      },
+    },
+    {
+      name: "glovebox.rehearse(recordings, options)",
+      where: "options",
+      options: { tenantId: "text", toolVersion: "text", maxConcurrency: "number", signal: "object" },
+      call: (options) => box.rehearse([], given(options)),
     },
     {
       name: "session.run(code, options)",
@@ -442,6 +555,12 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: (options) => redact({}, given(options)),
     },
     {
+      name: "createRedactor(options)",
+      where: "options",
+      options: redactOptions,
+      call: (options) => createRedactor(given(options))({}),
+    },
+    {
       name: "toOpenApi(definitions, options)",
       where: "options",
       options: { title: "text", version: "text", description: "text", servers: "list", pathOf: "function" },
@@ -515,6 +634,16 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       },
     },
     {
+      name: "openAgentJournal(options)",
+      where: "options",
+      options: {
+        ...{ store: "object", id: "text", tenantId: "text", leaseMs: "number", maxJournalLength: "number" },
+        lifetimeMs: "number",
+      },
+      valid: () => ({ store: new MemoryRunStore(), id: "journal" }),
+      call: async (options) => await closing(await openAgentJournal(given(options))),
+    },
+    {
       name: "new AgentLoop(options)",
       where: "options",
       options: { ...loopOptions, context: agentContext },
@@ -568,7 +697,17 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "checkTenantOptions(options)",
       where: "options",
-      options: { limits, weight: "number", coarseTime: "boolean", egress, secrets: "object", ...tenantQuotas },
+      options: {
+        ...{
+          limits,
+          weight: "number",
+          coarseTime: "boolean",
+          pools: "list",
+          egress,
+          secrets: "object",
+          ...tenantQuotas,
+        },
+      },
       call: (options) => checkTenantOptions(given(options)),
     },
     {
@@ -576,7 +715,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "request",
       options: {
         ...{ url: "text", method: "text", headers: "object", body: "text", addresses: "list", timeoutMs: "number" },
-        ...{ maxResponseBytes: "number", signal: "object" },
+        ...{ maxResponseBytes: "number", tenantId: "text", signal: "object" },
       },
       // Nothing listens at this port.
       valid: () => ({ url: "http://127.0.0.1:9" }),
@@ -602,11 +741,22 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
 
 /** Exports that take no options, with the reason why no row is needed. */
 export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
+  createCodeApi: "takes definitions",
+  CodeMode: "is created by createCodeMode",
+  Runs: "is created by createRuns",
+  MemoryRunStore: "takes runs and claims; test/server/run-stores.test.ts",
+  SqliteRunStore: "is tested with invalid options in test/server/run-stores.test.ts",
   MemoryToolRegistry: "takes tools and names; test/host/routing/registry-conformance.ts",
+  ApiError: "is thrown by the client",
+  TenantClient: "is created by client.tenant()",
   ToolError: "is thrown by Glovebox and its capabilities",
+  parseRecording: "takes a recording; test/host/recording/replay.test.ts",
+  redactRecording: "takes a JSON value",
   unavailable: "creates a ToolError, with the options of its constructor",
   ModelResponseError: "is thrown by Glovebox",
   createToolFailureMessage: "takes a result",
+  digestOfTool: "takes a registered tool",
+  matchesName: "takes a pattern and a name",
   toCallSchema: "takes definitions",
   toHttpStatus: "takes an error; test/host/adapters/http-status.test.ts",
   toRetryAfterSeconds: "takes an error; test/host/adapters/http-status.test.ts",

@@ -3,17 +3,23 @@
 import { PassThrough } from "node:stream";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
+import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
+import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { McpManager } from "../../../src/host/mcp/client/manager.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
+import type { CallRecording } from "../../../src/host/recording/recording.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { AddedToolProvider } from "../../../src/host/routing/tool-source.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import { createRuns, Runs } from "../../../src/host/runs/runs.ts";
 import { Session } from "../../../src/host/sessions/session.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
+import { recordCall } from "../../support/host-zone.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
 
 /** Options with which a caller names a tenant, or all tenants. */
@@ -42,6 +48,19 @@ async function lastOf(items: AsyncIterable<unknown>): Promise<unknown> {
   for await (const item of items) last = item;
   return last;
 }
+const recordings = new WeakMap<Glovebox, Promise<CallRecording>>();
+/** A recorded call of the tenant "acme", or of the only one. */
+function recordingOf(box: Glovebox): Promise<CallRecording> {
+  const made = recordings.get(box) ?? recordCall(box, box.router.tenancy.mode === "multi" ? { tenantId: "acme" } : {});
+  recordings.set(box, made);
+  return made;
+}
+const runStores = new WeakMap<Glovebox, MemoryRunStore>();
+function openRuns(box: Glovebox): Runs {
+  const store = new MemoryRunStore();
+  runStores.set(box, store);
+  return createRuns(box, { store, pollMs: 0 });
+}
 const closing = async (made: AsyncDisposable): Promise<void> => await made[Symbol.asyncDispose]();
 const loopOf = (): AgentLoop => new AgentLoop({ model: scriptModel(says(call("c", "add")), says("ok")).model });
 const agentOf = (): ToolsRouterAgent =>
@@ -50,6 +69,18 @@ const definitionIn = (box: Glovebox): ToolDefinition => box.router.registry.get(
 /** As the option that a server's tenants are named by. */
 const serverOf = ({ tenantId, ...rest }: Whose): Whose =>
   tenantId === undefined ? rest : { ...rest, tenants: [tenantId] };
+
+/** Opens the durable runs of a host, which have one run, of its tenant. */
+async function openRun(box: Glovebox): Promise<Runs> {
+  const runs = openRuns(box);
+  const { tenantId } = box.router.tenancy.mode === "multi" ? { tenantId: "acme" } : { tenantId: "default" };
+  const run = {
+    ...{ id: "r", tenantId, kind: "tool", toolName: "none", input: "{}" },
+    ...{ createdAt: 0, expiresAt: 0, leaseUntil: 0 },
+  };
+  await runStores.get(box)?.create(run, 10);
+  return runs;
+}
 
 export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   {
@@ -83,12 +114,46 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   { name: "Glovebox.health", scope: "all", call: (box, whose) => box.health(given(whose)) },
   { name: "Glovebox.listTools", call: (box, whose) => box.listTools(given(whose)) },
   { name: "Glovebox.openSession", call: async (box, whose) => await closing(await box.openSession(given(whose))) },
+  { name: "Runs.start", call: (box, whose) => openRuns(box).start(given({ toolName: "none", ...whose })) },
+  {
+    name: "Runs.begin",
+    call: async (box, whose) => await (await openRuns(box).begin(given({ toolName: "none", ...whose }))).settled,
+  },
+  { name: "Runs.get", call: (box, whose) => openRuns(box).get("none", given(whose)) },
+  { name: "Runs.list", call: (box, whose) => openRuns(box).list(given(whose)) },
+  { name: "Runs.journal", call: (box, whose) => openRuns(box).journal("none", given(whose)) },
+  { name: "Runs.resume", call: (box, whose) => openRuns(box).resume("none", given(whose)) },
+  { name: "Runs.cancel", call: (box, whose) => openRuns(box).cancel("none", given(whose)) },
+  {
+    name: "Runs.signal",
+    call: async (box, whose) => await (await openRun(box)).signal("r", { event: "go" }, given(whose)),
+  },
+  {
+    name: "Runs.deliver",
+    call: async (box, whose) => await (await openRun(box)).deliver("r", { event: "go" }, given(whose)),
+  },
+  {
+    name: "openAgentJournal",
+    call: async (box, whose) => {
+      await using journal = await openAgentJournal(given({ store: new MemoryRunStore(), id: "a", ...whose }));
+      journal.router(box);
+    },
+  },
+  {
+    name: "createCodeMode",
+    call: (box, whose) => closing(createCodeMode(box, given({ ...whose, typeCheck: false }))),
+  },
   { name: "Glovebox.listSessions", scope: "all", call: (box, whose) => box.listSessions(given(whose)) },
   { name: "Glovebox.closeSession", call: (box, whose) => box.closeSession("none", given(whose)) },
   { name: "Glovebox.closeSessions", call: (box, whose) => box.closeSessions(given(whose)) },
   { name: "Glovebox.execute", call: (box, whose) => box.execute(CALL, given(whose)) },
   { name: "Glovebox.stream", call: (box, whose) => lastOf(box.stream(CALL, given(whose))) },
   { name: "Glovebox.executeBatch", call: async (box, whose) => (await box.executeBatch([CALL], given(whose)))[0] },
+  {
+    name: "Glovebox.replay",
+    call: async (box, whose) => (await box.replay(await recordingOf(box), given(whose))).result,
+  },
+  { name: "Glovebox.rehearse", call: (box, whose) => box.rehearse([], given(whose)) },
   {
     name: "ToolRouter.register",
     scope: "global",
@@ -175,15 +240,19 @@ export const BY_NAME: readonly TenancyEntry[] = [
 
 /** The classes whose methods a host calls. */
 export const CLASSES = [
-  ...[Glovebox, ToolRouter, AddedToolProvider, ToolInvoker, McpManager, Session, AgentLoop, ToolsRouterAgent],
+  ...[Glovebox, ToolRouter, AddedToolProvider, ToolInvoker, McpManager, Session, AgentLoop, ToolsRouterAgent, Runs],
 ] as const;
 
 /** Methods that concern no tenant, with the reason. */
 export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "Glovebox.close": "ends all of it",
   "Glovebox.workerPids": "is the operator's overview of processes",
+  "Glovebox.fleet": "is the operator's overview of executors",
+  "Glovebox.drainExecutor": "is about a machine",
   "Glovebox.hardening": "is about the machine",
+  "Glovebox.quarantinedTools": "is the operator's overview of code that may have crashed a process",
   "Glovebox.addBuiltinTools": "is internal; first-party tools belong to all tenants",
+  "Glovebox.openSideList": "is internal; createCodeMode names the tenant",
   "ToolRouter.setRelease": "internal: its tool has an owner",
   "ToolRouter.addToolProvider": "adds a transport; each of its tools has an owner",
   "ToolRouter.add": "is internal; the owner has been resolved",
@@ -202,6 +271,8 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "McpManager.add": "is internal; addServer parses its options",
   "McpManager.removeServer": "is about a server",
   "McpManager.servers": "is the operator's overview of servers",
+  "Runs.poll": "continues runs of all tenants, each for its own",
+  "Runs.close": "ends all of it",
   "Session.run": "has the tenant of its session",
   "Session.close": "has the tenant of its session",
   "Session.id": "has the tenant of its session",

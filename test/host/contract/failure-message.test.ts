@@ -35,6 +35,15 @@ describe("createToolFailureMessage()", () => {
     expect(helps).toBe(ERROR_CODES[code].recoverable);
   });
 
+  test("contains the reason of a denied approval", () => {
+    const denied = { recoverable: false, details: { approved: false } };
+    expect(
+      messageOf(new ToolError("APPROVAL_REQUIRED", 'The call of "add" was denied and not run: not today', denied)),
+    ).toBe(
+      'The tool "add" failed with APPROVAL_REQUIRED: The call of "add" was denied and not run: not today; calling it again will not help.',
+    );
+  });
+
   test("states when to try again if the error does", () => {
     const options = { recoverable: true, details: { retryAfterMs: 9_400 } };
     const sentence = messageOf(new ToolError("TOOL_UNAVAILABLE", "The source is down", options));

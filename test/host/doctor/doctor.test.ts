@@ -8,7 +8,7 @@ import { BUILT_IN_LAYERS, LAYER_NAMES } from "../../../src/host/workers/hardenin
 import { makeBox } from "../../support/host-zone.ts";
 
 describe("diagnose()", () => {
-  test("shows each layer with evidence, and four hostile tools that were stopped", { timeout: 60_000 }, async () => {
+  test("shows each layer with evidence, and four hostile tools that were stopped", async () => {
     const { layers, tools, ok } = await diagnose();
     expect(layers.map(({ layer }) => layer)).toEqual(LAYER_NAMES);
     const states = new Map(layers.map(({ layer, state }) => [layer, state]));
@@ -24,7 +24,7 @@ describe("diagnose()", () => {
 });
 
 describe("glovebox doctor", () => {
-  test("prints its findings, and exits with 0 if all active layers hold", { timeout: 60_000 }, async () => {
+  test("prints its findings, and exits with 0 if all active layers hold", async () => {
     const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [main, "doctor"]);
     for (const layer of LAYER_NAMES) expect(stdout).toContain(layer);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { readEgress } from "../../../src/cli/commands/egress.ts";
 import type { EgressAllow, EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import { parseConfig } from "../../../src/host/config/options.ts";
 import { rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { FAILING_CALLBACKS, inOtherRealm } from "../../support/failing-callbacks.ts";

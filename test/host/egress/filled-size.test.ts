@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type EgressOptions, EgressSchema, type Secrets } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import { toHop } from "../../../src/host/capabilities/fetch/redirects.ts";
 import { Upload } from "../../../src/host/capabilities/fetch/request-body.ts";
@@ -18,7 +18,8 @@ import { controlHoldMs, holdOf } from "../../support/loop-hold.ts";
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const HELD_MS = 50;
-const GROWN_MIB = 64;
+/** Less than the smallest body. When V8 collects the garbage of earlier parts differs between its versions. */
+const GROWN_MIB = 100;
 
 interface Measured<Value> {
   readonly value: Value;
@@ -232,9 +233,13 @@ describe("the body that a tool sends", () => {
     const base64 = body.toString("base64");
     const policy = EgressSchema.parse({ allow: [], requestBytes: limit });
     const request = { method: "POST", url: "http://a.test/", headers: [], redirect: "follow" } as const;
-    const { value, heldMs } = await holdOf(() => toHop({ ...request, body: { base64 } }, policy, {}));
+    // Code that holds the loop does so each time; another program on the machine does not.
+    const { value } = await vi.waitFor(async () => {
+      const held = await holdOf(() => toHop({ ...request, body: { base64 } }, policy, {}));
+      await expectShortTurns(held.heldMs);
+      return held;
+    });
     expect(body.equals(value.body as Buffer)).toBe(true);
-    await expectShortTurns(heldMs);
     const over = toHop({ ...request, body: { base64: `${base64}AAAA` } }, policy, {});
     expect(await rejectionOf(over)).toEqual({ code: "QUOTA_EXCEEDED", message: tooLarge(limit) });
   });

@@ -32,6 +32,36 @@ describe("SystemResolver.resolve()", () => {
     expect(await Promise.all(all)).toEqual(names.map((name) => [name]));
   });
 
+  test("starts the lookup of another tenant before the next of one that has queued many", async () => {
+    const { resolver, asked, answer } = slowResolver();
+    const queued = ["a1", "a2", "b1", "a3", "a4", "b2", "b3", "c1", "d1"];
+    const all = queued.map((name) => resolver.resolve(name, name.slice(0, 1), live));
+    await settle();
+    expect(asked).toEqual(["a1", "a2", "b1"]);
+    answer("a1");
+    await settle();
+    expect(asked.slice(3)).toEqual(["c1"]);
+    for (const name of ["c1", "b1", "a2", "d1", "a3", "b2", "a4", "b3"]) {
+      answer(name);
+      await settle();
+    }
+    expect(asked).toEqual(["a1", "a2", "b1", "c1", "d1", "b2", "a3", "a4", "b3"]);
+    expect((await Promise.all(all)).flat()).toEqual(queued);
+  });
+
+  test("leaves a thread for another tenant, whichever tenants have names in progress", async () => {
+    const { resolver, asked, answer } = slowResolver();
+    const names = ["a1", "b1", "a2", "b2", "c1"];
+    const all = names.map((name) => resolver.resolve(name, name.slice(0, 1), live));
+    await settle();
+    expect(asked).toEqual(["a1", "b1", "c1"]);
+    for (const name of ["c1", "a1", "b1", "a2", "b2"]) {
+      answer(name);
+      await settle();
+    }
+    expect((await Promise.all(all)).flat()).toEqual(names);
+  });
+
   test("does not look up names of aborted calls, and continues after a failure", async () => {
     const { resolver, asked, answer } = slowResolver();
     const gone = new AbortController();

@@ -349,7 +349,7 @@ describe("a server that will not end", () => {
 });
 
 describe("a server that reads nothing", () => {
-  test("does not keep a tool from closing, although much data waits to be sent", { timeout: 60_000 }, async () => {
+  test("does not keep a tool from closing, although much data waits to be sent", async () => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       socket.pause();
@@ -361,7 +361,7 @@ describe("a server that reads nothing", () => {
     expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
   });
 
-  test("receives one pong at a time, however many pings it sends", { timeout: 60_000 }, async () => {
+  test("receives one pong at a time, however many pings it sends", async () => {
     const warnings: string[] = [];
     const onWarning = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`);
     process.on("warning", onWarning);
@@ -408,7 +408,7 @@ describe("a tool that attacks", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("that floods send fails by its own limits", { timeout: 60_000 }, async () => {
+  test("that floods send fails by its own limits", async () => {
     const server = await serveWebSocket((socket) => socket.resume());
     await using own = await makeSocketTools({}, { limits: { memoryMiB: 16, timeoutMs: 30_000 } });
     const body = `const socket = new WebSocket(url);

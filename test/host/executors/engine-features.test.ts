@@ -59,7 +59,7 @@ describe("an engine feature", () => {
 
   test("is not a member of ctx, granted or not", async () => {
     await box.addTool({ name: "members", source: SOURCE }, { grant: ["webAssembly"] });
-    const members = ["callId", "log", "progress", "signal", "tenantId"];
+    const members = ["callId", "log", "progress", "signal", "span", "tenantId"];
     expect(outputOf(await run("members", { members: true }))).toEqual(members);
     expect(outputOf(await run("asks", { members: true }))).toEqual(members);
   });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 test("a tool's top level and calls record the platform modules they use for the next host", async () => {
-  await using box = await createGlovebox({ cache: { directory }, tenancy: "multi" });
+  await using box = await createGlovebox({ cache: { directory }, tenancy: "multi", limits: { timeoutMs: 60_000 } });
   const { bundle } = await box.inspectTool({ source: SOURCE }, { scope: "global" });
   const known = (): Promise<readonly string[]> =>
     createBundleCache({ directory, memoryBytes: 0 }).getPlatformModules(bundle.sha256);

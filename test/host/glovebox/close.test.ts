@@ -18,7 +18,7 @@ const GROUPS: readonly (readonly string[])[] = [
 ];
 
 const LISTS = GROUPS.map((modes) => modes.join(", "));
-test.for(LISTS)("close() resolves, and the process ends by itself, with %s", { timeout: 120_000 }, async (group) => {
+test.for(LISTS)("close() resolves, and the process ends by itself, with %s", async (group) => {
   const modes = group.split(", ");
   const folder = mkdtempSync(join(tmpdir(), "glovebox-close-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

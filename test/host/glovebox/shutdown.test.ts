@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import { closeOnSignals } from "../../../src/host/glovebox/shutdown.ts";
 import { codeOf, makeBox } from "../../support/host-zone.ts";
 import { expectDead } from "../../support/processes.ts";
@@ -55,7 +55,7 @@ describe("SIGTERM", () => {
     ]);
     expect(Object.fromEntries([...said].slice(2))).toEqual({ never: "CANCELLED", loop: "CANCELLED" });
     expect(exit).toEqual([null, "SIGTERM"]);
-    await expectDead(pids, 30_000);
+    await expectDead(pids);
   });
 
   test("ends what still runs after drainMs, and leaves the end of the process to a host that listens too", async () => {

@@ -256,11 +256,8 @@ describe("CompiledSchema.coerce()", () => {
     });
     const branch = (depth: number): unknown =>
       depth === 0 ? { type: "number", minimum: 10 } : { anyOf: Array.from({ length: 4 }, () => branch(depth - 1)) };
-    const started = process.cpuUsage();
     const outcome = compileSchema({ type: "array", items: branch(5) }).coerce(Array(200).fill("1"), COERCE);
-    const { user, system } = process.cpuUsage(started);
-    expect(outcome.coercions).toEqual([]);
-    expect((user + system) / 1_000).toBeLessThan(2_000);
+    expect([outcome.coercions, outcome.stopped]).toEqual([[], true]);
   });
 
   test("does not copy an object with more unknown keys than it can remove", () => {

@@ -89,11 +89,9 @@ describe("a result over HTTP", () => {
     ["a value with a __proto__", { structuredContent: JSON.parse('{"__proto__":{"polluted":1}}') }, "OUTPUT_INVALID"],
   ] as const)("with %s: %s", async ([, result, code]) => {
     await open(({ method }) => (method === "tools/call" ? result : undefined));
-    const started = performance.now();
     const got = await call();
     expect(codeOf(got)).toBe(code);
     expect(JSON.stringify(got).length).toBeLessThan(200_000);
-    expect(performance.now() - started).toBeLessThan(5_000);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
@@ -163,7 +161,6 @@ describe("a stream that breaks off", () => {
       code: "TOOL_UNAVAILABLE",
       message: 'The MCP server "up" disconnected while "t" ran',
     });
-    expect(result.durationMs).toBeLessThan(10_000);
   });
 
   test("that can be resumed is resumed, and the call succeeds", async () => {
@@ -293,7 +290,7 @@ describe("a listing", () => {
     expect(await names()).toEqual(["s-k1", "s1-"]);
     restarted.session = "s2";
     rotated.token = "k2";
-    await expect.poll(names, { timeout: 5_000, interval: 200 }).toEqual(["s-k2", "s2-"]);
+    await expect.poll(names, { interval: 200 }).toEqual(["s-k2", "s2-"]);
     expect(box.health({ scope: "all" }).map(({ failures }) => failures)).toEqual([0, 0]);
     await Promise.all(["restarted", "rotated"].map((name) => box.mcp.removeServer(name)));
   });

@@ -63,7 +63,7 @@ describe("box.close()", () => {
     const box = await makeBox({ mcp: { servers: { up: stubborn(how) } } });
     const running = how === "loop" ? call(box, "up__t") : undefined;
     if (how === "deaf") expect(codeOf(await call(box, "up__t"))).toBe("ok");
-    await expect.poll(() => box.mcp.servers()[0]?.pid, { timeout: 30_000 }).toBeTypeOf("number");
+    await expect.poll(() => box.mcp.servers()[0]?.pid).toBeTypeOf("number");
     const pid = box.mcp.servers()[0]?.pid ?? 0;
     await box.close();
     expect(isAlive(pid)).toBe(false);
@@ -189,7 +189,7 @@ describe("a connection", () => {
     for (let n = 0; n < 2; n += 1) expect(codeOf(await call(box, "up__pid"))).toBe("TOOL_TIMEOUT");
     expect(codeOf(await call(box, "up__pid", { timeoutMs: 20_000 }))).toBe("ok");
     expect(up()).toMatchObject({ connections: 2, state: "connected" });
-    await expect.poll(() => isAlive(deaf), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => isAlive(deaf)).toBe(false);
     expect(outputOf(await call(box, "other__pid"))).toBe(other);
     await box.mcp.removeServer("other");
   });

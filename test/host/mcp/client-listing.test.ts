@@ -95,11 +95,10 @@ describe("a listing", () => {
     ["nothing", () => ({})],
     ["a million invalid tools", () => ({ tools: Array.from({ length: 1_000_000 }, () => 1) })],
     ["an invalid cursor", () => ({ tools: [], nextCursor: 5 })],
-  ] as const)("that is %s fails at once", async ([, list]) => {
-    const started = performance.now();
-    const { names } = await listed(list);
+  ] as const)("that is %s has no tools, without waiting for its time limit", async ([, list]) => {
+    const { names, status } = await listed(list);
     expect(names).toEqual([]);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(status.lastError?.message ?? "").not.toMatch(/in time/);
   });
 
   test("that never arrives times out and is not repeated at once", async () => {
@@ -125,7 +124,7 @@ describe("a listing", () => {
     const names = async (): Promise<readonly string[]> => (await box.listTools()).map(({ name }) => name);
     expect(await names()).toEqual(["t1"]);
     expect(await names()).toEqual(["t1"]);
-    await expect.poll(names, { timeout: 10_000, interval: 200 }).toEqual(["t2"]);
+    await expect.poll(names, { interval: 200 }).toEqual(["t2"]);
     await box.mcp.removeServer("up");
   });
 
@@ -146,7 +145,7 @@ describe("a listing", () => {
           server.changed();
           return listings();
         },
-        { timeout: 10_000, interval: 200 },
+        { interval: 200 },
       )
       .toBeGreaterThan(before);
     await box.mcp.removeServer("up");

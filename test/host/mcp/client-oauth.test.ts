@@ -288,7 +288,7 @@ describe("stored credentials", () => {
     expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
   });
 
-  test("of a provider that cannot save need an issuer, and the error says so", async () => {
+  test("of a provider that cannot save need an issuer, which the error names", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     const fixed = Object.assign(Object.create(provider) as KeepingProvider, {
       clientInformation: () => client,

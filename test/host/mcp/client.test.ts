@@ -194,8 +194,7 @@ describe("a call of an upstream tool", () => {
 
   test.concurrent.for(ALL)("times out at its own limit even with progress: %s", async (server, { expect }) => {
     const result = await call(`${server}__steps`, { steps: 100, everyMs: 100 }, { timeoutMs: 400 });
-    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
-    expect(result.durationMs).toBeLessThan(5_000);
+    expect(errorOf(result)).toMatchObject({ code: "TOOL_TIMEOUT", details: { timeoutMs: 400 } });
   });
 
   test.for(ALL)("receives its log messages: %s", async (server) => {
@@ -231,7 +230,8 @@ describe("a call of an upstream tool", () => {
   test("is cancelled at the server when its caller cancels it", async () => {
     const controller = new AbortController();
     const running = call("http-new__hang", { id: "given-up" }, { signal: controller.signal });
-    setTimeout(() => controller.abort(), 100);
+    await expect.poll(() => http.events.begun).toContain("given-up");
+    controller.abort();
     expect(codeOf(await running)).toBe("CANCELLED");
     await expect.poll(() => http.events.aborted).toContain("given-up");
   });
@@ -278,6 +278,8 @@ describe("a server that exits during a call", () => {
     const bystander = call("stdio-old__steps", { steps: 3, everyMs: 200 });
     // More calls than the circuit allows to fail, but they count as one failure.
     const hanging = Array.from({ length: 8 }, () => call("stdio-new__hang", { id: "killed" }));
+    const states = () => box.listCalls({ scope: "all" }).map(({ toolName, state }) => `${toolName} ${state}`);
+    await expect.poll(states).toEqual(expect.arrayContaining(Array(8).fill("stdio-new__hang running")));
     setTimeout(() => process.kill(before, "SIGKILL"), 200);
     for (const error of (await Promise.all(hanging)).map(errorOf)) {
       expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });

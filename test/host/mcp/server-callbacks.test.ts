@@ -27,7 +27,7 @@ beforeAll(async () => {
   });
   const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
   port = Number(line);
-}, 60_000);
+});
 afterAll(async () => {
   child.kill("SIGKILL");
   if (child.exitCode === null && child.signalCode === null) await once(child, "exit");

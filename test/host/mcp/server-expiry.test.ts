@@ -92,13 +92,13 @@ describe("a token that expires", () => {
     expect((await listen(url)).status).toBe(200);
     expect(outcome()).toBe("open");
     nowMs += 100;
-    await expect.poll(outcome, { timeout: 10_000 }).toBe("closed");
+    await expect.poll(outcome).toBe("closed");
   });
 
   test("lets a running call end within limits.expiredCallMs", async () => {
     const url = await start({ auth, limits: { expiredCallMs: 60_000 } });
     const call = post(url, modernCall("waits"));
-    await expect.poll(() => running, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => running).toBe(1);
     nowMs += 30_000;
     expect((await post(url, modernCall("waits"))).status).toBe(401);
     expect(running).toBe(1);
@@ -109,12 +109,12 @@ describe("a token that expires", () => {
   test("cancels a call that runs longer (2026-07-28): 401", async () => {
     const url = await start({ auth, limits: { expiredCallMs: 100 } });
     const call = post(url, modernCall("waits"));
-    await expect.poll(() => running, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => running).toBe(1);
     nowMs += 1_000;
     const response = await call;
     expect(response.status).toBe(401);
     expect(response.headers.get("www-authenticate")).toContain('error="invalid_token"');
-    await expect.poll(() => running, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => running).toBe(0);
   });
 
   test("cancels a call that runs longer (2025): its stream is aborted", async () => {
@@ -122,10 +122,10 @@ describe("a token that expires", () => {
     const session = await beginSession(url);
     const response = await post(url, legacyRequest("tools/call", { name: "waits", arguments: {} }, session));
     const { outcome } = endOf(response);
-    await expect.poll(() => running, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => running).toBe(1);
     nowMs += 1_000;
-    await expect.poll(outcome, { timeout: 10_000 }).toBe("aborted");
-    await expect.poll(() => running, { timeout: 10_000 }).toBe(0);
+    await expect.poll(outcome).toBe("aborted");
+    await expect.poll(() => running).toBe(0);
   });
 });
 

@@ -23,7 +23,7 @@ function start(callback: string, index: number) {
     await exit;
   });
   const next = async (count: number) => {
-    await expect.poll(() => (child.exitCode === null ? messages.length : stderr), { timeout: 30_000 }).toBe(count);
+    await expect.poll(() => (child.exitCode === null ? messages.length : stderr)).toBe(count);
     return messages[count - 1];
   };
   const write = (text: string): void => void child.stdin.write(`${text}\n`);

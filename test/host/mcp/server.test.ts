@@ -263,7 +263,7 @@ describe.for([
           box.removeTool("late", { tenantId: "default" });
           return notifications;
         },
-        { timeout: 10_000, interval: 50 },
+        { interval: 50 },
       )
       .toBeGreaterThan(0);
   });
@@ -272,10 +272,10 @@ describe.for([
     const { client } = await connect(kind, mode);
     const controller = new AbortController();
     const call = client.callTool({ name: "waits" }, { signal: controller.signal });
-    await expect.poll(() => running(), { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => running()).toBe(1);
     controller.abort();
     await expect(call).rejects.toThrow();
-    await expect.poll(() => running(), { timeout: 2_000, interval: 5 }).toBe(0);
+    await expect.poll(() => running(), { interval: 5 }).toBe(0);
   });
 
   test.runIf(mode === "legacy")(
@@ -307,7 +307,7 @@ describe.for([
     const requestedSchema = { type: "object", properties: { size: { type: "integer" } } };
     const args = { what: "elicit", request: { message: "Well?", requestedSchema } };
     await expect(client.callTool({ name: "talks", arguments: args }, { signal: controller.signal })).rejects.toThrow();
-    await expect.poll(() => running(), { timeout: 2_000, interval: 5 }).toBe(0);
+    await expect.poll(() => running(), { interval: 5 }).toBe(0);
   });
 });
 
@@ -567,10 +567,10 @@ describe("McpHandler.fetch()", () => {
         ...{ "mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "waits", ...session },
       },
     }).then((response) => response.text());
-    await expect.poll(() => running(), { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => running()).toBe(1);
     controller.abort();
     await expect(answer).rejects.toThrow();
-    await expect.poll(() => running(), { timeout: 2_000, interval: 5 }).toBe(0);
+    await expect.poll(() => running(), { interval: 5 }).toBe(0);
   });
 
   describe("sessions", () => {

@@ -119,10 +119,8 @@ describe("the tools that a server lists", () => {
   test("have validated outputs, and their patterns do not block the host", async () => {
     expect(codeOf(await call("schemas__liar"))).toBe("OUTPUT_INVALID");
     expect(codeOf(await call("schemas__omits"))).toBe("OUTPUT_INVALID");
-    const began = process.threadCpuUsage();
-    expect(codeOf(await call("schemas__slow", { a: `${"a".repeat(40)}!` }))).toBe("PARAM_INVALID");
-    const { user, system } = process.threadCpuUsage(began);
-    expect(user + system, "CPU time of the host's thread, in microseconds").toBeLessThan(2_000_000);
+    // Without a guard, the pattern would take longer than the test may.
+    expect(codeOf(await call("schemas__slow", { a: `${"a".repeat(60)}!` }))).toBe("PARAM_INVALID");
     expect(outputOf(await call("schemas__good"))).toBe("good");
   });
 
@@ -257,6 +255,6 @@ describe("a server's process", () => {
     const tree = treeOf(statusOf("stays").pid ?? 0);
     expect(tree.length).toBeGreaterThanOrEqual(3);
     expect(await box.mcp.removeServer("stays")).toBe(true);
-    await expectDead(tree, 30_000);
+    await expectDead(tree);
   });
 });

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toToolNames } from "../../../src/host/mcp/client/upstream-names.ts";
-import { TOOL_NAME_PATTERN } from "../../../src/sandbox/contract/definition.ts";
+import { TOOL_NAME_PATTERN } from "../../../src/sandbox/contract/tool-name.ts";
 
 const aliasOf = (prefix: string, name: string): string => [...toToolNames(prefix, [name]).keys()][0] ?? "";
 const OPENAI = /^[a-zA-Z0-9_-]{1,64}$/;

@@ -168,13 +168,10 @@ describe("ServerProcess", () => {
     };
     const { server, messages } = await start("cat");
     await expect.poll(() => flooded).toBeGreaterThan(1_000);
-    const before = performance.eventLoopUtilization();
     for (let id = 0; id < 20; id += 1) {
       await server.send(ping(id));
       await expect.poll(() => messages.length, { interval: 1 }).toBe(id + 1);
     }
-    // Half of the time remains, of which a busy machine takes a part.
-    expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.95);
     const during = flooded;
     await flood.server.close();
     expect(flooded).toBe(during);

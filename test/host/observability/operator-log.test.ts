@@ -32,7 +32,12 @@ const fail = (): never => {
 describe("logger", () => {
   test("writes one line for a failed call, and none for a successful one", async () => {
     const { logger, lines } = capture();
-    await using box = await createGlovebox({ logger, cache: false, workers: { warmProcesses: 0 } });
+    await using box = await createGlovebox({
+      logger,
+      cache: false,
+      workers: { warmProcesses: 0 },
+      limits: { timeoutMs: 60_000 },
+    });
     box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
     box.router.register("broken", {}, fail);
     const context = { executionId: "e1", stepId: "s1" };
@@ -52,7 +57,13 @@ describe("logger", () => {
   test("redacts the secrets of the tenant", async () => {
     const { logger, lines } = capture();
     const secrets = { KEY: { value: "correct-horse-battery", hosts: ["https://api.example.com"] } };
-    await using box = await createGlovebox({ logger, secrets, cache: false, workers: { warmProcesses: 0 } });
+    await using box = await createGlovebox({
+      logger,
+      secrets,
+      cache: false,
+      workers: { warmProcesses: 0 },
+      limits: { timeoutMs: 60_000 },
+    });
     box.router.register("leaks", {}, () => {
       throw new Error("it was correct-horse-battery");
     });

@@ -28,7 +28,7 @@ const run = (box: Glovebox, toolName: string, args: object = {}, timeline = true
 const kindsOf = ({ timeline = [] }: ToolResult): readonly string[] => timeline.map(({ kind }) => kind);
 
 describe("the timeline of a call", () => {
-  test("is absent unless the context asks for it", async () => {
+  test("is absent if the context does not request it", async () => {
     const box = await openBox();
     await box.addTool({ name: "plain", source: "export default () => 1;" });
     expect("timeline" in (await run(box, "plain", {}, false))).toBe(false);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ToolNames, toOpenAITools } from "../../../src/host/openai/index.ts";
 import { toWireName } from "../../../src/host/openai/tool-names.ts";
-import { TOOL_NAME_PATTERN } from "../../../src/sandbox/contract/definition.ts";
+import { TOOL_NAME_PATTERN } from "../../../src/sandbox/contract/tool-name.ts";
 
 describe("ToolNames", () => {
   const toolName = fc.stringMatching(TOOL_NAME_PATTERN);

@@ -246,9 +246,10 @@ describe("Hostile text to repair", () => {
     const hostile = `["${"{".repeat(60_000)}`;
     const before = performance.eventLoopUtilization();
     const text = await thread.repair(hostile, AbortSignal.timeout(20_000));
-    const { active } = performance.eventLoopUtilization(before);
+    const { utilization } = performance.eventLoopUtilization(before);
     expect(text === undefined || text.length > 60_000).toBe(true);
-    expect(active).toBeLessThan(200);
+    // The host waits for most of the time.
+    expect(utilization).toBeLessThan(0.5);
     // A new thread has started.
     expect(await thread.repair("{a: 1}", AbortSignal.timeout(20_000))).toBe('{"a": 1}');
   });

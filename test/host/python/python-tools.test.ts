@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import { createRuns } from "../../../src/host/runs/runs.ts";
 import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { makeWheel } from "../../support/wheel.ts";
 
@@ -27,7 +29,7 @@ beforeAll(async () => {
     limits: { timeoutMs: 60_000 },
     python: { packages: { dir: store, allow: ["half"] }, capabilities: { kv: {}, tools: ["half"] } },
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await box.close();
@@ -336,5 +338,35 @@ async def main(input, ctx):
       expect(await counts("warm")).toEqual([1, 2]);
       expect(await counts("several")).toEqual([1, 1]);
     });
+  });
+});
+
+describe("a durable Python tool", () => {
+  const SOURCE = `
+"""Doubles what it is given"""
+durable = True
+capabilities = ["waitFor"]
+async def main(input: dict, ctx):
+    value = await ctx.waitFor({"event": "go"})
+    try:
+        await ctx.waitFor({"approval": "Sure?", "timeoutMs": 1})
+    except Exception as error:
+        return {"n": input["n"], "value": value, "code": error.code}
+`;
+
+  test("waits without a process, and goes on as it began", async () => {
+    await box.addTool({ name: "waits", language: "python", source: SOURCE }, { tenantId: "acme", grant: ["waitFor"] });
+    expect(outputOf(await run("waits", { n: 1 }))).toMatchObject({ details: { reason: "needs_run" } });
+    await using runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 0 });
+    const whose = { tenantId: "acme" };
+    const { id, state, waits } = await runs.start({ toolName: "waits", arguments: { n: 4 }, ...whose });
+    expect([state, waits]).toMatchObject(["suspended", [{ kind: "event", name: "go" }]]);
+    await runs.signal(id, { event: "go", value: [7] }, whose);
+    await expect
+      .poll(async () => {
+        await runs.poll();
+        return (await runs.get(id, whose))?.result;
+      })
+      .toMatchObject({ success: true, output: { n: 4, value: [7], code: "TOOL_TIMEOUT" } });
   });
 });

@@ -129,6 +129,14 @@ describe("Glovebox.execute() with an invalid call", () => {
       /^toolCall\.arguments: expected a JSON value, got a Promise$/,
     ],
     ["a Map", call(new Map([["a", 5]])), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a Map$/],
+    [
+      "a promise inside",
+      call({ a: [Promise.resolve(1)] }),
+      "PARAM_INVALID",
+      /expected a JSON value, got a Promise at \/a\/0$/,
+    ],
+    ["a Map inside", call({ a: new Map([[1, 2]]) }), "PARAM_INVALID", /expected a JSON value, got a Map at \/a$/],
+    ["a Set inside", call({ a: { b: new Set() } }), "PARAM_INVALID", /expected a JSON value, got a Set at \/a\/b$/],
     ["a BigInt", call({ a: 5n }), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a BigInt at \/a$/],
     ["a cycle", call(cyclic), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a cycle at \/self$/],
     ["a function", call(() => {}), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a function$/],
@@ -495,7 +503,7 @@ describe("Glovebox.addTool() with an invalid tool", () => {
     [
       "an unknown capability",
       { grant: ["wiki"] },
-      /^Unknown capability "wiki"\. Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
+      /^Unknown capability "wiki"\. Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, waitFor, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
     ],
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
     ["an unknown option", { tenant: "acme" }, /^options\.tenant: Unknown option. Did you mean "tenantId"\?$/],

@@ -176,7 +176,7 @@ describe("a Standard Schema whose library fails", () => {
   });
 
   test.for<[string, () => unknown]>([
-    ["issues that are no list", () => ({ issues: "none", value: 1 })],
+    ["issues that are not a list", () => ({ issues: "none", value: 1 })],
     ["issues that are null", () => ({ issues: null, value: 1 })],
     ["a promise", async () => ({ issues: [{ message: "no" }] })],
     ["a promise of another realm", () => inOtherRealm('Promise.resolve({ issues: [{ message: "no" }] })')],

@@ -135,7 +135,7 @@ describe("ToolInvoker.execute()", () => {
         },
       },
     ],
-    ["a signal that is none", { toolName: "echo", context: { signal: { aborted: true } } }],
+    ["an invalid signal", { toolName: "echo", context: { signal: { aborted: true } } }],
     [
       "arguments that cannot be read",
       {

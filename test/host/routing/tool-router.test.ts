@@ -77,8 +77,8 @@ describe("ToolRouter.register()", () => {
       /handler of "x": expected a function, got a string/,
     ],
     ["a taken name", () => ["probe", {}, ECHO], "NAME_TAKEN", /"probe" is taken/],
-    ["a schema that is none", () => ["x", { inputSchema: { type: "objekt" } }, ECHO], "BUNDLE_FAILED", /inputSchema/],
-    ["an output schema that is none", () => ["x", { outputSchema: 5 as never }, ECHO], "PARAM_INVALID", /outputSchema/],
+    ["an invalid schema", () => ["x", { inputSchema: { type: "objekt" } }, ECHO], "BUNDLE_FAILED", /inputSchema/],
+    ["an invalid output schema", () => ["x", { outputSchema: 5 as never }, ECHO], "PARAM_INVALID", /outputSchema/],
   ])("rejects %s", ([, make, code, message]) => {
     const error = thrownBy(() => routerOf(ECHO).register(...make()));
     expect(error.code).toBe(code);
@@ -269,11 +269,9 @@ describe("ToolRouter.execute() and timeouts", () => {
       tool === undefined ? {} : { limits: { timeoutMs: tool } },
       host === undefined ? {} : { limits: { timeoutMs: host } },
     );
-    const began = performance.now();
     const error = errorOf(await run(router, { timeoutMs: context }, call));
     expect(error.code).toBe("TOOL_TIMEOUT");
     expect(error.message).toMatch(/^probe did not finish within (1|40) ms and was stopped$/);
-    expect(performance.now() - began).toBeLessThan(1_000);
   });
 
   test.for([1, 1.5, 300_000])("accepts a timeout of %s ms", async (timeoutMs) => {

@@ -13,7 +13,7 @@ afterAll(() => box.close());
 const call = (router: Pick<ToolRouter, "execute">, toolName: string, context?: ToolContext): Promise<ToolResult> =>
   router.execute({ id: "c1", toolName, arguments: {} }, context);
 
-/** What a caller over HTTP, a program and a model learn of a failure. */
+/** A failure as an HTTP client, a program and a model receive it. */
 function seen(result: ToolResult): readonly unknown[] {
   const error = errorOf(result);
   return [error.code, error.details?.reason, toHttpStatus(error), error.recoverable];

@@ -155,7 +155,7 @@ describe("a session in Python", () => {
     // A session's process cannot be reused, so some 300 MiB are freed with it.
     const during = box.workerPids;
     await session.close();
-    await expect.poll(() => during.every((pid) => box.workerPids.includes(pid)), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => during.every((pid) => box.workerPids.includes(pid))).toBe(false);
   });
 });
 
@@ -195,7 +195,7 @@ describe("a session's end", () => {
   test("follows idle time, the maximum number of runs, or the CPU time limit", async () => {
     const idle = await open({ idleMs: 150 });
     await idle.run("1");
-    await expect.poll(() => idle.isOver, { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => idle.isOver).toBe(true);
     expect(errorOf(await idle.run("1")).message).toContain("it was idle for");
     const short = await open({ total: { lifetimeMs: 400 } });
     const busy = await Promise.all(

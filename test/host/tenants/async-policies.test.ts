@@ -75,7 +75,7 @@ describe("a lookup", () => {
           void call();
           return asked.length;
         },
-        { interval: 10, timeout: 10_000 },
+        { interval: 10 },
       )
       .toBe(2);
     const next = call();
@@ -100,7 +100,7 @@ describe("a lookup", () => {
     expect(two.asked).toEqual(["a", "b", "c", "a"]);
   });
 
-  test("that a function answers at once is used for one call, and asked for each", async () => {
+  test("that a function returns at once is used for one call, and requested for each", async () => {
     let policy: TenantOptions = SMALL;
     const { call } = openDatabase({ tenants: () => policy });
     expect(codeOf(await call())).toBe("OUTPUT_TOO_LARGE");

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
 import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
@@ -74,7 +74,7 @@ describe("deleteTenant", () => {
     await inspecting.catch(() => {});
     await deletion;
     expect((await box.deleteTenant("acme")).artifacts.count).toBe(0);
-    const box2 = box.router.admission;
+    const box2 = box.router.tenantStates;
     box2.set("acme", "deleting");
     const denied = await failureOf(box.inspectTool({ name: "t", source: "export default () => 1" }, ACME));
     expect(denied.details?.reason).toBe("tenant_deleted");
@@ -166,7 +166,7 @@ describe("a quota store that takes its time", () => {
       deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
     };
     const box = await boxOf({ quotaStore: store, quotas: { egressBytes: { day: 100 } } });
-    const { quotas } = box.router.admission;
+    const { quotas } = box.router.tenantStates;
     const plan = box.router.tenants.default.quota;
     if (plan === undefined) throw new Error("Expected quotas");
     quotas.charge("acme", plan, { cpuMs: 0, egressBytesIn: 5_000, egressBytesOut: 0 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
@@ -49,7 +49,7 @@ async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): P
   return {
     box,
     wait: (tenantId = "acme") => box.execute({ id: "c", toolName: "wait" }, { tenantId }),
-    running: (count) => expect.poll(() => inside, { timeout: 30_000 }).toBe(count),
+    running: (count) => expect.poll(() => inside).toBe(count),
     open: () => opened.resolve(1),
   };
 }
@@ -82,7 +82,7 @@ describe("maxQueuedCalls", () => {
     const { wait, open } = await gatedBox({ limits: { maxConcurrentCalls: 1 }, workers: { maxQueued: 1 } });
     const codes: string[] = [];
     const calls = ["a", "a", "b", "b"].map(async (tenantId) => codes.push(codeOf(await wait(tenantId))));
-    await expect.poll(() => codes, { timeout: 30_000 }).toEqual(["OVERLOADED"]);
+    await expect.poll(() => codes).toEqual(["OVERLOADED"]);
     open();
     await Promise.all(calls);
     expect(codes).toEqual(["OVERLOADED", "ok", "ok", "ok"]);
@@ -159,7 +159,9 @@ describe("tenants", () => {
 
 describe("a tenant with more busy loops than may run", () => {
   test("does not keep another's calls from being served while the loops run and wait", async () => {
-    const box = await boxOf({ limits: { timeoutMs: 300_000, cpuMs: 300_000, maxConcurrentCalls: 8 } });
+    const box = await boxOf({
+      limits: { timeoutMs: 300_000, cpuMs: 300_000, maxConcurrentCalls: 8, queueMs: 300_000 },
+    });
     await box.addTool({ name: "echo", source: ECHO }, { scope: "global" });
     await box.addTool(
       { name: "loop", source: LOOP.replace("{ for", '{ console.log("runs"); for') },
@@ -177,7 +179,7 @@ describe("a tenant with more busy loops than may run", () => {
       ended += 1;
       return code;
     });
-    await expect.poll(() => running, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(() => running).toBeGreaterThan(0);
     for (let ms = 0; ms < 10; ms += 1) {
       const call = { id: "c", toolName: "echo", arguments: { ms } };
       expect(outputOf(await box.execute(call, { tenantId: "good" }))).toBe(ms);

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";

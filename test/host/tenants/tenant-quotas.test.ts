@@ -1,6 +1,6 @@
 // Rates and period quotas of tenants: counted for every way of calling, before anything else is done for a call, and failing closed.
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";

@@ -1,11 +1,12 @@
 // What `usage` says of a call's bytes: those that its tool got and gave, and those that its requests sent and received.
 import type { Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, makeBox } from "../../support/host-zone.ts";
+import { cpuMsOfAll } from "../../support/processes.ts";
 
 const TENANT = { tenantId: "acme" } as const;
 
@@ -134,8 +135,16 @@ describe("usage.cpuMs", () => {
     const kill = () => {
       for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
     };
-    const onLog = () => void setTimeout(kill, 300);
-    const result = await box.execute({ id: "c1", toolName: "loop", arguments: {} }, { ...TENANT, onLog });
+    const cpuMsOf = (): number => cpuMsOfAll(box.workerPids);
+    const onLog = async (): Promise<void> => {
+      const before = cpuMsOf();
+      await vi.waitFor(() => expect(cpuMsOf()).toBeGreaterThan(before + 100), { interval: 20 });
+      kill();
+    };
+    const result = await box.execute(
+      { id: "c1", toolName: "loop", arguments: {} },
+      { ...TENANT, onLog: () => void onLog() },
+    );
     expect(result.success).toBe(false);
     expect(result.usage.cpuMs).toBeGreaterThan(0);
   });

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promi
 import { expect, test, vi } from "vitest";
 import { StayAwake } from "../../../src/host/util/stay-awake.ts";
 
-/** Counts the turns that a waiting loop takes by itself, which is none for a sleeping one. */
+/** Counts the turns that the event loop takes by itself while it waits. A sleeping loop takes none. */
 async function turnsWhile(work: () => Promise<void>): Promise<number> {
   const spy = vi.spyOn(globalThis, "setImmediate");
   await work();

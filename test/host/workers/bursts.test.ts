@@ -1,7 +1,8 @@
 // How many calls of a burst are admitted: as many as may run and wait, even before there are processes for them.
 import { expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { AddToolOptions, GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
+import type { AddToolOptions } from "../../../src/host/config/tool-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
@@ -58,7 +59,7 @@ const BURSTS: readonly Burst[] = [
   },
 ];
 
-test.for(BURSTS)("the first burst of $name admits as many as the next one", { timeout: 240_000 }, async (burst) => {
+test.for(BURSTS)("the first burst of $name admits as many as the next one", async (burst) => {
   const { options = {}, add, source = WAITS, language, limits = LIMITS, call = execute } = burst;
   let opened = Promise.withResolvers<null>();
   const handler = (): Promise<null> => opened.promise;
@@ -70,7 +71,7 @@ test.for(BURSTS)("the first burst of $name admits as many as the next one", { ti
     opened = Promise.withResolvers();
     const codes: string[] = [];
     const calls = Array.from({ length: CALLS }, async (_, n) => codes.push(codeOf(await call(box, `${round}-${n}`))));
-    await expect.poll(() => codes, { timeout: 60_000 }).toEqual(Array(CALLS - admitted).fill("OVERLOADED"));
+    await expect.poll(() => codes).toEqual(Array(CALLS - admitted).fill("OVERLOADED"));
     opened.resolve(null);
     await Promise.all(calls);
     expect(codes.slice(CALLS - admitted)).toEqual(Array(admitted).fill("ok"));

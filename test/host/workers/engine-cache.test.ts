@@ -58,7 +58,7 @@ describe("EngineCache", () => {
     const pool = new WorkerPool({ ...texts, preludeCache, moduleCache, launcher }, { ...places, maxQueued: 1 });
     onTestFinished(() => pool[Symbol.asyncDispose]());
     await pool.start();
-    await expect.poll(() => made.length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => made.length).toBe(1);
     expect(unpack(moduleCache.bytes)).toHaveLength(PLATFORM_MODULE_NAMES.length);
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -69,7 +69,7 @@ describe("a tool whose calls have been short", () => {
     const controller = new AbortController();
     const looping = run(box, { what: "loop" }, { signal: controller.signal, timeoutMs: LONG_MS });
     const grown = (): boolean => [...before].some(([pid, ticks]) => mainThreadTicks(pid) > ticks + 20);
-    await vi.waitFor(() => expect(grown()).toBe(true), { timeout: 30_000 });
+    await vi.waitFor(() => expect(grown()).toBe(true));
     controller.abort();
     expect(codeOf(await looping)).toBe("CANCELLED");
   });
@@ -183,7 +183,8 @@ describe("calls that compute without end", () => {
       timeout: 5 * LONG_MS,
     },
     async ([, source]) => {
-      const box = await openBox();
+      // A busy machine may start a process late. What counts is the order in which calls end.
+      const box = await openBox({ limits: { queueMs: 4 * LONG_MS } });
       await box.addTool({ name: "endless", source });
       const controller = new AbortController();
       // Longer than the other calls take on a busy machine.
@@ -196,7 +197,7 @@ describe("calls that compute without end", () => {
           return code;
         }),
       );
-      for (let n = 0; n < 40; n += 1) {
+      for (let n = 0; n < 12; n += 1) {
         expect(outputOf(await box.execute({ id: "o", toolName: "other", arguments: { id: n } }))).toBe(n);
         expect(outputOf(await run(box, { after: "capability" }))).toBe("done");
         await pause(10);

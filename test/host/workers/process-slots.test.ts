@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -78,7 +78,7 @@ describe("a host without file descriptors", () => {
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${SCRIPT}"`], {
       stdio: ["ignore", "pipe", "inherit"],
       // Must run before the test times out, because nothing else ends the process.
-      ...{ timeout: 55_000, killSignal: "SIGKILL" },
+      ...{ timeout: 240_000, killSignal: "SIGKILL" },
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -149,7 +149,7 @@ describe("when the spawner", () => {
     const script = fileURLToPath(new URL("../../support/spawner-script.ts", import.meta.url));
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${script}"`], {
       stdio: ["ignore", "pipe", "inherit"],
-      ...{ timeout: 25_000, killSignal: "SIGKILL" },
+      ...{ timeout: 240_000, killSignal: "SIGKILL" },
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -171,7 +171,7 @@ describe("when the spawner", () => {
   test("is disposed, it ends together with everything that it has started", async () => {
     const starter = starterBy("spawner");
     const { launched, closed } = start(starter, 'setInterval(() => {}, 1_000); require("node:net");');
-    await vi.waitFor(() => expect(launched.connection).toBeDefined(), { timeout: 5_000 });
+    await vi.waitFor(() => expect(launched.connection).toBeDefined());
     const pid = await spawnerPid();
     starter[Symbol.dispose]();
     starter[Symbol.dispose]();

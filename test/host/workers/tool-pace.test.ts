@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ToolPaces } from "../../../src/host/workers/scheduling/tool-pace.ts";
-import type { WorkerToolProfile } from "../../../src/host/workers/worker-process.ts";
+import type { WorkerToolProfile } from "../../../src/host/workers/worker-job.ts";
 
 const newProfile = (): WorkerToolProfile => ({}) as WorkerToolProfile;
 const recordTimes = (paces: ToolPaces, profile: WorkerToolProfile, times: number, cpuMs: number): void => {
@@ -8,16 +8,38 @@ const recordTimes = (paces: ToolPaces, profile: WorkerToolProfile, times: number
 };
 
 describe("ToolPaces", () => {
-  test("knows a tool as short after three short calls in a row", () => {
+  test("knows a tool as short after three short calls", () => {
     const paces = new ToolPaces();
     const profile = newProfile();
     recordTimes(paces, profile, 2, 1);
     paces.record(profile, 20);
-    recordTimes(paces, profile, 2, 1);
+    recordTimes(paces, profile, 1, 1);
     expect(paces.paceOf(profile)).toBe("unknown");
     paces.record(profile, 1);
     expect(paces.paceOf(profile)).toBe("short");
     expect(paces.paceOf(newProfile())).toBe("unknown");
+  });
+
+  test("takes half of its proof from a tool for a call that is neither short nor long", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    recordTimes(paces, profile, 16, 1);
+    for (const expected of ["short", "short", "unknown"]) {
+      paces.record(profile, 20);
+      expect(paces.paceOf(profile)).toBe(expected);
+    }
+  });
+
+  test("counts an unknown tool's time that may belong to other calls only if it is short or long", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    recordTimes(paces, profile, 2, 1);
+    paces.record(profile, 20, true);
+    paces.record(profile, 1, true);
+    expect(paces.paceOf(profile)).toBe("short");
+    const other = newProfile();
+    paces.record(other, 60, true);
+    expect(paces.paceOf(other)).toBe("long");
   });
 
   test("knows a tool as long after one long call, until it has proved otherwise", () => {

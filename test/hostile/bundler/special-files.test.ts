@@ -25,7 +25,7 @@ test.for<[string, (folder: string) => void]>([
           "require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))",
           join(folder, "x.json"),
         ],
-        { stdio: "ignore", timeout: 30_000 },
+        { stdio: "ignore", timeout: 200_000 },
       ),
   ],
   ["a folder of that name", (folder) => mkdirSync(join(folder, "x.json"))],

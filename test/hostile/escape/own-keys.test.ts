@@ -20,7 +20,7 @@ test("the global object has the listed names, no symbol but the tag's, and nothi
       "the tag",
     ),
     enumerable: [],
-    ctx: ["callId", "log", "progress", "signal", "tenantId"],
+    ctx: ["callId", "log", "progress", "signal", "span", "tenantId"],
     above: true,
   });
 });

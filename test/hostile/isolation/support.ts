@@ -1,7 +1,7 @@
 // An attack of several calls: state that one call leaves for the next, for another tenant, or for the host.
 import { test } from "vitest";
 import type { Capability } from "../../../src/host/capabilities/capability.ts";
-import type { Placement } from "../../../src/host/config/options.ts";
+import type { Placement } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";

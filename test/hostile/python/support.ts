@@ -6,7 +6,7 @@ import type { TenantOptions } from "../../../src/host/tenants/tenant-policies.ts
 import type { ErrorCode, JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
-import { LATE_MS, LagMeter } from "../assertions.ts";
+import { expectInTime, LATE_MS, LagMeter } from "../assertions.ts";
 
 export interface PythonAttack {
   readonly name: string;
@@ -150,7 +150,7 @@ export class PythonArena implements AsyncDisposable {
     expect(codes, JSON.stringify(result).slice(0, 400)).toContain(codeOf(result));
     if (isStopped) expect(hasBegun, "It had begun").toBe(true);
     const lateMs = ended - (isStopped ? stoppedAt : started + timeoutMs) - lag.withheldMs;
-    expect(lateMs, "From its end to the result, in ms").toBeLessThan(DUE_MS);
+    expectInTime(lateMs, DUE_MS);
     expectPublishable(result);
     if (output !== undefined) expect(outputOf(result)).toEqual(output);
     check?.(result);

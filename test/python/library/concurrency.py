@@ -9,6 +9,20 @@ async def work(name, seconds):
 results = await asyncio.gather(work("slow", 0.02), work("quick", 0.001), work("now", 0))
 [results, order]
 
+# %% asyncio: sleeps that are over at the same time end in order of their times
+import asyncio, time
+order = []
+async def nap(seconds):
+    await asyncio.sleep(seconds)
+    order.append(seconds)
+tasks = [asyncio.create_task(nap(seconds)) for seconds in (0.03, 0.01, 0.001, 0.02, 0.002)]
+await asyncio.sleep(0)
+busy_until = time.monotonic() + 0.1
+while time.monotonic() < busy_until:
+    pass
+await asyncio.gather(*tasks)
+order
+
 # %% asyncio: timeouts, cancellation, task groups
 import asyncio
 events = []
@@ -157,6 +171,18 @@ one = time.monotonic()
 two = time.perf_counter()
 time.sleep(0.001)
 [time.monotonic() >= one, time.perf_counter() > two, time.time() > 1.6e9, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(86_400 * 365)), list(time.gmtime(0))[:6], time.strptime("28 Feb 26", "%d %b %y").tm_yday, time.time_ns() > 10**18, time.process_time() >= 0]
+
+# %% time: short sleeps take at least their time
+import asyncio, time
+def lasts(seconds):
+    begin = time.perf_counter()
+    time.sleep(seconds)
+    return time.perf_counter() - begin > seconds - 1e-6
+async def wait(seconds):
+    begin = time.perf_counter()
+    await asyncio.sleep(seconds)
+    return time.perf_counter() - begin > seconds - 1e-6
+[all(lasts(0.001) for _ in range(20)), all(lasts(0.002) for _ in range(10)), all(lasts(0.004) for _ in range(30)), all([await wait(0.001) for _ in range(20)]), lasts(0)]
 
 # %% signal, atexit, warnings, faulthandler: basic queries
 import atexit, signal, warnings, faulthandler

@@ -246,7 +246,7 @@ describe("GuestCrypto.dispose()", () => {
     guest.crypto.dispose();
     expect(guest.crypto.openCount).toBe(0);
     expect(guest.crypto.isBusy).toBe(true);
-    await expect.poll(() => guest.crypto.isBusy, { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => guest.crypto.isBusy).toBe(false);
     expect(guest.idle).toBe(2);
   });
 });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import type * as Native from "../../../src/sandbox/guest/platform/crypto-native.ts";
 import type { PlatformModuleName } from "../../../src/sandbox/protocol/platform-modules.ts";
-import { createEngine } from "../../../src/sandbox/worker/tool-isolate.ts";
+import { createEngine } from "../../../src/sandbox/worker/isolate/engine.ts";
 import { bundleCode, GuestTool } from "../../support/guest.ts";
 
 /** The platform module is not a global, so it is loaded instead of `URL`. */

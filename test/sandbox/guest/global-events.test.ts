@@ -122,6 +122,9 @@ describe("BroadcastChannel", () => {
           seen.push([name, event.type, (event as MessageEvent).data]);
         };
       }
+      const arrived = async (messages: number): Promise<void> => {
+        while (seen.filter(Array.isArray).length < messages) await new Promise((resolve) => setTimeout(resolve, 5));
+      };
       const value = { deep: new Map([[1, "one"]]) };
       a.postMessage(value.deep.get(1));
       value.deep.clear();
@@ -137,7 +140,7 @@ describe("BroadcastChannel", () => {
           seen.push((error as Error).name);
         }
       }
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await arrived(4);
       c.close();
       b.postMessage(2);
       try {
@@ -145,7 +148,7 @@ describe("BroadcastChannel", () => {
       } catch (error) {
         seen.push((error as Error).name);
       }
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await arrived(5);
       for (const channel of [a, b, other]) channel.close();
       // Node delivers all messages of one channel, then those of the next. The standard delivers one message to all channels first.
       return [a.name, ...seen.map((one) => JSON.stringify(one)).sort()];

@@ -2,12 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { PLATFORM_MODULE_NAMES, type PlatformModuleName } from "../../../src/sandbox/protocol/platform-modules.ts";
-import {
-  createEngine,
-  createModuleCaches,
-  IGNORE_MESSAGES,
-  ToolIsolate,
-} from "../../../src/sandbox/worker/tool-isolate.ts";
+import { createEngine } from "../../../src/sandbox/worker/isolate/engine.ts";
+import { IGNORE_MESSAGES } from "../../../src/sandbox/worker/isolate/guest-call.ts";
+import { createModuleCaches, ToolIsolate } from "../../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { bundleCode, HEADER, inGuest, runGuest, toBundle } from "../../support/guest.ts";
 
 describe("a platform module", () => {

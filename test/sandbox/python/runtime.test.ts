@@ -9,7 +9,7 @@ beforeAll(async () => {
   made = await sharedSnapshot();
   worker = await PythonWorker.start(made);
   await worker.ready;
-}, 120_000);
+});
 afterAll(() => worker[Symbol.asyncDispose]());
 
 /** An interpreter that is shared by all runs that do not modify it, because creating one takes a quarter of a second. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ROUTE_SCOPES, SCOPES, type Scope } from "../../../src/server/auth/scopes.ts";
+import { PLATFORM_SCOPES, ROUTE_SCOPES, SCOPES, type Scope } from "../../../src/server/auth/scopes.ts";
 import { createServer, type Server } from "../../../src/server/index.ts";
 
 const MAX_BODY_BYTES = 65_536;
@@ -33,6 +33,7 @@ const EXAMPLES: { readonly [parameter: string]: string } = {
   tenant: "acme",
   tool: "add",
   version: "1",
+  wait: "1",
   alias: "live",
   call: `call_${"0".repeat(26)}`,
   key: `key_${"0".repeat(26)}`,
@@ -89,7 +90,7 @@ async function createKey(tenant: string | undefined, scopes: readonly Scope[]): 
   return body.key as string;
 }
 
-const TENANT_SCOPES = SCOPES.filter((scope) => scope !== "tenants:write" && scope !== "metrics:read");
+const TENANT_SCOPES = SCOPES.filter((scope) => !PLATFORM_SCOPES.has(scope));
 const guarded = (): readonly Route[] => routes().filter(({ scope }) => scope !== "public");
 
 beforeAll(async () => {
@@ -185,6 +186,7 @@ describe("every route with a body", () => {
 
   test.for([
     ["415 without Content-Type: application/json", { body: "{}", type: "text/plain" }, 415, "UNSUPPORTED_MEDIA_TYPE"],
+    ["415 for a coded body", { body: "{}", headers: { "content-encoding": "gzip" } }, 415, "UNSUPPORTED_MEDIA_TYPE"],
     ["400 for text that is not JSON", { body: "{" }, 400, "MALFORMED"],
     ["413 for a body above the limit", { body: `{"a":"${"x".repeat(MAX_BODY_BYTES)}"}` }, 413, "TOO_LARGE"],
     ["422 for an unknown key", { body: '{"unknown_key_of_a_test":1}' }, 422, "INVALID"],

@@ -19,11 +19,18 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** A busy machine does not reach it, neither with a call nor while it builds a tool. */
+const LIMITS = { timeoutMs: 30_000 } as const;
+
 /** A place for the data of one server. */
 export interface TestStore extends AsyncDisposable {
   readonly kind: StoreKind;
   /** Options of `createServer` and `openDatabase`. */
-  readonly options: { readonly dataDir: string; readonly database?: string };
+  readonly options: {
+    readonly dataDir: string;
+    readonly database?: string;
+    readonly limits: { readonly timeoutMs: number };
+  };
 }
 
 /** Creates stores of each kind. Disposing it stops Postgres. */
@@ -34,14 +41,22 @@ export class TestStores implements AsyncDisposable {
   async create(kind: StoreKind): Promise<TestStore> {
     const dataDir = mkdtempSync(join(tmpdir(), "glovebox-store-"));
     const remove = (): void => rmSync(dataDir, { recursive: true, force: true });
-    if (kind === "sqlite") return { kind, options: { dataDir }, [Symbol.asyncDispose]: async () => remove() };
+    if (kind === "sqlite")
+      return { kind, options: { dataDir, limits: LIMITS }, [Symbol.asyncDispose]: async () => remove() };
     this.#postgres ??= this.#start();
     const { server, port } = await this.#postgres;
     this.#count += 1;
     const name = `test_${this.#count}`;
     await server.createDatabase(name);
     const database = `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
-    return { kind, options: { dataDir, database }, [Symbol.asyncDispose]: async () => remove() };
+    return { kind, options: { dataDir, database, limits: LIMITS }, [Symbol.asyncDispose]: async () => remove() };
+  }
+
+  /** Ends Postgres with all its connections, and starts it again on the same port with the same data. */
+  async restartPostgres(): Promise<void> {
+    const { server } = (await this.#postgres) ?? {};
+    await server?.stop();
+    await server?.start();
   }
 
   async #start(): Promise<{ readonly server: EmbeddedPostgres; readonly port: number; readonly folder: string }> {
@@ -50,7 +65,7 @@ export class TestStores implements AsyncDisposable {
     chmodSync(folder, 0o755);
     const port = await freePort();
     const server = new EmbeddedPostgres({
-      ...{ databaseDir: join(folder, "data"), user: USER, password: PASSWORD, port, persistent: false },
+      ...{ databaseDir: join(folder, "data"), user: USER, password: PASSWORD, port, persistent: true },
       createPostgresUser: process.getuid?.() === 0,
       onLog() {},
       onError() {},

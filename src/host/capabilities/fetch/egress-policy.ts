@@ -1,10 +1,11 @@
-// The schemas of the options `egress` and `secrets`, with their defaults, and the check of a request's target against the egress rules.
+// The schemas of the options `egress` and `secrets`, with their defaults, and the error of a request that a rule denies.
 import * as z from "zod";
-import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
+import { type CapabilityRequests, readRequestedList } from "../../../sandbox/contract/capability-requests.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../observability/redaction/redactor.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../observability/redaction/call-redactor.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
-import { type EgressRule, matchesRule, normalizeMethod, parseEgressRule, portOf } from "./egress-rules.ts";
+import { type EgressRule, normalizeMethod, parseEgressRule } from "./egress-rules.ts";
 
 /** An allow rule: `host[:port]`, `*.host` or an origin; or an object that adds methods, ports and addresses to such a rule. */
 export type EgressAllow =
@@ -26,6 +27,7 @@ export type EgressAllow =
 
 /** Hosts that tools with the capability `fetch` may send requests to. A request that no rule allows is denied. */
 export interface EgressOptions {
+  /** Destinations that requests may go to: origins or host names, each with its own ports, methods and addresses if it needs them. */
   readonly allow: readonly EgressAllow[];
   /** Methods that rules without `methods` allow. @default GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS */
   readonly methods?: readonly string[] | undefined;
@@ -205,44 +207,12 @@ export const denied = (rule: DenyingRule, reason: string): ToolError =>
 
 /**
  * Parses the rules in the `capabilities.fetch` of a tool's definition, which narrow the host's rules. Returns undefined if the definition
- * lists no hosts.
+ * does not narrow them.
  */
-export function readAskedHosts(requested: JsonValue | undefined): readonly EgressRule[] | undefined {
-  if (!Array.isArray(requested)) return undefined;
-  return requested.map((text: JsonValue) => {
+export function readAskedHosts(requested: CapabilityRequests): readonly EgressRule[] | undefined {
+  return readRequestedList(requested, "fetch")?.map((text) => {
     const rule = typeof text === "string" ? parseEgressRule(text) : undefined;
     if (rule !== undefined) return rule;
     throw denied("capabilities.fetch", `expected host, *.host or an origin, got ${JSON.stringify(text).slice(0, 200)}`);
   });
-}
-
-/**
- * Checks the URL and the method of a request against the egress rules.
- * @returns addresses that are not public, but that the rules for this request allow
- * @throws {ToolError} CAPABILITY_DENIED
- */
-export function checkTarget(
-  url: URL,
-  method: string,
-  policy: EgressPolicy,
-  requested: readonly EgressRule[] | undefined,
-): AddressList {
-  if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw denied("scheme", `expected http or https, got ${JSON.stringify(url.protocol.slice(0, 50))}`);
-  }
-  if (url.username !== "" || url.password !== "")
-    throw denied("userinfo", "a URL must not contain a user name or password");
-  const matching = policy.allow.filter(({ rule }) => matchesRule(rule, url));
-  const shown = JSON.stringify(url.host.slice(0, 300));
-  if (matching.length === 0) throw denied("allow", `no rule of the host allows ${url.protocol}//${shown.slice(1, -1)}`);
-  const withPort = matching.filter(
-    ({ rule, ports }) => rule.port !== undefined || (ports ?? policy.ports).includes(portOf(url)),
-  );
-  if (withPort.length === 0) throw denied("ports", `port ${portOf(url)} of ${shown} is not allowed`);
-  if (requested !== undefined && !requested.some((rule) => matchesRule(rule, url))) {
-    throw denied("capabilities.fetch", `capabilities.fetch of the tool's definition does not list ${shown}`);
-  }
-  const allowing = withPort.filter(({ methods }) => (methods ?? policy.methods).includes(method));
-  if (allowing.length === 0) throw denied("methods", `the method ${method.slice(0, 32)} is not allowed for ${shown}`);
-  return allowing.flatMap(({ addresses }) => addresses);
 }

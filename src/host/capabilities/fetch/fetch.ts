@@ -13,7 +13,7 @@ import type { Resolver } from "./pinned-addresses.ts";
 import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
-import { SystemResolver } from "./system-resolver.ts";
+import { systemResolver } from "./system-resolver.ts";
 
 /** Open exchanges of one call. Each has a connection, and a response that the tool does not read keeps its connection open. */
 const MAX_OPEN_EXCHANGES = 50;
@@ -144,12 +144,11 @@ export interface FetchParts {
 }
 
 export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capability {
-  const resolver = new SystemResolver();
   const open = async (context: CapabilityContext): Promise<CallExchanges> => {
     const policy = policyOf(context);
-    const requested = readAskedHosts(Object.hasOwn(context.requested, "fetch") ? context.requested.fetch : undefined);
+    const requested = readAskedHosts(context.requested);
     const secrets = secretsOf(context);
-    const resolve: Resolver = (host, signal) => resolver.resolve(host, context.tenantId, signal);
+    const resolve: Resolver = (host, signal) => systemResolver.resolve(host, `tenant ${context.tenantId}`, signal);
     const connections = new Connections(policy, resolve, meterOf(context));
     await secrets.registerAll();
     return new CallExchanges({ policy, requested, secrets, connections, cpuAccount: cpuAccountOf(context) });

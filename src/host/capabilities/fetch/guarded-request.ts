@@ -1,18 +1,21 @@
 // Sends a request to a URL that someone outside the host has chosen, such as the target of a webhook: to public addresses only, which are
-// checked and pinned as those of a tool's requests are, without redirects, and with limits on time and size.
+// checked and pinned like those of a tool's request, without redirects, and with limits on time and size.
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
+import { TenantIdSchema } from "../../routing/tenant-scope.ts";
 import { parseCidr } from "./address-guard.ts";
+import { checkTarget } from "./check-target.ts";
 import { Connections } from "./connections.ts";
-import { checkTarget, EgressSchema } from "./egress-policy.ts";
+import { EgressSchema } from "./egress-policy.ts";
 import { loadHttpClient } from "./http-client.ts";
 import { networkError, toExchangeError } from "./network-errors.ts";
-import { SystemResolver } from "./system-resolver.ts";
+import { systemResolver } from "./system-resolver.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
+/** Argument of {@link sendGuardedRequest}. */
 export interface GuardedRequest {
   /** An http or https URL without a user name or password. */
   readonly url: string;
@@ -26,9 +29,12 @@ export interface GuardedRequest {
   readonly timeoutMs?: number | undefined;
   /** Longest response body in bytes, 0 to 64 MiB. A longer one is cut off. @default 65536 */
   readonly maxResponseBytes?: number | undefined;
+  /** Tenant that has chosen the URL. The lookups of host names are shared fairly between tenants. Default: the host itself */
+  readonly tenantId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Response to a {@link GuardedRequest}. A redirect is a response too: it is not followed. */
 export interface GuardedResponse {
   readonly status: number;
   /** The headers, with names in lower case. Of a repeated header, the values are joined by a comma. */
@@ -49,10 +55,9 @@ const RequestSchema = strictObject({
     .default([]),
   timeoutMs: z.int().min(1).max(300_000).default(10_000),
   maxResponseBytes: z.int().min(0).max(MAX_BODY_BYTES).default(65_536),
+  tenantId: TenantIdSchema.optional(),
   signal: z.instanceof(AbortSignal).optional(),
 });
-
-const resolver = new SystemResolver();
 
 /**
  * Sends a request and returns its response, whatever its status. A redirect is a response like any other.
@@ -61,7 +66,7 @@ const resolver = new SystemResolver();
  */
 export async function sendGuardedRequest(request: GuardedRequest): Promise<GuardedResponse> {
   const options = parseOptions(RequestSchema, request, "request") as z.output<typeof RequestSchema>;
-  const { body, headers, timeoutMs, maxResponseBytes } = options;
+  const { body, headers, tenantId, timeoutMs, maxResponseBytes } = options;
   const method = options.method ?? (body === undefined ? "GET" : "POST");
   const url = new URL(options.url);
   // The URL allows itself: what is checked is its scheme, its form and its addresses.
@@ -71,7 +76,8 @@ export async function sendGuardedRequest(request: GuardedRequest): Promise<Guard
   const addresses = checkTarget(url, method, policy, undefined);
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]);
-  using connections = new Connections(policy, (host, inTime) => resolver.resolve(host, "guarded-request", inTime));
+  const account = tenantId === undefined ? "host" : `tenant ${tenantId}`;
+  using connections = new Connections(policy, (host, inTime) => systemResolver.resolve(host, account, inTime));
   try {
     const client = await connections.take(url, addresses, signal);
     const response = await loadHttpClient().request.call(client, {

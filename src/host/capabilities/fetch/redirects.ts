@@ -1,5 +1,5 @@
-// Creates the request that follows a redirect, as the fetch standard does. Each hop is checked again: by the host's hooks, and by the
-// egress rules when it is sent.
+// Creates the request that follows a redirect, as the fetch standard does. Each hop is checked again: by the host's hooks, and by
+// the egress rules (`checkTarget()` of check-target.ts) when exchange.ts sends it.
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
@@ -84,30 +84,30 @@ export async function redirectOf(hop: Hop, status: number, location: string, par
   const url = URL.parse(Buffer.from(location, "latin1").toString(), hop.url.href);
   if (url === null) throw networkError("the response redirects to an invalid URL");
   url.hash ||= hop.url.hash;
-  const isAway = url.origin !== hop.url.origin;
+  const isCrossOrigin = url.origin !== hop.url.origin;
   const [shown] = await secrets.redactor.texts([location], turns);
-  if (isAway && shown !== location) {
+  if (isCrossOrigin && shown !== location) {
     throw denied("redirect", "a redirect to another origin contains the value of a secret");
   }
   const dropsBody = becomesGet(status, hop.method);
   if (hop.body === "stream" && !dropsBody) throw networkError("a streamed body cannot be sent again for a redirect");
-  const headers = await redirectedHeaders(hop, { isAway, dropsBody }, new RequestFiller(secrets, url, turns));
+  const headers = await redirectedHeaders(hop, { isCrossOrigin, dropsBody }, new RequestFiller(secrets, url, turns));
   const { redirect } = hop;
   const next = { url, method: dropsBody ? "GET" : hop.method, headers, body: dropsBody ? null : hop.body, redirect };
   return guard === undefined ? next : await guarded(next, hop.url, guard, parts);
 }
 
-/** Returns the headers to send to the redirect's target. Credentials and headers with placeholders stay at their origin. */
+/** Returns the headers to send to the redirect's target. Credentials and headers with placeholders are not sent to another origin. */
 async function redirectedHeaders(
   { headers }: Hop,
-  { isAway, dropsBody }: { readonly isAway: boolean; readonly dropsBody: boolean },
+  { isCrossOrigin, dropsBody }: { readonly isCrossOrigin: boolean; readonly dropsBody: boolean },
   filler: RequestFiller,
 ): Promise<HeaderList> {
   const bound = new Set<string>();
-  for (const [, value] of isAway ? headers : []) if (await filler.hasPlaceholder(value)) bound.add(value);
+  for (const [, value] of isCrossOrigin ? headers : []) if (await filler.hasPlaceholder(value)) bound.add(value);
   return withoutHeaders(headers, (name, value) => {
     if (dropsBody && BODY_HEADER.test(name)) return true;
-    return isAway && (CREDENTIALS.has(name) || bound.has(value));
+    return isCrossOrigin && (CREDENTIALS.has(name) || bound.has(value));
   });
 }
 

@@ -1,6 +1,6 @@
 // Makes the head of a response that the tool receives: status, headers and URL, with the values of secrets redacted.
 import type { Dispatcher } from "undici";
-import type { Redactor } from "../../observability/redaction/redactor.ts";
+import type { Redactor } from "../../observability/redaction/call-redactor.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
 import type { HeaderList } from "./request-headers.ts";
 

@@ -1,8 +1,9 @@
 // Capability secrets: a tool receives a placeholder. The value replaces the placeholder when a request is sent to one of the secret's hosts.
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
-import { Redactor } from "../../observability/redaction/redactor.ts";
+import { type CapabilityRequests, readRequestedList } from "../../../sandbox/contract/capability-requests.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { Redactor } from "../../observability/redaction/call-redactor.ts";
 import {
   plainLiterals,
   type Replace,
@@ -44,13 +45,14 @@ interface IssuedSecret {
   readonly placeholder: string;
 }
 
-/** Returns the secrets that the tool's definition names; all of them if it names none. */
+/** Returns the secrets that the tool's definition names; all of them if it does not narrow them. */
 function selectSecrets(
   policies: SecretPolicies,
-  requested: JsonValue | undefined,
+  requested: CapabilityRequests,
 ): ReadonlyMap<string, SecretPolicies[string]> {
   const all = Object.entries(policies);
-  return new Map(Array.isArray(requested) ? all.filter(([name]) => requested.includes(name)) : all);
+  const names = readRequestedList(requested, "secrets");
+  return new Map(names === undefined ? all : all.filter(([name]) => names.includes(name)));
 }
 
 /** The secrets of one call. Each value is read once, and registered for redaction before any other use. */
@@ -63,8 +65,8 @@ export class CallSecrets {
   readonly #issued = new Map<string, IssuedSecret>();
   #markers: { readonly issued: number; readonly literals: SecretLiteralSet } | undefined;
 
-  constructor(policies: SecretPolicies, requested: JsonValue | undefined, context: CapabilityContext) {
-    this.#granted = selectSecrets(policies, requested);
+  constructor(policies: SecretPolicies, context: CapabilityContext) {
+    this.#granted = selectSecrets(policies, context.requested);
     this.#context = context;
   }
 

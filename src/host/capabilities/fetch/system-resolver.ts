@@ -1,8 +1,10 @@
-// Limits concurrent lookups of the operating system's resolver. Each lookup occupies one of the four threads that the host also needs for
-// files, compression and cryptography, and a slow name server of one tenant can keep it for seconds.
+// Limits concurrent lookups of the operating system's resolver. Each lookup occupies one of the four threads that the process also needs
+// for files, compression and cryptography, and a slow name server of one tenant can keep it for seconds.
 import { lookup } from "node:dns/promises";
 
+/** Lookups at once, of all accounts. One of the four threads stays free. */
 const MAX_LOOKUPS = 3;
+/** Lookups at once of one account. A second one must leave a thread for an account that has none. */
 const MAX_LOOKUPS_PER_ACCOUNT = 2;
 
 type LookUp = (hostname: string) => Promise<readonly string[]>;
@@ -10,16 +12,16 @@ type LookUp = (hostname: string) => Promise<readonly string[]>;
 const lookUpAll: LookUp = async (hostname) =>
   (await lookup(hostname, { all: true, order: "verbatim" })).map(({ address }) => address);
 
-interface Waiting {
-  readonly account: string;
-  readonly begin: () => void;
-}
-
-/** Shared by all tenants. A tenant cannot occupy all threads. */
+/**
+ * Shares the threads of lookups fairly. The account with the fewest running lookups is next, and among those the one that has waited
+ * longest for its turn: however many names a tenant queues, another tenant's name waits for one lookup at most.
+ */
 export class SystemResolver {
   readonly #lookUp: LookUp;
-  readonly #running: string[] = [];
-  readonly #waiting = new Set<Waiting>();
+  readonly #running = new Map<string, number>();
+  /** Lookups in the order of their calls, by account. The account whose turn was last is the last one. */
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #total = 0;
 
   constructor(lookUp: LookUp = lookUpAll) {
     this.#lookUp = lookUp;
@@ -27,7 +29,7 @@ export class SystemResolver {
 
   /**
    * Returns the addresses of a host name.
-   * @param account tenant that the lookup counts for
+   * @param account tenant, or part of the host, that the lookup counts for
    * @param signal if it aborts while the lookup is queued, the lookup does not start
    */
   async resolve(hostname: string, account: string, signal: AbortSignal): Promise<readonly string[]> {
@@ -35,7 +37,7 @@ export class SystemResolver {
     try {
       return await this.#lookUp(hostname);
     } finally {
-      this.#running.splice(this.#running.indexOf(account), 1);
+      this.#count(account, -1);
       this.#next();
     }
   }
@@ -44,28 +46,62 @@ export class SystemResolver {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const giveUp = (): void => {
-        this.#waiting.delete(waiting);
+        this.#leave(account, begin);
         reject(signal.reason);
       };
       const begin = (): void => {
         signal.removeEventListener("abort", giveUp);
         resolve();
       };
-      const waiting = { account, begin };
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#waiting.add(waiting);
+      const queue = this.#waiting.get(account) ?? new Set();
+      this.#waiting.set(account, queue.add(begin));
       this.#next();
     });
   }
 
+  #leave(account: string, begin: () => void): void {
+    const queue = this.#waiting.get(account);
+    queue?.delete(begin);
+    if (queue?.size === 0) this.#waiting.delete(account);
+  }
+
+  #count(account: string, change: 1 | -1): void {
+    this.#total += change;
+    const count = (this.#running.get(account) ?? 0) + change;
+    if (count === 0) this.#running.delete(account);
+    else this.#running.set(account, count);
+  }
+
   #next(): void {
-    for (const waiting of this.#waiting) {
-      if (this.#running.length >= MAX_LOOKUPS) return;
-      const own = this.#running.filter((account) => account === waiting.account).length;
-      if (own >= MAX_LOOKUPS_PER_ACCOUNT) continue;
-      this.#waiting.delete(waiting);
-      this.#running.push(waiting.account);
-      waiting.begin();
+    for (let account = this.#nextAccount(); account !== undefined; account = this.#nextAccount()) {
+      const queue = this.#waiting.get(account) ?? new Set();
+      const [begin] = queue;
+      this.#waiting.delete(account);
+      if (begin === undefined) continue;
+      queue.delete(begin);
+      if (queue.size > 0) this.#waiting.set(account, queue);
+      this.#count(account, 1);
+      begin();
     }
   }
+
+  /** Returns the account whose turn it is; undefined if no waiting account may start a lookup. */
+  #nextAccount(): string | undefined {
+    if (this.#total >= MAX_LOOKUPS) return undefined;
+    const most = this.#total === MAX_LOOKUPS - 1 ? 1 : MAX_LOOKUPS_PER_ACCOUNT;
+    let chosen: string | undefined;
+    let fewest: number = most;
+    for (const account of this.#waiting.keys()) {
+      const running = this.#running.get(account) ?? 0;
+      if (running >= fewest) continue;
+      if (running === 0) return account;
+      chosen = account;
+      fewest = running;
+    }
+    return chosen;
+  }
 }
+
+/** The threads belong to the process, so all lookups of the process share them. */
+export const systemResolver: SystemResolver = new SystemResolver();

@@ -1,10 +1,8 @@
 // The SQL of the embedded store. It is synchronous: it runs in its own thread (kv-thread-entry.ts), where it may wait for the disk and for
 // other processes that use the same file.
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
-import { dirname } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { makeFolderSync } from "../../../bundler/locate/make-folder.ts";
+import { makePrivateFileSync } from "../../util/make-private-file.ts";
 import {
   entryBytes,
   exceededQuota,
@@ -113,20 +111,6 @@ function toEntry({ key, kind, data, version, expires }: EntryRow): KvEntry {
   };
 }
 
-/** Opens the database, which only its owner may read. Creates the file and its folder if they do not exist. */
-function openFile(path: string): DatabaseSync {
-  makeFolderSync(dirname(path));
-  // Opening a named pipe would block until another process opens its other end, and a thread that waits in the kernel cannot be ended.
-  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
-  const descriptor = openSync(path, O_APPEND | O_CREAT | O_WRONLY | (O_NONBLOCK ?? 0), 0o600);
-  try {
-    if (!fstatSync(descriptor).isFile()) throw new Error("The path of the kv store is not a regular file");
-  } finally {
-    closeSync(descriptor);
-  }
-  return new DatabaseSync(path);
-}
-
 export class KvDatabase {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
@@ -134,7 +118,8 @@ export class KvDatabase {
 
   /** @throws {Error} when the file cannot be opened, is not a database, or has the format of a later version of Glovebox */
   constructor(path: string) {
-    this.#database = openFile(path);
+    makePrivateFileSync(path);
+    this.#database = new DatabaseSync(path);
     this.#database.exec(
       `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;`,
     );

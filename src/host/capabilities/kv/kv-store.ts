@@ -90,9 +90,13 @@ export type KvDeletion = KvQuota;
  * before the call ends: the tool receives TOOL_FAILED, and the operator receives the reason.
  */
 export interface KvStore {
+  /** Returns an entry; undefined if there is none or it has expired. */
   get(space: KvSpace, key: string): Promise<KvEntry | undefined>;
+  /** Writes an entry if it has the version that the write expects. */
   set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome>;
+  /** Deletes an entry if it has this version. Without `ifVersion`, in any case. */
   delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome>;
+  /** Returns a page of entries in the order of their keys. */
   list(space: KvSpace, options: KvListOptions): Promise<KvPage>;
   /** Returns the usage of the space, which may include expired entries. */
   usage(space: KvSpace): Promise<KvQuota>;

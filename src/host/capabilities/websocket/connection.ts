@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
 import { runTimeSliced } from "../../util/time-slicing.ts";
-import { checkTarget } from "../fetch/egress-policy.ts";
+import { checkTarget } from "../fetch/check-target.ts";
 import type { ExchangeParts, ExchangeRequest } from "../fetch/exchange.ts";
 import { networkError, toExchangeError } from "../fetch/network-errors.ts";
 import { RequestFiller } from "../fetch/request-fill.ts";
@@ -14,12 +14,12 @@ import {
   ABNORMAL,
   CLOSE_CODES,
   encodeClose,
-  encodeFrame,
-  type Frame,
-  FrameError,
-  FrameReader,
+  encodeWebSocketFrame,
   NO_CODE,
   OPCODES,
+  type WebSocketFrame,
+  WebSocketFrameError,
+  WebSocketFrameReader,
 } from "./frames.ts";
 import { checkHandshakeHeaders, upgrade } from "./handshake.ts";
 import { MessageReader, type WireMessage } from "./message-reader.ts";
@@ -70,7 +70,7 @@ export class WebSocketConnection {
   readonly #abort = new AbortController();
   readonly #onEnd: () => void;
   readonly #turns: Turns;
-  readonly #reader: FrameReader;
+  readonly #reader: WebSocketFrameReader;
   readonly #messages: MessageReader;
   #timer: NodeJS.Timeout;
   #socket: Socket | undefined;
@@ -98,10 +98,10 @@ export class WebSocketConnection {
     this.#turns = { signal: this.#abort.signal, cpuAccount: parts.cpuAccount };
     const { timeoutMs, responseBytes } = parts.policy;
     this.#messages = new MessageReader(parts.secrets.redactor, this.#turns);
-    this.#reader = new FrameReader(
+    this.#reader = new WebSocketFrameReader(
       responseBytes,
       () =>
-        new FrameError(
+        new WebSocketFrameError(
           `A received message has more than ${responseBytes} bytes (egress.responseBytes)`,
           CLOSE_CODES.tooBig,
         ),
@@ -288,7 +288,7 @@ export class WebSocketConnection {
   }
 
   /** @param isAfterParts true to return earlier parts first, and to throw a violation at the next call */
-  #nextFrame(isAfterParts: boolean): Frame | undefined {
+  #nextFrame(isAfterParts: boolean): WebSocketFrame | undefined {
     if (this.#violation !== undefined) throw this.#violation;
     try {
       return this.#reader.next();
@@ -304,7 +304,7 @@ export class WebSocketConnection {
     const ping = this.#ping;
     if (this.#pong === undefined && ping !== undefined && !this.#hasSentClose) {
       this.#ping = undefined;
-      this.#pong = this.#write(encodeFrame(OPCODES.pong, ping))
+      this.#pong = this.#write(encodeWebSocketFrame(OPCODES.pong, ping))
         .catch(() => {})
         .finally(() => {
           this.#pong = undefined;
@@ -345,7 +345,7 @@ export class WebSocketConnection {
 
   /** Fails the connection. If the server has violated the protocol, it receives a close frame with the reason first. */
   async #failWith(thrown: unknown): Promise<ToolError> {
-    if (!(thrown instanceof FrameError)) return this.#fail(thrown);
+    if (!(thrown instanceof WebSocketFrameError)) return this.#fail(thrown);
     await this.#shutDown(thrown.closeCode);
     if (thrown.closeCode === CLOSE_CODES.tooBig) return this.#fail(new ToolError("QUOTA_EXCEEDED", thrown.message));
     return this.#fail(networkError(`the server violated the WebSocket protocol: ${thrown.message}`));
@@ -395,4 +395,4 @@ export class WebSocketConnection {
   }
 }
 
-type DataFrame = Extract<Frame, { readonly kind: "data" }>;
+type DataFrame = Extract<WebSocketFrame, { readonly kind: "data" }>;

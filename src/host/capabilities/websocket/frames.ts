@@ -27,7 +27,7 @@ const LENGTH_64 = 127;
 const MASK_BYTES = 4;
 
 /** A violation of the protocol by the server, with the close code to send. */
-export class FrameError extends Error {
+export class WebSocketFrameError extends Error {
   readonly closeCode: number;
   constructor(message: string, closeCode: number = CLOSE_CODES.protocolError) {
     super(message);
@@ -35,7 +35,7 @@ export class FrameError extends Error {
   }
 }
 
-export type Frame =
+export type WebSocketFrame =
   /** A part of a message, which may be empty. */
   | { readonly kind: "data"; readonly isText: boolean; readonly bytes: Buffer; readonly isLast: boolean }
   | { readonly kind: "ping" | "pong"; readonly bytes: Buffer }
@@ -55,9 +55,9 @@ const isCloseCode = (code: number): boolean =>
   (code >= 3_000 && code <= 4_999);
 
 /** Buffers received bytes, and parses one frame for each call of `next`. */
-export class FrameReader {
+export class WebSocketFrameReader {
   readonly #maxMessageBytes: number;
-  readonly #tooBig: () => FrameError;
+  readonly #tooBig: () => WebSocketFrameError;
   #rest: Buffer = Buffer.alloc(0);
   /** Bytes of the current data frame that have not been read. */
   #left = 0;
@@ -66,7 +66,7 @@ export class FrameReader {
   #message: { readonly isText: boolean; bytes: number } | undefined;
 
   /** @param tooBig creates the error for a message of more than `maxMessageBytes` */
-  constructor(maxMessageBytes: number, tooBig: () => FrameError) {
+  constructor(maxMessageBytes: number, tooBig: () => WebSocketFrameError) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#tooBig = tooBig;
   }
@@ -80,8 +80,8 @@ export class FrameReader {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
   }
 
-  /** Returns the next frame, or undefined if it needs more bytes. @throws {FrameError} */
-  next(): Frame | undefined {
+  /** Returns the next frame, or undefined if it needs more bytes. @throws {WebSocketFrameError} */
+  next(): WebSocketFrame | undefined {
     for (;;) {
       if (this.#left > 0) return this.#rest.length === 0 ? undefined : this.#part();
       const head = this.#head();
@@ -104,12 +104,13 @@ export class FrameReader {
     if (first === undefined || second === undefined) return undefined;
     const opcode = first & OPCODE_BITS;
     const isFinal = (first & FINAL) !== 0;
-    if ((first & RESERVED_BITS) !== 0) throw new FrameError("a frame uses an extension that was not negotiated");
-    if ((second & MASKED) !== 0) throw new FrameError("a frame of the server is masked");
+    if ((first & RESERVED_BITS) !== 0)
+      throw new WebSocketFrameError("a frame uses an extension that was not negotiated");
+    if ((second & MASKED) !== 0) throw new WebSocketFrameError("a frame of the server is masked");
     this.#checkOpcode(opcode, isFinal);
     const short = second & LENGTH_BITS;
     if (opcode >= OPCODES.close && short > MAX_CONTROL_BYTES) {
-      throw new FrameError(`a control frame is longer than ${MAX_CONTROL_BYTES} bytes`);
+      throw new WebSocketFrameError(`a control frame is longer than ${MAX_CONTROL_BYTES} bytes`);
     }
     if (short < LENGTH_16) return { opcode, isFinal, length: short, bytes: 2 };
     const bytes = short === LENGTH_16 ? 4 : 10;
@@ -117,19 +118,19 @@ export class FrameReader {
     // Lengths above 2^53 lose precision, but exceed every limit anyway.
     const length = short === LENGTH_16 ? rest.readUInt16BE(2) : Number(rest.readBigUInt64BE(2));
     const least = short === LENGTH_16 ? LENGTH_16 : 0x1_0000;
-    if (length < least) throw new FrameError("a frame's length is not in its shortest encoding");
+    if (length < least) throw new WebSocketFrameError("a frame's length is not in its shortest encoding");
     return { opcode, isFinal, length, bytes };
   }
 
   #checkOpcode(opcode: number, isFinal: boolean): void {
     if (opcode >= OPCODES.close) {
-      if (opcode > OPCODES.pong) throw new FrameError(`a frame has the unknown opcode ${opcode}`);
-      if (!isFinal) throw new FrameError("a control frame is fragmented");
-    } else if (opcode > OPCODES.binary) throw new FrameError(`a frame has the unknown opcode ${opcode}`);
+      if (opcode > OPCODES.pong) throw new WebSocketFrameError(`a frame has the unknown opcode ${opcode}`);
+      if (!isFinal) throw new WebSocketFrameError("a control frame is fragmented");
+    } else if (opcode > OPCODES.binary) throw new WebSocketFrameError(`a frame has the unknown opcode ${opcode}`);
     else if (opcode === OPCODES.continuation && this.#message === undefined) {
-      throw new FrameError("a frame continues a message that has not begun");
+      throw new WebSocketFrameError("a frame continues a message that has not begun");
     } else if (opcode !== OPCODES.continuation && this.#message !== undefined) {
-      throw new FrameError("a message begins before the last one has ended");
+      throw new WebSocketFrameError("a message begins before the last one has ended");
     }
   }
 
@@ -143,7 +144,7 @@ export class FrameReader {
     this.#isFinal = isFinal;
   }
 
-  #part(): Frame {
+  #part(): WebSocketFrame {
     const bytes = this.#take(this.#left);
     this.#left -= bytes.length;
     const isLast = this.#left === 0 && this.#isFinal;
@@ -152,7 +153,7 @@ export class FrameReader {
     return { kind: "data", isText, bytes, isLast };
   }
 
-  #control({ opcode, length, bytes }: Head): Frame | undefined {
+  #control({ opcode, length, bytes }: Head): WebSocketFrame | undefined {
     if (this.#rest.length < bytes + length) return undefined;
     this.#take(bytes);
     const payload = this.#take(length);
@@ -164,16 +165,17 @@ export class FrameReader {
 
 function readClose(payload: Buffer): { readonly code: number; readonly reason: string } {
   if (payload.length === 0) return { code: NO_CODE, reason: "" };
-  if (payload.length < CODE_BYTES) throw new FrameError("a close frame has an incomplete code");
+  if (payload.length < CODE_BYTES) throw new WebSocketFrameError("a close frame has an incomplete code");
   const code = payload.readUInt16BE();
-  if (!isCloseCode(code)) throw new FrameError(`a close frame has the invalid code ${code}`);
+  if (!isCloseCode(code)) throw new WebSocketFrameError(`a close frame has the invalid code ${code}`);
   const reason = payload.subarray(CODE_BYTES);
-  if (!isUtf8(reason)) throw new FrameError("the reason of a close frame is not UTF-8", CLOSE_CODES.invalidData);
+  if (!isUtf8(reason))
+    throw new WebSocketFrameError("the reason of a close frame is not UTF-8", CLOSE_CODES.invalidData);
   return { code, reason: reason.toString() };
 }
 
 /** Encodes a frame of a client, masked with four random bytes. */
-export function encodeFrame(opcode: Opcode, payload: Buffer, isFinal = true): Buffer {
+export function encodeWebSocketFrame(opcode: Opcode, payload: Buffer, isFinal = true): Buffer {
   const { length } = payload;
   const lengthBytes = length < LENGTH_16 ? 0 : length < 0x1_0000 ? 2 : 8;
   const maskAt = 2 + lengthBytes;
@@ -192,9 +194,9 @@ export function encodeFrame(opcode: Opcode, payload: Buffer, isFinal = true): Bu
 
 /** Encodes a close frame. @param code undefined for a frame without code and reason */
 export function encodeClose(code: number | undefined, reason = ""): Buffer {
-  if (code === undefined) return encodeFrame(OPCODES.close, Buffer.alloc(0));
+  if (code === undefined) return encodeWebSocketFrame(OPCODES.close, Buffer.alloc(0));
   const payload = Buffer.alloc(CODE_BYTES + Buffer.byteLength(reason));
   payload.writeUInt16BE(code);
   payload.write(reason, CODE_BYTES);
-  return encodeFrame(OPCODES.close, payload);
+  return encodeWebSocketFrame(OPCODES.close, payload);
 }

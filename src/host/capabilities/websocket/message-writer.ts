@@ -3,7 +3,7 @@ import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { filteredParts, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 import { fromBase64 } from "../fetch/request-body.ts";
 import type { CallSecrets, SecretEncoding } from "../fetch/secrets.ts";
-import { encodeFrame, OPCODES } from "./frames.ts";
+import { encodeWebSocketFrame, OPCODES } from "./frames.ts";
 
 /** A part of a message. All parts of a message are text, or all are bytes. */
 export interface MessagePart {
@@ -87,7 +87,7 @@ export class MessageWriter {
     const first = message.isText ? OPCODES.text : OPCODES.binary;
     const opcode = message.hasBegun ? OPCODES.continuation : first;
     message.hasBegun = true;
-    return encodeFrame(opcode, bytes, isLast);
+    return encodeWebSocketFrame(opcode, bytes, isLast);
   }
 
   #check(bytes: number): void {

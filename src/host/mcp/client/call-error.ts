@@ -55,7 +55,8 @@ export function codeOf(thrown: unknown): string {
   return status === undefined ? "" : ` (HTTP ${status})`;
 }
 
-function fromProtocol({ code, message }: ProtocolError, server: string, toolName: string): ToolError {
+/** Converts an error that the server answered a call with. */
+export function fromProtocol({ code, message }: ProtocolError, server: string, toolName: string): ToolError {
   const details = { server, code };
   const text = toSafeText(message);
   switch (code) {

@@ -1,20 +1,22 @@
 // Implements one connection to an upstream server with the client of the MCP SDK: connects, lists tools, calls tools and closes. The SDK is
 // loaded with the first connection.
-import { Client, LOG_LEVEL_META_KEY, type McpSubscription } from "@modelcontextprotocol/client";
+import { Client, LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
+import * as z from "zod";
 import type { JsonValue } from "../../../sandbox/contract/errors.ts";
 import { untilAborted } from "../../util/with-abort.ts";
 import { EndedEarly, serverUnavailable, statusOf, toCallError, toConnectError, toListError } from "./call-error.ts";
-import type { Credentials } from "./credentials.ts";
+import { ChangeSubscription } from "./change-subscription.ts";
+import type { TenantCredentials } from "./credentials.ts";
 import { currentExchange, type GuardedTransport } from "./guarded-transport.ts";
 import { InactivityDetector } from "./inactivity-detector.ts";
 import { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import { type OpenedTransport, openTransport } from "./open-transport.ts";
-import { answerRequests, toCapabilities } from "./requests.ts";
+import type { JsonObject } from "./reading/json-size.ts";
+import { answerRequests, toAnswers, toCapabilities } from "./requests.ts";
 import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { toVisible } from "./text/visible-text.ts";
 import { StaleConnection, type UpstreamCall } from "./upstream-call.ts";
-import { toReturned } from "./upstream-result.ts";
 
 /** Longest delay of a timer. It disables the SDK's timeouts, because calls and listings have their own. */
 const NO_TIMEOUT_MS = 2_147_483_647;
@@ -24,15 +26,24 @@ const PROBE_MS = 5_000;
 const MAX_ROUNDS = 8;
 /** Longest time in ms to close a connection. A program was killed by then; an HTTP session that was not ended will expire. */
 const CLOSE_MS = 3_000;
-/** Delays before a lost subscription is opened again. After the last of them, it is not opened again. */
-const RELISTEN_MS = [1_000, 5_000, 30_000, 30_000, 30_000] as const;
-/** A subscription that lasted longer resets these delays. */
-const STABLE_MS = 60_000;
+/** Longest time in ms to wait for the answer to `tasks/cancel`. */
+const CANCEL_MS = 3_000;
+/** The call itself reads the result. */
+const AnyResultSchema = z.looseObject({});
+
+/** The result of a call as the server sent it, or the task that the call has become. */
+export type UpstreamAnswer = { readonly result: JsonObject } | { readonly task: JsonObject };
+
+/** Parameters of a request about a task. */
+export interface TaskParams {
+  readonly taskId: string;
+  readonly inputResponses?: JsonObject;
+}
 
 export interface ConnectionParts {
   readonly server: string;
   readonly config: McpServerConfig;
-  readonly credentials: Credentials;
+  readonly credentials: TenantCredentials;
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
   /** Aborts with a ToolError when the connection is no longer needed. */
@@ -55,9 +66,9 @@ export class UpstreamConnection implements AsyncDisposable {
   readonly #client: Client;
   readonly #opened: OpenedTransport;
   readonly #calls = new Set<UpstreamCall>();
-  #subscription: McpSubscription | undefined;
-  #relisten: NodeJS.Timeout | undefined;
-  #relistenCount = 0;
+  /** Requests to end tasks that have no answer yet. */
+  readonly #cancelling = new Set<Promise<void>>();
+  readonly #changes: ChangeSubscription;
   #outage: { readonly cause: unknown; readonly at: number } = { cause: undefined, at: Number.NEGATIVE_INFINITY };
   readonly #inactivity = new InactivityDetector();
   #isOpen = false;
@@ -79,7 +90,7 @@ export class UpstreamConnection implements AsyncDisposable {
         inputRequired: { maxRounds: MAX_ROUNDS },
       },
     );
-    answerRequests(client, server, config, () => this.#currentCall());
+    answerRequests(client, toAnswers(server, config), () => this.#currentCall());
     client.setNotificationHandler("notifications/message", ({ params }) => {
       this.#currentCall()?.log(params.level, params.logger, params.data);
     });
@@ -88,6 +99,7 @@ export class UpstreamConnection implements AsyncDisposable {
     // Errors that make a request fail reach its caller, and the others have no consequence.
     client.onerror = () => {};
     this.#client = client;
+    this.#changes = new ChangeSubscription(client, config.connectTimeoutMs, () => parts.onToolsChanged());
   }
 
   /** Starts the server if it is a program, and connects to it. @throws {ToolError} TOOL_UNAVAILABLE, as a rejection */
@@ -157,7 +169,7 @@ export class UpstreamConnection implements AsyncDisposable {
 
   /** Whether the server sends notifications when its tools change. */
   get notifiesOfChanges(): boolean {
-    if (this.#client.getProtocolEra() !== "legacy") return this.#subscription !== undefined;
+    if (this.#client.getProtocolEra() !== "legacy") return this.#changes.isOpen;
     // Over HTTP it is unknown whether the server has opened a stream for notifications.
     const isProgram = !("url" in this.#parts.config);
     return isProgram && this.#client.getServerCapabilities()?.tools?.listChanged === true;
@@ -170,29 +182,7 @@ export class UpstreamConnection implements AsyncDisposable {
     if (isLegacy && logging !== undefined) {
       this.#client.setLoggingLevel(logLevel, { timeout: connectTimeoutMs }).catch(() => {});
     }
-    if (!isLegacy && tools?.listChanged === true) void this.#listen();
-  }
-
-  /** Subscribes to changes of the tools. Failures are ignored: without a subscription, listings just expire sooner. */
-  async #listen(): Promise<void> {
-    const timeout = this.#parts.config.connectTimeoutMs;
-    const begun = performance.now();
-    try {
-      const subscription = await currentExchange.run(undefined, () =>
-        this.#client.listen({ toolsListChanged: true }, { timeout }),
-      );
-      this.#subscription = subscription;
-      await subscription.closed;
-      if (this.#subscription === subscription) this.#subscription = undefined;
-      // Changes during the gap between two subscriptions are not reported.
-      if (this.#isOpen) this.#parts.onToolsChanged();
-    } catch {
-      // Opened again below.
-    }
-    if (performance.now() - begun > STABLE_MS) this.#relistenCount = 0;
-    const delayMs = RELISTEN_MS[this.#relistenCount];
-    this.#relistenCount += 1;
-    if (this.#isOpen && delayMs !== undefined) this.#relisten = setTimeout(() => void this.#listen(), delayMs).unref();
+    if (!isLegacy && tools?.listChanged === true) void this.#changes.listen();
   }
 
   /** Returns the call that a message belongs to: the one on whose stream it arrived, or the only call in progress. */
@@ -219,8 +209,11 @@ export class UpstreamConnection implements AsyncDisposable {
     }
   }
 
-  /** Calls a tool and returns its result as a host function would. @throws {ToolError | StaleConnection} as a rejection */
-  async callTool(call: UpstreamCall, args: { readonly [name: string]: JsonValue }): Promise<unknown> {
+  /**
+   * Calls a tool and returns the result as the server sent it.
+   * @throws {ToolError | StaleConnection} as a rejection
+   */
+  async callTool(call: UpstreamCall, args: { readonly [name: string]: JsonValue }): Promise<UpstreamAnswer> {
     const { server, config } = this.#parts;
     const { toolName, context } = call;
     const { logLevel } = config;
@@ -233,10 +226,48 @@ export class UpstreamConnection implements AsyncDisposable {
       // Makes the SDK request progress. The transport passes the notifications to the call directly.
       onprogress: () => {},
     };
-    this.#calls.add(call);
     this.#inactivity.begin(call.begunAt, this.transport.lastMessageAt);
+    await this.#request(call, () => this.#client.callTool(params, options));
+    const { result } = call;
+    if (result === undefined) throw serverUnavailable(server, `returned no result for "${toolName}"`, undefined);
+    this.#parts.onAnswered();
+    // Only the revision of 2026 has tasks.
+    const isTask = result.resultType === "task" && this.#client.getProtocolEra() === "modern";
+    return isTask ? { task: result } : { result };
+  }
+
+  /**
+   * Sends a request about the task of a call. Returns what the server sent for `tasks/get`.
+   * @throws {ToolError | StaleConnection} as a rejection
+   */
+  async requestTask(call: UpstreamCall, method: string, params: TaskParams): Promise<JsonObject> {
+    const options = { timeout: NO_TIMEOUT_MS, signal: call.signal, allowInputRequired: true } as const;
+    call.task = undefined;
+    await this.#request(call, () => this.#client.request({ method, params: { ...params } }, AnyResultSchema, options));
+    return call.task ?? {};
+  }
+
+  /** Requests the end of a task. The server need not answer. */
+  async cancelTask(taskId: string): Promise<void> {
+    const request = { method: "tasks/cancel", params: { taskId } };
+    const cancelling = currentExchange.run(undefined, () =>
+      this.#client.request(request, AnyResultSchema, { timeout: CANCEL_MS }),
+    );
+    const ended = cancelling.then(
+      () => {},
+      () => {},
+    );
+    this.#cancelling.add(ended);
+    await ended;
+    this.#cancelling.delete(ended);
+  }
+
+  /** Runs a request of a call. @throws {ToolError | StaleConnection} as a rejection */
+  async #request(call: UpstreamCall, send: () => Promise<unknown>): Promise<void> {
+    const { server, config } = this.#parts;
+    this.#calls.add(call);
     try {
-      await currentExchange.run(call, () => this.#client.callTool(params, options));
+      await currentExchange.run(call, send);
     } catch (thrown) {
       this.#throwIfStale(thrown);
       if (call.isLate) this.#restartIfInactive(call);
@@ -245,9 +276,6 @@ export class UpstreamConnection implements AsyncDisposable {
     } finally {
       this.#calls.delete(call);
     }
-    if (call.result === undefined) throw serverUnavailable(server, `returned no result for "${toolName}"`, undefined);
-    this.#parts.onAnswered();
-    return await toReturned(call.result, toolName, context.signal);
   }
 
   /** Returns the cause of a failure, which is the same for all calls that were in progress when the first of them failed. */
@@ -276,7 +304,7 @@ export class UpstreamConnection implements AsyncDisposable {
   #handleClose(): void {
     const wasOpen = this.#isOpen;
     this.#isOpen = false;
-    clearTimeout(this.#relisten);
+    this.#changes[Symbol.dispose]();
     if (wasOpen && !this.#isClosing) this.#parts.onClosed();
   }
 
@@ -284,10 +312,10 @@ export class UpstreamConnection implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosing = true;
     this.#isOpen = false;
-    clearTimeout(this.#relisten);
+    this.#changes[Symbol.dispose]();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
-    await Promise.race([this.#endSession(), late]);
+    await Promise.race([Promise.all([this.#endSession(), ...this.#cancelling]), late]);
     // Runs even if the server does not answer, because it ends all open requests.
     await Promise.race([this.#close(), late]);
     clearTimeout(timer);

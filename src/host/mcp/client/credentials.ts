@@ -5,7 +5,7 @@ import { runCallback } from "../../util/host-callback.ts";
 import { AuthProviderSchema, type McpAuthProvider, type McpServerConfig, TextRecordSchema } from "./mcp-options.ts";
 
 /** The parts of a connection that differ between tenants. */
-export interface Credentials {
+export interface TenantCredentials {
   readonly headers: { readonly [name: string]: string };
   readonly env: { readonly [name: string]: string };
   readonly authProvider?: McpAuthProvider | undefined;
@@ -39,7 +39,7 @@ export async function credentialsFor(
   config: McpServerConfig,
   tenantId: string | undefined,
   signal: AbortSignal,
-): Promise<Credentials> {
+): Promise<TenantCredentials> {
   const call = (name: string): HookCall => ({ name, timeoutMs: config.connectTimeoutMs, signal });
   if (!("url" in config)) {
     const { envFor } = config;

@@ -27,6 +27,7 @@ function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, wh
   }
 }
 
+/** The upstream MCP servers of a Glovebox, as `glovebox.mcp`. A server is started when its tools are first listed or called. */
 export class McpManager implements AsyncDisposable {
   readonly #router: ToolRouter;
   readonly #parts: Omit<UpstreamServerParts, "tenancy">;

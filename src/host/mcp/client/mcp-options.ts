@@ -42,11 +42,16 @@ export type McpSamplingHook = (
 interface McpServerBase {
   /** Prefix of the server's tool names in this Glovebox, up to 64 characters. Default: the server's name and `__`. */
   readonly prefix?: string | undefined;
-  /**
-   * Selects tools by the server's own names. A `*` at the end of a name matches any suffix, and `deny` takes precedence over `allow`.
-   * Default: all tools.
-   */
-  readonly tools?: { readonly allow?: readonly string[] | undefined; readonly deny?: readonly string[] | undefined };
+  /** Selects tools by the server's own names. A `*` at the end of a name matches any suffix. Default: all tools. */
+  readonly tools?: {
+    /** Names of the tools to offer. Default: all of them. */
+    readonly allow?: readonly string[] | undefined;
+    /**
+     * Names of the tools to leave out, also if `allow` has them.
+     * @default []
+     */
+    readonly deny?: readonly string[] | undefined;
+  };
   /** Ids of the tenants that can use the server's tools. With `tenancy: "multi"`, this or `scope` is required. */
   readonly tenants?: readonly string[] | undefined;
   /** `"global"`: all tenants can use the server's tools. */
@@ -109,6 +114,10 @@ interface McpServerBase {
 export interface McpStdioServer extends McpServerBase {
   /** Path of the program, or a name that is searched in `PATH`. */
   readonly command: string;
+  /**
+   * Arguments of the program.
+   * @default []
+   */
   readonly args?: readonly string[] | undefined;
   /**
    * Environment variables of the program: names to copy from the host's environment, or names and values. `PATH` and `HOME` are always set.
@@ -130,6 +139,7 @@ export interface McpStdioServer extends McpServerBase {
 
 /** A remote server, over Streamable HTTP. Redirects are followed within the server's own origin only. */
 export interface McpHttpServer extends McpServerBase {
+  /** URL of the server's MCP endpoint. */
   readonly url: string | URL;
   /** Headers of each request to the server. */
   readonly headers?: { readonly [name: string]: string } | undefined;
@@ -159,8 +169,10 @@ export interface McpHttpServer extends McpServerBase {
 /** A provider of bearer tokens or of an OAuth flow, as defined by `@modelcontextprotocol/client`. */
 export type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
+/** Options of an upstream server: a program on this machine, or a URL. */
 export type UpstreamServerOptions = McpStdioServer | McpHttpServer;
 
+/** The option `mcp` of `createGlovebox`. */
 export interface McpOptions {
   /** Servers by name. A name has 1 to 64 characters out of A-Z a-z 0-9 _ - . */
   readonly servers?: { readonly [name: string]: UpstreamServerOptions } | undefined;

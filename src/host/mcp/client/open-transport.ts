@@ -1,6 +1,6 @@
 // Creates the transport to an upstream server: the stdin and stdout of a program, or Streamable HTTP.
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import type { Credentials } from "./credentials.ts";
+import type { TenantCredentials } from "./credentials.ts";
 import { GuardedStdioTransport, GuardedTransport } from "./guarded-transport.ts";
 import { createHttpFetch } from "./http/http-fetch.ts";
 import { createMessageFetch } from "./http/message-fetch.ts";
@@ -33,7 +33,7 @@ export interface OpenedTransport {
 
 export function openTransport(
   config: McpServerConfig,
-  { headers, env, authProvider }: Credentials,
+  { headers, env, authProvider }: TenantCredentials,
   environment: NodeJS.ProcessEnv,
 ): OpenedTransport {
   const { maxMessageBytes } = config;

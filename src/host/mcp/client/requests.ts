@@ -4,6 +4,7 @@ import type * as z from "zod";
 import {
   type ElicitRequest,
   ElicitRequestSchema,
+  type ElicitResult,
   ElicitResultSchema,
   SampleRequestSchema,
   SampleResultSchema,
@@ -11,6 +12,7 @@ import {
 import { runCallback } from "../../util/host-callback.ts";
 import type { McpRequestContext, McpServerConfig } from "./mcp-options.ts";
 import { hasAtMost } from "./reading/json-size.ts";
+import { TASKS_EXTENSION } from "./tasks/upstream-task.ts";
 import { toVisibleSchema } from "./text/visible-schema.ts";
 import { toVisible } from "./text/visible-text.ts";
 import { ANSWER_MS, MAX_REQUESTS, type UpstreamCall } from "./upstream-call.ts";
@@ -25,6 +27,8 @@ export function toCapabilities({ onElicitation, onSampling, roots }: McpServerCo
     ...(onElicitation === undefined ? {} : { elicitation: { form: { applyDefaults: true }, url: {} } }),
     ...(onSampling === undefined ? {} : { sampling: {} }),
     ...(roots === undefined ? {} : { roots: {} }),
+    // A call may become a task, which the client polls.
+    extensions: { [TASKS_EXTENSION]: {} },
   };
 }
 
@@ -43,7 +47,7 @@ function parseParams<Schema extends z.ZodType>(schema: Schema, params: unknown, 
 }
 
 interface HookRequest {
-  readonly findCall: FindCall;
+  readonly call: UpstreamCall | undefined;
   readonly server: string;
   /** Aborts when the server cancels its request. */
   readonly cancelled: AbortSignal;
@@ -54,11 +58,10 @@ interface HookRequest {
  * @throws {ProtocolError} as a rejection, for a request outside of a call, and for an invalid answer of the hook
  */
 async function callHook<Schema extends z.ZodType>(
-  { findCall, server, cancelled }: HookRequest,
+  { call, server, cancelled }: HookRequest,
   schema: Schema,
   hook: (context: McpRequestContext) => unknown,
 ): Promise<z.output<Schema>> {
-  const call = findCall();
   // Without a call, or with several on one channel, the tenant that the request concerns is unknown.
   if (call === undefined) throw rejected("The request cannot be attributed to one running call");
   using pending = call.beginRequest();
@@ -90,27 +93,60 @@ function toVisibleRequest(request: ElicitRequest): ElicitRequest {
   }
 }
 
-/** Registers handlers for the server's requests that call the host's hooks. Must run before the client connects. */
-export function answerRequests(client: Client, server: string, config: McpServerConfig, findCall: FindCall): void {
-  const { onElicitation, onSampling, roots } = config;
-  if (onElicitation !== undefined) {
-    client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
-      const request = toVisibleRequest(parseParams(ElicitRequestSchema, params, ELICITATION));
-      const hookRequest = { findCall, server, cancelled: mcpReq.signal };
-      return (await callHook(hookRequest, ElicitResultSchema, (context) => onElicitation(request, context))) as never;
+/** Fills the defaults of a form into its accepted values (SEP-1034), as the SDK does where it receives the request. */
+function withDefaults(request: ElicitRequest, result: ElicitResult): ElicitResult {
+  if (!("requestedSchema" in request) || result.action !== "accept") return result;
+  const content: { [name: string]: unknown } = { ...result.content };
+  for (const [name, field] of Object.entries(request.requestedSchema.properties)) {
+    if (Object.hasOwn(content, name) || field.default === undefined) continue;
+    Object.defineProperty(content, name, {
+      value: field.default,
+      enumerable: true,
+      configurable: true,
+      writable: true,
     });
   }
-  if (onSampling !== undefined) {
-    client.setRequestHandler("sampling/createMessage", async ({ params }, { mcpReq }) => {
-      const request = parseParams(SampleRequestSchema, params, "up to 256 messages, and maxTokens");
-      // The protocol requires this error of a client without the capability `sampling.tools`.
-      if ("tools" in request || "toolChoice" in request) throw invalid("messages without tools (sampling.tools)");
-      const hookRequest = { findCall, server, cancelled: mcpReq.signal };
-      return (await callHook(hookRequest, SampleResultSchema, (context) => onSampling(request, context))) as never;
-    });
-  }
-  if (roots !== undefined) {
-    const rootList = roots.map(({ uri, name }) => (name === undefined ? { uri } : { uri, name }));
-    client.setRequestHandler("roots/list", () => ({ roots: rootList }));
+  return { ...result, content };
+}
+
+/** Answers a request of a server. @throws {ProtocolError} as a rejection, with the error that the server may see */
+type AnswerRequest = (params: unknown, cancelled: AbortSignal, call: UpstreamCall | undefined) => Promise<object>;
+const REQUEST_METHODS = ["elicitation/create", "sampling/createMessage", "roots/list"] as const;
+
+/** Functions that answer a server's requests, by method: those that the host allows. */
+export type RequestAnswers = { readonly [Method in (typeof REQUEST_METHODS)[number]]?: AnswerRequest };
+
+/** Returns the functions that answer a server's requests with the host's hooks. */
+export function toAnswers(server: string, { onElicitation, onSampling, roots }: McpServerConfig): RequestAnswers {
+  const elicit: AnswerRequest = async (params, cancelled, call) => {
+    const request = toVisibleRequest(parseParams(ElicitRequestSchema, params, ELICITATION));
+    const answer = await callHook({ call, server, cancelled }, ElicitResultSchema, (ctx) =>
+      onElicitation?.(request, ctx),
+    );
+    return withDefaults(request, answer);
+  };
+  const sample: AnswerRequest = (params, cancelled, call) => {
+    const request = parseParams(SampleRequestSchema, params, "up to 256 messages, and maxTokens");
+    // The protocol requires this error of a client without the capability `sampling.tools`.
+    if ("tools" in request || "toolChoice" in request) throw invalid("messages without tools (sampling.tools)");
+    return callHook({ call, server, cancelled }, SampleResultSchema, (context) => onSampling?.(request, context));
+  };
+  const rootList = roots?.map(({ uri, name }) => (name === undefined ? { uri } : { uri, name })) ?? [];
+  return {
+    ...(onElicitation === undefined ? {} : { "elicitation/create": elicit }),
+    ...(onSampling === undefined ? {} : { "sampling/createMessage": async (...request) => await sample(...request) }),
+    ...(roots === undefined ? {} : { "roots/list": async () => ({ roots: rootList }) }),
+  };
+}
+
+/** Registers handlers for the requests that the server sends itself. Must run before the client connects. */
+export function answerRequests(client: Client, answers: RequestAnswers, findCall: FindCall): void {
+  for (const method of REQUEST_METHODS) {
+    const answer = answers[method];
+    if (answer === undefined) continue;
+    client.setRequestHandler(
+      method,
+      async (request, { mcpReq }) => (await answer(request.params, mcpReq.signal, findCall())) as never,
+    );
   }
 }

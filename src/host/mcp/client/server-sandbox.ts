@@ -7,8 +7,9 @@ import { promisify } from "node:util";
 import * as z from "zod";
 import { type ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { findTool, hasOwnUsers, LAST_UID, OTHER_UIDS } from "../../workers/hardening/launcher.ts";
+import { hasOwnUsers, LAST_UID, OTHER_UIDS } from "../../workers/hardening/launcher.ts";
 import { LAYERS, type Layer } from "../../workers/hardening/layers.ts";
+import { findTool } from "../../workers/hardening/system-tools.ts";
 
 const execFileAsync = promisify(execFile);
 
@@ -20,6 +21,7 @@ const SERVER_LAYERS = [
   "parent-death-signal",
   "namespaces",
 ] as const satisfies readonly Layer[];
+/** A hardening layer under which the program of an upstream server can run. */
 export type ServerLayer = (typeof SERVER_LAYERS)[number];
 
 /** Process isolation and resource limits of an upstream server's program. */

@@ -104,8 +104,11 @@ export class UpstreamCall implements TransportExchange, Disposable {
   readonly signal: AbortSignal;
   /** The result as the server sent it; undefined before it has arrived. */
   result: JsonObject | undefined;
+  /** The latest state of the call's task as the server sent it. */
+  task: JsonObject | undefined;
   isLost = false;
   #requestCount = 0;
+  #lastProgress = 0;
 
   constructor(toolName: string, context: HostFunctionContext, timeoutMs: number) {
     this.toolName = toolName;
@@ -129,10 +132,16 @@ export class UpstreamCall implements TransportExchange, Disposable {
   }
 
   readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject> {
+    if (method === "tasks/get") {
+      this.task = result;
+      return { resultType: "complete" };
+    }
+    if (method === "tasks/update") return { resultType: "complete" };
     // If the server rejects the headers that were created from the arguments, the SDK's client lists the tools again.
     if (method !== "tools/call") return new Listing(10_000).readResult(method, result);
     this.result = result;
-    const { resultType } = result;
+    // The SDK's client does not know tasks.
+    const resultType = result.resultType === "task" ? "complete" : result.resultType;
     return { content: [], ...(resultType === undefined ? {} : { resultType }) };
   }
 
@@ -143,7 +152,41 @@ export class UpstreamCall implements TransportExchange, Disposable {
       ...(typeof total === "number" ? { total } : {}),
       ...(typeof message === "string" ? { message: toVisible(message.slice(0, MAX_PROGRESS_LENGTH)) } : {}),
     });
-    if (parsed.success) notifySafely(this.context.onProgress, parsed.data);
+    if (!parsed.success) return;
+    this.#lastProgress = Math.max(this.#lastProgress, parsed.data.progress);
+    notifySafely(this.context.onProgress, parsed.data);
+  }
+
+  /** Reports that the call's task has changed. A task has no number for its progress. */
+  step(message: string | undefined): void {
+    this.progress({ progress: Math.floor(this.#lastProgress) + 1, ...(message === undefined ? {} : { message }) });
+  }
+
+  /** The server works on the call, although it has not sent progress. */
+  touch(): void {
+    this.#idleTimeout.touch();
+  }
+
+  /**
+   * Waits for a time. The idle timeout is paused, because the server is not expected to send anything.
+   * @throws the reason of the signal, as a rejection, if it aborts
+   */
+  async sleep(ms: number): Promise<void> {
+    this.signal.throwIfAborted();
+    if (ms <= 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    const wake = (): void => resolve();
+    this.signal.addEventListener("abort", wake, { once: true });
+    this.#idleTimeout.pause();
+    try {
+      await promise;
+      this.signal.throwIfAborted();
+    } finally {
+      clearTimeout(timer);
+      this.signal.removeEventListener("abort", wake);
+      this.#idleTimeout.resume();
+    }
   }
 
   log(level: string, logger: string | undefined, data: unknown): void {

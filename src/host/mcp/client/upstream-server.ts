@@ -5,16 +5,18 @@ import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { type ToolValue, toJson } from "../../contract/tool-value.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
-import { matchesName } from "../../routing/name-pattern.ts";
+import { matchesName } from "../../routing/name-wildcard.ts";
 import type { AddedToolProvider, SourceDiscovery, SourceTransport } from "../../routing/tool-source.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
 import { credentialsFor } from "./credentials.ts";
 import { type Listing, MAX_TOOL_SIZE } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
+import type { JsonObject } from "./reading/json-size.ts";
+import { type LinkStatus, ReconnectingLink } from "./reconnecting-link.ts";
 import { toVisible } from "./text/visible-text.ts";
 import { UpstreamCall } from "./upstream-call.ts";
-import { type LinkStatus, UpstreamLink } from "./upstream-link.ts";
 import { toToolNames } from "./upstream-names.ts";
+import { toReturned } from "./upstream-result.ts";
 import { readUpstreamTool, type UpstreamTool } from "./upstream-schema.ts";
 
 /** Largest number of tenants with their own connection. For a further one, the least recently used connection is closed. */
@@ -71,7 +73,7 @@ interface WantedTool {
 }
 
 interface TenantLink {
-  readonly link: UpstreamLink;
+  readonly link: ReconnectingLink;
   /** Keyed by alias and tenant. */
   readonly tools: Map<string, RegisteredUpstreamTool>;
   omittedTools: readonly McpToolIssue[];
@@ -161,7 +163,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   #createLink(key: string): TenantLink {
     const { environment, version } = this.#parts;
     const created: TenantLink = {
-      link: new UpstreamLink({
+      link: new ReconnectingLink({
         ...{ server: this.name, config: this.#config, environment, version },
         credentials: (signal) => credentialsFor(this.#config, key === SHARED ? undefined : key, signal),
         onListed: (listing) => this.#applyListing(created, key, listing),
@@ -274,11 +276,15 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       throw new ToolError("PARAM_INVALID", `The arguments of "${toolName}" must be an object`);
     }
     const { link } = this.#linkFor(context.tenantId);
+    let call: UpstreamCall | undefined;
     try {
-      return await link.use(context.signal, async (connection) => {
-        using call = new UpstreamCall(toolName, context, this.#config.timeoutMs);
-        return await connection.callTool(call, args as { readonly [name: string]: JsonValue });
+      const answer = await link.use(context.signal, (connection) => {
+        call?.[Symbol.dispose]();
+        call = new UpstreamCall(toolName, context, this.#config.timeoutMs);
+        return connection.callTool(call, args as { readonly [name: string]: JsonValue });
       });
+      const result = "task" in answer ? await this.#awaitTask(call as UpstreamCall, answer.task) : answer.result;
+      return await toReturned(result, toolName, context.signal);
     } catch (thrown) {
       // The call failed because the server was removed.
       if (this.source === undefined) {
@@ -288,7 +294,21 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
         throw unavailable("not_found", `The MCP server "${this.name}" no longer has the tool "${toolName}"`);
       }
       throw thrown;
+    } finally {
+      call?.[Symbol.dispose]();
     }
+  }
+
+  /** Waits for the task that a call has become, and returns the result of the call. @throws {ToolError} as a rejection */
+  async #awaitTask(call: UpstreamCall, created: JsonObject): Promise<JsonObject> {
+    const { awaitTask } = await import("./tasks/await-task.ts");
+    const { tenantId } = call.context;
+    // The request that ends a task is sent after its call was cancelled.
+    const unbound = new AbortController().signal;
+    return await awaitTask(call, created, {
+      ...{ server: this.name, config: this.#config },
+      use: (request) => this.#linkFor(tenantId).link.use(call.signal.aborted ? unbound : call.signal, request),
+    });
   }
 
   /** Lists the tools again, because a server returns the same error code for invalid arguments and for a tool that it no longer has. */

@@ -20,12 +20,15 @@ export const ALGORITHMS = [
   "RS384",
   "RS512",
 ] as const;
+/** A signature algorithm of an access token: one of {@link ALGORITHMS}. */
 export type Algorithm = (typeof ALGORITHMS)[number];
 
 /** Accepted values of the `typ` header (RFC 9068). They exclude the types of other tokens, such as logout tokens. */
 const TYPES = new Set(["jwt", "at+jwt", "application/at+jwt", "application/jwt"]);
 /** Two correct clocks may differ by this much. */
 export const CLOCK_TOLERANCE_SECONDS = 5;
+/** A token may be issued this far in the future. Tokens are used at once, so that a clock that is slow would reject all new ones. */
+const ISSUED_TOLERANCE_SECONDS = 60;
 const MAX_SCOPES = 1_000;
 
 const UNTRUSTED_ISSUER = "The token's issuer is not trusted by this server (iss)";
@@ -60,10 +63,17 @@ export async function verifyJwt(token: string, rules: TokenRules): Promise<Claim
     });
     const { typ = "JWT" } = protectedHeader;
     if (!TYPES.has(typ.toLowerCase())) throw new InvalidTokenError("The token is not an access token (typ)");
+    checkIssuedAt(payload.iat, Date.now() / 1_000);
     return payload;
   } catch (error) {
     throw error instanceof KeysUnavailableError ? error : toInvalidTokenError(error);
   }
+}
+
+/** @throws {InvalidTokenError} for a time that is no number, or in the future */
+function checkIssuedAt(iat: unknown, now: number): void {
+  if (iat === undefined || (typeof iat === "number" && iat <= now + ISSUED_TOLERANCE_SECONDS)) return;
+  throw new InvalidTokenError("The token was issued in the future (iat)");
 }
 
 function issuerOf(token: string): string | undefined {
@@ -97,7 +107,7 @@ function messageOf(claim: string): string {
  */
 export function checkIntrospection(claims: Claims, rules: TokenRules): void {
   const now = Date.now() / 1_000;
-  const { active, iss, aud, exp, nbf } = claims;
+  const { active, iss, aud, exp, nbf, iat } = claims;
   if (active === false) throw new InvalidTokenError("The token is not active");
   if (iss !== undefined && !(typeof iss === "string" && rules.issuers.has(iss))) {
     throw new InvalidTokenError(UNTRUSTED_ISSUER);
@@ -112,6 +122,7 @@ export function checkIntrospection(claims: Claims, rules: TokenRules): void {
   if (nbf !== undefined && !(typeof nbf === "number" && nbf <= now + CLOCK_TOLERANCE_SECONDS)) {
     throw new InvalidTokenError(messageOf("nbf"));
   }
+  checkIssuedAt(iat, now);
 }
 
 /** The characters that a scope may contain (RFC 6749, section 3.3). */

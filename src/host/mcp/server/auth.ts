@@ -20,15 +20,19 @@ import { isSecure } from "./bounded-document.ts";
 import type { AuthenticatedCaller, ResourceServer } from "./caller.ts";
 import { createIssuerKeys, KeysUnavailableError } from "./issuer-keys.ts";
 
+/** An OAuth 2.1 resource server: validates access tokens, and serves the metadata that clients need to get one. */
 export interface OAuthResourceServer extends ResourceServer {
   /** URL of this server's protected resource metadata (RFC 9728). Every `WWW-Authenticate` challenge names it. */
   readonly metadataUrl: string;
+  /** Returns the metadata if the request is for `metadataUrl`, otherwise undefined. */
   serveMetadata(request: Request): Response | undefined;
+  /** Returns the caller, or the response that denies the request. */
   authenticate(request: Request): Promise<AuthenticatedCaller | Response>;
   /** Returns the response to a request for which the token lacks scopes: 403, with the scopes that are required. */
   insufficientScope(scopes: readonly string[]): Response;
 }
 
+/** Options of {@link createResourceServer}. */
 export interface ResourceServerOptions {
   /** This server's own URL as clients know it, for which tokens are issued (RFC 8707), such as `https://api.example.com/mcp`. */
   readonly resource: string;
@@ -135,6 +139,15 @@ const quote = (text: string): string => `"${text.replaceAll(/["\\]/g, "\\$&")}"`
 /**
  * Creates an OAuth 2.1 resource server that verifies access tokens, for the option `auth` of {@link createMcpHandler}.
  * @throws {ToolError} PARAM_INVALID for an unknown or invalid option
+ * @example
+ * ```ts
+ * import { createResourceServer } from "glovebox/mcp";
+ *
+ * const resource = "https://tools.example.com/mcp";
+ * const auth = createResourceServer({ resource, authorizationServers: ["https://login.example.com"] });
+ * const response = await auth.authenticate(new Request(resource, { method: "POST" }));
+ * console.log(response instanceof Response && response.status); // 401
+ * ```
  */
 export function createResourceServer(options: ResourceServerOptions): OAuthResourceServer {
   return new JwtResourceServer(parseOptions(OptionsSchema, options, "options"));

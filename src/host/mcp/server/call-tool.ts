@@ -11,7 +11,9 @@ import {
   type Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { TOOL_NAME_PATTERN, type ToolDefinition } from "../../../sandbox/contract/definition.ts";
+import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { LogLevel, Progress } from "../../../sandbox/protocol/messages.ts";
 import type { ToolContext, ToolResult } from "../../contract/tool-call.ts";
 import type { Glovebox } from "../../glovebox/glovebox.ts";
@@ -19,14 +21,37 @@ import type { LogEntry } from "../../observability/call-log.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
 import { OpenToolCall, type RequestCapabilities } from "./open-call.ts";
+import { type CreatedTask, startTask } from "./start-task.ts";
+import {
+  declaresTasks,
+  type McpTaskOwner,
+  type McpTaskRuns,
+  missingTasks,
+  supportsTasks,
+  toTask,
+} from "./task-runs.ts";
 import { toArguments } from "./tool-arguments.ts";
 import { toCallToolResult } from "./tool-result.ts";
-import type { RequestState, WaitingCalls } from "./waiting-calls.ts";
+import type { WaitingCalls, WaitingRequestState } from "./waiting-calls.ts";
 
 /** The part of a Glovebox that the MCP server uses. */
 export type McpHost = Pick<Glovebox, "execute" | "router"> & {
   listTools(options?: TenantScope): Promise<readonly ToolDefinition[]>;
+  /**
+   * Returns up to `limit` tools after the one named `after`, always in the same order. Default: a part of what `listTools` returns
+   */
+  readonly listToolPage?:
+    | ((page: ToolPageRequest, options?: TenantScope) => Promise<readonly ToolDefinition[]>)
+    | undefined;
+  /** Registers a tool that the host loads when it is needed. Called before a request calls it. Default: all tools are registered. */
+  readonly prepareTool?: ((toolName: string, options?: TenantScope) => Promise<void>) | undefined;
 };
+
+/** Which tools a page has. */
+export interface ToolPageRequest {
+  readonly after: string | undefined;
+  readonly limit: number;
+}
 
 /** Context that the host sets for every call. */
 export type McpCallContext = Omit<ToolContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;
@@ -39,6 +64,8 @@ export interface CallParts {
   readonly waiting: WaitingCalls;
   readonly server: Server;
   readonly context: McpCallContext | undefined;
+  /** Durable runs that serve as tasks; undefined if calls cannot become tasks. */
+  readonly runs: McpTaskRuns | undefined;
 }
 
 interface ToolParams {
@@ -79,7 +106,7 @@ function toListeners(currentRequest: () => ServerContext): Pick<ToolContext, "on
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 function startCall(
-  { host, caller, server, context }: CallParts,
+  { host, caller, server, context, runs }: CallParts,
   definition: ToolDefinition | undefined,
   { name: toolName, arguments: args = {} }: ToolParams,
   ctx: ServerContext,
@@ -89,6 +116,23 @@ function startCall(
   const capabilities = (declared ?? server.getClientCapabilities() ?? {}) as RequestCapabilities;
   const traceparent = textOf(_meta?.traceparent);
   const tracestate = textOf(_meta?.tracestate);
+  if (runs !== undefined && supportsTasks(definition)) {
+    if (declaresTasks(ctx)) {
+      const owner = taskOwnerOf(host, caller);
+      const run = { toolName, arguments: toArguments(definition?.inputSchema, args), ...owner };
+      return new OpenToolCall(ctx, capabilities, inputResponses, async (client, signal) => {
+        try {
+          const created = await startTask(client, (starter) => runs.begin(run, starter));
+          // The client has given up the request, so that it never receives the id of the task.
+          if (signal.aborted) await runs.cancel(created.taskId, owner);
+          return created;
+        } catch (thrown) {
+          return toFailedResult(toolName, thrown);
+        }
+      });
+    }
+    if (definition?.durable === true && envelope !== undefined) throw missingTasks();
+  }
   return new OpenToolCall(ctx, capabilities, inputResponses, (client, signal, currentRequest): Promise<ToolResult> => {
     const toolCall = { id: randomUUID(), toolName, arguments: toArguments(definition?.inputSchema, args) };
     return host.execute(toolCall, {
@@ -102,13 +146,33 @@ function startCall(
   });
 }
 
+const taskOwnerOf = (host: McpHost, caller: McpCaller): McpTaskOwner => ({
+  ...host.router.tenancy.optionOf(caller.tenantId),
+  owner: ownerOf(caller),
+});
+
+/** Returns the result of a call whose run could not be started. @throws anything but a ToolError */
+function toFailedResult(toolName: string, thrown: unknown): ToolResult {
+  if (!(thrown instanceof ToolError)) throw thrown;
+  const usage = { executeMs: 0, queueMs: 0, startMs: 0, cpuMs: 0 };
+  const result = { callId: randomUUID(), toolName, durationMs: 0, usage, logs: [], success: false };
+  return { ...result, error: thrown.toData(toolName) } as unknown as ToolResult;
+}
+
+/** Returns the response that says that a call has become a task. */
+async function toCreatedTask(parts: CallParts, { taskId }: CreatedTask): Promise<CallToolResult> {
+  const run = await parts.runs?.get(taskId, taskOwnerOf(parts.host, parts.caller));
+  if (run === undefined) throw new Error("The run of a task is not there");
+  return { resultType: "task", ...toTask(run) } as unknown as CallToolResult;
+}
+
 /** Returns the waiting call that this request resumes, with the request's answers; undefined for a request that starts a call. */
 function resumeCall(
   { caller, waiting }: CallParts,
   toolName: string,
   { mcpReq }: ServerContext,
 ): OpenToolCall | undefined {
-  const state = mcpReq.requestState<RequestState>();
+  const state = mcpReq.requestState<WaitingRequestState>();
   if (state === undefined) return undefined;
   const call = waiting.take(state, ownerOf(caller), toolName);
   if (call === undefined) {
@@ -160,6 +224,7 @@ export async function callServerTool(
     return inputRequired({ inputRequests: round.inputRequests, requestState });
   }
   const { result } = round;
+  if ("taskId" in result) return await toCreatedTask(parts, result);
   throwIfProtocolError(result, toolName, call, ctx);
   // The definition of an upstream server's tool may become known only during its first call.
   const { outputSchema } = definition ?? find() ?? {};

@@ -5,6 +5,7 @@ import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import { reject } from "./rejection.ts";
 
+/** Checks of the headers Host and Origin, which stop DNS rebinding: a web page must not reach a server of the local network. */
 export interface GuardOptions {
   /**
    * Accepted values of the Host header: a name, for any port, or `name:port`.

@@ -2,6 +2,7 @@
 // independent of each other, and clients of the revisions of 2025, which have sessions.
 
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
+import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { TenantReach } from "../../tenants/tenancy.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import { createAdmission } from "./admission.ts";
@@ -19,6 +20,7 @@ import { reject, rejectUnavailable } from "./rejection.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
+/** Result of {@link createMcpHandler}. Disposing it has the effect of `close()`. */
 export interface McpHandler extends AsyncDisposable {
   /** Answers one request. Never rejects. It does not use `this`, so it can be passed without the handler. */
   readonly fetch: (request: Request) => Promise<Response>;
@@ -44,6 +46,14 @@ function kindOf({ method }: Request, body: unknown): RequestKind {
   return method === "POST" && (message.method === undefined || message.id === undefined) ? "message" : "call";
 }
 
+/** Returns the name of the tool that a message calls; undefined for any other message. */
+function calledTool(body: unknown): string | undefined {
+  const { method, params } = (body ?? {}) as { readonly method?: unknown; readonly params?: unknown };
+  if (method !== "tools/call") return undefined;
+  const { name } = (params ?? {}) as { readonly name?: unknown };
+  return typeof name === "string" && TOOL_NAME_PATTERN.test(name) ? name : undefined;
+}
+
 /**
  * Serves the tools of a Glovebox over MCP's Streamable HTTP. Mount `fetch` on any path, or behind `@hono/node-server`, Bun or Deno; with
  * `auth`, also on the path of its `metadataUrl`. A batch of JSON-RPC messages is rejected with 400 in every protocol revision. The caller
@@ -55,6 +65,17 @@ function kindOf({ method }: Request, body: unknown): RequestKind {
  * When a caller's token expires, its notification streams end. Its running calls are cancelled `limits.expiredCallMs` later.
  * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, for an unknown or invalid option, and for a missing or unexpected
  *   `tenantOf`
+ * @example
+ * ```typescript
+ * import { serve } from "@hono/node-server";
+ * import { createGlovebox } from "glovebox";
+ * import { createMcpHandler } from "glovebox/mcp";
+ *
+ * const glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/add.ts" });
+ * const { fetch } = createMcpHandler(glovebox);
+ * serve({ fetch, hostname: "127.0.0.1", port: 8_080 });
+ * ```
  */
 export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {}): McpHandler {
   checkHost(host);
@@ -95,6 +116,8 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
 
   const answer = async (request: Request, caller: IdentifiedCaller, body: unknown): Promise<Response> => {
     callers.set(request, caller);
+    const toolName = calledTool(body);
+    if (toolName !== undefined) await host.prepareTool?.(toolName, tenancy.optionOf(caller.tenantId));
     if (await isLegacyRequest(request, body)) return await sessions.handle(request, caller, body);
     const run = (): Promise<Response> => modern.fetch(request, { parsedBody: body });
     return await (kindOf(request, body) === "listen" ? events.serve(caller.tenantId, run) : run());

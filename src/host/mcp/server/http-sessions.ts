@@ -15,6 +15,7 @@ import { largestOwnerItems } from "./largest-owner-items.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
 import { notifyPromptsChanged, notifyToolsChanged } from "./tool-changes.ts";
 
+/** Bounds of the sessions of a `McpHandler`. */
 export interface HttpSessionOptions {
   /**
    * Largest number of open sessions, 1 to 100,000. When it is reached, a new session evicts one of the caller with the most sessions,

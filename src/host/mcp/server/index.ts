@@ -10,5 +10,6 @@ export type { HttpLimitOptions, SharedLimit } from "./http-limits.ts";
 export type { HttpSessionOptions } from "./http-sessions.ts";
 export type { McpServerOptions } from "./mcp-server.ts";
 export type { McpHandlerOptions, McpStdioOptions } from "./options.ts";
-export { type McpStdioServer, serveMcpStdio } from "./stdio.ts";
+export { type StdioServer, serveMcpStdio } from "./stdio.ts";
+export type { McpTaskOwner, McpTaskRun, McpTaskRuns } from "./task-runs.ts";
 export { ERROR_CODE_META } from "./tool-result.ts";

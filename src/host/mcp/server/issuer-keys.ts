@@ -44,6 +44,8 @@ class RemoteKeys {
   #resolver: Resolver | undefined;
   #fetchedAt = Number.NEGATIVE_INFINITY;
   #notBefore = Number.NEGATIVE_INFINITY;
+  /** Time of the latest fetch for an unknown key. */
+  #searchedAt = Number.NEGATIVE_INFINITY;
   #retryMs = FIRST_RETRY_MS;
   #pending: Promise<void> | undefined;
 
@@ -58,7 +60,12 @@ class RemoteKeys {
     try {
       return await resolver(header, token);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || this.#age() < COOLDOWN_MS) throw error;
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      // Those who send a token with the new key at the same time wait for one fetch.
+      if (this.#pending === undefined) {
+        if (performance.now() - this.#searchedAt < COOLDOWN_MS) throw error;
+        this.#searchedAt = performance.now();
+      }
       await this.#refresh();
       return await this.#usable()(header, token);
     }

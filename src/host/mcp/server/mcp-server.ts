@@ -3,11 +3,14 @@
 import { McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { packageVersion } from "../../config/package-version.ts";
+import { Runs } from "../../runs/runs.ts";
 import { notifySafely, runCallback } from "../../util/host-callback.ts";
 import { callServerTool, type McpCallContext, type McpHost } from "./call-tool.ts";
 import type { McpCaller } from "./caller.ts";
+import { addTaskMethods } from "./task-methods.ts";
+import { type McpTaskRuns, TASKS_EXTENSION, toTaskRuns } from "./task-runs.ts";
 import { toInputSchema } from "./tool-arguments.ts";
-import { toToolPage } from "./tool-list.ts";
+import { listToolPage } from "./tool-list.ts";
 import type { WaitingCalls } from "./waiting-calls.ts";
 
 /** Name, instructions and additional content of an MCP server. */
@@ -30,6 +33,11 @@ export interface McpServerOptions {
    * request. If it throws, rejects or takes more than 5 s, the request is answered with an internal error.
    */
   readonly register?: ((server: McpServer, caller: McpCaller) => void | Promise<void>) | undefined;
+  /**
+   * Durable runs: calls of tools that are durable or request `waitFor` become tasks for clients that support them (extension
+   * `io.modelcontextprotocol/tasks`, revision 2026-07-28). Default: calls are not tasks.
+   */
+  readonly runs?: Runs | McpTaskRuns | undefined;
   /** Receives the errors that clients see as internal errors only. Errors of the listener itself are ignored. */
   readonly onError?: ((error: unknown) => unknown) | undefined;
 }
@@ -54,24 +62,35 @@ export async function createServer(
   waiting: WaitingCalls,
   options: CreateServerOptions,
 ): Promise<McpServer> {
-  const { name = "glovebox", version = packageVersion(), title, instructions, context, register, onError } = options;
+  const {
+    name = "glovebox",
+    version = packageVersion(),
+    title,
+    instructions,
+    context,
+    register,
+    runs: given,
+    onError,
+  } = options;
+  const runs = given instanceof Runs ? toTaskRuns(given) : given;
   const info = { name, version, ...(title === undefined ? {} : { title }) };
   const mcp = new McpServer(info, {
-    capabilities: { tools: { listChanged: true }, logging: {} },
+    capabilities: {
+      ...{ tools: { listChanged: true }, logging: {} },
+      ...(runs === undefined ? {} : { extensions: { [TASKS_EXTENSION]: {} } }),
+    },
     ...(instructions === undefined ? {} : { instructions }),
     requestState: { verify: (state, ctx) => waiting.codec.verify(state, ctx) },
   });
   const { server } = mcp;
   const { tenantId } = caller;
   server.setRequestHandler("tools/list", { params: ListParamsSchema }, ({ cursor }) =>
-    withoutInternals(
-      async () => toToolPage(await host.listTools(host.router.tenancy.optionOf(tenantId)), cursor),
-      onError,
-    ),
+    withoutInternals(() => listToolPage(host, cursor, host.router.tenancy.optionOf(tenantId)), onError),
   );
   server.setRequestHandler("tools/call", ({ params }, ctx) =>
-    withoutInternals(() => callServerTool({ host, caller, waiting, server, context }, params, ctx), onError),
+    withoutInternals(() => callServerTool({ host, caller, waiting, server, context, runs }, params, ctx), onError),
   );
+  if (runs !== undefined) addTaskMethods({ host, caller, server, runs }, (run) => withoutInternals(run, onError));
   // The SDK reads the schema before a call over HTTP: a header that a tool declares for an argument (x-mcp-header) must equal the argument.
   mcp.toolInputSchemaJson = (toolName) => {
     const tool = host.router.registry.get(toolName, tenantId);

@@ -18,6 +18,7 @@ import {
   SampleResultSchema,
 } from "../../contract/client-requests.ts";
 import type { ToolResult } from "../../contract/tool-call.ts";
+import type { CreatedTask } from "./start-task.ts";
 
 /** The client capabilities that input requests need. */
 export interface RequestCapabilities {
@@ -36,7 +37,10 @@ interface PendingRequest {
 
 type Responses = Readonly<Record<string, unknown>>;
 
-export type Round = { readonly result: ToolResult } | { readonly inputRequests: InputRequests };
+/** What a call becomes: a result, or a task. */
+export type CallOutcome = ToolResult | CreatedTask;
+
+export type Round = { readonly result: CallOutcome } | { readonly inputRequests: InputRequests };
 
 /**
  * Returns the signals that abort when a request is cancelled or its client disconnects. For requests in a session the SDK does not report a
@@ -53,7 +57,7 @@ const DEBOUNCE_MS = 5;
 export class OpenToolCall {
   readonly #pending = new Map<string, PendingRequest>();
   readonly #controller = new AbortController();
-  readonly #result: Promise<ToolResult>;
+  readonly #result: Promise<CallOutcome>;
   #requestCount = 0;
   #onRequest: (() => void) | undefined;
   #currentRequest: ServerContext;
@@ -69,7 +73,7 @@ export class OpenToolCall {
     currentRequest: ServerContext,
     capabilities: RequestCapabilities,
     earlyResponses: Responses,
-    run: (client: CallClient, signal: AbortSignal, currentRequest: () => ServerContext) => Promise<ToolResult>,
+    run: (client: CallClient, signal: AbortSignal, currentRequest: () => ServerContext) => Promise<CallOutcome>,
   ) {
     this.#currentRequest = currentRequest;
     this.#earlyResponses = earlyResponses;

@@ -8,6 +8,7 @@ import { describeKind, isPlainObject, strictObject } from "../../../sandbox/cont
 import { parseOptions } from "../../config/option-errors.ts";
 import { ArgumentOptionsSchema } from "../../pipeline/coercion.ts";
 import { parseTenantReach } from "../../routing/tenant-scope.ts";
+import { Runs } from "../../runs/runs.ts";
 import { type Tenancy, tenancyOf } from "../../tenants/tenancy.ts";
 import type { McpHost } from "./call-tool.ts";
 import type { McpRequest, ResourceServer } from "./caller.ts";
@@ -56,9 +57,16 @@ const SERVER_OPTIONS = {
   instructions: z.string().optional(),
   context: ContextSchema.optional(),
   register: functionSchema<NonNullable<McpServerOptions["register"]>>().optional(),
+  runs: z
+    .custom<NonNullable<McpServerOptions["runs"]>>(
+      (value) => value instanceof Runs || hasMethods(value, "begin", "get", "answer", "cancel"),
+      "Expected durable runs of createRuns",
+    )
+    .optional(),
   onError: functionSchema<(error: unknown) => unknown>().optional(),
 };
 
+/** Options of `createMcpHandler`. */
 export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
   /**
    * Authenticates callers, for example the result of {@link createResourceServer}. Without it, every client that can reach the server is
@@ -82,6 +90,7 @@ export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
   readonly limits?: HttpLimitOptions | undefined;
 }
 
+/** Options of `serveMcpStdio`. */
 export interface McpStdioOptions extends McpServerOptions {
   /**
    * The id of the tenant whose tools are served, 1 to 1,024 characters. Required for a Glovebox with `tenancy: "multi"`, and rejected for

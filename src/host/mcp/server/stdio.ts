@@ -9,9 +9,11 @@ import { checkHost, type McpStdioOptions, parseStdioOptions } from "./options.ts
 import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
-export interface McpStdioServer extends AsyncDisposable {
+/** Result of {@link serveMcpStdio}. Disposing it has the effect of `close()`. */
+export interface StdioServer extends AsyncDisposable {
   /** Resolves when the client has closed stdin or stdout, or `close()` was called. Running calls have been cancelled by then. */
   readonly closed: Promise<void>;
+  /** Cancels running calls and stops serving. The Glovebox stays open. */
   close(): Promise<void>;
 }
 
@@ -30,8 +32,18 @@ class ClosingTransport extends StdioServerTransport {
  * server, before the Glovebox.
  * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, for an unknown or invalid option, and for a missing or unexpected
  *   tenant
+ * @example
+ * ```typescript
+ * import { createGlovebox } from "glovebox";
+ * import { serveMcpStdio } from "glovebox/mcp";
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/add.ts" });
+ * await using server = serveMcpStdio(glovebox, { name: "calculator", version: "1.0.0" });
+ * await server.closed;
+ * ```
  */
-export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): McpStdioServer {
+export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): StdioServer {
   checkHost(host);
   const parsed = parseStdioOptions(options);
   const { stdin = process.stdin, stdout = process.stdout } = parsed;

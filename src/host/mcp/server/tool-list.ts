@@ -1,6 +1,8 @@
 // Handles `tools/list`: converts a tenant's tool definitions to MCP, sorted by name and split into pages.
 import { type ListToolsResult, ProtocolError, ProtocolErrorCode, type Tool } from "@modelcontextprotocol/server";
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
+import type { TenantScope } from "../../routing/tenant-scope.ts";
+import type { McpHost } from "./call-tool.ts";
 import { toInputSchema } from "./tool-arguments.ts";
 
 /** Largest number of tools in a page. */
@@ -43,7 +45,21 @@ const byName = ({ name: a }: ToolDefinition, { name: b }: ToolDefinition): numbe
  */
 export function toToolPage(definitions: readonly ToolDefinition[], cursor: string | undefined): ListToolsResult {
   const after = cursor === undefined ? undefined : fromCursor(cursor);
-  const rest = definitions.filter(({ name }) => after === undefined || name > after).sort(byName);
+  return toPage(definitions.filter(({ name }) => after === undefined || name > after).sort(byName));
+}
+
+/** Returns the page of the host's tools after the cursor. @throws {ProtocolError} as {@link toToolPage} does */
+export async function listToolPage(
+  host: Pick<McpHost, "listTools" | "listToolPage">,
+  cursor: string | undefined,
+  scope: TenantScope,
+): Promise<ListToolsResult> {
+  if (host.listToolPage === undefined) return toToolPage(await host.listTools(scope), cursor);
+  const after = cursor === undefined ? undefined : fromCursor(cursor);
+  return toPage(await host.listToolPage({ after, limit: PAGE_SIZE + 1 }, scope));
+}
+
+function toPage(rest: readonly ToolDefinition[]): ListToolsResult {
   const page = rest.slice(0, PAGE_SIZE);
   const last = page.at(-1);
   const hasMore = rest.length > page.length && last !== undefined;

@@ -15,7 +15,7 @@ const MAX_PER_CALLER = 8;
 /** Largest number of waiting calls. For a further call, one of the caller with the most waiting calls is cancelled. */
 const MAX_WAITING = 256;
 
-export interface RequestState {
+export interface WaitingRequestState {
   readonly callId: string;
   readonly round: number;
 }
@@ -29,11 +29,11 @@ interface Waiting {
 
 export class WaitingCalls implements Disposable {
   readonly #waiting = new Map<string, Waiting>();
-  readonly codec: RequestStateCodec<RequestState>;
+  readonly codec: RequestStateCodec<WaitingRequestState>;
 
   /** @param ownerOf returns the owner of a request; a token is valid for the owner that it was created for only */
   constructor(ownerOf: (ctx: ServerContext) => string) {
-    this.codec = createRequestStateCodec<RequestState>({
+    this.codec = createRequestStateCodec<WaitingRequestState>({
       key: randomBytes(32),
       ttlSeconds: WAIT_MS / 1_000,
       bind: ownerOf,
@@ -52,7 +52,7 @@ export class WaitingCalls implements Disposable {
   }
 
   /** Removes and returns a call; undefined for a token that was used, belongs to another caller, or has expired. */
-  take({ callId, round }: RequestState, owner: string, toolName: string): OpenToolCall | undefined {
+  take({ callId, round }: WaitingRequestState, owner: string, toolName: string): OpenToolCall | undefined {
     const waiting = this.#waiting.get(callId);
     const isOwn = waiting?.owner === owner && waiting.toolName === toolName && waiting.call.round === round;
     if (waiting === undefined || !isOwn) return undefined;

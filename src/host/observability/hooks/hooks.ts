@@ -25,6 +25,7 @@ export interface HookCall {
 interface StageEvent {
   readonly call: HookCall;
 }
+/** Event of the stage `validate`: the arguments before they are validated. */
 export interface ValidateEvent extends StageEvent {
   readonly definition: ToolDefinition;
   /**
@@ -33,21 +34,25 @@ export interface ValidateEvent extends StageEvent {
    */
   readonly arguments: ToolValue;
 }
+/** Event of the stage `prepare`: the arguments are valid, and the tool has not started. */
 export interface PrepareEvent extends StageEvent {
   readonly definition: ToolDefinition;
 }
+/** Event of the stage `execute`: the tool is about to run, with these limits. */
 export interface ExecuteEvent extends StageEvent {
   readonly definition: ToolDefinition;
   readonly limits: Limits;
   /** Deadline by `performance.now()`. */
   readonly deadlineAt: number;
 }
+/** Event of the stage `afterExecute`: the tool has run, successfully or not. */
 export interface AfterExecuteEvent extends StageEvent {
   readonly definition: ToolDefinition;
   readonly usage: ToolUsage;
   /** The outcome of the execution. The output has not been validated yet. */
   readonly code: "ok" | ErrorCode;
 }
+/** Event of the stage `capability`: the tool calls a capability, which has not been used yet. */
 export interface CapabilityEvent extends StageEvent {
   readonly capability: string;
   /**
@@ -59,10 +64,12 @@ export interface CapabilityEvent extends StageEvent {
    */
   readonly input: unknown;
 }
+/** Event of the stage `capabilityResult`: the value that the tool is about to receive from a capability. */
 export interface CapabilityResultEvent extends StageEvent {
   readonly capability: string;
   readonly output: unknown;
 }
+/** Event of the stage `result`: the result that the caller is about to receive. */
 export interface ResultEvent extends StageEvent {
   readonly result: ToolResult;
 }
@@ -86,6 +93,7 @@ export type ObservedEvent = StageEvent &
       }
     | { readonly stage: "result"; readonly phase: "end"; readonly result: ToolResult }
   );
+/** A stage of a call. The stages come in this order. */
 export type HookStage = "validate" | "prepare" | "execute" | "afterExecute";
 
 /**

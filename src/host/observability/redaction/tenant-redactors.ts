@@ -1,7 +1,7 @@
 // Redactors for what an operator sees of a tenant's calls. They also replace the values of the tenant's own secrets.
 import type { TenantPolicy } from "../../tenants/tenant-policies.ts";
-import { type RedactOptions, ValueRedactor } from "./redact.ts";
-import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "./redactor.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "./call-redactor.ts";
+import { type RedactOptions, ValueRedactor } from "./value-redactor.ts";
 
 /** Returns whether a secret is configured as text. Values that a function returns are registered by the call that uses them. */
 function isKnown(value: unknown): value is string {

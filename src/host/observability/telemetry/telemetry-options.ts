@@ -1,13 +1,14 @@
 // Schema and types of a host's `telemetry` option.
 import * as z from "zod";
 import { describeKind, strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { type RedactOptions, RedactOptionsSchema } from "../redaction/redact.ts";
+import { type RedactOptions, RedactOptionsSchema } from "../redaction/value-redactor.ts";
 import type { TelemetryMeterProvider, TelemetryTracerProvider } from "./otel-types.ts";
 
+/** The option `telemetry` of `createGlovebox`: spans and metrics of OpenTelemetry. */
 export interface TelemetryOptions {
-  /** @default the global TracerProvider */
+  /** Creates the spans. @default the global TracerProvider */
   readonly tracerProvider?: TelemetryTracerProvider | undefined;
-  /** @default the global MeterProvider */
+  /** Creates the metrics. @default the global MeterProvider */
   readonly meterProvider?: TelemetryMeterProvider | undefined;
   /** Adds arguments, results and error messages to spans, redacted. @default false */
   readonly captureContent?: boolean | undefined;

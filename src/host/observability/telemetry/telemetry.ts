@@ -1,5 +1,6 @@
 // OpenTelemetry: creates a span for each call and for its parts, and records durations, following the GenAI semantic conventions
 // (open-telemetry/semantic-conventions-genai, docs/gen-ai: span and metric of `execute_tool`; in development as of 2026).
+
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError } from "../../../sandbox/contract/errors.ts";
 import { scopedContext } from "../../capabilities/call-scope.ts";
@@ -11,8 +12,9 @@ import type { Execution } from "../../executors/execution.ts";
 import type { TenantPolicy } from "../../tenants/tenant-policies.ts";
 import { ignoreOutcome } from "../../util/host-callback.ts";
 import type { HookCall } from "../hooks/hooks.ts";
-import type { ValueRedactor } from "../redaction/redact.ts";
 import { TenantRedactors } from "../redaction/tenant-redactors.ts";
+import type { ValueRedactor } from "../redaction/value-redactor.ts";
+import type { ToolSpan, ToolSpans } from "../tool-spans.ts";
 import type {
   SpanAttributes,
   SpanScope,
@@ -218,7 +220,7 @@ export class CallSpan {
   }
 
   /** Adds spans for queueing, start and execution, after the execution, from the times that the worker process reported. */
-  executed(execution: Execution): void {
+  executed(execution: Execution, toolSpans: ToolSpans | undefined): void {
     const { usage } = execution;
     if ("outputText" in execution) this.#outputLength = execution.outputText.length;
     const ended = performance.now();
@@ -241,6 +243,22 @@ export class CallSpan {
     }
     // A call that never got a worker process was queued until its end.
     if (at < ended) this.#addPartSpan("execute", at, ended);
+    for (const span of toolSpans?.within(at, ended) ?? []) this.#addToolSpan(span);
+  }
+
+  /** Adds a span that the tool has reported. Its name and attributes are the tool's own words. */
+  #addToolSpan({ name, from, to, code, attributes = {} }: ToolSpan): void {
+    const { api, tracer } = this.#telemetry;
+    const own = Object.entries(attributes).map(([key, value]) => [`glovebox.span.${key}`, value] as const);
+    const options = {
+      startTime: toTime(from),
+      attributes: { "glovebox.span.name": name, ...Object.fromEntries(own) },
+    };
+    ignoreOutcome(() => {
+      const span = callNow(() => tracer.startSpan(name, options, this.#context));
+      if (code !== "ok") ignoreOutcome(() => span.setStatus({ code: api.SpanStatusCode.ERROR }));
+      return span.end(toTime(to));
+    });
   }
 
   #addPartSpan(name: string, from: number, to: number): number {

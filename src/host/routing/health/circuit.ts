@@ -3,6 +3,7 @@ import type { ErrorCode } from "../../../sandbox/contract/errors.ts";
 
 /** `closed`: the source is called. `open`: it is not called. `half-open`: one call is running as a probe. */
 export const CIRCUIT_STATES = ["closed", "open", "half-open"] as const;
+/** State of a source's circuit: `closed` (calls pass), `open` (calls fail at once) or `half-open` (one call probes the source). */
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
 /** Evidence of a call's outcome about its source. `unknown`: it ended for other reasons, such as cancellation or a full queue. */

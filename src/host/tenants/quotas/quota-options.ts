@@ -11,10 +11,11 @@ export type QuotaResource = (typeof QUOTA_RESOURCES)[number];
 
 /** Rate limit of a tenant as a token bucket: `calls` per period, and up to `burst` calls at the same time after a pause. */
 export interface RateLimitOptions {
-  /** A whole number, 1 to 1,000,000. */
+  /** Most calls in the time of `per`. A whole number, 1 to 1,000,000. */
   readonly calls: number;
+  /** Time in which `calls` are allowed. */
   readonly per: "second" | "minute";
-  /** A whole number, 1 to 1,000,000. @default calls */
+  /** Most calls at once, after a time without calls. A whole number, 1 to 1,000,000. @default calls */
   readonly burst?: number | undefined;
 }
 
@@ -26,6 +27,7 @@ export type PeriodQuotas = { readonly [Period in QuotaPeriod]?: number | undefin
  * ends, whatever its outcome: a tenant that has used up its quota is denied new calls, but running calls can exceed it until they end.
  */
 export interface QuotaOptions {
+  /** Calls. They are counted when they begin, nested calls included. */
   readonly calls?: PeriodQuotas | undefined;
   /** CPU time in ms, the sum of `usage.cpuMs`. */
   readonly cpuMs?: PeriodQuotas | undefined;

@@ -28,8 +28,10 @@ export interface WindowCharge {
   readonly endsAt: number;
 }
 
+/** A charge that a {@link QuotaStore} allows or denies: against a rate, or against a quota of a period. */
 export type QuotaCharge = RateCharge | WindowCharge;
 
+/** Answer of a {@link QuotaStore}: all charges of the request are made, or none. */
 export type QuotaOutcome =
   | { readonly allowed: true }
   | {
@@ -53,6 +55,8 @@ export interface QuotaStore {
   consume(charges: readonly QuotaCharge[]): QuotaOutcome | Promise<QuotaOutcome>;
   /** Removes all counters of a tenant. Returns their number, as far as the store knows it. */
   deleteTenant(tenantId: string): number | Promise<number>;
+  /** Time by which windows begin and end, in whole ms since 1970, for processes that share the store. Default: the clock of each machine. */
+  now?(): number;
 }
 
 /** Returns whether a value has the methods of a store. Never throws. */

@@ -1,8 +1,10 @@
 // Enforces rate limits and period quotas: checks them before a call is admitted, and charges its usage when it has ended. Fails closed: if the
 // store does not answer, the call is denied.
+
 import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { ToolUsage } from "../../contract/tool-call.ts";
 import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
+import { clockOf } from "../../util/store-clock.ts";
 import { type PeriodQuota, type QuotaPlan, type QuotaResource, windowAt } from "./quota-options.ts";
 import { type QuotaCharge, type QuotaStore, readOutcome, type WindowCharge } from "./quota-store.ts";
 
@@ -15,7 +17,7 @@ export interface TenantQuotasParts {
   readonly store: QuotaStore;
   /** Receives the reason why a charge failed. */
   readonly onError?: ((error: ToolError) => unknown) | undefined;
-  /** Milliseconds since 1970. @default Date.now */
+  /** Milliseconds since 1970. Default: the clock of the store. */
   readonly now?: (() => number) | undefined;
 }
 
@@ -32,7 +34,7 @@ export class TenantQuotas {
   /** Failed charges by tenant and name. They are repeated before the tenant's next call, which is denied if they fail again. */
   readonly #unpaid = new Map<string, Map<string, WindowCharge>>();
 
-  constructor({ store, onError, now = Date.now }: TenantQuotasParts) {
+  constructor({ store, onError, now = clockOf(store) }: TenantQuotasParts) {
     this.#store = store;
     this.#onError = onError;
     this.#now = now;

@@ -1,8 +1,6 @@
 // Starts processes wrapped in the strongest hardening layers that work on this machine, and reports which do.
-import { execFile } from "node:child_process";
-import { accessSync, closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import { unavailable } from "../../../sandbox/contract/errors.ts";
 import {
   addonPath,
@@ -19,8 +17,7 @@ import type { SpawnCommand } from "../spawn/spawn-command.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";
-
-const execFileAsync = promisify(execFile);
+import { findGnuEnv, findTool, librariesOf } from "./system-tools.ts";
 
 export interface HardeningOptions {
   /** Layers without which no process starts. */
@@ -29,47 +26,6 @@ export interface HardeningOptions {
   readonly without: readonly Layer[];
   /** Disables machine code generation: no JIT compilers to attack, but computation takes about 7 times as long. */
   readonly jitless: boolean;
-}
-
-/** Fixed folders, because PATH is controlled by the environment of the host. */
-const TOOL_FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
-
-export function findTool(name: string): string | undefined {
-  for (const folder of TOOL_FOLDERS) {
-    const path = join(folder, name);
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      // The program is not in this folder.
-    }
-  }
-  return undefined;
-}
-
-/** Returns the shared libraries that the files load, as found by the dynamic linker; empty if ldd is not available. */
-async function librariesOf(files: readonly string[]): Promise<readonly string[]> {
-  const ldd = findTool("ldd");
-  if (ldd === undefined) return [];
-  try {
-    const { stdout } = await execFileAsync(ldd, [...files], { env: {}, timeout: 10_000 });
-    const paths = stdout.split("\n").flatMap((line) => /(?:=>|^)\s*(\/\S+) \(0x/.exec(line)?.[1] ?? []);
-    return [...new Set(paths)];
-  } catch {
-    return [];
-  }
-}
-
-/** Returns the path of GNU env. Other implementations do not support the option and fail. */
-async function findGnuEnv(): Promise<string | undefined> {
-  const env = findTool("env");
-  if (env === undefined) return undefined;
-  try {
-    await execFileAsync(env, ["--ignore-signal=TERM", env], { env: {}, timeout: 5_000 });
-    return env;
-  } catch {
-    return undefined;
-  }
 }
 
 const toLinked = (path: string): LinkedFile => ({ path, real: realpathSync(path) });
@@ -171,15 +127,15 @@ const FALLBACKS: readonly (readonly Layer[])[] = [
 ];
 
 /** Removes layers. bubblewrap installs the seccomp filter, so that goes together with `lean-root`. */
-function without(layers: ReadonlySet<Layer>, left: readonly Layer[]): ReadonlySet<Layer> {
-  return layers.difference(new Set(left.includes("lean-root") ? [...left, "seccomp"] : left));
+function without(layers: ReadonlySet<Layer>, removed: readonly Layer[]): ReadonlySet<Layer> {
+  return layers.difference(new Set(removed.includes("lean-root") ? [...removed, "seccomp"] : removed));
 }
 
 /** Returns each set of layers to try, strongest first. */
 function candidatesOf(possible: ReadonlySet<Layer>): ReadonlySet<Layer>[] {
   const candidates = [possible];
-  for (const left of FALLBACKS) {
-    const fewer = without(possible, left);
+  for (const removed of FALLBACKS) {
+    const fewer = without(possible, removed);
     if (fewer.size < (candidates.at(-1)?.size ?? 0)) candidates.push(fewer);
   }
   return candidates;
@@ -192,7 +148,7 @@ export interface LauncherOptions {
   /** Most isolates in one process at once. */
   readonly isolatesPerProcess: number;
   /** Disposed together with the launcher. */
-  readonly starter?: ProcessStarter;
+  readonly starter?: ProcessStarter | undefined;
 }
 
 /** How a process is started. */

@@ -7,6 +7,7 @@ export interface LayerRow {
   readonly get: string;
 }
 
+/** The hardening layers of worker processes: what each one stops, and how to get it on a machine that lacks it. */
 export const LAYERS = {
   "permission-model": {
     stops: "files, child processes, network and worker threads, from Node's first instruction",
@@ -51,6 +52,7 @@ export const LAYERS = {
   },
 } as const satisfies Record<string, LayerRow>;
 
+/** Name of a hardening layer. */
 export type Layer = keyof typeof LAYERS;
 export const LAYER_NAMES: readonly Layer[] = Object.keys(LAYERS) as Layer[];
 

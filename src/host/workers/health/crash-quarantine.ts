@@ -7,6 +7,14 @@ import { setBounded } from "../../util/bounded-map.ts";
 const PROBATION_CALLS = 10;
 const MAX_TOOLS = 1_000;
 
+/** A tool in quarantine. */
+export interface QuarantinedTool {
+  /** SHA-256 of the tool's bundle, or of its source in Python, in hexadecimal. */
+  readonly contentHash: string;
+  /** Successful calls after which it may share a process again. */
+  readonly callsLeft: number;
+}
+
 export class CrashQuarantine {
   /** Successful calls that each tool still needs; most recently added last. */
   readonly #remaining = new Map<string, number>();
@@ -17,6 +25,10 @@ export class CrashQuarantine {
 
   add(tool: string): void {
     setBounded(this.#remaining, tool, PROBATION_CALLS, MAX_TOOLS);
+  }
+
+  list(): readonly QuarantinedTool[] {
+    return [...this.#remaining].map(([contentHash, callsLeft]) => ({ contentHash, callsLeft }));
   }
 
   recordSuccess(tool: string): void {

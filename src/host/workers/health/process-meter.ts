@@ -144,6 +144,19 @@ export class ProcessMeter implements Disposable {
     }
   }
 
+  /**
+   * Returns how long in ms the first thread of the process has waited for a core so far: 0 where the kernel does not
+   * report it, see proc_pid_schedstat(5).
+   */
+  get waitedMs(): number {
+    try {
+      const [, waitedNs] = readFileSync(`/proc/${this.pid}/task/${this.pid}/schedstat`, "latin1").split(" ");
+      return Number(waitedNs ?? 0) / 1e6;
+    } catch {
+      return 0;
+    }
+  }
+
   get niceness(): number {
     return this.#niceness;
   }

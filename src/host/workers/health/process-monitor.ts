@@ -1,5 +1,5 @@
-// Checks the health of one worker process: whether it is stopped, whether it answers, and what it uses. Reports
-// failures; the caller ends the process.
+// Checks the health of one worker process: whether it is stopped, whether it answers, and whether it exceeds its memory
+// limit. Reports failures; worker-process.ts computes the limit, and ends the process.
 import { innermostProcess, ProcessMeter, type ProcessReading } from "./process-meter.ts";
 
 /** Silence in ms after which a busy worker receives a ping. */
@@ -12,8 +12,8 @@ const PONG_WITHIN_MS = 5_000;
 /** CPU time in ms that a process without a call may use within a second, for example for garbage collection. */
 const IDLE_CPU_MS = 300;
 
-/** Failure that a health check finds. */
-export type HealthFailure = "stopped" | "memory" | "hung" | "burning";
+/** Failure that a health check finds: stopped by a signal, above its memory limit, without an answer to a ping, or computing without a call. */
+export type HealthFailure = "stopped" | "memory" | "hung" | "idle-cpu";
 
 export class ProcessMonitor implements Disposable {
   #meter: ProcessMeter | undefined;
@@ -24,6 +24,8 @@ export class ProcessMonitor implements Disposable {
   #idleCpuMs: number | undefined;
   #silentMs = 0;
   #awaitsPong = false;
+  /** What `ProcessMeter.waitedMs` was at the ping. */
+  #waitedMsAtPing = 0;
   readonly #idleWorkMs: number;
   /** Remaining part of `#idleWorkMs`. */
   #idleLeftMs: number;
@@ -70,6 +72,11 @@ export class ProcessMonitor implements Disposable {
     return this.#lastCpuMs;
   }
 
+  /** How long in ms the process's main thread has waited for a core so far. */
+  get waitedMs(): number {
+    return this.#meter?.waitedMs ?? 0;
+  }
+
   /** Takes a new reading. */
   refresh(): void {
     this.#read();
@@ -114,9 +121,13 @@ export class ProcessMonitor implements Disposable {
     this.#silentMs += elapsedMs;
     if (this.#silentMs > PING_AFTER_MS && !this.#awaitsPong) {
       this.#awaitsPong = true;
+      this.#waitedMsAtPing = this.waitedMs;
       ping();
     }
-    return this.#silentMs > PING_AFTER_MS + PONG_WITHIN_MS ? "hung" : undefined;
+    if (this.#silentMs <= PING_AFTER_MS + PONG_WITHIN_MS) return undefined;
+    // On a busy machine, a process of low priority waits for a core. It is not hung.
+    const waitedMs = this.waitedMs - this.#waitedMsAtPing;
+    return this.#silentMs - waitedMs > PING_AFTER_MS + PONG_WITHIN_MS ? "hung" : undefined;
   }
 
   /** Checks a process without calls, once a second: it may be stopped, use CPU time, or have grown. */
@@ -127,7 +138,7 @@ export class ProcessMonitor implements Disposable {
     this.#idleCpuMs = reading.cpuMs;
     if (reading.isStopped) return "stopped";
     if (usedMs > IDLE_CPU_MS) this.#idleLeftMs -= usedMs;
-    if (this.#idleLeftMs < 0) return "burning";
+    if (this.#idleLeftMs < 0) return "idle-cpu";
     return reading.rssBytes > ceilingBytes ? "memory" : undefined;
   }
 

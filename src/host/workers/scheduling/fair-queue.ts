@@ -195,7 +195,8 @@ export class FairQueue<Item> {
       queue.running -= 1;
     }
     account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
-    if (queue.running + queue.queued === 0) account.toolQueues.delete(entry.claim.toolKey);
+    const isIdle = queue.running + queue.queued === 0;
+    if (isIdle && account.toolQueues.size > MAX_IDLE_TOOLS) account.toolQueues.delete(entry.claim.toolKey);
     this.#dropIdleAccounts();
   }
 
@@ -216,6 +217,11 @@ export class FairQueue<Item> {
    */
   *candidates(): Generator<Entry<Item>> {
     if (this.#queued === 0) return;
+    const [only] = this.#waiting;
+    if (this.#waiting.length === 1 && only !== undefined) {
+      yield* candidatesOf(only);
+      return;
+    }
     for (const account of this.#waiting) account.isListed = account.queued > 0;
     // The list is nearly sorted, so the sort takes about linear time.
     this.#waiting = this.#waiting.filter(({ isListed }) => isListed).sort((a, b) => a.virtualMs - b.virtualMs);
@@ -262,6 +268,8 @@ export class FairQueue<Item> {
 }
 
 const MAX_IDLE_ACCOUNTS = 1_000;
+/** Tools of an account that may have no entry: adding and deleting the same one all the time is slow. */
+const MAX_IDLE_TOOLS = 8;
 
 function toolQueueOf<Item>(account: Account<Item>, name: string): ToolQueue<Item> {
   let queue = account.toolQueues.get(name);

@@ -1,5 +1,5 @@
 // Remembers how long a tool's calls compute, so that the pool can tell short calls from long ones before they run.
-import type { WorkerToolProfile } from "../worker-process.ts";
+import type { WorkerToolProfile } from "../worker-job.ts";
 
 /** What is known of a tool: its calls are short, one has computed for long, or neither yet. */
 export type Pace = "unknown" | "short" | "long";
@@ -31,13 +31,15 @@ export class ToolPaces {
 
   /**
    * Records the CPU time of a call.
-   * @param isEstimate whether part of it may belong to other calls, so that it only counts if it is short
+   * @param isEstimate whether part of it may belong to other calls. For a short tool it then only counts if it is short,
+   * for another one if it is short or long
    */
   record(profile: WorkerToolProfile, cpuMs: number, isEstimate: boolean = false): void {
+    const isLong = cpuMs >= LONG_CPU_MS;
     if (cpuMs > SHORT_CPU_MS) {
-      if (isEstimate) return;
-      if (cpuMs >= LONG_CPU_MS) this.recordLong(profile);
-      else this.#historyOf(profile).shortCalls = 0;
+      if (isEstimate && (!isLong || this.paceOf(profile) === "short")) return;
+      if (isLong) this.recordLong(profile);
+      else this.#weaken(profile);
       return;
     }
     const history = this.#historyOf(profile);
@@ -52,6 +54,12 @@ export class ToolPaces {
     if (wasShort) history.proof = Math.min(2 * history.proof, MAX_PROOF);
     history.shortCalls = 0;
     history.isLong = true;
+  }
+
+  /** Halves what proves a tool short. On a busy machine, each tool has a call of more than `SHORT_CPU_MS` now and then. */
+  #weaken(profile: WorkerToolProfile): void {
+    const history = this.#historyOf(profile);
+    history.shortCalls >>= 1;
   }
 
   #historyOf(profile: WorkerToolProfile): History {

@@ -2,22 +2,22 @@
 // after each `await` that the bundler has rewritten (bundler/compile/await-context.ts).
 import { followContext } from "../timers.ts";
 
-export type Frame = Map<object, unknown>;
+export type ContextFrame = Map<object, unknown>;
 export type AnyFunction = (...args: unknown[]) => unknown;
 
 /** The frame in which nothing is set. It is current between two tasks. */
-const ROOT: Frame = new Map();
+const ROOT: ContextFrame = new Map();
 let current = ROOT;
 
-export const currentFrame = (): Frame => current;
+export const currentFrame = (): ContextFrame => current;
 
 /** @param after frame that is current afterwards; default: the frame before the call */
 export function runIn(
-  frame: Frame,
+  frame: ContextFrame,
   run: AnyFunction,
   receiver: unknown,
   args: readonly unknown[],
-  after?: () => Frame,
+  after?: () => ContextFrame,
 ): unknown {
   const previous = current;
   current = frame;
@@ -34,7 +34,7 @@ const settled = Promise.resolve();
 let isLeaving = false;
 
 /** Enters a frame for the rest of this task. No scope encloses it, so a microtask ends it: later tasks have their own frames. */
-export function enterFrame(frame: Frame): void {
+export function enterFrame(frame: ContextFrame): void {
   current = frame;
   if (isLeaving || frame === ROOT) return;
   isLeaving = true;
@@ -157,7 +157,7 @@ function bindIterable(items: AnyIterable): object {
 /** One run of an async function. It is notified where the function suspends and where it resumes in a microtask. */
 export class Activation {
   /** Frame to restore after the await. Undefined while the function runs. */
-  #frame: Frame | undefined;
+  #frame: ContextFrame | undefined;
   /** True when the function runs in a microtask of its own instead of inside its caller's task. */
   #isAlone = false;
   #isAtYield = false;

@@ -15,7 +15,7 @@ import {
   StringConstructor,
   TypeErrorConstructor,
 } from "../primordials.ts";
-import { reportException } from "../report.ts";
+import { reportException } from "../uncaught-errors.ts";
 import { defineInterface } from "./interface.ts";
 
 type Dictionary = { readonly [member: string]: unknown };

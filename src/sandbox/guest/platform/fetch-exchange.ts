@@ -5,14 +5,14 @@ import { headerListOf } from "./fetch-headers.ts";
 import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
 import { ReadAhead } from "./fetch-read-ahead.ts";
 import type { RequestState, Signal } from "./fetch-request.ts";
-import { isNullBodyStatus, makeResponse, type Response, type ResponseHead } from "./fetch-response.ts";
+import { type GuestResponseHead, isNullBodyStatus, makeResponse, type Response } from "./fetch-response.ts";
 
 /** Larger bodies are sent in pieces even if they are known, because the size of a message is limited. */
 const WHOLE_BODY_BYTES = 4 * 1024 * 1024;
 /** Size of a piece. In base64 it still is a message that the host parses at once. */
 const PIECE_BYTES = 64 * 1024;
 
-interface HostHead extends ResponseHead {
+interface HostHead extends GuestResponseHead {
   readonly hasBody: boolean;
 }
 type HostChunk = { readonly base64: string } | { readonly done: true };

@@ -18,13 +18,13 @@ interface Header {
 }
 
 /** A list with case-insensitive names. The values of a name keep their order. */
-export class HeaderList {
+export class GuestHeaderList {
   readonly #headers = new Map<string, Header>();
   #sorted: readonly HeaderPair[] | undefined;
 
   /** @param pairs valid names and values */
-  static from(pairs: Iterable<HeaderPair>): HeaderList {
-    const list = new HeaderList();
+  static from(pairs: Iterable<HeaderPair>): GuestHeaderList {
+    const list = new GuestHeaderList();
     for (const [name, value] of pairs) list.append(name, value);
     return list;
   }
@@ -74,8 +74,8 @@ export class HeaderList {
     return this.#sorted;
   }
 
-  copy(): HeaderList {
-    return HeaderList.from(this.pairs());
+  copy(): GuestHeaderList {
+    return GuestHeaderList.from(this.pairs());
   }
 }
 
@@ -139,15 +139,15 @@ function pairsOfInit(init: unknown): Iterable<Pair<unknown>> {
 }
 
 /** Returns the list of a Headers object. */
-export let headerListOf: (headers: Headers) => HeaderList;
+export let headerListOf: (headers: Headers) => GuestHeaderList;
 /** Creates a Headers object for an existing list. */
-export let makeHeaders: (list: HeaderList, guard?: HeadersGuard) => Headers;
+export let makeHeaders: (list: GuestHeaderList, guard?: HeadersGuard) => Headers;
 export let isHeaders: (value: object) => value is Headers;
 /** Copies a Headers object together with its guard. */
 export let copyHeaders: (headers: Headers) => Headers;
 
 export class Headers {
-  #list = new HeaderList();
+  #list = new GuestHeaderList();
   #guard: HeadersGuard = "none";
 
   static {
@@ -169,7 +169,7 @@ export class Headers {
     }
   }
 
-  #forWriting(what: string): HeaderList {
+  #forWriting(what: string): GuestHeaderList {
     if (this.#guard === "immutable") throw new TypeError(`${what}: these headers are immutable`);
     return this.#list;
   }

@@ -2,7 +2,7 @@
 
 import { Body, readAll } from "./fetch-body.ts";
 import { type BodyMembers, defineBodyMembers, type Extracted, extractBody } from "./fetch-content.ts";
-import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
+import { copyHeaders, GuestHeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
 import { pickFields, showAs } from "./fetch-inspect.ts";
 import type { Stream } from "./fetch-platform.ts";
 import { parseUrl } from "./fetch-url.ts";
@@ -33,7 +33,7 @@ interface ResponseState {
 }
 
 /** Status and headers that the host has received. */
-export interface ResponseHead {
+export interface GuestResponseHead {
   readonly status: number;
   readonly statusText: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
@@ -43,7 +43,7 @@ export interface ResponseHead {
 
 export let isResponse: (value: object) => boolean;
 let responseState: (response: Response) => ResponseState;
-export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
+export let makeResponse: (head: GuestResponseHead, body: Body | null) => Response;
 /** Reads the whole body and passes it to a check before the tool receives the response. */
 export let settleBody: (response: Response, look: (bytes: Uint8Array) => Promise<void>) => Promise<void>;
 
@@ -94,7 +94,7 @@ export class Response {
     };
     makeResponse = ({ status, statusText, headers, url, redirected }, body) => {
       const response = new Response();
-      const list = makeHeaders(HeaderList.from(headers), "immutable");
+      const list = makeHeaders(GuestHeaderList.from(headers), "immutable");
       response.#state = { type: "basic", url, redirected, status, statusText, headers: list, body };
       return response;
     };
@@ -107,7 +107,7 @@ export class Response {
 
   static error(): Response {
     const response = new Response();
-    const headers = makeHeaders(new HeaderList(), "immutable");
+    const headers = makeHeaders(new GuestHeaderList(), "immutable");
     response.#state = { ...response.#state, type: "error", status: 0, headers };
     return response;
   }
@@ -128,7 +128,7 @@ export class Response {
       throw new RangeError(`Response.redirect: expected a status of ${REDIRECT_STATUSES.join(", ")}, got ${status}`);
     }
     const response = new Response();
-    const headers = makeHeaders(HeaderList.from([["Location", href]]), "immutable");
+    const headers = makeHeaders(GuestHeaderList.from([["Location", href]]), "immutable");
     response.#state = { ...response.#state, status, headers };
     return response;
   }

@@ -1,7 +1,19 @@
 // The synchronous functions of node:fs, on the in-memory volume of the current call. node-fs.ts derives the other forms.
-import { callSerial } from "../call-state.ts";
+import {
+  current,
+  FIRST_DESCRIPTOR,
+  fileOf,
+  files,
+  MAX_OPEN,
+  openNode,
+  type PathLike,
+  readFlag,
+  toPath,
+  writeAt,
+} from "./fs-call-volume.ts";
 import { EntryKind, makeStats, type Stats } from "./fs-stats.ts";
-import { checkWritable, type FsNode, fsError, touch, Volume } from "./fs-volume.ts";
+import { copyAll, copyFile, list, makeFolders, removeTree, resolveLinks } from "./fs-trees.ts";
+import { checkWritable, type FsNode, fsError, touch, type Volume } from "./fs-volume.ts";
 import { Buffer } from "./node-buffer.ts";
 import { invalidArgument } from "./node-error.ts";
 
@@ -16,61 +28,7 @@ interface Options {
   readonly bigint?: boolean;
   readonly errorOnExist?: boolean;
 }
-type PathLike = string | Uint8Array | { readonly href: string; readonly pathname: string };
 type Given = Options | string | null | undefined;
-
-/** Data files of the bundle's packages. All calls share their bytes. */
-const packageFiles: (readonly [path: string, bytes: Uint8Array | undefined])[] = [];
-
-function newVolume(): Volume {
-  const made = new Volume();
-  made.addReadOnly(packageFiles);
-  return made;
-}
-
-let volume = new Volume();
-let volumeOf = callSerial();
-/** Volume with the files that the tool's top level wrote. Each call starts with a copy, which is dropped when the call ends. */
-let loaded: Volume | undefined;
-
-function current(): Volume {
-  const serial = callSerial();
-  if (serial !== volumeOf) {
-    loaded ??= volumeOf === 0 ? volume : newVolume();
-    volume = new Volume(loaded);
-    volumeOf = serial;
-    files.clear();
-  }
-  return volume;
-}
-
-/**
- * Adds the data files of packages. A bundle calls this before its code runs.
- * @param given contents by path: text, an array with base64, or null for a folder
- */
-export function addPackageFiles(given: { readonly [path: string]: string | readonly [base64: string] | null }): void {
-  const added = Object.entries(given).map(([path, value]) => {
-    if (value === null) return [path, undefined] as const;
-    const bytes = typeof value === "string" ? Buffer.from(value) : Buffer.from(value[0], "base64");
-    return [path, new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)] as const;
-  });
-  packageFiles.push(...added);
-  volume.addReadOnly(added);
-  loaded?.addReadOnly(added);
-}
-
-export function toPath(given: unknown, name = "path"): string {
-  let path: string;
-  if (typeof given === "string") path = given;
-  else if (given instanceof Uint8Array) path = Buffer.from(given).toString();
-  else if (typeof given === "object" && given !== null && "href" in given) {
-    const url = given as unknown as { readonly protocol?: string; readonly pathname: string };
-    if (url.protocol !== "file:") throw invalidArgument(name, "of scheme file", given);
-    path = decodeURIComponent(url.pathname);
-  } else throw invalidArgument(name, "of type string or an instance of Buffer or URL", given);
-  if (path.includes("\0")) throw invalidArgument(name, "a string without null bytes", path);
-  return path.startsWith("/") ? path : `/${path}`;
-}
 
 const optionsOf = (given: Given): Options => (typeof given === "string" ? { encoding: given } : (given ?? {}));
 const modeOf = (mode: number | string | undefined, otherwise: number): number =>
@@ -87,100 +45,6 @@ export function toBytes(data: unknown, encoding?: string | null): Uint8Array {
   throw invalidArgument("data", "of type string or an instance of Buffer, TypedArray, or DataView", data);
 }
 
-interface OpenFile {
-  readonly node: FsNode;
-  readonly path: string;
-  readonly canRead: boolean;
-  readonly canWrite: boolean;
-  readonly appends: boolean;
-  position: number;
-}
-const files = new Map<number, OpenFile>();
-const FIRST_DESCRIPTOR = 3;
-const MAX_OPEN = 1_024;
-
-interface FlagMeaning {
-  readonly read: boolean;
-  readonly write: boolean;
-  readonly create: boolean;
-  readonly truncate: boolean;
-  readonly append: boolean;
-  readonly exclusive: boolean;
-}
-
-/** Linux's values of fs.constants. */
-const O = { ACCESS: 3, CREAT: 64, EXCL: 128, TRUNC: 512, APPEND: 1024 } as const;
-
-function readFlag(flag: string | number): FlagMeaning {
-  if (typeof flag === "number") {
-    return {
-      read: (flag & O.ACCESS) !== 1,
-      write: (flag & O.ACCESS) !== 0,
-      create: (flag & O.CREAT) !== 0,
-      truncate: (flag & O.TRUNC) !== 0,
-      append: (flag & O.APPEND) !== 0,
-      exclusive: (flag & O.EXCL) !== 0,
-    };
-  }
-  const letters = flag.replace("s", "");
-  const kind = letters[0];
-  if (!/^(?:r\+?|[wa]x?\+?|[wa]\+x?)$/.test(letters)) throw invalidArgument("flags", "a valid flag", flag);
-  return {
-    read: kind === "r" || letters.includes("+"),
-    write: kind !== "r" || letters.includes("+"),
-    create: kind !== "r",
-    truncate: kind === "w",
-    append: kind === "a",
-    exclusive: letters.includes("x"),
-  };
-}
-
-function openNode(path: string, meaning: FlagMeaning, mode: number, syscall: string): FsNode {
-  const found = current().find(path, syscall);
-  let { node } = found;
-  if (node !== undefined && meaning.exclusive && meaning.create) throw fsError("EEXIST", syscall, path);
-  if (node === undefined) {
-    if (!meaning.create || found.name === "") throw fsError("ENOENT", syscall, path);
-    node = current().add(found, "file", mode & ~0o22, syscall, path);
-  }
-  if (node.kind === "folder" && meaning.write) throw fsError("EISDIR", syscall, path);
-  if (meaning.write) checkWritable(node, syscall, path);
-  if (meaning.truncate && node.bytes.length > 0) current().setBytes(node, new Uint8Array(0), syscall);
-  return node;
-}
-
-function fileOf(descriptor: unknown, syscall: string): OpenFile {
-  if (typeof descriptor !== "number") throw invalidArgument("fd", "of type number", descriptor);
-  current();
-  const file = files.get(descriptor);
-  if (file === undefined) throw fsError("EBADF", syscall);
-  return file;
-}
-
-/** Grows to the exact size. Doubling the size would be faster, but copies of the volume share the bytes, and files here are small. */
-function writeAt(node: FsNode, bytes: Uint8Array, position: number, syscall: string): void {
-  const size = Math.max(node.bytes.length, position + bytes.length);
-  current().canGrow(size - node.bytes.length, syscall);
-  const next = new Uint8Array(size);
-  next.set(node.bytes);
-  next.set(bytes, position);
-  current().setBytes(node, next, syscall);
-}
-
-function list(
-  node: FsNode,
-  prefix: string,
-  path: string,
-  recursive: boolean,
-): (readonly [name: string, parent: string, node: FsNode])[] {
-  return [...node.entries].flatMap(([name, entry]) => {
-    const own = [[prefix + name, path, entry] as const];
-    return recursive && entry.kind === "folder"
-      ? [...own, ...list(entry, `${prefix}${name}/`, `${path}/${name}`, true)]
-      : own;
-  });
-}
-
 export class Dirent extends EntryKind {
   readonly name: unknown;
   readonly parentPath: string;
@@ -194,61 +58,11 @@ export class Dirent extends EntryKind {
   }
 }
 
-function makeFolders(path: string, mode: number): string | undefined {
-  let first: string | undefined;
-  let made = "";
-  for (const segment of path.split("/").filter((part) => part !== "" && part !== ".")) {
-    made += `/${segment}`;
-    const found = current().find(made, "mkdir");
-    if (found.node === undefined) {
-      current().add(found, "folder", mode, "mkdir", made);
-      first ??= made;
-    } else if (found.node.kind !== "folder") {
-      throw fsError(made === path.replace(/\/+$/, "") ? "EEXIST" : "ENOTDIR", "mkdir", path);
-    }
-  }
-  return first;
-}
-
-function removeTree(path: string, syscall: string): void {
-  const found = current().find(path, syscall, false);
-  if (found.node?.kind === "folder")
-    for (const name of [...found.node.entries.keys()]) removeTree(`${path}/${name}`, syscall);
-  if (found.name !== "") current().unlink(found);
-}
-
 const setTimes = (node: FsNode, atime: unknown, mtime: unknown): void => {
   const toMs = (time: unknown): number => (time instanceof Date ? time.getTime() : Number(time) * 1_000);
   node.atimeMs = toMs(atime);
   node.mtimeMs = toMs(mtime);
 };
-
-function copyFile(from: PathLike, to: PathLike, mode = 0): void {
-  const [source, target] = [toPath(from, "src"), toPath(to, "dest")];
-  const node = current().get(source, "copyfile");
-  if (node.kind === "folder") throw fsError("EISDIR", "copyfile", source, target);
-  if (mode & 1 && current().find(target, "copyfile").node !== undefined)
-    throw fsError("EEXIST", "copyfile", source, target);
-  const made = openNode(target, readFlag("w"), node.mode, "copyfile");
-  current().setBytes(made, node.bytes, "copyfile");
-}
-
-function copyAll(from: string, to: string, options: Options): void {
-  const node = current().get(from, "cp");
-  if (node.kind !== "folder") {
-    const exists = current().find(to, "cp").node !== undefined;
-    if (exists && options.force === false) {
-      if (options.errorOnExist) throw fsError("EEXIST", "cp", from, to);
-      return;
-    }
-    copyFile(from, to);
-    return;
-  }
-  if (!options.recursive) throw fsError("EISDIR", "cp", from, to);
-  if (`${to}/`.startsWith(`${from.replace(/\/$/, "")}/`)) throw fsError("EINVAL", "cp", from, to);
-  makeFolders(to, node.mode);
-  for (const name of node.entries.keys()) copyAll(`${from}/${name}`, `${to}/${name}`, options);
-}
 
 export const core = {
   access(path: PathLike): void {
@@ -508,24 +322,4 @@ function statOf(path: string, options: Options, syscall: "stat" | "lstat"): Stat
     if (options.throwIfNoEntry === false && (error as { code?: unknown }).code === "ENOENT") return undefined;
     throw error;
   }
-}
-
-/** Resolves links and dot segments of an existing path. */
-function resolveLinks(path: string): string {
-  let done: string[] = [];
-  const rest = path.split("/").filter((segment) => segment !== "" && segment !== ".");
-  for (let segment = rest.shift(); segment !== undefined; segment = rest.shift()) {
-    if (segment === "..") {
-      done.pop();
-      continue;
-    }
-    const { node } = current().find(`/${[...done, segment].join("/")}`, "lstat", false);
-    if (node?.kind !== "link") {
-      done.push(segment);
-      continue;
-    }
-    if (node.target.startsWith("/")) done = [];
-    rest.unshift(...node.target.split("/").filter((part) => part !== "" && part !== "."));
-  }
-  return `/${done.join("/")}`;
 }

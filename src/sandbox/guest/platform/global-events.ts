@@ -1,6 +1,6 @@
 // The global object as an EventTarget (ECMA-429), which receives an event for each uncaught exception. It is not an `instanceof
 // EventTarget`, because its prototype is the engine's.
-import { onException } from "../report.ts";
+import { onException } from "../uncaught-errors.ts";
 import { dispatch, EventTarget } from "./events.ts";
 import { ErrorEvent } from "./message-event.ts";
 

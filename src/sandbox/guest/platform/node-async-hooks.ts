@@ -1,7 +1,7 @@
 // node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. async-context.ts propagates the context.
 
 import { ACTIVATION_EXPORT } from "../../contract/node-builtins.ts";
-import { Activation, type AnyFunction, currentFrame, enterFrame, type Frame, runIn } from "./async-context.ts";
+import { Activation, type AnyFunction, type ContextFrame, currentFrame, enterFrame, runIn } from "./async-context.ts";
 import { nameClasses } from "./class-names.ts";
 import { checkFunction, nodeError } from "./node-error.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
@@ -56,7 +56,7 @@ export class AsyncLocalStorage {
     currentFrame().delete(this);
   }
 
-  #with(store: unknown): Frame {
+  #with(store: unknown): ContextFrame {
     return new Map(currentFrame()).set(this, store);
   }
 }
@@ -64,7 +64,7 @@ export class AsyncLocalStorage {
 let lastId = 1;
 
 export class AsyncResource {
-  readonly #frame: Frame = currentFrame();
+  readonly #frame: ContextFrame = currentFrame();
   readonly #id: number;
   readonly type: string;
 

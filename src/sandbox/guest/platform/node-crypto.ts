@@ -22,6 +22,10 @@ import {
   randomUUID,
   webcrypto,
 } from "./crypto-native.ts";
+import { X509Certificate } from "./node-certificate.ts";
+import { cryptoConstants } from "./node-crypto-constants.ts";
+import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data.ts";
+import { checkFunction, checkString, constructible, invalidArgument, nodeError } from "./node-error.ts";
 import {
   createDiffieHellman,
   createECDH,
@@ -30,11 +34,7 @@ import {
   ECDH,
   getCurves,
   getDiffieHellman,
-} from "./node-agreement.ts";
-import { X509Certificate } from "./node-certificate.ts";
-import { cryptoConstants } from "./node-crypto-constants.ts";
-import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data.ts";
-import { checkFunction, checkString, invalidArgument, nodeError } from "./node-error.ts";
+} from "./node-key-agreement.ts";
 import {
   createPrivateKey,
   createPublicKey,
@@ -285,18 +285,18 @@ const crypto = {
   Verify,
   X509Certificate,
   constants: cryptoConstants,
-  createCipheriv: makeCipher(false),
-  createDecipheriv: makeCipher(true),
+  createCipheriv: constructible("createCipheriv", makeCipher(false)),
+  createDecipheriv: constructible("createDecipheriv", makeCipher(true)),
   createHash,
   createDiffieHellman,
-  createDiffieHellmanGroup: getDiffieHellman,
-  createECDH,
+  createDiffieHellmanGroup: constructible("createDiffieHellmanGroup", getDiffieHellman),
+  createECDH: constructible("createECDH", createECDH),
   createHmac,
   createPrivateKey,
   createPublicKey,
-  createSecretKey,
-  createSign,
-  createVerify,
+  createSecretKey: constructible("createSecretKey", createSecretKey),
+  createSign: constructible("createSign", createSign),
+  createVerify: constructible("createVerify", createVerify),
   diffieHellman,
   generateKey,
   generateKeyPair,

@@ -58,3 +58,17 @@ export function outOfRange(name: string, range: string, got: unknown): Error {
 export function unsupported(what: string, instead: string): Error {
   return nodeError(Error, "ERR_SANDBOX_UNSUPPORTED", `${what} does not exist in the sandbox: ${instead}`);
 }
+
+/**
+ * Lets `new` call a factory: most functions of Node are constructors, and packages write `new crypto.createCipheriv(…)`. The factory
+ * returns an object, which is then the value of `new`.
+ */
+export function constructible<Args extends unknown[], Result extends object>(
+  name: string,
+  factory: (...args: Args) => Result,
+): (...args: Args) => Result {
+  function create(...args: Args): Result {
+    return factory(...args);
+  }
+  return Object.defineProperty(create, "name", { value: name, configurable: true });
+}

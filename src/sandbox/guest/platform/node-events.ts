@@ -1,33 +1,16 @@
 // node:events: EventEmitter with Node's order, errors and capture of rejections, and the module's functions.
 import { checkFunction, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
+import {
+  addAbortListener,
+  type Emitter,
+  type EventName,
+  isEmitter,
+  type Listener,
+  on,
+  once,
+} from "./node-event-waits.ts";
 
-type EventName = string | symbol;
-type Listener = ((...args: unknown[]) => unknown) & { listener?: Listener };
-interface AbortSignalLike {
-  readonly aborted: boolean;
-  readonly reason: unknown;
-  addEventListener(type: string, listener: () => void, options?: { readonly once?: boolean }): void;
-  removeEventListener(type: string, listener: () => void): void;
-}
-interface EventTargetLike {
-  addEventListener(type: string, listener: Listener, options?: object): void;
-  removeEventListener(type: string, listener: Listener, options?: object): void;
-}
-
-export interface EventEmitter {
-  _events: { [name: EventName]: Listener[] | undefined } | undefined;
-  _eventsCount: number;
-  _maxListeners: number | undefined;
-  [captures]?: boolean;
-  [method: string | symbol]: unknown;
-  on(name: EventName, listener: Listener): EventEmitter;
-  once(name: EventName, listener: Listener): EventEmitter;
-  emit(name: EventName, ...args: unknown[]): boolean;
-  removeListener(name: EventName, listener: Listener): EventEmitter;
-  listenerCount(name: EventName, listener?: Listener): number;
-  listeners(name: EventName): Listener[];
-  getMaxListeners(): number;
-}
+export type EventEmitter = Emitter;
 
 const captures = Symbol("kCapture");
 export const errorMonitor = Symbol("events.errorMonitor");
@@ -237,133 +220,6 @@ EventEmitter.prototype._events = undefined;
 EventEmitter.prototype._eventsCount = 0;
 EventEmitter.prototype._maxListeners = undefined;
 
-const isEmitter = (value: unknown): value is EventEmitter =>
-  typeof (value as EventEmitter | undefined | null)?.on === "function";
-const isTarget = (value: unknown): value is EventTargetLike =>
-  typeof (value as EventTargetLike | undefined | null)?.addEventListener === "function";
-
-function abortError(signal: AbortSignalLike): Error {
-  const error = nodeError(Error, "ABORT_ERR", "The operation was aborted");
-  return Object.assign(error, { name: "AbortError", cause: signal.reason });
-}
-
-function listen(emitter: unknown, name: EventName, listener: Listener, isOnce: boolean): () => void {
-  if (isEmitter(emitter)) {
-    if (isOnce) emitter.once(name, listener);
-    else emitter.on(name, listener);
-    return () => emitter.removeListener(name, listener);
-  }
-  if (!isTarget(emitter)) throw invalidArgument("emitter", "an instance of EventEmitter", emitter);
-  emitter.addEventListener(String(name), listener, { once: isOnce });
-  return () => emitter.removeEventListener(String(name), listener);
-}
-
-interface WaitOptions {
-  readonly signal?: AbortSignalLike;
-  readonly close?: readonly EventName[];
-}
-
-/** Resolves with the arguments of the event's next occurrence. */
-export function once(emitter: unknown, name: EventName, options: WaitOptions = {}): Promise<unknown[]> {
-  const { signal } = options;
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) throw abortError(signal);
-    const ends: (() => void)[] = [];
-    const end = (): void => {
-      for (const run of ends.splice(0)) run();
-    };
-    const settle =
-      <Args extends unknown[]>(how: (...args: Args) => void) =>
-      (...args: Args): void => {
-        end();
-        how(...args);
-      };
-    ends.push(
-      listen(
-        emitter,
-        name,
-        settle((...args: unknown[]) => resolve(args)),
-        true,
-      ),
-    );
-    if (name !== "error" && isEmitter(emitter)) ends.push(listen(emitter, "error", settle(reject) as Listener, true));
-    if (signal !== undefined) {
-      const onAbort = settle(() => reject(abortError(signal)));
-      signal.addEventListener("abort", onAbort, { once: true });
-      ends.push(() => signal.removeEventListener("abort", onAbort));
-    }
-  });
-}
-
-/** Iterates over the occurrences of an event. Occurrences are buffered until they are read. */
-export function on(emitter: unknown, name: EventName, options: WaitOptions = {}): AsyncIterableIterator<unknown[]> {
-  const { signal } = options;
-  if (signal?.aborted) throw abortError(signal);
-  type Waiting = {
-    readonly resolve: (result: IteratorResult<unknown[]>) => void;
-    readonly reject: (e: unknown) => void;
-  };
-  const seen: unknown[][] = [];
-  const waiting: Waiting[] = [];
-  const ends: (() => void)[] = [];
-  let failure: { readonly error: unknown } | undefined;
-  let finished = false;
-  const finish = (): void => {
-    finished = true;
-    for (const run of ends.splice(0)) run();
-    for (const { resolve } of waiting.splice(0)) resolve({ value: undefined, done: true });
-  };
-  const fail = (error: unknown): void => {
-    const first = waiting.shift();
-    if (first === undefined) failure = { error };
-    else first.reject(error);
-    finish();
-  };
-  ends.push(
-    listen(
-      emitter,
-      name,
-      (...args) => {
-        const first = waiting.shift();
-        if (first === undefined) seen.push(args);
-        else first.resolve({ value: args, done: false });
-      },
-      false,
-    ),
-  );
-  if (name !== "error" && isEmitter(emitter)) ends.push(listen(emitter, "error", fail as Listener, false));
-  for (const close of options.close ?? []) ends.push(listen(emitter, close, finish as Listener, false));
-  if (signal !== undefined) {
-    const onAbort = (): void => fail(abortError(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-    ends.push(() => signal.removeEventListener("abort", onAbort));
-  }
-  return {
-    next() {
-      const value = seen.shift();
-      if (value !== undefined) return Promise.resolve({ value, done: false });
-      if (failure !== undefined) {
-        const { error } = failure;
-        failure = undefined;
-        return Promise.reject(error);
-      }
-      if (finished) return Promise.resolve({ value: undefined, done: true });
-      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
-    },
-    return() {
-      finish();
-      return Promise.resolve({ value: undefined, done: true });
-    },
-    throw(error: unknown) {
-      fail(error);
-      return Promise.resolve({ value: undefined, done: true });
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
-}
-
 export function getEventListeners(emitter: unknown, name: EventName): Listener[] {
   if (isEmitter(emitter)) return emitter.listeners(name);
   throw invalidArgument("emitter", "an instance of EventEmitter", emitter);
@@ -381,16 +237,6 @@ export function setMaxListeners(count: unknown = defaultMaxListeners, ...emitter
 
 export function listenerCount(emitter: unknown, name: EventName): number {
   return isEmitter(emitter) ? emitter.listenerCount(name) : 0;
-}
-
-/** Returns a Disposable that removes the listener. */
-export function addAbortListener(signal: AbortSignalLike, listener: () => void): Disposable {
-  if (typeof signal?.addEventListener !== "function")
-    throw invalidArgument("signal", "an instance of AbortSignal", signal);
-  checkFunction(listener, "listener");
-  if (signal.aborted) queueMicrotask(() => listener());
-  else signal.addEventListener("abort", listener, { once: true });
-  return { [Symbol.dispose]: () => signal.removeEventListener("abort", listener) };
 }
 
 // Path of an import. The module is loaded when the first such emitter is created.

@@ -1,9 +1,10 @@
 // node:fs and node:fs/promises over the volume of the call: synchronous, callback and promise forms of the same functions, and streams.
 import { PACKAGE_FILES_EXPORT } from "../../contract/node-builtins.ts";
-import { addPackageFiles, core, Dirent, toPath } from "./fs-core.ts";
+import { addPackageFiles, toPath } from "./fs-call-volume.ts";
+import { core, Dirent } from "./fs-core.ts";
 import { Stats } from "./fs-stats.ts";
 import { Buffer } from "./node-buffer.ts";
-import { checkFunction, unsupported } from "./node-error.ts";
+import { checkFunction, constructible, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { Readable, Writable } from "./node-stream.ts";
 import { fsConstants } from "./os-constants.ts";
@@ -246,8 +247,14 @@ const fs: { [name: string]: unknown } = {
   WriteStream,
   FileReadStream: ReadStream,
   FileWriteStream: WriteStream,
-  createReadStream: (path: unknown, options?: unknown) => new ReadStream(path, options),
-  createWriteStream: (path: unknown, options?: unknown) => new WriteStream(path, options),
+  createReadStream: constructible(
+    "createReadStream",
+    (path: unknown, options?: unknown) => new ReadStream(path, options),
+  ),
+  createWriteStream: constructible(
+    "createWriteStream",
+    (path: unknown, options?: unknown) => new WriteStream(path, options),
+  ),
   watchFile: unsupportedFunction("watchFile", WATCH),
   unwatchFile: (): void => {},
 };

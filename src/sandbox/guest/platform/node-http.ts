@@ -1,7 +1,8 @@
-// node:http and node:https: the members that packages read while they load. Requests and servers throw, because a tool has fetch only.
+// node:http and node:https: the members that packages read while they load. Requests throw, and servers cannot listen, because a tool
+// has fetch only.
 
 import { METHODS, STATUS_CODES } from "./http-constants.ts";
-import { checkString, nodeError, unsupported } from "./node-error.ts";
+import { checkString, constructible, nodeError, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { Readable, Stream, Writable } from "./node-stream.ts";
 import { addUnsupported } from "./unsupported-members.ts";
@@ -128,12 +129,48 @@ class ClientRequest extends OutgoingMessage {
   }
 }
 
+/**
+ * A server that never listens: frameworks create one when an application is created, also when it only handles requests that the tool
+ * passes to it.
+ */
 class Server extends EventEmitter {
-  constructor() {
+  readonly listening = false;
+  timeout = 0;
+  keepAliveTimeout = 5_000;
+  headersTimeout = 60_000;
+  requestTimeout = 300_000;
+  maxHeadersCount: number | null = null;
+  maxRequestsPerSocket = 0;
+  constructor(...settings: unknown[]) {
     super();
-    throw unsupported("http.Server", NO_SERVER);
+    const listener = settings.at(-1);
+    if (typeof listener === "function") this.on("request", listener as () => void);
+  }
+  listen(): never {
+    throw unsupported("http.Server.listen()", NO_SERVER);
+  }
+  address(): null {
+    return null;
+  }
+  close(done?: (error: Error) => void): this {
+    const error = nodeError(Error, "ERR_SERVER_NOT_RUNNING", "Server is not running.");
+    if (typeof done === "function") queueMicrotask(() => done(error));
+    return this;
+  }
+  closeAllConnections(): void {}
+  closeIdleConnections(): void {}
+  setTimeout(): this {
+    return this;
+  }
+  ref(): this {
+    return this;
+  }
+  unref(): this {
+    return this;
   }
 }
+
+const createServer = constructible("createServer", (...settings: unknown[]) => new Server(...settings));
 
 const TOKEN = /^[\^_`a-zA-Z\-0-9!#$%&'*+.|~]+$/;
 
@@ -163,7 +200,7 @@ const http = {
   Server,
   ServerResponse,
   globalAgent: new Agent({ keepAlive: true }),
-  createServer: unsupportedFunction("http.createServer()", NO_SERVER),
+  createServer,
   get: unsupportedFunction("http.get()", USE_FETCH),
   request: unsupportedFunction("http.request()", USE_FETCH),
   setMaxIdleHTTPParsers: (): void => {},
@@ -175,7 +212,7 @@ const https = {
   Agent: SecureAgent,
   Server,
   globalAgent: new SecureAgent({ keepAlive: true }),
-  createServer: unsupportedFunction("https.createServer()", NO_SERVER),
+  createServer,
   get: unsupportedFunction("https.get()", USE_FETCH),
   request: unsupportedFunction("https.request()", USE_FETCH),
 };

@@ -1,7 +1,7 @@
 // node:zlib: deflate, gzip and raw with pako (zlib-stream.ts), Brotli and Zstandard in the worker (node-zlib-worker.ts). Each as streams,
 // with callbacks and synchronously.
 import type { Buffer } from "./node-buffer.ts";
-import { checkFunction } from "./node-error.ts";
+import { checkFunction, constructible } from "./node-error.ts";
 import { Transform } from "./node-stream.ts";
 import { ERROR_NAMES, toBytes } from "./node-zlib-data.ts";
 import { workerFormats } from "./node-zlib-worker.ts";
@@ -81,7 +81,7 @@ for (const format of Object.keys(MODES) as Format[]) {
   const name = format[0]?.toLowerCase() + format.slice(1);
   const Class = streamClass(format);
   zlib[format] = Class;
-  zlib[`create${format}`] = (options?: ZlibOptions) => new Class(options);
+  zlib[`create${format}`] = constructible(`create${format}`, (options?: ZlibOptions) => new Class(options));
   zlib[name] = (input: Input, ...rest: unknown[]) => runLater(Class, input, ...rest);
   zlib[`${name}Sync`] = (input: Input, options?: ZlibOptions) => runAtOnce(new Class(options), toBytes(input));
 }

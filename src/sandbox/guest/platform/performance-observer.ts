@@ -1,6 +1,7 @@
 // PerformanceObserver (Performance Timeline): receives new entries in a separate task.
-import { reportException } from "../report.ts";
+
 import { queueTask } from "../timers.ts";
+import { reportException } from "../uncaught-errors.ts";
 import { inOrder, KEY, type PerformanceEntry, select } from "./performance-entries.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 

@@ -1,5 +1,6 @@
 // performance: the clock in whole milliseconds, with marks and measures (High Resolution Time, User Timing).
 import { timeOrigin } from "../coarse-time.ts";
+import { reportMeasure } from "../spans.ts";
 import { EventTarget } from "./events.ts";
 import {
   elapsed,
@@ -104,6 +105,7 @@ export class Performance extends EventTarget {
     const parts = { name: text, entryType: "measure", startTime, duration: end - startTime };
     const measure = new PerformanceMeasure(KEY, parts, span.detail);
     add(measure);
+    reportMeasure(text, elapsed() - end, end - startTime);
     return measure;
   }
 

@@ -1,7 +1,7 @@
 // node:readline over a stream: its lines as events or as an iterator. There is no terminal.
 
 import { StringDecoder } from "./node-buffer.ts";
-import { unsupported } from "./node-error.ts";
+import { constructible, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
 
@@ -144,7 +144,10 @@ export const readlinePromises = {
 
 export const readline = {
   Interface,
-  createInterface: (given: InterfaceOptions | Input, output?: Output) => new Interface(given, output),
+  createInterface: constructible(
+    "createInterface",
+    (given: InterfaceOptions | Input, output?: Output) => new Interface(given, output),
+  ),
   clearLine: unsupportedFunction("clearLine"),
   clearScreenDown: unsupportedFunction("clearScreenDown"),
   cursorTo: unsupportedFunction("cursorTo"),

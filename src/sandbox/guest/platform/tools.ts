@@ -1,4 +1,4 @@
-// ctx.tools on the guest's side: ctx.tools.NAME(input) for any name. The host decides which tools exist. Bytes cross as base64 attachments,
+// ctx.tools on the guest's side: ctx.tools.NAME(input) for any name, and ctx.tools.A.B(input) for a name with a dot. The host decides which tools exist. Bytes cross as base64 attachments,
 // with a placeholder in the value (src/host/json/binary-placeholders.ts).
 import type { ToolCalls } from "../tool.ts";
 import { fromBase64, toBase64 } from "./base64.ts";
@@ -54,7 +54,14 @@ export function createMember(ask: Ask): ToolCalls {
     get: (_known, key) => {
       if (key === "call") return call;
       if (typeof key !== "string" || NOT_NAMES.includes(key)) return undefined;
-      return (input: unknown): Promise<unknown> => call(key, input);
+      const tool = (input: unknown): Promise<unknown> => call(key, input);
+      // `tools.server.name(input)` calls the tool `server.name`.
+      return new Proxy(tool, {
+        get: (target, inner) =>
+          typeof inner !== "string" || inner in target || NOT_NAMES.includes(inner)
+            ? Reflect.get(target, inner)
+            : (input: unknown): Promise<unknown> => call(`${key}.${inner}`, input),
+      });
     },
   }) as ToolCalls;
 }

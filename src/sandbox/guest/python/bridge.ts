@@ -1,5 +1,6 @@
 // Connects the harness in Python with the call's ctx. Values cross as JSON text with binary attachments.
 import { fromTextWithBytes, makeNotGranted, readAsset, serialize } from "./prelude.ts";
+import { startTimer } from "./shell.ts";
 
 type Parts = readonly [text: string, header: string | undefined, data: Uint8Array | undefined];
 
@@ -15,6 +16,7 @@ interface Failure {
 
 export interface Bridge {
   limitStack(): void;
+  startTimer(run: () => void, delayMs: number): number;
   /** Returns a file that the host has sent, by its name. */
   readAsset(name: string): ArrayBuffer | undefined;
   /** Names of the capabilities of the call. */
@@ -37,7 +39,7 @@ export interface Bridge {
 }
 
 /** Members of every ctx, which need no grant. */
-const OWN_MEMBERS: readonly string[] = ["callId", "tenantId", "log", "progress", "signal"];
+const OWN_MEMBERS: readonly string[] = ["callId", "tenantId", "log", "progress", "span", "signal"];
 
 const toValue = (text: string, header?: string, data?: Uint8Array): unknown =>
   header === undefined || data === undefined ? JSON.parse(text) : fromTextWithBytes(text, { header, data });
@@ -86,6 +88,7 @@ export function createBridge(ctx: object, limitStack: () => void): Bridge {
   const { callId, tenantId } = ctx as { readonly callId: string; readonly tenantId: string };
   return {
     limitStack,
+    startTimer,
     readAsset,
     callId,
     tenantId,

@@ -91,6 +91,25 @@ class _Member:
         return call
 
 
+class _Tool:
+    """A tool: `await tool(field=…)`. A member of it is the tool with that name behind a dot: `await tools.server.name(field=…)`."""
+
+    def __init__(self, tools, name):
+        self._tools = tools
+        self.__name__ = self.__qualname__ = name
+
+    def __repr__(self):
+        return f"<tool {self.__name__}>"
+
+    def __call__(self, input=None, /, **fields):
+        return self._tools.call(self.__name__, input, **fields)
+
+    def __getattr__(self, member):
+        if member.startswith("__"):
+            raise AttributeError(member)
+        return _Tool(self._tools, f"{self.__name__}.{member}")
+
+
 class _Tools:
     """Other tools by name: `await tools.NAME(field=…)`."""
 
@@ -101,11 +120,7 @@ class _Tools:
         return _call_host("tools.call", [name, fields if input is None else {**input, **fields}])
 
     def __getitem__(self, name):
-        def call(input=None, /, **fields):
-            return self.call(name, input, **fields)
-
-        call.__name__ = call.__qualname__ = name
-        return call
+        return _Tool(self, name)
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -12,7 +12,7 @@ _LISTS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _BYTES = {"type": "string", "contentEncoding": "base64"}
 _MAX_DEPTH = 16
-_FIELDS = ("name", "description", "input_schema", "output_schema", "annotations", "capabilities", "limits")
+_FIELDS = ("name", "description", "input_schema", "output_schema", "annotations", "capabilities", "limits", "durable")
 
 
 # Wrong names of schemas that authors use, in lower case, and the correct names.
@@ -231,4 +231,6 @@ def describe(module):
         definition["misnamed"] = misnamed
     if "limits" in declared:
         definition["limits"] = _in_camel_case(declared["limits"])
+    if "durable" in declared:
+        definition["durable"] = declared["durable"]
     return definition

@@ -12,6 +12,7 @@ import sys
 import time
 import types
 
+from pyodide import webloop
 from pyodide.ffi import run_sync, to_js
 
 import glovebox
@@ -24,7 +25,6 @@ _added_builtins = set()
 _tool = None
 _last_input = object()
 _has_begun = False
-
 
 class Files:
     """The author's files by display name, including those of earlier runs in this interpreter."""
@@ -167,11 +167,22 @@ def _evaluate_order(order, value):
         return None
 
 
-def _begin():
+def _wait_for_short_delays(start_timer):
+    """Pyodide runs callbacks with a delay of at most 2 ms at once, so that the clock may not advance during time.sleep(0.001)."""
+    run_soon = webloop.scheduleCallback
+
+    def schedule(callback, delay_ms=0):
+        start_timer(callback, delay_ms) if delay_ms > 0 else run_soon(callback)
+
+    webloop.scheduleCallback = schedule
+
+
+def _begin(bridge):
     """Resets state of the snapshot that must differ between interpreters: random numbers and clocks."""
     global _has_begun
     if not _has_begun:
         _has_begun = True
+        _wait_for_short_delays(bridge.startTimer)
         random.seed()
         logging._startTime = time.time_ns()
         sys.modules["__main__"].__dict__.pop("_pyodide_core", None)
@@ -183,7 +194,7 @@ def run(text, input_text, header, data, bridge):
     try:
         bridge.limitStack()
         wheels.open(bridge.readAsset)
-        _begin()
+        _begin(bridge)
         _add_builtins(glovebox.begin(bridge, order["granted"]))
         value = values.decode(input_text, header, None if data is None else data.to_bytes())
         files.add(order["fileName"], order["code"])

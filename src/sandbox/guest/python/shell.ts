@@ -27,6 +27,7 @@ const ports: { onmessage?: () => void }[] = [];
 
 interface Timer {
   readonly run: () => void;
+  readonly delayMs: number;
   readonly dueAt: number;
   id: number;
 }
@@ -40,19 +41,33 @@ const { setTimeout: start, clearTimeout: stop } = globalThis as unknown as {
   clearTimeout(id: number): void;
 };
 
-function arm(key: number, timer: Timer): void {
-  const ring = (): void => {
-    timers.delete(key);
-    timer.run();
-  };
-  timer.id = start(ring, Math.max(0, timer.dueAt - Date.now()));
+const remainingMs = ({ dueAt }: Timer): number => dueAt - Date.now();
+
+/** Fires the timer that is due first. Any timer's ring may do it, so that timers fire in the order of their times after a delay. */
+function ring(): void {
+  let [first] = timers;
+  for (const entry of timers) if (first === undefined || entry[1].dueAt < first[1].dueAt) first = entry;
+  if (first === undefined) return;
+  const [key, timer] = first;
+  const waitMs = remainingMs(timer);
+  // As in Node, a timer can ring a moment before its time. If it is more than that, the clock was set back.
+  if (waitMs > 0 && waitMs <= timer.delayMs) {
+    timer.id = start(ring, waitMs);
+    return;
+  }
+  timers.delete(key);
+  timer.run();
+}
+
+function arm(timer: Timer): void {
+  timer.id = start(ring, Math.max(0, remainingMs(timer)));
 }
 
 /** Starts a timer of Python's event loop. The platform clears its own timers when a call ends. */
-function startTimer(run: () => void, delayMs = 0): number {
+export function startTimer(run: () => void, delayMs = 0): number {
   lastTimer += 1;
-  const timer = { run, dueAt: Date.now() + delayMs, id: 0 };
-  arm(lastTimer, timer);
+  const timer = { run, delayMs, dueAt: Date.now() + delayMs, id: 0 };
+  arm(timer);
   timers.set(lastTimer, timer);
   return lastTimer;
 }
@@ -66,7 +81,7 @@ function stopTimer(key: number): void {
 export function wakeTasks(): void {
   isWaiting = false;
   for (const port of ports) schedule(port);
-  for (const [key, timer] of timers) arm(key, timer);
+  for (const timer of timers.values()) arm(timer);
 }
 
 function schedule(port: { readonly onmessage?: () => void }): void {

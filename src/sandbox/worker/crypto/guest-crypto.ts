@@ -34,6 +34,8 @@ export interface GuestCryptoOptions {
   readonly seeded?: SeededBytes | undefined;
   /** Sends a job's result (JSON text and bytes) to the guest. Resolves when the guest has received it. */
   readonly answer: (id: number, text: string, buffers: readonly ArrayBuffer[]) => Promise<void>;
+  /** Called when a job has been accepted, before it can have a result. */
+  readonly onBegun?: (id: number) => void;
   /** Called when no job is left. */
   readonly onIdle: () => void;
 }
@@ -172,6 +174,7 @@ export class GuestCrypto {
       const run = this.#prepare(method, args, bytes);
       this.#jobs += 1;
       this.#jobBytes += size;
+      this.#options.onBegun?.(id);
       const task = (): Promise<void> => this.#run(id, size, run);
       if (AT_ONCE.has(method)) void task();
       else this.#options.jobQueue.add(this, task);

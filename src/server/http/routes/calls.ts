@@ -1,41 +1,22 @@
-// Routes of calls: run at once, later or streamed; list, read and cancel.
+// Routes that make calls, at once, later or streamed, and cancel them.
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { streamSSE } from "hono/streaming";
 import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
-import type { CallCaller, CallRequest } from "../../calls/call-service.ts";
+import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
 import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts";
-import { type CallRow, listCalls, logsOf, timelineOf, toCallRecord } from "../../records/calls.ts";
+import type { CallRow } from "../../records/calls.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  BatchSchema,
-  CALL_STATES,
-  CallSchema,
-  IdSchema,
-  NewCallSchema,
-  PageQuerySchema,
-  pageOf,
-  TimelineSchema,
-  TimeSchema,
-  ToolNameSchema,
-} from "../schemas.ts";
+import { BatchSchema, CallSchema, NewCallSchema, ToolNameSchema } from "../schemas.ts";
+import { approverOf, isAsync, readKey } from "./call-headers.ts";
+import { CallParamsSchema, showWhole } from "./call-records.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
-const CallParamsSchema = TenantParamsSchema.extend({ call: IdSchema });
-const CallQuerySchema = PageQuerySchema.extend({
-  tool: ToolNameSchema.optional(),
-  version: z.coerce.number().int().min(1).optional(),
-  state: z.enum(CALL_STATES).optional(),
-  minMs: z.coerce.number().int().min(0).optional().openapi({ description: "Least duration in ms" }),
-  text: z.string().min(1).max(200).optional().openapi({ description: "Text in the input, output, error or logs" }),
-});
-/** Structured Headers allow quotes around the key; both forms are in use. */
-const KEY_PATTERN = /^"?([A-Za-z0-9._:-]{1,200})"?$/;
 
-const showWhole = (row: CallRow): object => ({ ...toCallRecord(row), logs: logsOf(row) });
+const CANCELLABLE: ReadonlySet<CallRow["state"]> = new Set(["waiting_for_approval", "queued", "running"]);
 
 /** Returns the status of a call that has ended: 200, or what its error stands for. */
 function statusOf(row: CallRow): { readonly status: number; readonly headers: { readonly [name: string]: string } } {
@@ -45,27 +26,21 @@ function statusOf(row: CallRow): { readonly status: number; readonly headers: { 
   return { status: toHttpStatus(error), headers: seconds === undefined ? {} : { "retry-after": String(seconds) } };
 }
 
-/** @throws {RequestError} INVALID */
-function readKey(header: string | undefined): string | undefined {
-  if (header === undefined) return undefined;
-  const key = KEY_PATTERN.exec(header)?.[1];
-  if (key !== undefined) return key;
-  throw new RequestError("INVALID", "Idempotency-Key: Expected 1 to 200 of A-Z a-z 0-9 . _ : -");
+const acceptsEvents = (c: Context<AppEnv>): boolean =>
+  !isAsync(c) && /\btext\/event-stream\b/i.test(c.req.header("accept") ?? "");
+
+function showApproval(c: Context<AppEnv>, { state, approval_id }: CallRow): void {
+  if (state === "waiting_for_approval" && approval_id !== null) c.header("glovebox-approval", approval_id);
 }
 
-const RunningCallSchema = z
-  .strictObject({ id: z.string(), tool: z.string(), state: z.string(), startedAt: TimeSchema })
-  .openapi("RunningCall");
-/** Time in ms between two looks at a call that runs in another process. */
-const WATCH_MS = 500;
-
 export function addCallRoutes(app: App, parts: ServerParts): void {
-  const { db } = parts.database;
-  /** Adds what is left of the tenant's limits. A tenant without limits costs no query. */
+  /** Adds what is left of the tenant's limits to what is left of the key's. A tenant without limits costs no query. */
   const addRateHeaders = async (c: Context<AppEnv>): Promise<void> => {
     const { id, policy } = c.get("tenant");
     if (policy.rateLimit === undefined && policy.quotas === undefined) return;
-    const statuses = quotaStatuses(policy, await parts.quotas.read(id), Date.now());
+    const ofTenant = quotaStatuses(policy, await parts.quotas.read(id), parts.database.clock.now());
+    const ofKey = c.get("keyRate");
+    const statuses = ofKey === undefined ? ofTenant : [ofKey, ...ofTenant];
     for (const [name, value] of Object.entries(toRateLimitHeaders(statuses))) c.header(name, value);
   };
 
@@ -76,38 +51,62 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Calls a tool",
       description:
-        "Returns the call when it has ended. With `Prefer: respond-async`, returns it at once with status 202, and it runs later. With `Accept: text/event-stream`, streams its events. A failed call has the status of its error. With `Idempotency-Key`, a repeated request returns the first call.",
+        "Returns the call when it has ended. With `Prefer: respond-async`, returns it at once with status 202, and it runs later. With `Accept: text/event-stream`, streams its events. A failed call has the status of its error. With `Idempotency-Key`, a repeated request returns the first call. A call that needs an approval is returned with status 202, the state `waiting_for_approval` and its `approvalId`, and runs when it was approved.",
+      streams: acceptsEvents,
       params: ToolParamsSchema,
       body: NewCallSchema,
-      responses: { 200: json(CallSchema, "The call"), 202: json(CallSchema, "The call, which runs later") },
+      responses: {
+        200: json(CallSchema, "The call"),
+        202: json(CallSchema, "The call, which runs later, or when it was approved"),
+      },
     },
     async (c, { params, body }) => {
       const { tool: toolName } = params;
       const { input, version, alias, sessionId, timeoutMs } = body;
-      if (!parts.isReady())
+      const approvedBy = approverOf(c, body.approve);
+      if (!parts.acceptsCalls())
         throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
       if (version !== undefined && alias !== undefined)
         throw new RequestError("INVALID", "Expected version or alias, got both");
       const idempotencyKey = readKey(c.req.header("idempotency-key"));
-      const request: CallRequest = { toolName, input, version, alias, sessionId, timeoutMs, idempotencyKey };
+      const request: CallRequest = {
+        toolName,
+        input,
+        version,
+        alias,
+        sessionId,
+        timeoutMs,
+        idempotencyKey,
+        approvedBy,
+      };
       const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
-      if (/\brespond-async\b/i.test(c.req.header("prefer") ?? "")) {
+      if (isAsync(c)) {
         const row = await parts.calls.enqueue(request, { tenant: caller.tenant, keyId: caller.keyId });
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
         c.header("preference-applied", "respond-async");
+        showApproval(c, row);
         return c.json(showWhole(row), 202);
       }
-      if (/\btext\/event-stream\b/i.test(c.req.header("accept") ?? "")) {
+      if (acceptsEvents(c)) {
         if (idempotencyKey !== undefined)
           throw new RequestError("INVALID", "Idempotency-Key: A streamed call cannot be repeated");
+        const signal = AbortSignal.any([c.req.raw.signal, c.get("stream").signal]);
         return streamSSE(c, async (stream) => {
-          for await (const { event, data } of parts.calls.stream(request, caller)) {
+          for await (const { event, data } of parts.calls.stream(request, { ...caller, signal })) {
+            // The call waits for a person, and runs later whether or not its client is there.
+            if (event === "approval") c.get("stream").limitTime();
             const shown = event === "result" ? showWhole(data) : data;
             await stream.writeSSE({ event, data: JSON.stringify(shown) });
           }
         });
       }
       const row = await parts.calls.run(request, caller);
+      if (row.ended_at === null) {
+        // It waits for an approval, and runs later.
+        c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
+        showApproval(c, row);
+        return c.json(showWhole(row), 202);
+      }
       const { status, headers } = statusOf(row);
       for (const [name, value] of Object.entries(headers)) c.header(name, value);
       await addRateHeaders(c);
@@ -130,7 +129,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       },
     },
     async (c, { body }) => {
-      if (!parts.isReady())
+      if (!parts.acceptsCalls())
         throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
       const both = body.calls.findIndex(({ version, alias }) => version !== undefined && alias !== undefined);
       if (both >= 0) throw new RequestError("INVALID", `calls.${both}: Expected version or alias, got both`);
@@ -138,131 +137,17 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       if (new Set(keys).size !== keys.length)
         throw new RequestError("INVALID", "calls: Expected a different idempotencyKey for each call");
       const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
-      const isAsync = /\brespond-async\b/i.test(c.req.header("prefer") ?? "");
+      const isLater = isAsync(c);
       const rows = await Promise.all(
-        body.calls.map(async ({ tool: toolName, ...call }) => {
-          const request: CallRequest = { toolName, ...call, input: call.input };
-          return isAsync ? await parts.calls.enqueue(request, caller) : await parts.calls.run(request, caller);
+        body.calls.map(async ({ tool: toolName, approve, ...call }) => {
+          const approvedBy = approverOf(c, approve);
+          const request: CallRequest = { toolName, ...call, input: call.input, approvedBy };
+          return isLater ? await parts.calls.enqueue(request, caller) : await parts.calls.run(request, caller);
         }),
       );
-      if (isAsync) c.header("preference-applied", "respond-async");
+      if (isLater) c.header("preference-applied", "respond-async");
       await addRateHeaders(c);
-      return c.json({ items: rows.map(showWhole) } as never, isAsync ? 202 : 200);
-    },
-  );
-  const list = async (
-    tenantId: string | undefined,
-    { limit, cursor, ...filter }: z.output<typeof CallQuerySchema>,
-  ): Promise<object> => {
-    await parts.calls.flush();
-    const { rows, next } = await listCalls(db, tenantId, { ...filter, before: cursor, limit });
-    return { items: rows.map(toCallRecord), next };
-  };
-  const listResponses = { 200: json(pageOf(CallSchema), "A page of calls, without their logs") };
-  addRoute(
-    app,
-    parts,
-    "GET /v1/calls",
-    { summary: "Lists the calls of all tenants, the newest first", query: CallQuerySchema, responses: listResponses },
-    async (c, { query }) => c.json((await list(undefined, query)) as never, 200),
-  );
-  addRoute(
-    app,
-    parts,
-    "GET /v1/tenants/{tenant}/running-calls",
-    {
-      summary: "Lists the calls of a tenant that run in this server, which have no record before they end",
-      params: TenantParamsSchema,
-      responses: { 200: json(z.strictObject({ items: z.array(RunningCallSchema) }), "The calls") },
-    },
-    (c, _input) => {
-      const running = parts.box
-        .listCalls({ tenantId: c.get("tenant").id })
-        .filter(({ parentId }) => parentId === undefined);
-      const items = running.map(({ callId, toolName, state, startedAt }) => ({
-        ...{ id: callId, tool: toolName, state, startedAt },
-      }));
-      return c.json({ items }, 200);
-    },
-  );
-  addRoute(
-    app,
-    parts,
-    "GET /v1/tenants/{tenant}/calls",
-    {
-      summary: "Lists the calls of a tenant, the newest first",
-      params: TenantParamsSchema,
-      query: CallQuerySchema,
-      responses: listResponses,
-    },
-    async (c, input) => {
-      return c.json((await list(c.get("tenant").id, input.query)) as never, 200);
-    },
-  );
-  addRoute(
-    app,
-    parts,
-    "GET /v1/tenants/{tenant}/calls/{call}",
-    {
-      summary: "Returns a call with its logs",
-      params: CallParamsSchema,
-      responses: { 200: json(CallSchema, "The call") },
-    },
-    async (c, input) => {
-      const row = await parts.calls.find(c.get("tenant").id, input.params.call);
-      if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
-      return c.json(showWhole(row), 200);
-    },
-  );
-  addRoute(
-    app,
-    parts,
-    "GET /v1/tenants/{tenant}/calls/{call}/timeline",
-    {
-      summary: "Returns what a call did and when",
-      description:
-        "The call's stages and each use of a capability, by start, and its nested calls with theirs. Empty while the call runs, and for a timeline of more than 16 MiB.",
-      params: CallParamsSchema,
-      responses: { 200: json(TimelineSchema, "The timeline") },
-    },
-    async (c, input) => {
-      const row = await parts.calls.find(c.get("tenant").id, input.params.call);
-      if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
-      return c.json(timelineOf(row) as never, 200);
-    },
-  );
-  addRoute(
-    app,
-    parts,
-    "GET /v1/tenants/{tenant}/calls/{call}/events",
-    {
-      summary: "Streams the log lines of a call while it runs, and its result",
-      description:
-        "Server-sent events: `log`, and at last `result`. A call that runs in another process of the server shows its lines only at its end.",
-      params: CallParamsSchema,
-      responses: { 200: { description: "The events", content: { "text/event-stream": { schema: z.string() } } } },
-    },
-    async (c, { params }) => {
-      const tenantId = c.get("tenant").id;
-      const isKnown = async (): Promise<boolean> =>
-        parts.calls.findLive(tenantId, params.call) !== undefined ||
-        (await parts.calls.find(tenantId, params.call)) !== undefined;
-      if (!(await isKnown())) throw new RequestError("NOT_FOUND", "There is no such call");
-      const { signal } = c.req.raw;
-      return streamSSE(c, async (stream) => {
-        while (!(stream.aborted || signal.aborted)) {
-          const live = parts.calls.findLive(tenantId, params.call);
-          for await (const entry of live?.lines(signal) ?? []) {
-            await stream.writeSSE({ event: "log", data: JSON.stringify(entry) });
-          }
-          const row = await parts.calls.find(tenantId, params.call);
-          if (row !== undefined && row.ended_at !== null) {
-            await stream.writeSSE({ event: "result", data: JSON.stringify(showWhole(row)) });
-            return;
-          }
-          await stream.sleep(live === undefined ? WATCH_MS : 20);
-        }
-      });
+      return c.json({ items: rows.map(showWhole) } as never, isLater ? 202 : 200);
     },
   );
   addRoute(
@@ -279,10 +164,9 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     },
     async (c, input) => {
       const { call } = input.params;
-      const before = await parts.calls.cancel(c.get("tenant").id, call);
+      const before = await parts.calls.cancel(c.get("tenant"), call);
       if (before === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
-      if (before !== "queued" && before !== "running")
-        throw new RequestError("CONFLICT", `The call has ended (${before})`);
+      if (!CANCELLABLE.has(before)) throw new RequestError("CONFLICT", `The call has ended (${before})`);
       return c.json({ id: call }, 202);
     },
   );

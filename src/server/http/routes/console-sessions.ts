@@ -4,7 +4,12 @@ import type { Context } from "hono";
 import { createSessionToken, SESSION_MS, toSessionCookie } from "../../auth/console-session.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
-import { type ConsoleSession, deleteSession, insertSession, listSessions } from "../../records/console-sessions.ts";
+import {
+  type ConsoleSessionRecord,
+  deleteSession,
+  insertSession,
+  listSessions,
+} from "../../records/console-sessions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
@@ -29,7 +34,7 @@ export const ConsoleSessionSchema = z
   })
   .openapi("ConsoleSession");
 
-const show = (session: ConsoleSession, currentId: string | undefined): object => ({
+const show = (session: ConsoleSessionRecord, currentId: string | undefined): object => ({
   ...{ id: session.id, ip: session.ip, userAgent: session.user_agent, createdAt: session.created_at },
   ...{ expiresAt: session.expires_at, isCurrent: session.id === currentId },
 });
@@ -57,7 +62,7 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
       if (principal === undefined || !principal.keyId.startsWith("key_"))
         throw new RequestError("UNAUTHENTICATED", "This key is not valid. Expected an API key: gbx_…");
       const { token, hash } = createSessionToken();
-      const now = Date.now();
+      const now = parts.database.clock.now();
       const id = createId("session", now);
       const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
       const { keyId, tenantId, scopes } = principal;
@@ -94,7 +99,7 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const { keyId, sessionId } = c.get("principal");
-      const sessions = await listSessions(database.db, keyId, Date.now());
+      const sessions = await listSessions(database.db, keyId, parts.database.clock.now());
       return c.json({ items: sessions.map((session) => show(session, sessionId)), next: null } as never, 200);
     },
   );

@@ -4,16 +4,29 @@ import type { Context } from "hono";
 import { createApiKey } from "../../auth/api-key.ts";
 import { PLATFORM_SCOPES, type Scope } from "../../auth/scopes.ts";
 import { createId } from "../../ids.ts";
-import { type ApiKey, insertKey, listKeys, revokeKey } from "../../records/api-keys.ts";
+import {
+  type ApiKeyRecord,
+  findKeyById,
+  insertKey,
+  type KeyRateLimit,
+  listKeys,
+  makeRoomForKey,
+  revokeKey,
+} from "../../records/api-keys.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { CreatedKeySchema, IdSchema, KeySchema, NewKeySchema, OkSchema, pageOf } from "../schemas.ts";
+import { CreatedKeySchema, IdSchema, KeySchema, NewKeySchema, OkSchema, PageQuerySchema, pageOf } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
+/** Most keys of a tenant, and of the platform. */
+const MAX_KEYS = 1_000;
+const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
+const KEPT =
+  "Keys that it has created stay valid: the audit log lists them as `key.created`, with this key as the actor.";
 const KeyParamsSchema = z.strictObject({ key: IdSchema });
 const TenantKeyParamsSchema = TenantParamsSchema.extend({ key: IdSchema });
 
@@ -33,27 +46,60 @@ function checkScopes(scopes: readonly Scope[], own: ReadonlySet<Scope>, tenantId
   throw new RequestError("FORBIDDEN", `A tenant's key cannot have ${reserved.join(", ")}`, { details: { reserved } });
 }
 
+/** Returns when a new key expires: with its creator, or earlier. @throws {RequestError} FORBIDDEN for a later time */
+function expiryOf(
+  { expiresInDays, expiresInMinutes }: Pick<z.infer<typeof NewKeySchema>, "expiresInDays" | "expiresInMinutes">,
+  { own, now }: { readonly own: number | null; readonly now: number },
+): number | null {
+  if (expiresInDays !== undefined && expiresInMinutes !== undefined)
+    throw new RequestError("INVALID", "Expected expiresInDays or expiresInMinutes, got both");
+  const lifetimeMs =
+    expiresInDays === undefined ? expiresInMinutes && expiresInMinutes * MINUTE_MS : expiresInDays * DAY_MS;
+  if (lifetimeMs === undefined) return own;
+  const expiresAt = now + lifetimeMs;
+  if (own === null || expiresAt <= own) return expiresAt;
+  const name = expiresInDays === undefined ? "expiresInMinutes" : "expiresInDays";
+  const message = `${name}: This key expires at ${new Date(own).toISOString()}, and cannot create one that expires later. Leave ${name} out to have both expire then`;
+  throw new RequestError("FORBIDDEN", message, { details: { expiresAt: own } });
+}
+
+const perMinute = ({ calls, per }: KeyRateLimit): number => (per === "second" ? calls * 60 : calls);
+const burstOf = ({ calls, burst = calls }: KeyRateLimit): number => burst;
+
+/** Returns the rate limit of a new key: that of its creator, or a lower one. @throws {RequestError} FORBIDDEN for a higher one */
+function rateLimitOf(given: KeyRateLimit | undefined, own: KeyRateLimit | null): KeyRateLimit | null {
+  if (given === undefined || own === null) return given ?? own;
+  if (perMinute(given) <= perMinute(own) && burstOf(given) <= burstOf(own)) return given;
+  const message = `rateLimit: Expected at most that of this key: ${own.calls} requests per ${own.per}, and ${burstOf(own)} at once (burst)`;
+  throw new RequestError("FORBIDDEN", message, { details: { rateLimit: own } });
+}
+
 export function addKeyRoutes(app: App, parts: ServerParts): void {
   const { database, authenticator } = parts;
-  const list = async (tenantId: string | null): Promise<object> => ({
-    items: await listKeys(database.db, tenantId),
-    next: null,
-  });
+  const list = async (tenantId: string | null, { limit, cursor }: z.infer<typeof PageQuerySchema>): Promise<object> => {
+    const keys = await listKeys(database.db, tenantId, { after: cursor, limit: limit + 1 });
+    const items = keys.slice(0, limit);
+    return { items, next: keys.length > limit ? (items.at(-1)?.id ?? null) : null };
+  };
 
   const create = async (
     c: Context<AppEnv>,
     tenantId: string | null,
-    { name, scopes, expiresInDays, expiresInMinutes, rateLimit: limit }: z.infer<typeof NewKeySchema>,
-  ): Promise<ApiKey & { readonly key: string }> => {
-    checkScopes(scopes, c.get("principal").scopes, tenantId);
-    const rateLimit = limit ?? null;
+    { name, scopes, rateLimit: limit, ...lifetime }: z.infer<typeof NewKeySchema>,
+  ): Promise<ApiKeyRecord & { readonly key: string }> => {
+    const own = c.get("principal");
+    checkScopes(scopes, own.scopes, tenantId);
+    const rateLimit = rateLimitOf(limit, own.rateLimit);
+    // Of the key itself: a session or token that ends earlier does not shorten what a person creates with it.
+    const creator = await findKeyById(database.db, own.keyId);
+    const expiresAt = expiryOf(lifetime, { own: creator?.expiresAt ?? null, now: database.clock.now() });
     const { key, hash, prefix } = createApiKey();
-    if (expiresInDays !== undefined && expiresInMinutes !== undefined)
-      throw new RequestError("INVALID", "Expected expiresInDays or expiresInMinutes, got both");
-    const lifetimeMs =
-      expiresInDays === undefined ? expiresInMinutes && expiresInMinutes * 60_000 : expiresInDays * DAY_MS;
-    const expiresAt = lifetimeMs === undefined ? null : Date.now() + lifetimeMs;
     const stored = await changeExclusively(database, async (transaction) => {
+      if (!(await makeRoomForKey(transaction, tenantId, { limit: MAX_KEYS, now: database.clock.now() })))
+        throw new RequestError(
+          "INVALID",
+          `${tenantId === null ? "The platform" : "A tenant"} can have at most ${MAX_KEYS} valid keys`,
+        );
       const row = await insertKey(transaction, {
         id: createId("key"),
         tenantId,
@@ -99,9 +145,10 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
     "GET /v1/keys",
     {
       summary: "Lists the keys of the platform",
+      query: PageQuerySchema,
       responses: { 200: json(pageOf(KeySchema), "The keys") },
     },
-    async (c, _input) => c.json(await list(null), 200),
+    async (c, { query }) => c.json(await list(null, query), 200),
   );
   addRoute(
     app,
@@ -120,6 +167,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
     "DELETE /v1/keys/{key}",
     {
       summary: "Revokes a key at once",
+      description: KEPT,
       params: KeyParamsSchema,
       responses: { 200: json(OkSchema, "Revoked") },
     },
@@ -135,9 +183,10 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Lists the keys of a tenant",
       params: TenantParamsSchema,
+      query: PageQuerySchema,
       responses: { 200: json(pageOf(KeySchema), "The keys") },
     },
-    async (c, _input) => c.json(await list(c.get("tenant").id), 200),
+    async (c, { query }) => c.json(await list(c.get("tenant").id, query), 200),
   );
   addRoute(
     app,
@@ -157,6 +206,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
     "DELETE /v1/tenants/{tenant}/keys/{key}",
     {
       summary: "Revokes a key of a tenant at once",
+      description: KEPT,
       params: TenantKeyParamsSchema,
       responses: { 200: json(OkSchema, "Revoked") },
     },

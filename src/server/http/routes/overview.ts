@@ -1,8 +1,10 @@
 // Routes that summarize: calls over time and what is wrong now, the versions of a tool, and the processes of this server.
 import { z } from "@hono/zod-openapi";
 import { LAYERS, type Layer } from "../../../host/index.ts";
-import { findBrokenAuditRow } from "../../records/audit.ts";
-import { readOverview, readProblems, readVersionStats } from "../../records/overview.ts";
+import { SerialReads } from "../../operation/serial-reads.ts";
+import { verifyAudit } from "../../records/audit-chain.ts";
+import { type OverviewRecord, readOverview, readVersionStats } from "../../records/overview.ts";
+import { PROBLEM_KINDS, readProblems } from "../../records/problems.ts";
 import type { App, ServerParts } from "../context.ts";
 import { addRoute, json } from "../route.ts";
 import { TimeSchema, ToolNameSchema } from "../schemas.ts";
@@ -12,13 +14,33 @@ const HOUR_MS = 3_600_000;
 const LONGEST_MS = 31 * 24 * HOUR_MS;
 const DEFAULT_BUCKETS = 60;
 
+/** Steps to which lengths are rounded up, by the longest length of each: few different overviews can be requested. */
+const STEPS = [
+  [HOUR_MS, 60_000],
+  [24 * HOUR_MS, 15 * 60_000],
+  [LONGEST_MS, 6 * HOUR_MS],
+] as const;
+const BUCKETS = [1, 10, 20, 30, 60, 100, 200, 500] as const;
+
 const OverviewQuerySchema = z.strictObject({
-  ms: z.coerce.number().int().min(60_000).max(LONGEST_MS).default(HOUR_MS).openapi({ description: "Length in ms" }),
-  buckets: z.coerce.number().int().min(1).max(500).default(DEFAULT_BUCKETS),
+  ms: z.coerce.number().int().min(60_000).max(LONGEST_MS).default(HOUR_MS).openapi({
+    description:
+      "Length in ms, rounded up to whole minutes, quarters of an hour (from 1 h) or quarters of a day (from 24 h)",
+  }),
+  buckets: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(500)
+    .default(DEFAULT_BUCKETS)
+    .openapi({
+      description: `Number of buckets, rounded up to ${BUCKETS.join(", ")}`,
+    }),
 });
 type OverviewQuery = z.output<typeof OverviewQuerySchema>;
-/** Time in ms for which an overview is kept. */
-const KEPT_MS = 1_000;
+/** Shortest and longest time in ms for which an overview is kept. In between, so long that reading it takes at most 2 % of the time. */
+const KEPT_MS = { min: 1_000, max: 30_000 } as const;
+const TIME_PER_COST = 50;
 const MAX_KEPT = 200;
 const summary = {
   calls: z.int(),
@@ -27,26 +49,31 @@ const summary = {
   p95: z.number().nullable(),
   p99: z.number().nullable(),
 };
+export const ProblemSchema = z
+  .strictObject({
+    kind: z.enum(PROBLEM_KINDS),
+    tenantId: z.string().nullable().describe("Null for what concerns all tenants"),
+    target: z.string().describe("A tool, a version, a quota, a webhook, a schedule, a source of tools, or a layer"),
+    count: z.int(),
+    at: TimeSchema,
+    details: z.record(z.string(), z.unknown()),
+  })
+  .openapi("Problem");
 export const OverviewSchema = z
   .strictObject({
     from: TimeSchema,
     until: TimeSchema,
-    isPartial: z.boolean().describe("Whether only the newest 20,000 calls of this time are counted"),
+    isPartial: z.boolean().describe("Whether durations describe only the newest 20,000 calls of this time"),
+    completeFrom: TimeSchema.describe(
+      "Time from which durations are complete. Before it, the numbers of calls come from the usage by hour",
+    ),
     total: z.strictObject(summary),
     buckets: z.array(z.strictObject({ at: TimeSchema, ...summary })),
     tools: z.array(z.strictObject({ tenantId: z.string(), tool: z.string(), ...summary })),
     cpuMs: z.number(),
     queued: z.int(),
     running: z.int(),
-    problems: z.array(
-      z.strictObject({
-        kind: z.enum(["version_waiting", "release_rolled_back", "quota_warning", "webhook_failing", "tool_failing"]),
-        tenantId: z.string(),
-        target: z.string(),
-        count: z.int(),
-        at: TimeSchema,
-      }),
-    ),
+    problems: z.array(ProblemSchema),
   })
   .openapi("Overview");
 export const VersionStatsSchema = z.strictObject({ version: z.int().nullable(), ...summary }).openapi("VersionStats");
@@ -75,28 +102,62 @@ export const WorkersSchema = z
   })
   .openapi("Workers");
 
+function roundUp({ ms, buckets }: OverviewQuery): OverviewQuery {
+  const [, step] = STEPS.find(([longest]) => ms <= longest) ?? STEPS[2];
+  return { ms: Math.ceil(ms / step) * step, buckets: BUCKETS.find((count) => count >= buckets) ?? buckets };
+}
+
+/** Keeps what was read lately, the longer the more it cost. */
+class RecentReads<Result> {
+  readonly #recent = new Map<string, { until: number; readonly result: Promise<Result> }>();
+
+  async read(key: string, read: () => Promise<Result>): Promise<Result> {
+    const found = this.#recent.get(key);
+    if (found !== undefined && performance.now() < found.until) return await found.result;
+    const [oldest] = this.#recent.keys();
+    if (this.#recent.size >= MAX_KEPT && oldest !== undefined) this.#recent.delete(oldest);
+    const begun = performance.now();
+    const kept = { until: Number.POSITIVE_INFINITY, result: read() };
+    this.#recent.delete(key);
+    this.#recent.set(key, kept);
+    try {
+      const result = await kept.result;
+      const ended = performance.now();
+      kept.until = ended + Math.min(KEPT_MS.max, Math.max(KEPT_MS.min, (ended - begun) * TIME_PER_COST));
+      return result;
+    } catch (thrown) {
+      if (this.#recent.get(key) === kept) this.#recent.delete(key);
+      throw thrown;
+    }
+  }
+}
+
 export function addOverviewRoutes(app: App, parts: ServerParts): void {
   const { db } = parts.database;
-  const read = async (tenantId: string | undefined, { ms, buckets }: OverviewQuery): Promise<object> => {
-    await parts.calls.flush();
-    const now = Date.now();
-    const overview = await readOverview(db, { tenantId, from: now - ms, until: now + 1, buckets });
-    const hour =
-      ms === HOUR_MS ? overview : await readOverview(db, { tenantId, from: now - HOUR_MS, until: now, buckets: 1 });
-    const running = parts.box.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
-    return { ...overview, running, problems: await readProblems(db, { tenantId, now, overview: hour }) };
+  const reads = new SerialReads();
+  const overviewOf = async (tenantId: string | undefined, ms: number, buckets: number): Promise<OverviewRecord> => {
+    const now = parts.database.clock.now();
+    return await readOverview(db, { tenantId, from: now - ms, until: now + 1, buckets });
   };
-  const recent = new Map<string, { readonly at: number; readonly overview: Promise<object> }>();
-  /** Returns the overview of this second: several viewers, and one who reloads, cost no more than one. */
+  /** Tools that fail are looked for in the last hour, whatever the length. */
+  const hours = new RecentReads<OverviewRecord>();
+  const overviews = new RecentReads<object>();
+  /** Returns the latest overview: several viewers, and one who reloads, cost no more than one. */
   const readOnce = async (tenantId: string | undefined, query: OverviewQuery): Promise<object> => {
-    const key = JSON.stringify([tenantId ?? null, query.ms, query.buckets]);
-    const found = recent.get(key);
-    const now = performance.now();
-    if (found !== undefined && now - found.at < KEPT_MS) return await found.overview;
-    if (recent.size >= MAX_KEPT) recent.clear();
-    const overview = read(tenantId, query);
-    recent.set(key, { at: now, overview });
-    return await overview;
+    const { ms, buckets } = roundUp(query);
+    const tenant = tenantId ?? null;
+    const readHour = (): Promise<OverviewRecord> =>
+      hours.read(JSON.stringify([tenant]), () => overviewOf(tenantId, HOUR_MS, DEFAULT_BUCKETS));
+    const read = async (): Promise<object> => {
+      await parts.calls.flush();
+      const hour = await readHour();
+      const isHour = ms === HOUR_MS && buckets === DEFAULT_BUCKETS;
+      const overview = isHour ? hour : await overviewOf(tenantId, ms, buckets);
+      const running = parts.box.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
+      const now = parts.database.clock.now();
+      return { ...overview, running, problems: await readProblems({ db, tenantId, now }, parts.box, hour) };
+    };
+    return await overviews.read(JSON.stringify([tenant, ms, buckets]), () => reads.run(tenantId, read));
   };
   const responses = { 200: json(OverviewSchema, "The overview") };
 
@@ -119,6 +180,27 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { query }) => c.json((await readOnce(c.get("tenant").id, query)) as never, 200),
   );
+  const problemsOf = async (tenantId: string | undefined): Promise<unknown> => {
+    const overview = (await readOnce(tenantId, { ms: HOUR_MS, buckets: DEFAULT_BUCKETS })) as { problems: unknown };
+    return overview.problems;
+  };
+  const problems = {
+    200: json(z.strictObject({ items: z.array(ProblemSchema) }), "At most 200 problems, the newest first"),
+  };
+  addRoute(
+    app,
+    parts,
+    "GET /v1/problems",
+    { summary: "Lists what is wrong now, for all tenants and the server itself", responses: problems },
+    async (c, _input) => c.json({ items: await problemsOf(undefined) } as never, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/problems",
+    { summary: "Lists what is wrong now for a tenant", params: TenantParamsSchema, responses: problems },
+    async (c, _input) => c.json({ items: await problemsOf(c.get("tenant").id) } as never, 200),
+  );
   addRoute(
     app,
     parts,
@@ -130,9 +212,12 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(z.strictObject({ items: z.array(VersionStatsSchema) }), "The versions that ran") },
     },
     async (c, { params, query }) => {
-      await parts.calls.flush();
-      const key = { tenantId: c.get("tenant").id, toolName: params.tool };
-      return c.json({ items: await readVersionStats(db, key, Date.now() - query.ms) } as never, 200);
+      const tenantId = c.get("tenant").id;
+      const items = await reads.run(tenantId, async () => {
+        await parts.calls.flush();
+        return await readVersionStats(db, { tenantId, toolName: params.tool }, parts.database.clock.now() - query.ms);
+      });
+      return c.json({ items } as never, 200);
     },
   );
   addRoute(
@@ -173,16 +258,22 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     "GET /v1/audit/verification",
     {
       summary: "Checks the hash chain of the audit log",
+      description:
+        "The entries of a deleted tenant are erased: they have no texts any more, and the chain still shows whether an entry was changed or removed.",
       responses: {
         200: json(
-          z.strictObject({ isIntact: z.boolean(), brokenAt: z.int().nullable() }),
-          "Whether each entry has the hash of the one before; otherwise the number of the first that has not",
+          z.strictObject({
+            isIntact: z.boolean(),
+            brokenAt: z.int().nullable().describe("Number of the first entry that does not match; null if all do"),
+            erased: z.int().describe("How many entries were erased with their tenants"),
+          }),
+          "Whether each entry matches its hash and has the hash of the one before",
         ),
       },
     },
     async (c, _input) => {
-      const brokenAt = await findBrokenAuditRow(db);
-      return c.json({ isIntact: brokenAt === undefined, brokenAt: brokenAt ?? null }, 200);
+      const { brokenAt, erased } = await verifyAudit(db);
+      return c.json({ isIntact: brokenAt === undefined, brokenAt: brokenAt ?? null, erased }, 200);
     },
   );
 }

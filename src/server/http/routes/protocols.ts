@@ -2,31 +2,42 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { toOpenAITools } from "../../../host/openai/index.ts";
+import type { CallCaller } from "../../calls/call-request.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { addRoute, json } from "../route.ts";
-import { OpenAIToolsSchema } from "../schemas.ts";
+import { OpenAIToolsSchema, PageQuerySchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
-const OpenAIQuerySchema = z.strictObject({ api: z.enum(["responses", "chat"]).default("responses") });
+/** As many tools as OpenAI's API accepts in one request. */
+const MAX_OPENAI_TOOLS = 128;
+const OpenAIQuerySchema = PageQuerySchema.extend({
+  api: z.enum(["responses", "chat"]).default("responses"),
+  limit: z.coerce.number().int().min(1).max(MAX_OPENAI_TOOLS).default(MAX_OPENAI_TOOLS),
+});
 
 export function addProtocolRoutes(app: App, parts: ServerParts): void {
-  const serveMcp = async (c: Context<AppEnv>): Promise<Response> =>
-    await parts.mcp.fetch(c.req.raw, { tenant: c.get("tenant"), keyId: c.get("principal").keyId });
+  const callerOf = (c: Context<AppEnv>): CallCaller => {
+    // The stream of notifications is opened again by its client.
+    if (c.req.method === "GET") c.get("stream").limitTime();
+    return { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
+  };
+  const serveMcp = async (c: Context<AppEnv>): Promise<Response> => await parts.mcp.fetch(c.req.raw, callerOf(c));
   const responses = { 200: json(z.any(), "A JSON-RPC message, or a stream of them") };
   const params = TenantParamsSchema;
+  const streams = (): boolean => true;
 
   addRoute(
     app,
     parts,
     "POST /v1/tenants/{tenant}/mcp",
-    { summary: "Sends a message of the Model Context Protocol (Streamable HTTP)", params, responses },
+    { summary: "Sends a message of the Model Context Protocol (Streamable HTTP)", params, responses, streams },
     serveMcp,
   );
   addRoute(
     app,
     parts,
     "GET /v1/tenants/{tenant}/mcp",
-    { summary: "Opens the stream of notifications of an MCP session", params, responses },
+    { summary: "Opens the stream of notifications of an MCP session", params, responses, streams },
     serveMcp,
   );
   addRoute(
@@ -36,24 +47,51 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     { summary: "Ends an MCP session", params, responses },
     serveMcp,
   );
+  const serveCodeMode = async (c: Context<AppEnv>): Promise<Response> =>
+    await parts.codeMode.fetch(c.req.raw, callerOf(c));
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/code-mode/mcp",
+    {
+      summary: "Sends a message of the Model Context Protocol to the tenant's code mode",
+      description: "It has two tools, search_tools and run_code, instead of the tenant's tools.",
+      ...{ params, responses, streams },
+    },
+    serveCodeMode,
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/code-mode/mcp",
+    { summary: "Opens the stream of notifications of an MCP session of the code mode", params, responses, streams },
+    serveCodeMode,
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}/code-mode/mcp",
+    { summary: "Ends an MCP session of the code mode", params, responses },
+    serveCodeMode,
+  );
   addRoute(
     app,
     parts,
     "GET /v1/tenants/{tenant}/openai/tools",
     {
       summary: "Returns the tenant's tools in OpenAI's format",
-      description: "`names` maps the names that the model sees to the names of the tools.",
+      description:
+        "A page of up to 128 tools by name, as many as OpenAI's API accepts in one request. `names` maps the names that the model sees to the names of the tools.",
       params,
       query: OpenAIQuerySchema,
       responses: { 200: json(OpenAIToolsSchema, "The tools") },
     },
     async (c, { query }) => {
-      const { id, revision } = c.get("tenant");
-      await parts.tools.ensureAll(id, revision);
-      const definitions = await parts.box.router.listTools({ tenantId: id });
-      const { tools, notes } = toOpenAITools(definitions, { api: query.api });
+      const { limit, cursor, api } = query;
+      const { definitions, next } = await parts.tools.listDefinitions(c.get("tenant").id, { after: cursor, limit });
+      const { tools, notes } = toOpenAITools(definitions, { api });
       const names = Object.fromEntries(notes.map(({ alias, toolName }) => [alias, toolName]));
-      return c.json({ tools, names }, 200);
+      return c.json({ tools, names, next: next ?? null }, 200);
     },
   );
 }

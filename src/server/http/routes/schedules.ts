@@ -17,6 +17,7 @@ import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const ScheduleParamsSchema = TenantParamsSchema.extend({ schedule: IdSchema });
@@ -96,7 +97,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
     async (c, { body }) => {
       checkCron(body);
       const tenantId = c.get("tenant").id;
-      const now = Date.now();
+      const now = parts.database.clock.now();
       const row: SchedulesTable = {
         ...{ id: createId("schedule", now), tenant_id: tenantId, name: body.name, tool_name: body.tool },
         ...{ alias: body.alias, input: JSON.stringify(body.input), cron: body.cron, time_zone: body.timeZone },
@@ -155,7 +156,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
         const next: SchedulesTable = {
           ...{ ...row, cron: times.cron, time_zone: times.timeZone, alias: body.alias ?? row.alias },
           ...{ overlap: body.overlap ?? row.overlap, catch_up: body.catchUp ?? row.catch_up },
-          ...{ state: body.state ?? row.state, next_at: nextRunAfter(times, Date.now()) },
+          ...{ state: body.state ?? row.state, next_at: nextRunAfter(times, parts.database.clock.now()) },
           input: body.input === undefined ? row.input : JSON.stringify(body.input),
         };
         const { input: _input, ...details } = body;
@@ -178,15 +179,10 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(OkSchema, "Deleted") },
     },
     async (c, { params }) => {
-      const tenantId = c.get("tenant").id;
-      const isDeleted = await changeExclusively(database, async (transaction) => {
-        const deleted = await deleteSchedule(transaction, tenantId, params.schedule);
-        if (deleted)
-          await appendAudit(transaction, {
-            ...{ actor: c.get("actor"), tenantId, action: "schedule.deleted", target: params.schedule, details: {} },
-          });
-        return deleted;
-      });
+      const entry = { action: "schedule.deleted", target: params.schedule, details: {} };
+      const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
+        deleteSchedule(transaction, c.get("tenant").id, params.schedule),
+      );
       if (!isDeleted) throw none();
       return c.json({ ok: true } as const, 200);
     },

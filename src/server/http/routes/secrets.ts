@@ -12,7 +12,7 @@ import { TenantParamsSchema } from "./tenants.ts";
 const SecretParamsSchema = TenantParamsSchema.extend({ secret: SecretNameSchema });
 
 export function addSecretRoutes(app: App, parts: ServerParts): void {
-  const { database, masterKey, authenticator, box } = parts;
+  const { database, masterKey, authenticator, box, tenantChanges } = parts;
   const changed = (tenantId: string): void => {
     authenticator.clear();
     box.invalidateTenant(tenantId);
@@ -50,6 +50,7 @@ export function addSecretRoutes(app: App, parts: ServerParts): void {
       const stored = await changeExclusively(database, async (transaction) => {
         const info = await storeSecret(transaction, masterKey, id, { ...body, name, changedBy });
         await touchTenant(transaction, id);
+        await tenantChanges.announce(id, transaction);
         const { hosts } = info;
         await appendAudit(transaction, {
           ...{ actor: c.get("actor"), tenantId: id, action: "secret.set", target: name, details: { hosts } },
@@ -75,6 +76,7 @@ export function addSecretRoutes(app: App, parts: ServerParts): void {
         const deleted = await deleteSecret(transaction, id, params.secret);
         if (!deleted) return false;
         await touchTenant(transaction, id);
+        await tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
           ...{ actor: c.get("actor"), tenantId: id, action: "secret.deleted", target: params.secret, details: {} },
         });

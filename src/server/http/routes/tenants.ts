@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { appendAudit } from "../../records/audit.ts";
 import { checkPolicy } from "../../records/tenant-policy.ts";
-import { insertTenant, listTenants, type Tenant, updateTenant } from "../../records/tenants.ts";
+import { insertTenant, listTenants, type TenantRecord, updateTenant } from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
@@ -20,7 +20,7 @@ import {
 
 export const TenantParamsSchema = z.strictObject({ tenant: TenantIdSchema });
 
-const show = ({ id, name, state, policy, createdAt, updatedAt }: Tenant): object => ({
+const show = ({ id, name, state, policy, createdAt, updatedAt }: TenantRecord): object => ({
   id,
   name,
   state,
@@ -65,6 +65,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
       checkPolicy(policy);
       const tenant = await changeExclusively(parts.database, async (transaction) => {
         const created = await insertTenant(transaction, { id, name, policy });
+        await parts.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
           actor: c.get("actor"),
           tenantId: id,
@@ -96,7 +97,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Changes a tenant's name, policy or state",
       description:
-        "A policy replaces the one before as a whole. A suspended tenant's calls are denied; those that run, finish.",
+        "A policy replaces the one before as a whole. A suspended tenant's calls are denied, and those that run are cancelled, with its sessions; durable runs wait until the tenant is active again.",
       params: TenantParamsSchema,
       body: TenantChangesSchema,
       responses: { 200: json(TenantSchema, "The tenant") },
@@ -107,6 +108,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
       if (changes.policy !== undefined) checkPolicy(changes.policy);
       await changeExclusively(parts.database, async (transaction) => {
         await updateTenant(transaction, id, changes as never);
+        await parts.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
           actor: c.get("actor"),
           tenantId: id,
@@ -117,7 +119,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
       });
       parts.authenticator.clear();
       parts.box.invalidateTenant(id);
-      return c.json(show((await parts.authenticator.tenant(id)) as Tenant), 200);
+      return c.json(show((await parts.authenticator.tenant(id)) as TenantRecord), 200);
     },
   );
   addRoute(
@@ -128,6 +130,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
       summary: "Exports everything that a tenant owns as lines of JSON",
       description:
         "The last line has the type `end` and the number of rows; an export without it is incomplete. Values of secrets and hashes of keys are not part of it.",
+      streams: () => true,
       params: TenantParamsSchema,
       responses: { 200: { content: { "application/x-ndjson": { schema: z.string() } }, description: "The export" } },
     },

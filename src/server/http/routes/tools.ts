@@ -2,16 +2,18 @@ import { createHash } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { toJson } from "../../../host/index.ts";
+import { toJsonParts } from "../../calls/outcome.ts";
 import { appendAudit } from "../../records/audit.ts";
 import {
   findPrevious,
   findRelease,
   listReleases,
-  type Release,
   type ReleasedVersions,
+  type ReleaseRecord,
   type RollbackPolicy,
   storeRelease,
 } from "../../records/releases.ts";
+import { countOpenRuns } from "../../records/runs.ts";
 import { touchTenant } from "../../records/tenants.ts";
 import {
   decideVersion,
@@ -19,21 +21,20 @@ import {
   findVersion,
   listToolNames,
   listVersions,
-  listWaiting,
   readVersionFile,
-  type ToolVersion,
+  type ToolVersionRecord,
 } from "../../records/tool-versions.ts";
 import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import { type Deployed, DeploymentSchema, deploy, findLiveDefinition } from "../../tools/deployment.ts";
+import { type DeployedVersion, DeploymentSchema, deploy } from "../../tools/deployment.ts";
 import { DraftSchema, runDraft } from "../../tools/draft.ts";
-import { compareRequests } from "../../tools/requests.ts";
+import { ownLimits } from "../../tools/requested-access.ts";
+import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source-map.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
   AliasSchema,
-  ApprovalSchema,
   DeployedSchema,
   OkSchema,
   PageQuerySchema,
@@ -51,29 +52,37 @@ const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
 const VersionParamsSchema = ToolParamsSchema.extend({ version: VersionSchema });
 const AliasParamsSchema = ToolParamsSchema.extend({ alias: AliasSchema });
 
-const showVersion = (one: ToolVersion): object => ({
+const showVersion = (one: ToolVersionRecord): object => ({
   ...{ tool: one.toolName, version: one.version, contentHash: one.contentHash, state: one.state },
-  ...{ language: one.language, definition: one.definition, grant: one.settings.grant },
+  ...{ language: one.language, definition: one.definition, grant: one.settings.grant, limits: ownLimits(one) },
   ...{ isolateLifetime: one.settings.isolateLifetime, createdBy: one.createdBy, createdAt: one.createdAt },
   ...{ decidedBy: one.decidedBy, decidedAt: one.decidedAt },
 });
-const showRelease = ({ toolName, alias, versions, rollback, revision, changedBy, updatedAt }: Release): object => ({
+const showRelease = ({
+  toolName,
+  alias,
+  versions,
+  rollback,
+  revision,
+  changedBy,
+  updatedAt,
+}: ReleaseRecord): object => ({
   ...{ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt },
 });
-const showDeployed = ({ version, isKnown, requests, release, warnings }: Deployed): object => ({
+const showDeployed = ({ version, isKnown, requests, release, warnings }: DeployedVersion): object => ({
   ...{ version: showVersion(version), isKnown, requests, warnings },
   release: release === undefined ? null : showRelease(release),
 });
 
-/** Most versions in the list of approvals. */
-const MAX_APPROVALS = 200;
 type StoredSource =
-  | { readonly source: string }
+  | { readonly source: string; readonly sourceMap?: string }
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string };
-const toFiles = (stored: StoredSource) =>
-  "source" in stored
-    ? { files: { "tool.ts": stored.source }, entry: "tool.ts" }
-    : { files: stored.files, entry: stored.entry ?? "" };
+function toFiles(stored: StoredSource) {
+  if (!("source" in stored)) return { files: stored.files, entry: stored.entry ?? "" };
+  const { source, sourceMap } = stored;
+  const originals = sourceMap === undefined ? {} : { originals: originalsOf(parseUploadedSourceMap(sourceMap)) };
+  return { files: { "tool.ts": source }, entry: "tool.ts", ...originals };
+}
 const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
 
 export function addToolRoutes(app: App, parts: ServerParts): void {
@@ -86,7 +95,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     reason: "set" | "rollback",
     choose: (transaction: typeof db) => Promise<ReleasedVersions>,
     chosen?: RollbackPolicy | null,
-  ): Promise<Release> => {
+  ): Promise<ReleaseRecord> => {
     const tenantId = c.get("tenant").id;
     const release = await changeExclusively(database, async (transaction) => {
       const versions = await choose(transaction);
@@ -98,12 +107,14 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       }
       const changedBy = c.get("principal").keyId;
       const key = { tenantId, toolName, alias };
-      // A rollback keeps what the release says about failures.
-      const rollback = chosen === undefined ? (await findRelease(transaction, key))?.rollback : chosen;
-      const change = { versions, reason, changedBy, rollback: rollback ?? null };
-      const stored = await storeRelease(transaction, key, change);
+      const before = await findRelease(transaction, key);
+      // What the release says about failures is kept unless the request changes it.
+      const rollback = (chosen === undefined ? before?.rollback : chosen) ?? null;
+      const stored = await storeRelease(transaction, key, { versions, reason, changedBy, rollback });
+      const isSame = stored.revision === before?.revision;
+      if (isSame && stored.updatedAt === before.updatedAt && stored.rollback === before.rollback) return stored;
       const type = reason === "set" ? "release.changed" : "release.rolled_back";
-      await emitEvents(transaction, [{ tenantId, type, data: { tool: toolName, alias, versions } }]);
+      if (!isSame) await emitEvents(transaction, [{ tenantId, type, data: { tool: toolName, alias, versions } }]);
       await touchTenant(transaction, tenantId);
       const action = reason === "set" ? "release.set" : "release.rolled_back";
       await appendAudit(transaction, {
@@ -111,7 +122,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         tenantId,
         action,
         target: `${toolName}:${alias}`,
-        details: { versions },
+        details: { versions, rollback },
       });
       return stored;
     });
@@ -122,7 +133,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     c: Context<AppEnv>,
     { toolName, version }: { readonly toolName: string; readonly version: number },
     state: "ready" | "denied",
-  ): Promise<ToolVersion> => {
+  ): Promise<ToolVersionRecord> => {
     const tenantId = c.get("tenant").id;
     const decidedBy = c.get("principal").keyId;
     const key = { tenantId, toolName };
@@ -140,7 +151,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         target: `${toolName}@${version}`,
         details: {},
       });
-      return (await findVersion(transaction, key, version)) as ToolVersion;
+      return (await findVersion(transaction, key, version)) as ToolVersionRecord;
     });
     authenticator.clear();
     return decided;
@@ -174,7 +185,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         );
       }
       const deployed = await deploy(
-        { box: parts.box, installer: parts.installer, db, kind: database.kind },
+        { box: parts.box, installer: parts.installer, db, kind: database.kind, limits: parts.limits },
         c.get("tenant").id,
         upload,
         {
@@ -230,12 +241,18 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Deletes a tool with all its versions and releases",
       params: ToolParamsSchema,
-      responses: { 200: json(OkSchema, "Deleted") },
+      responses: { 200: json(OkSchema, "Deleted"), 409: { description: "Runs of the tool have not ended" } },
     },
     async (c, input) => {
       const { tool: toolName } = input.params;
       const tenantId = c.get("tenant").id;
       await changeExclusively(database, async (transaction) => {
+        const open = await countOpenRuns(transaction, tenantId, toolName);
+        if (open > 0)
+          throw new RequestError(
+            "CONFLICT",
+            `The tool has ${open} runs that have not ended and need its versions. Cancel them first`,
+          );
         const versions = await deleteTool(transaction, { tenantId, toolName });
         if (versions === 0) throw noTool();
         await touchTenant(transaction, tenantId);
@@ -260,7 +277,12 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       params: VersionParamsSchema,
       responses: {
         200: json(
-          z.strictObject({ files: z.record(z.string(), z.string()), entry: z.string() }),
+          z.strictObject({
+            files: z.record(z.string(), z.string()),
+            entry: z.string(),
+            /** The author's files, of which logs and errors name the places, for a bundle that was uploaded with its source map. */
+            originals: z.record(z.string(), z.string()).optional(),
+          }),
           "The files of the version by path",
         ),
       },
@@ -278,27 +300,36 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     "POST /v1/tenants/{tenant}/drafts/calls",
     {
       summary: "Runs code once without deploying it",
-      description: "Returns the result with its logs and timeline. The code is not stored; the audit log has its hash.",
+      description:
+        "Returns the result with its logs and timeline. The code is not stored; the audit log has its hash. The calls that it makes have records below its `callId`.",
       params: TenantParamsSchema,
       body: DraftSchema,
       responses: { 200: json(z.looseObject({ success: z.boolean() }), "The result, also of a draft that failed") },
     },
     async (c, { body }) => {
-      const mayApprove = c.get("principal").scopes.has("tools:approve");
+      const { scopes } = c.get("principal");
       const tenant = c.get("tenant");
       if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
-      const result = await runDraft({ box: parts.box, db }, tenant, body, { mayApprove, signal: c.req.raw.signal });
+      const { box, calls, limits } = parts;
+      const result = await runDraft({ box, db, calls, limits }, tenant, body, {
+        keyId: c.get("principal").keyId,
+        ...{ mayApprove: scopes.has("tools:approve"), mayApproveCalls: scopes.has("calls:approve") },
+        signal: c.req.raw.signal,
+      });
       // A draft can have effects, and has no record of a call.
       await changeExclusively(database, (transaction) =>
         appendAudit(transaction, {
           ...{ actor: c.get("actor"), tenantId: tenant.id, action: "draft.ran", target: body.tool ?? "" },
           details: {
             sha256: createHash("sha256").update(body.source).digest("hex"),
+            callId: result.callId,
             outcome: result.success ? "ok" : result.error.code,
           },
         }),
       );
-      return c.json((result.success ? { ...result, output: toJson(result.output) } : result) as never, 200);
+      const content = toJsonParts(result);
+      const shown = result.success ? { ...result, output: toJson(result.output), content } : result;
+      return c.json(shown as never, 200);
     },
   );
   addRoute(
@@ -327,27 +358,6 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         } as never,
         200,
       );
-    },
-  );
-  addRoute(
-    app,
-    parts,
-    "GET /v1/tenants/{tenant}/approvals",
-    {
-      summary: "Lists the versions that wait for approval, with what they request in addition to the live version",
-      params: TenantParamsSchema,
-      responses: { 200: json(pageOf(ApprovalSchema), "At most 200 versions, the oldest first") },
-    },
-    async (c) => {
-      const tenantId = c.get("tenant").id;
-      const waiting = await listWaiting(db, tenantId, MAX_APPROVALS);
-      const items = await Promise.all(
-        waiting.map(async ({ toolName, version, definition, createdBy, createdAt }) => {
-          const live = await findLiveDefinition(db, { tenantId, toolName });
-          return { tool: toolName, version, requests: compareRequests(live, definition), createdBy, createdAt };
-        }),
-      );
-      return c.json({ items, next: null }, 200);
     },
   );
   addRoute(
@@ -415,7 +425,8 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
     "PUT /v1/tenants/{tenant}/tools/{tool}/releases/{alias}",
     {
       summary: "Sets which versions an alias runs, and their shares",
-      description: "Calls without an alias run `live`. Calls that run stay on their version.",
+      description:
+        "Calls without an alias run `live`. Calls that run stay on their version. Setting what the alias runs already is no change that a rollback undoes.",
       params: AliasParamsSchema,
       body: SetReleaseSchema,
       responses: { 200: json(ReleaseSchema, "The release") },
@@ -425,7 +436,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       const { versions } = input.body;
       return c.json(
         showRelease(
-          await setRelease(c, { toolName, alias }, "set", async () => versions, input.body.rollback ?? null),
+          await setRelease(c, { toolName, alias }, "set", async () => versions, input.body.rollback),
         ) as never,
         200,
       );

@@ -9,6 +9,7 @@ import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json, readBody } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { newSigningSecret } from "./webhooks.ts";
 
@@ -81,7 +82,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
       const { secret = newSigningSecret(), ...given } = body;
       if (given.verification === "standard_webhooks" && !/^whsec_[A-Za-z0-9+/]{22,}={0,2}$/.test(secret))
         throw new RequestError("INVALID", "secret: Expected whsec_ and at least 16 bytes in base64");
-      const now = Date.now();
+      const now = parts.database.clock.now();
       const created = await changeExclusively(database, async (transaction) => {
         if ((await listTriggers(transaction, tenantId)).length >= MAX_TRIGGERS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_TRIGGERS} triggers`);
@@ -110,20 +111,10 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params, body }) => {
       const key = { tenantId: c.get("tenant").id, id: params.trigger };
-      const changed = await changeExclusively(database, async (transaction) => {
-        const trigger = await updateTrigger(transaction, key, body as never);
-        if (trigger !== undefined)
-          await appendAudit(transaction, {
-            ...{
-              actor: c.get("actor"),
-              tenantId: key.tenantId,
-              action: "trigger.changed",
-              target: key.id,
-              details: body,
-            },
-          });
-        return trigger;
-      });
+      const entry = { action: "trigger.changed", target: key.id, details: body };
+      const changed = await changeAudited(c, parts, entry, (transaction) =>
+        updateTrigger(transaction, key, body as never),
+      );
       if (changed === undefined) throw none();
       return c.json(changed as never, 200);
     },
@@ -138,15 +129,10 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(OkSchema, "Deleted") },
     },
     async (c, { params }) => {
-      const tenantId = c.get("tenant").id;
-      const isDeleted = await changeExclusively(database, async (transaction) => {
-        const deleted = await deleteTrigger(transaction, tenantId, params.trigger);
-        if (deleted)
-          await appendAudit(transaction, {
-            ...{ actor: c.get("actor"), tenantId, action: "trigger.deleted", target: params.trigger, details: {} },
-          });
-        return deleted;
-      });
+      const entry = { action: "trigger.deleted", target: params.trigger, details: {} };
+      const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
+        deleteTrigger(transaction, c.get("tenant").id, params.trigger),
+      );
       if (!isDeleted) throw none();
       return c.json({ ok: true } as const, 200);
     },

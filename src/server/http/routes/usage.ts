@@ -43,6 +43,7 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
     "GET /v1/tenants/{tenant}/usage",
     {
       summary: "Returns what a tenant's tools used, by hour and outcome",
+      streams: (c) => c.req.query("format") === "csv",
       params: TenantParamsSchema,
       query: UsageQuerySchema,
       responses: {
@@ -56,7 +57,7 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
       },
     },
     async (c, { query }) => {
-      const until = query.until ?? Date.now() + 1;
+      const until = query.until ?? parts.database.clock.now() + 1;
       const from = query.from ?? until - 30 * DAY_MS;
       if (from >= until || until - from > MAX_DAYS * DAY_MS)
         throw new RequestError("INVALID", `from: Expected a time before until, at most ${MAX_DAYS} days`);
@@ -94,7 +95,7 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
       const tools = await listToolNames(db, id, { limit: policy.maxTools + 1 });
       return c.json(
         {
-          quotas: [...quotaStatuses(policy, await parts.quotas.read(id), Date.now())],
+          quotas: [...quotaStatuses(policy, await parts.quotas.read(id), parts.database.clock.now())],
           tools: { limit: policy.maxTools, used: tools.length },
           storedBytes: { limit: policy.maxStoredBytes, used: await storedBytes(db, id) },
         },

@@ -20,6 +20,7 @@ import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, OkSchema, PageQuerySchema, pageOf, TimeSchema } from "../schemas.ts";
+import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const WebhookParamsSchema = TenantParamsSchema.extend({ webhook: IdSchema });
@@ -104,7 +105,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       const tenantId = c.get("tenant").id;
       const id = createId("webhook");
       const secret = newSigningSecret();
-      const now = Date.now();
+      const now = parts.database.clock.now();
       const created = await changeExclusively(database, async (transaction) => {
         if ((await listWebhooks(transaction, tenantId)).length >= MAX_WEBHOOKS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_WEBHOOKS} webhooks`);
@@ -132,22 +133,12 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params, body }) => {
       const key = { tenantId: c.get("tenant").id, id: params.webhook };
-      const changed = await changeExclusively(database, async (transaction) => {
-        const { events, ...rest } = body;
-        const changes = { ...rest, ...(events === undefined ? {} : { events: JSON.stringify(events) }) };
-        const webhook = await updateWebhook(transaction, key, changes as never);
-        if (webhook !== undefined)
-          await appendAudit(transaction, {
-            ...{
-              actor: c.get("actor"),
-              tenantId: key.tenantId,
-              action: "webhook.changed",
-              target: key.id,
-              details: body,
-            },
-          });
-        return webhook;
-      });
+      const { events, ...rest } = body;
+      const changes = { ...rest, ...(events === undefined ? {} : { events: JSON.stringify(events) }) };
+      const entry = { action: "webhook.changed", target: key.id, details: body };
+      const changed = await changeAudited(c, parts, entry, (transaction) =>
+        updateWebhook(transaction, key, changes as never),
+      );
       if (changed === undefined) throw none();
       return c.json(changed as never, 200);
     },
@@ -162,15 +153,10 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(OkSchema, "Deleted") },
     },
     async (c, { params }) => {
-      const tenantId = c.get("tenant").id;
-      const isDeleted = await changeExclusively(database, async (transaction) => {
-        const deleted = await deleteWebhook(transaction, tenantId, params.webhook);
-        if (deleted)
-          await appendAudit(transaction, {
-            ...{ actor: c.get("actor"), tenantId, action: "webhook.deleted", target: params.webhook, details: {} },
-          });
-        return deleted;
-      });
+      const entry = { action: "webhook.deleted", target: params.webhook, details: {} };
+      const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
+        deleteWebhook(transaction, c.get("tenant").id, params.webhook),
+      );
       if (!isDeleted) throw none();
       return c.json({ ok: true } as const, 200);
     },
@@ -185,9 +171,12 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       responses: { 202: json(DeliverySchema, "The delivery") },
     },
     async (c, { params }) => {
-      const webhook = await findWebhook(db, c.get("tenant").id, params.webhook);
-      if (webhook === undefined) throw none();
-      const row = await insertTestDelivery(db, webhook);
+      const entry = { action: "webhook.tested", target: params.webhook, details: {} };
+      const row = await changeAudited(c, parts, entry, async (transaction) => {
+        const webhook = await findWebhook(transaction, c.get("tenant").id, params.webhook);
+        return webhook && (await insertTestDelivery(transaction, webhook));
+      });
+      if (row === undefined) throw none();
       deliveries.notify();
       return c.json(showDelivery(row) as never, 202);
     },
@@ -222,7 +211,8 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const key = { tenantId: c.get("tenant").id, webhookId: params.webhook, id: params.delivery };
-      if (!(await redeliver(db, key))) {
+      const entry = { action: "webhook.redelivered", target: key.webhookId, details: { deliveryId: key.id } };
+      if (!(await changeAudited(c, parts, entry, (transaction) => redeliver(transaction, key)))) {
         const rows = await listDeliveries(db, key, { limit: 1 });
         if (rows.length === 0) throw none();
         throw new RequestError("CONFLICT", "There is no delivery of this id that has ended");

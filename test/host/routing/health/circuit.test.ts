@@ -31,7 +31,7 @@ function opened(now = 0): Circuit {
 }
 
 describe("Circuit", () => {
-  test("opens after so many failures in a row, and no sooner", () => {
+  test("opens after the configured number of failures in a row, and not before", () => {
     const circuit = new Circuit(OPTIONS, 0);
     call(circuit, 0, DOWN, DOWN, UP, DOWN, DOWN);
     expect(circuit.state).toBe("closed");
@@ -52,7 +52,7 @@ describe("Circuit", () => {
     expect([circuit.state, circuit.failures]).toEqual(["closed", 1]);
   });
 
-  test("while it is open it says how long to wait; then one call is let through, and no other beside it", () => {
+  test("reports how long to wait while it is open; then admits one call, and no second one", () => {
     const circuit = opened();
     expect(circuit.admit(40)).toEqual({ retryAfterMs: 60 });
     const probe = admitted(circuit, 100);
@@ -116,7 +116,7 @@ describe("Circuit", () => {
           else if (one.do === "begin") {
             const admission = circuit.admit(now);
             if ("epoch" in admission) {
-              // Closed: everybody. Open: one, when its time has come. Half-open: nobody.
+              // Closed: admits every call. Open: admits one call after the delay. Half-open: admits no call.
               expect(before.state).not.toBe("half-open");
               expect(admission.isProbe).toBe(before.state === "open");
               if (before.nextProbeAt !== undefined) expect(now).toBeGreaterThanOrEqual(before.nextProbeAt);

@@ -130,7 +130,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
     });
   });
 
-  test("is asked for ever with health: false", async () => {
+  test("is always tried with health: false", async () => {
     const router = routerOf(never, false);
     expect(await repeat(8, () => run(router, {}, {}, 5))).toEqual(Array(8).fill("TOOL_TIMEOUT"));
   });

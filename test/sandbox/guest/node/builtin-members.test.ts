@@ -87,3 +87,50 @@ test("a package can construct a TLSSocket over a stream while it loads, but not 
   }`);
   expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
 });
+
+test("factories of Node can be called with new", async () => {
+  const { value } = await runGuest(() => {
+    const load = (name: string) =>
+      process.getBuiltinModule(name) as unknown as Record<string, (...args: unknown[]) => object>;
+    const key = new Uint8Array(16);
+    const isSame = (module: string, factory: string, ...args: unknown[]): boolean => {
+      const create = load(module)[factory] as ((...args: unknown[]) => object) & (new (...args: unknown[]) => object);
+      return create.name === factory && new create(...args).constructor === create(...args).constructor;
+    };
+    return [
+      isSame("crypto", "createCipheriv", "aes-128-cbc", key, key),
+      isSame("crypto", "createSign", "sha256"),
+      isSame("crypto", "createSecretKey", key),
+      isSame("zlib", "createGzip"),
+      isSame("fs", "createWriteStream", "/written"),
+      isSame("readline", "createInterface", { input: load("fs").createWriteStream?.("/input") }),
+      isSame("http", "createServer"),
+    ];
+  });
+  expect(value).toEqual(Array(7).fill(true));
+});
+
+test("an HTTP server exists, and fails when it listens", async () => {
+  const { value } = await runGuest(async () => {
+    const http = process.getBuiltinModule("http") as typeof import("node:http");
+    const seen: unknown[] = [];
+    const server = http.createServer((request) => seen.push(request));
+    server.emit("request", 1);
+    const closed = await new Promise((resolve) => server.close(resolve));
+    const outcome = (() => {
+      try {
+        server.listen(0);
+        return "listens";
+      } catch (error) {
+        return (error as Error).message;
+      }
+    })();
+    return [seen, server.listening, (closed as { code: string }).code, outcome];
+  });
+  expect(value).toEqual([
+    [1],
+    false,
+    "ERR_SERVER_NOT_RUNNING",
+    "http.Server.listen() does not exist in the sandbox: a tool cannot listen",
+  ]);
+});

@@ -105,13 +105,18 @@ const CLOSE_CASES: readonly Case[] = [
         const input = make === zlib.createGunzip ? zlib.gzipSync("x") : Buffer.from("x");
         stream.on("data", () => events.push("data"));
         stream.on("error", (error) => events.push(error.message));
-        stream.write(input, (error) => events.push(`written ${(error as { code?: string } | null)?.code}`));
+        const written = new Promise<void>((resolve) => {
+          stream.write(input, (error) => {
+            events.push(`written ${(error as { code?: string } | null)?.code}`);
+            resolve();
+          });
+        });
         await new Promise((resolve) => {
           stream.on("close", resolve);
           stream.close();
         });
         events.push("close");
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await written;
       }
       // Node's thread pool determines the order of these events.
       return events.sort();

@@ -8,7 +8,7 @@ import { Connections } from "../../../capabilities/fetch/connections.ts";
 import { NO_EGRESS } from "../../../capabilities/fetch/egress-policy.ts";
 import { loadHttpClient } from "../../../capabilities/fetch/http-client.ts";
 import type { Resolver } from "../../../capabilities/fetch/pinned-addresses.ts";
-import { SystemResolver } from "../../../capabilities/fetch/system-resolver.ts";
+import { systemResolver } from "../../../capabilities/fetch/system-resolver.ts";
 import { parseSmallJson } from "../../../json/parse-json.ts";
 import { BoundedBytes } from "../reading/bounded-bytes.ts";
 import { isJsonObject } from "../reading/json-size.ts";
@@ -22,8 +22,7 @@ const RESPONSE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE"
 const TIMEOUT_MS = 10_000;
 const ISSUER_METADATA = /\/\.well-known\/(?:oauth-authorization-server|openid-configuration)(?:\/|$)/;
 
-const resolver = new SystemResolver();
-const resolveBySystem: Resolver = (hostname, signal) => resolver.resolve(hostname, "mcp-oauth", signal);
+const resolveBySystem: Resolver = (hostname, signal) => systemResolver.resolve(hostname, `oauth ${hostname}`, signal);
 
 interface OAuthResponse {
   readonly status: number;

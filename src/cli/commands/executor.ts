@@ -1,0 +1,130 @@
+// glovebox executor: runs calls of control planes until it is stopped. glovebox executor credentials: creates the credentials of a fleet.
+import { rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { toVisibleLine } from "../../host/util/visible-text.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { type Arguments, UsageError } from "../usage.ts";
+
+const DEFAULT_DRAIN_MS = 25_000;
+/** How often the file that shows that the process runs is written, in ms. */
+const ALIVE_MS = 5_000;
+/** Time in ms that closing takes in addition to the drain. */
+const CLOSE_MS = 10_000;
+
+/** The environment variable of each option. Flags come first. */
+const ENVIRONMENT: { readonly [flag: string]: string } = {
+  nats: "GLOVEBOX_NATS_URL",
+  credentials: "GLOVEBOX_NATS_CREDENTIALS",
+  "tls-ca": "GLOVEBOX_NATS_TLS_CA",
+  pool: "GLOVEBOX_EXECUTOR_POOL",
+  slots: "GLOVEBOX_EXECUTOR_SLOTS",
+  "max-workers": "GLOVEBOX_MAX_WORKERS",
+  "cache-dir": "GLOVEBOX_EXECUTOR_CACHE_DIR",
+  "drain-ms": "GLOVEBOX_DRAIN_MS",
+  "alive-file": "GLOVEBOX_EXECUTOR_ALIVE_FILE",
+};
+
+/** Returns the value of an option: the flag's, or the variable's. */
+function readValue(name: string, { values }: Arguments, { env }: Io): string | undefined {
+  const flag = values[name];
+  if (typeof flag === "string") return flag;
+  const text = env[ENVIRONMENT[name] ?? ""];
+  return text === "" ? undefined : text;
+}
+
+function readNumber(name: string, given: Arguments, io: Io): number | undefined {
+  const text = readValue(name, given, io);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${ENVIRONMENT[name]}: expected a whole number`);
+  return Number(text);
+}
+
+/**
+ * Exits with 0 after SIGINT, SIGTERM or the request of a control plane, when the running calls have ended. A second signal ends it at once.
+ */
+export async function executorCommand(given: Arguments, io: Io): Promise<number> {
+  const [subcommand, folder, ...names] = given.positionals;
+  if (subcommand !== undefined) return await credentialsCommand(subcommand, folder, names, given, io);
+  const url = readValue("nats", given, io);
+  if (url === undefined) throw new UsageError("--nats: expected the URL of a NATS server, got nothing");
+  const drainMs = readNumber("drain-ms", given, io) ?? DEFAULT_DRAIN_MS;
+  if (drainMs > 300_000) throw new UsageError("GLOVEBOX_DRAIN_MS: expected a whole number from 0 to 300000");
+  io.setStopTimeout(drainMs + CLOSE_MS);
+  const maxWorkers = readNumber("max-workers", given, io);
+  const { startExecutor } = await import("../../executor/index.ts");
+  const disconnected = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<"requested">();
+  const report = (error: unknown): void => {
+    const text = error instanceof Error ? error.message : "unknown error";
+    io.stderr.print(`glovebox executor: ${toVisibleLine(text)}\n`);
+  };
+  const executor = await startExecutor(
+    {
+      url: url.split(",").map((one) => one.trim()),
+      credentials: readValue("credentials", given, io),
+      tlsCa: readValue("tls-ca", given, io),
+      pool: readValue("pool", given, io),
+      slots: readNumber("slots", given, io),
+      cacheDir: readValue("cache-dir", given, io),
+      ...(maxWorkers === undefined ? {} : { workers: { max: maxWorkers } }),
+    },
+    {
+      onError: report,
+      onDisconnected: () => disconnected.resolve(),
+      onDrainRequested: () => requested.resolve("requested"),
+    },
+  );
+  io.stdout.print(`Executor ${executor.id} of the pool ${executor.pool} is ready, with ${executor.slots} slots\n`);
+  using _alive = keepAlive(readValue("alive-file", given, io), report);
+  const stopped = new Promise<void>((resolve) => {
+    if (io.stop.aborted) resolve();
+    io.stop.addEventListener("abort", () => resolve(), { once: true });
+  });
+  const isRequested = (await Promise.race([stopped, disconnected.promise, requested.promise])) === "requested";
+  const isConnected = io.stop.aborted || isRequested;
+  if (isRequested) io.stdout.print("A server has requested that this executor finishes its calls and ends\n");
+  if (!isConnected) io.stderr.print("glovebox executor: the NATS server has ended the connection\n");
+  await executor.drain(isConnected ? drainMs : 0);
+  await executor[Symbol.asyncDispose]();
+  return isConnected ? 0 : 1;
+}
+
+/**
+ * Writes a file now and every few seconds, so that a probe finds out whether the process is frozen. Removes it at the end.
+ * @param report called once if it cannot be written
+ */
+function keepAlive(path: string | undefined, report: (error: unknown) => void): Disposable {
+  if (path === undefined) return { [Symbol.dispose]: () => {} };
+  let hasFailed = false;
+  const write = (): void =>
+    void writeFile(path, "").catch(({ code }: NodeJS.ErrnoException) => {
+      if (!hasFailed) report(new Error(`The file of --alive-file cannot be written (${code})`));
+      hasFailed = true;
+    });
+  write();
+  const timer = setInterval(write, ALIVE_MS);
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(timer);
+      rmSync(path, { force: true });
+    },
+  };
+}
+
+async function credentialsCommand(
+  subcommand: string,
+  folder: string | undefined,
+  names: readonly string[],
+  { values }: Arguments,
+  io: Io,
+): Promise<number> {
+  if (subcommand !== "credentials")
+    throw new UsageError(`Expected credentials FOLDER NAME…, got ${JSON.stringify(subcommand)}`);
+  if (folder === undefined) throw new UsageError("Expected credentials FOLDER NAME…, got no folder");
+  const [option] = Object.keys(values);
+  if (option !== undefined) throw new UsageError(`--${option} is not an option of executor credentials`);
+  const { writeCredentials } = await import("../../executor/credentials.ts");
+  const { created, executors } = await writeCredentials(folder, names);
+  io.stdout.print(`Wrote ${created.join(", ")}\nExecutors: ${executors.join(", ") || "none"}\n`);
+  return 0;
+}

@@ -1,0 +1,234 @@
+// `glovebox logs`: prints the log lines of a call, or of the calls of a tool, and follows them.
+import { setTimeout as wait } from "node:timers/promises";
+import { ApiError, type Call, type TenantClient } from "../../client/index.ts";
+import { connectTenant, withServerErrors } from "../remote/connection.ts";
+import { isJsonWanted, take } from "../remote/table.ts";
+import type { Io } from "../terminal/process-io.ts";
+import type { Arguments } from "../usage.ts";
+
+/** Calls of a tool whose lines are printed first. */
+const LATEST = 50;
+const FOLLOW_MS = 1_000;
+/** A call can appear below newer ones that ended earlier: now and then, calls that began in this time in ms are listed again. */
+const OVERLAP_MS = 60_000;
+const OVERLAP_EVERY = 10;
+/** Calls per request of a list. */
+const PAGE = 200;
+/** Calls that are read at the same time. */
+const READS = 8;
+/** Calls that are followed live at the same time. The others wait until one of these has ended. */
+const MAX_LIVE = 20;
+/** Connections to the server that fail one after the other until the command gives up. */
+const MAX_FAILURES = 60;
+
+interface LogLine {
+  readonly level?: string;
+  readonly message?: string;
+}
+
+/** What the lines of a call are printed with. */
+interface LineOwner {
+  readonly id: string;
+  readonly tool: string;
+  readonly version?: number | null;
+}
+
+type PrintLine = (owner: LineOwner, line: LogLine) => void;
+
+const linesOf = ({ logs }: Call): readonly LogLine[] => (logs ?? []) as readonly LogLine[];
+
+/** Prints the log lines of a call, or of the latest calls of a tool; with `--follow`, also those that are written later. */
+export async function logsCommand(given: Arguments, io: Io): Promise<number> {
+  const isJson = isJsonWanted(given);
+  const print: PrintLine = ({ id, tool, version = null }, line) => {
+    const name = version === null ? tool : `${tool}@${version}`;
+    if (isJson) io.stdout.print(`${JSON.stringify({ call: id, ...line })}\n`);
+    else io.stdout.print(`${name} ${line.level ?? ""} ${line.message ?? ""}\n`);
+  };
+  const isFollowing = given.values.follow === true;
+  return await withServerErrors(async () => {
+    const tenant = await connectTenant(given, io);
+    const [target = ""] = given.positionals;
+    try {
+      if (!target.startsWith("call_")) await printTool(tenant, target, { print, isFollowing, io });
+      else if (isFollowing) await followCall(tenant, { id: target, tool: target }, print, io.stop);
+      else await printCall(tenant, target, print, io);
+    } catch (thrown) {
+      // To stop is how a command that follows ends.
+      if (!(isFollowing && io.stop.aborted)) throw thrown;
+    }
+    return 0;
+  });
+}
+
+async function printCall(tenant: TenantClient, id: string, print: PrintLine, io: Io): Promise<void> {
+  const call = await tenant.getCall(id);
+  for (const line of linesOf(call)) print(call, line);
+  if (call.endedAt === null) io.stderr.print(`glovebox: ${id} has not ended. Follow it with --follow\n`);
+}
+
+/** Prints the lines of a call as they are written, until it has ended. A lost connection is opened again. */
+async function followCall(
+  tenant: TenantClient,
+  owner: LineOwner,
+  print: PrintLine,
+  signal: AbortSignal,
+): Promise<void> {
+  const known = await tenant.getCall(owner.id).catch((thrown: unknown) => {
+    // A call that a client waits for has no record while it runs.
+    if (thrown instanceof ApiError && thrown.status === 404) return undefined;
+    throw thrown;
+  });
+  const shown = known ?? owner;
+  let printed = 0;
+  for (let failures = 0; ; failures += 1) {
+    try {
+      // Each stream begins with the first line.
+      let index = 0;
+      for await (const { event, data } of tenant.watch(owner.id, signal)) {
+        if (event === "result") {
+          const ended = data as Call;
+          // A call that ended before it was followed has no stream of lines.
+          for (const line of linesOf(ended).slice(printed)) print(ended, line);
+          return;
+        }
+        if (event !== "log") continue;
+        index += 1;
+        if (index <= printed) continue;
+        printed = index;
+        failures = 0;
+        print(shown, data as LogLine);
+      }
+    } catch (thrown) {
+      const isTemporary = !(thrown instanceof ApiError) || thrown.status === 0 || thrown.status >= 500;
+      if (signal.aborted || !isTemporary || failures >= MAX_FAILURES) throw thrown;
+    }
+    await wait(FOLLOW_MS, undefined, { signal });
+  }
+}
+
+interface ToolOptions {
+  readonly print: PrintLine;
+  readonly isFollowing: boolean;
+  readonly io: Io;
+}
+
+async function printTool(tenant: TenantClient, tool: string, { print, isFollowing, io }: ToolOptions): Promise<void> {
+  const latest = await take(tenant.calls({ tool }), LATEST);
+  const ended = latest.filter(({ endedAt }) => endedAt !== null);
+  await printEnded(tenant, ended.toReversed(), print);
+  if (isFollowing) await new ToolFollower(tenant, tool, print, io.stop).follow(latest);
+}
+
+/** Prints the lines of calls that have ended, in this order. */
+async function printEnded(tenant: TenantClient, calls: readonly LineOwner[], print: PrintLine): Promise<void> {
+  for (let start = 0; start < calls.length; start += READS) {
+    const read = calls.slice(start, start + READS).map(async ({ id }) => {
+      return await tenant.getCall(id).catch((thrown: unknown) => {
+        // Deleted meanwhile, as old calls are.
+        if (thrown instanceof ApiError && thrown.status === 404) return undefined;
+        throw thrown;
+      });
+    });
+    for (const call of await Promise.all(read)) {
+      if (call !== undefined) for (const line of linesOf(call)) print(call, line);
+    }
+  }
+}
+
+/** Follows the calls of a tool: live those that run, and the others when they have ended. */
+class ToolFollower {
+  readonly #tenant: TenantClient;
+  readonly #tool: string;
+  readonly #print: PrintLine;
+  readonly #signal: AbortSignal;
+  /** Calls whose lines are printed, or are printed live, with the time at which they began. */
+  readonly #seen = new Map<string, number>();
+  /** Calls that are followed live or wait for it. */
+  readonly #open = new Set<string>();
+  readonly #waiting: LineOwner[] = [];
+  #live = 0;
+  /** Id of the newest call that was listed; empty before the first. */
+  #newest = "";
+  #newestAt = 0;
+
+  constructor(tenant: TenantClient, tool: string, print: PrintLine, signal: AbortSignal) {
+    this.#tenant = tenant;
+    this.#tool = tool;
+    this.#print = print;
+    this.#signal = signal;
+  }
+
+  /** @param latest the newest calls, of which those that have ended are printed */
+  async follow(latest: readonly Call[]): Promise<never> {
+    for (const call of latest) {
+      if (call.endedAt === null) this.#followLive(call, call.createdAt);
+      else this.#seen.set(call.id, call.createdAt);
+    }
+    this.#advance(latest[0]);
+    let failures = 0;
+    for (let round = 1; ; round += 1) {
+      try {
+        await this.#look(round % OVERLAP_EVERY === 0);
+        failures = 0;
+      } catch (thrown) {
+        const isTemporary = thrown instanceof ApiError && (thrown.status === 0 || thrown.status >= 500);
+        failures += 1;
+        if (this.#signal.aborted || !isTemporary || failures > MAX_FAILURES) throw thrown;
+      }
+      await wait(FOLLOW_MS, undefined, { signal: this.#signal });
+    }
+  }
+
+  async #look(isOverlapping: boolean): Promise<void> {
+    for (const { id, tool, startedAt } of await this.#tenant.runningCalls())
+      if (tool === this.#tool) this.#followLive({ id, tool }, startedAt);
+    const since = isOverlapping ? this.#newestAt - OVERLAP_MS : Number.POSITIVE_INFINITY;
+    const found: Call[] = [];
+    for await (const call of this.#tenant.calls({ tool: this.#tool, limit: PAGE })) {
+      if (call.id <= this.#newest && call.createdAt <= since) break;
+      found.push(call);
+    }
+    this.#advance(found[0]);
+    const ended: Call[] = [];
+    for (const call of found.toReversed()) {
+      if (call.endedAt === null) this.#followLive(call, call.createdAt);
+      else if (!this.#seen.has(call.id)) {
+        this.#seen.set(call.id, call.createdAt);
+        ended.push(call);
+      }
+    }
+    await printEnded(this.#tenant, ended, this.#print);
+    for (const [id, at] of this.#seen)
+      if (at < this.#newestAt - 2 * OVERLAP_MS && !this.#open.has(id)) this.#seen.delete(id);
+  }
+
+  #advance(newest: Call | undefined): void {
+    if (newest === undefined || newest.id <= this.#newest) return;
+    this.#newest = newest.id;
+    this.#newestAt = newest.createdAt;
+  }
+
+  #followLive(call: LineOwner, startedAt: number): void {
+    if (this.#seen.has(call.id)) return;
+    this.#seen.set(call.id, startedAt);
+    this.#open.add(call.id);
+    this.#waiting.push(call);
+    this.#startLive();
+  }
+
+  #startLive(): void {
+    if (this.#live >= MAX_LIVE) return;
+    const call = this.#waiting.shift();
+    if (call === undefined) return;
+    this.#live += 1;
+    void followCall(this.#tenant, call, this.#print, this.#signal)
+      // A server that does not answer is an error of the list of calls too.
+      .catch(() => {})
+      .finally(() => {
+        this.#open.delete(call.id);
+        this.#live -= 1;
+        this.#startLive();
+      });
+  }
+}

@@ -1,0 +1,139 @@
+// glovebox replay: runs a recorded call of a server again on this machine, offline. glovebox rehearse: tries a version with many recorded calls.
+import type { Rehearsal, TenantClient, ToolVersion } from "../../client/index.ts";
+import type { GloveboxOptions } from "../../host/config/glovebox-options.ts";
+import { createGlovebox, createInspectedGlovebox } from "../../host/glovebox/create-glovebox.ts";
+import type { Glovebox } from "../../host/glovebox/glovebox.ts";
+import type { ReleaseVersion, StoredCode } from "../../host/glovebox/tool-releases.ts";
+import type { LogEntry } from "../../host/observability/call-log.ts";
+import { type CallRecording, parseRecording } from "../../host/recording/recording.ts";
+import type { ReplayedCall } from "../../host/recording/replay-call.ts";
+import { toVisibleLine } from "../../host/util/visible-text.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
+import { connectTenant, withServerErrors } from "../remote/connection.ts";
+import { isJsonWanted } from "../remote/table.ts";
+import { openBox } from "../shared/open-glovebox.ts";
+import { openInspection } from "../shared/open-inspection.ts";
+import { printLog } from "../shared/print.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { type Arguments, UsageError } from "../usage.ts";
+
+const UNITS_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+interface Fetched {
+  readonly recording: CallRecording;
+  readonly version: ToolVersion;
+  readonly code: StoredCode & { readonly sha256?: string; readonly sourceMap?: string };
+}
+
+/** Downloads what a replay needs. After it, no request leaves this machine. */
+async function download(tenant: TenantClient, id: string, named: number | undefined): Promise<Fetched> {
+  const recording = parseRecording(await tenant.recording(id));
+  const number = named ?? Number(recording.toolVersion);
+  if (!Number.isInteger(number)) throw new UsageError("--version: expected a version, because the recording has none");
+  const [version, code] = await Promise.all([
+    tenant.version(recording.toolName, number),
+    tenant.bundle(recording.toolName, number),
+  ]);
+  return { recording, version, code: code as Fetched["code"] };
+}
+
+/** Adds the version as the server runs it. The server has built it, so the code is the recorded code, byte for byte. */
+function addVersion(box: Glovebox, { recording, version, code }: Fetched): void {
+  const { toolName, tenantId, bundle } = recording;
+  const { definition, language, grant, isolateLifetime } = version;
+  const released = {
+    ...{ version: String(version.version), weight: 1, definition, language, grant, load: () => code },
+    ...{ sha256: code.sha256 ?? bundle, ...(isolateLifetime === null ? {} : { isolateLifetime }) },
+  };
+  // The server's definition is data from outside: setRelease parses it.
+  box.setRelease(toolName, [released as unknown as ReleaseVersion], { tenantId });
+}
+
+function printReplayed({ verdict, result, divergence }: ReplayedCall, io: Io): void {
+  if (result.success) io.stdout.print(`${JSON.stringify(result.output, null, 2)}\n`);
+  else io.stderr.print(`glovebox: ${result.error.code}: ${toVisibleLine(result.error.message)}\n`);
+  const where = divergence === undefined ? "" : `: expected ${divergence.expected}, got ${divergence.actual}`;
+  io.stderr.print(`${verdict}${toVisibleLine(where)}\n`);
+}
+
+/** Exits with 0 if the replay has the recorded outcome, and with 1 otherwise. */
+export async function replayCommand(given: Arguments, io: Io): Promise<number> {
+  const { values, positionals } = given;
+  const [id = ""] = positionals;
+  const input = values.input as string | undefined;
+  const edited = input === undefined ? {} : { arguments: parseJson(input) };
+  const version = values.version === undefined ? undefined : Number(values.version);
+  return await withServerErrors(async () => {
+    const fetched = await download(await connectTenant(given, io), id, version);
+    const { recording } = fetched;
+    await using inspection = await openInspection(given, id, io);
+    const hub = inspection?.hub;
+    // With DevTools, a person may take as long as the limits allow.
+    const limits = hub === undefined ? {} : { timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max };
+    const options: GloveboxOptions = {
+      ...({ tenancy: "multi", kv: "memory" } as const),
+      ...{ limits, workers: { warmProcesses: 0 }, shutdown: false, onWarning: () => {} },
+    };
+    await using box = await openBox(io, () =>
+      hub === undefined ? createGlovebox(options) : createInspectedGlovebox(options, hub),
+    );
+    addVersion(box, fetched);
+    if (fetched.code.sourceMap !== undefined) hub?.setSourceMap(fetched.code.sourceMap);
+    const onLog = (entry: LogEntry): void => {
+      printLog(entry, io.stderr);
+      hub?.log(entry);
+    };
+    const replayed = await box.replay(recording, {
+      ...{ tenantId: recording.tenantId, toolVersion: String(fetched.version.version), signal: io.stop, onLog },
+      ...edited,
+    });
+    if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify(replayed, null, 2)}\n`);
+    else printReplayed(replayed, io);
+    return replayed.verdict === "identical" ? 0 : 1;
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UsageError("--input: expected JSON");
+  }
+}
+
+const percent = (before: number, after: number): string =>
+  before === 0 ? "" : ` (${after >= before ? "+" : ""}${Math.round((after / before - 1) * 100)} %)`;
+
+function printReport({ replayed, identical, skipped, groups, resources }: Rehearsal, io: Io): void {
+  io.stdout.print(`${identical} of ${replayed} calls identical${skipped === 0 ? "" : `, ${skipped} skipped`}\n`);
+  for (const { verdict, summary, count, callIds, changes } of groups) {
+    io.stdout.print(`${count} ${verdict}: ${toVisibleLine(summary)}\n  ${callIds.slice(0, 5).join(" ")}\n`);
+    for (const { path, kind, before = "", after = "" } of changes?.slice(0, 10) ?? [])
+      io.stdout.print(toVisibleLine(`  ${kind} ${path}: ${before} → ${after}`), "\n");
+  }
+  for (const [name, { before, after }] of Object.entries(resources))
+    io.stdout.print(
+      `${name} p50 ${before.p50} → ${after.p50}${percent(before.p50, after.p50)}, p95 ${before.p95} → ${after.p95}\n`,
+    );
+}
+
+/** Exits with 0 if every call has its recorded outcome, and with 1 otherwise, also if no call was replayed: a gate before a release. */
+export async function rehearseCommand(given: Arguments, io: Io): Promise<number> {
+  const { values, positionals } = given;
+  const [tool = ""] = positionals;
+  if (values.version === undefined) throw new UsageError("--version: expected the number of the version to rehearse");
+  const since = values.since as string | undefined;
+  const [, amount = "", unit = "d"] = /^(\d{1,6})([mhd])?$/.exec(since ?? "") ?? [];
+  return await withServerErrors(async () => {
+    const tenant = await connectTenant(given, io);
+    const report = await tenant.rehearse(tool, {
+      version: Number(values.version),
+      ...(since === undefined ? {} : { since: Date.now() - Number(amount) * UNITS_MS[unit as keyof typeof UNITS_MS] }),
+      ...(values.sample === undefined ? {} : { sample: Number(values.sample) }),
+    });
+    if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify(report, null, 2)}\n`);
+    else printReport(report, io);
+    if (report.replayed === 0) io.stderr.print("glovebox: no recorded call was replayed\n");
+    return report.replayed > 0 && report.identical === report.replayed ? 0 : 1;
+  });
+}

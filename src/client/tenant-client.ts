@@ -1,0 +1,565 @@
+// The methods of the client that concern one tenant, each of which is one route of the HTTP API.
+import { checkKind, checkOptions, segment } from "./check-arguments.ts";
+import type { ApiTransport } from "./transport.ts";
+import type {
+  ApiKey,
+  Approval,
+  AuditEntry,
+  Call,
+  CallApproval,
+  CallEvent,
+  CallInput,
+  CallTimeline,
+  CreatedApiKey,
+  CreatedTrigger,
+  CreatedWebhook,
+  Delivery,
+  Deployed,
+  Problem,
+  Quotas,
+  Rehearsal,
+  Release,
+  Replay,
+  Run,
+  RunAnswer,
+  RunEntry,
+  RunInput,
+  RunningCall,
+  RunSummary,
+  Schedule,
+  Secret,
+  StoredValue,
+  Tenant,
+  ToolSummary,
+  ToolVersion,
+  TreeCall,
+  Trigger,
+  Usage,
+  Webhook,
+} from "./types.ts";
+
+const FILTERS = {
+  callApprovals: { state: "a string" },
+  calls: { tool: "a string", state: "a string", limit: "a number" },
+  runs: { tool: "a string", state: "a string" },
+  values: { prefix: "a string" },
+  usage: { from: "a number", until: "a number", tool: "a string" },
+} as const;
+const CALL_FIELDS = { idempotencyKey: "a string that is not empty", signal: "an AbortSignal" } as const;
+const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
+const RELEASE_FIELDS = { rollback: "an object, or null" } as const;
+const BATCH_FIELDS = { signal: "an AbortSignal" } as const;
+
+/** A call that failed has a status of its own, but its body is the call. */
+const isCall = (_status: number, body: unknown): boolean =>
+  typeof body === "object" && body !== null && String((body as { readonly id?: unknown }).id).startsWith("call_");
+
+/** The methods that concern one tenant. */
+export class TenantClient {
+  readonly #client: ApiTransport;
+  readonly #path: string;
+
+  /** @internal use `client.tenant(id)` */
+  constructor(client: ApiTransport, path: string) {
+    this.#client = client;
+    this.#path = path;
+  }
+
+  /** Returns the tenant with its state and its policy. */
+  async get(): Promise<Tenant> {
+    return await this.#client.request("GET", this.#path);
+  }
+
+  /**
+   * Changes the tenant. `policy` replaces the one before as a whole. A suspended tenant's calls are denied, and those that run are
+   * cancelled.
+   */
+  async update(changes: {
+    readonly name?: string;
+    readonly state?: "active" | "suspended";
+    readonly policy?: object;
+  }): Promise<Tenant> {
+    return await this.#client.request("PATCH", this.#path, { body: changes });
+  }
+
+  /** Deletes the tenant with everything that it owns. */
+  async delete(): Promise<{ readonly receipt: object }> {
+    return await this.#client.request("DELETE", this.#path);
+  }
+
+  /**
+   * Creates an API key of the tenant, which is shown only in this response.
+   * @param key `expiresInMinutes`: not with `expiresInDays`. Default: no expiry
+   */
+  async createKey(key: {
+    readonly name: string;
+    readonly scopes: readonly string[];
+    readonly expiresInDays?: number;
+    readonly expiresInMinutes?: number;
+    readonly rateLimit?: ApiKey["rateLimit"] & object;
+  }): Promise<CreatedApiKey> {
+    return await this.#client.request("POST", `${this.#path}/keys`, { body: key });
+  }
+
+  /** Yields the API keys of the tenant, without the keys themselves. */
+  keys(): AsyncGenerator<ApiKey, void> {
+    return this.#client.list(`${this.#path}/keys`);
+  }
+
+  /** Revokes an API key. Requests with it are denied. */
+  async revokeKey(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/keys/${segment(id)}`);
+  }
+
+  /** Deploys a tool: `{ source }` or `{ files, entry }`, with the options of the API. */
+  async deploy(upload: object): Promise<Deployed> {
+    return await this.#client.request("POST", `${this.#path}/tools`, { body: upload });
+  }
+
+  /** Yields the tools that were deployed. */
+  tools(): AsyncGenerator<ToolSummary, void> {
+    return this.#client.list(`${this.#path}/tools`);
+  }
+
+  /** Yields the versions of a tool. */
+  versions(tool: string): AsyncGenerator<ToolVersion, void> {
+    return this.#client.list(`${this.#path}/tools/${segment(tool)}/versions`);
+  }
+
+  /** Returns a version of a tool. */
+  async version(tool: string, version: number): Promise<ToolVersion> {
+    return await this.#client.request("GET", `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}`);
+  }
+
+  /** Lists the versions that wait for approval. */
+  approvals(): AsyncGenerator<Approval, void> {
+    return this.#client.list(`${this.#path}/approvals`, { kind: "version" });
+  }
+
+  /** Lists calls that need an approval. @param filter `state`: default: `pending` */
+  callApprovals(
+    filter: { readonly state?: CallApproval["state"] | undefined } = {},
+  ): AsyncGenerator<CallApproval, void> {
+    checkOptions(filter, "filter", FILTERS.callApprovals);
+    return this.#client.list(`${this.#path}/approvals`, { kind: "call", state: filter.state });
+  }
+
+  /** Returns the approval of a call. @param id of the approval */
+  async callApproval(id: string): Promise<CallApproval> {
+    return await this.#client.request("GET", `${this.#path}/approvals/${segment(id)}`);
+  }
+
+  /** Approves a call, which then runs once. @param reason for the audit log */
+  async approveCall(id: string, reason?: string): Promise<CallApproval> {
+    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/approve`, { body: { reason } });
+  }
+
+  /** Denies a call. @param reason for its caller and the audit log */
+  async denyCall(id: string, reason?: string): Promise<CallApproval> {
+    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/deny`, { body: { reason } });
+  }
+
+  /** Returns a call and all calls below it, each before those that it made. */
+  async callTree(id: string): Promise<readonly TreeCall[]> {
+    const path = `${this.#path}/calls/${segment(id)}/tree`;
+    return (await this.#client.request<{ readonly items: readonly TreeCall[] }>("GET", path)).items;
+  }
+
+  /** Returns what is wrong now. */
+  async problems(): Promise<readonly Problem[]> {
+    const path = `${this.#path}/problems`;
+    return (await this.#client.request<{ readonly items: readonly Problem[] }>("GET", path)).items;
+  }
+
+  /** Approves what a version requests, so that it can run. */
+  async approve(tool: string, version: number): Promise<ToolVersion> {
+    return await this.#client.request(
+      "POST",
+      `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}/approve`,
+    );
+  }
+
+  /**
+   * Sets which versions an alias runs, and their shares.
+   * @param options `rollback`: when the release goes back by itself; null for never. Default: as before
+   */
+  async setRelease(
+    tool: string,
+    alias: string,
+    versions: readonly { readonly version: number; readonly weight: number }[],
+    options: { readonly rollback?: Release["rollback"] | undefined } = {},
+  ): Promise<Release> {
+    checkOptions(options, "options", RELEASE_FIELDS);
+    const { rollback } = options;
+    return await this.#client.request("PUT", `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`, {
+      body: { versions, ...(rollback === undefined ? {} : { rollback }) },
+      isSafe: true,
+    });
+  }
+
+  /** Sets an alias to what it ran before its latest change. */
+  async rollback(tool: string, alias: string): Promise<Release> {
+    return await this.#client.request(
+      "POST",
+      `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}/rollback`,
+    );
+  }
+
+  /** Deletes a tool with all its versions and releases. Fails with status 409 while runs of it have not ended. */
+  async deleteTool(tool: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}`);
+  }
+
+  /**
+   * Calls a tool, and returns the call when it has ended, also if it failed.
+   * @param options `idempotencyKey`: with it, the request is repeated after a network error, and the tool still runs at most once
+   */
+  async call(
+    tool: string,
+    call: CallInput = {},
+    options: { readonly idempotencyKey?: string | undefined; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<Call> {
+    checkOptions(options, "options", CALL_FIELDS);
+    const { idempotencyKey, signal } = options;
+    return await this.#client.request("POST", `${this.#path}/tools/${segment(tool)}/calls`, {
+      ...{ body: call, accept: isCall, signal },
+      ...(idempotencyKey === undefined ? {} : { headers: { "idempotency-key": idempotencyKey }, isSafe: true }),
+    });
+  }
+
+  /** Adds a call to the queue, and returns it at once. The request is safe to repeat, because it has an idempotency key. */
+  async enqueue(tool: string, call: CallInput = {}, idempotencyKey: string = crypto.randomUUID()): Promise<Call> {
+    checkKind(idempotencyKey, "idempotencyKey", "a string that is not empty");
+    const headers = { prefer: "respond-async", "idempotency-key": idempotencyKey };
+    return await this.#client.request("POST", `${this.#path}/tools/${segment(tool)}/calls`, {
+      body: call,
+      headers,
+      isSafe: true,
+    });
+  }
+
+  /** Makes up to 100 calls at once, and returns them in the same order when all have ended, also those that failed. */
+  async batch(
+    calls: readonly (CallInput & { readonly tool: string; readonly idempotencyKey?: string })[],
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<readonly Call[]> {
+    checkKind(calls, "calls", "a list");
+    checkOptions(options, "options", BATCH_FIELDS);
+    const { signal } = options;
+    const isSafe = calls.every((call) => call?.idempotencyKey !== undefined);
+    const { items } = await this.#client.request<{ readonly items: readonly Call[] }>("POST", `${this.#path}/calls`, {
+      ...{ body: { calls }, isSafe, signal },
+    });
+    return items;
+  }
+
+  /** Calls a tool, and yields its log lines, chunks and result as they arrive. */
+  async *stream(tool: string, call: CallInput = {}, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
+    let waiting: string | undefined;
+    let lines = 0;
+    const path = `${this.#path}/tools/${segment(tool)}/calls`;
+    for await (const event of this.#client.events("POST", path, { body: call, signal })) {
+      if (event.event === "approval") waiting = event.data.callId;
+      if (event.event === "log") lines += 1;
+      yield event;
+      if (event.event === "result") return;
+    }
+    // The server does not keep a stream open as long as a person may take to approve the call.
+    if (waiting !== undefined)
+      yield* this.#client.follow(`${this.#path}/calls/${segment(waiting)}/events`, { signal, from: lines });
+  }
+
+  /** Yields calls, the newest first. @param filter `limit`: calls per request. Default: 50 */
+  calls(
+    filter: {
+      readonly tool?: string | undefined;
+      readonly state?: string | undefined;
+      readonly limit?: number | undefined;
+    } = {},
+  ): AsyncGenerator<Call, void> {
+    checkOptions(filter, "filter", FILTERS.calls);
+    return this.#client.list(`${this.#path}/calls`, filter);
+  }
+
+  /** Returns the calls that run in the process that answers. Those that a client waits for have no record before they end. */
+  async runningCalls(): Promise<readonly RunningCall[]> {
+    const path = `${this.#path}/running-calls`;
+    return (await this.#client.request<{ readonly items: readonly RunningCall[] }>("GET", path)).items;
+  }
+
+  /** Returns a call with its logs. */
+  async getCall(id: string): Promise<Call> {
+    return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}`);
+  }
+
+  /** Yields the log lines of a call while it runs, and its result. */
+  watch(id: string, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
+    return this.#client.follow(`${this.#path}/calls/${segment(id)}/events`, { signal });
+  }
+
+  /** Returns what a call did and when: its stages, each use of a capability, and its nested calls. */
+  async timeline(id: string): Promise<CallTimeline> {
+    return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/timeline`);
+  }
+
+  /** Cancels a call that waits or runs. */
+  async cancelCall(id: string): Promise<void> {
+    await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/cancel`);
+  }
+
+  /**
+   * Starts a durable run of a tool, and returns it when it waits or has ended.
+   * @param options `wait: false` returns it at once
+   */
+  async startRun(
+    tool: string,
+    run: RunInput = {},
+    options: {
+      readonly idempotencyKey?: string | undefined;
+      readonly wait?: boolean | undefined;
+      readonly signal?: AbortSignal | undefined;
+    } = {},
+  ): Promise<Run> {
+    checkOptions(options, "options", RUN_FIELDS);
+    const { idempotencyKey, wait, signal } = options;
+    const headers = {
+      ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+      ...(wait === false ? { prefer: "respond-async" } : {}),
+    };
+    const isSafe = idempotencyKey !== undefined;
+    return await this.#client.request("POST", `${this.#path}/runs`, {
+      body: { tool, ...run },
+      headers,
+      isSafe,
+      signal,
+    });
+  }
+
+  /** Yields durable runs, without their inputs and outputs. */
+  runs(
+    filter: { readonly tool?: string | undefined; readonly state?: Run["state"] | undefined } = {},
+  ): AsyncGenerator<RunSummary, void> {
+    checkOptions(filter, "filter", FILTERS.runs);
+    return this.#client.list(`${this.#path}/runs`, filter);
+  }
+
+  /** Returns a durable run. */
+  async getRun(id: string): Promise<Run> {
+    return await this.#client.request("GET", `${this.#path}/runs/${segment(id)}`);
+  }
+
+  /** Yields the journal of a run, in order. */
+  runJournal(id: string): AsyncGenerator<RunEntry, void> {
+    return this.#client.list(`${this.#path}/runs/${segment(id)}/journal`);
+  }
+
+  /** Approves what a run waits for, and returns the run when it waits again or has ended. @param wait id of the wait */
+  async approveRun(id: string, wait: number, reason?: string): Promise<Run> {
+    const path = `${this.#path}/runs/${segment(id)}/waits/${segment(wait)}/approve`;
+    return await this.#client.request("POST", path, { body: { reason } });
+  }
+
+  /** Denies what a run waits for. @param reason for the tool and the audit log */
+  async denyRun(id: string, wait: number, reason?: string): Promise<Run> {
+    const path = `${this.#path}/runs/${segment(id)}/waits/${segment(wait)}/deny`;
+    return await this.#client.request("POST", path, { body: { reason } });
+  }
+
+  /** Answers an elicitation that a run waits for. */
+  async answerRun(id: string, wait: number, answer: RunAnswer): Promise<Run> {
+    const path = `${this.#path}/runs/${segment(id)}/waits/${segment(wait)}/answer`;
+    return await this.#client.request("POST", path, { body: answer });
+  }
+
+  /** Gives a run an event. One that no wait needs yet is kept. */
+  async sendRunEvent(id: string, name: string, value?: unknown): Promise<Run> {
+    return await this.#client.request("POST", `${this.#path}/runs/${segment(id)}/events`, { body: { name, value } });
+  }
+
+  /** Cancels a durable run. What it has registered with `ctx.onRollback` is undone. */
+  async cancelRun(id: string): Promise<Run> {
+    return await this.#client.request("POST", `${this.#path}/runs/${segment(id)}/cancel`);
+  }
+
+  /** Returns the recording of a call, which `glovebox.replay()` runs again. */
+  async recording(id: string): Promise<{ readonly format: string; readonly [field: string]: unknown }> {
+    return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/recording`);
+  }
+
+  /** Runs a recorded call again without its capabilities. Default: the recorded version and input. */
+  async replay(id: string, changes: { readonly version?: number; readonly input?: unknown } = {}): Promise<Replay> {
+    return await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/replays`, { body: changes });
+  }
+
+  /** Replays recorded calls of a tool on another version. Default: the newest 500 of the last 7 days. */
+  async rehearse(
+    tool: string,
+    rehearsal: { readonly version: number; readonly since?: number; readonly sample?: number },
+  ): Promise<Rehearsal> {
+    return await this.#client.request("POST", `${this.#path}/tools/${segment(tool)}/rehearsals`, { body: rehearsal });
+  }
+
+  /** Returns the code of a version as it runs: the bundle of a JavaScript tool, or the files of a Python tool. */
+  async bundle(tool: string, version: number): Promise<object> {
+    return await this.#client.request(
+      "GET",
+      `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}/bundle`,
+    );
+  }
+
+  /** Yields the secrets, without their values. */
+  secrets(): AsyncGenerator<Secret, void> {
+    return this.#client.list(`${this.#path}/secrets`);
+  }
+
+  /** Sets a secret. Its value is sent only to these hosts. */
+  async setSecret(
+    name: string,
+    secret: { readonly value: string; readonly hosts: readonly string[] },
+  ): Promise<Secret> {
+    return await this.#client.request("PUT", `${this.#path}/secrets/${segment(name)}`, { body: secret, isSafe: true });
+  }
+
+  async deleteSecret(name: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/secrets/${segment(name)}`);
+  }
+
+  schedules(): AsyncGenerator<Schedule, void> {
+    return this.#client.list(`${this.#path}/schedules`);
+  }
+
+  /** Creates a schedule. Times are in UTC, and runs do not overlap, unless it says otherwise. */
+  async createSchedule(schedule: {
+    readonly name: string;
+    readonly tool: string;
+    readonly cron: string;
+    readonly timeZone?: string;
+    readonly input?: unknown;
+    readonly alias?: string;
+    readonly overlap?: Schedule["overlap"];
+    readonly catchUp?: Schedule["catchUp"];
+  }): Promise<Schedule> {
+    return await this.#client.request("POST", `${this.#path}/schedules`, { body: schedule });
+  }
+
+  /** Changes a schedule, or pauses or resumes it. */
+  async updateSchedule(
+    id: string,
+    changes: Partial<Pick<Schedule, "cron" | "timeZone" | "input" | "alias" | "overlap" | "catchUp" | "state">>,
+  ): Promise<Schedule> {
+    return await this.#client.request("PATCH", `${this.#path}/schedules/${segment(id)}`, {
+      body: changes,
+      isSafe: true,
+    });
+  }
+
+  /** Deletes a schedule. Its calls remain. */
+  async deleteSchedule(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/schedules/${segment(id)}`);
+  }
+
+  /** Yields the webhooks, without their signing secrets. */
+  webhooks(): AsyncGenerator<Webhook, void> {
+    return this.#client.list(`${this.#path}/webhooks`);
+  }
+
+  /** Creates a webhook, and returns it with its signing secret, which is shown only now. */
+  async createWebhook(webhook: { readonly url: string; readonly events: Webhook["events"] }): Promise<CreatedWebhook> {
+    return await this.#client.request("POST", `${this.#path}/webhooks`, { body: webhook });
+  }
+
+  /** Changes a webhook, or disables or enables it. */
+  async updateWebhook(id: string, changes: Partial<Pick<Webhook, "url" | "events" | "state">>): Promise<Webhook> {
+    return await this.#client.request("PATCH", `${this.#path}/webhooks/${segment(id)}`, {
+      body: changes,
+      isSafe: true,
+    });
+  }
+
+  /** Sends a test event to a webhook, and returns its delivery. */
+  async testWebhook(id: string): Promise<Delivery> {
+    return await this.#client.request("POST", `${this.#path}/webhooks/${segment(id)}/test`);
+  }
+
+  async deleteWebhook(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/webhooks/${segment(id)}`);
+  }
+
+  /** Yields the deliveries of a webhook, the newest first. */
+  deliveries(webhookId: string): AsyncGenerator<Delivery, void> {
+    return this.#client.list(`${this.#path}/webhooks/${segment(webhookId)}/deliveries`);
+  }
+
+  /** Sends a delivery that has ended once more. */
+  async redeliver(webhookId: string, id: string): Promise<void> {
+    const path = `${this.#path}/webhooks/${segment(webhookId)}/deliveries/${segment(id)}/redeliver`;
+    await this.#client.request("POST", path);
+  }
+
+  /** Yields the triggers, without their signing secrets. */
+  triggers(): AsyncGenerator<Trigger, void> {
+    return this.#client.list(`${this.#path}/triggers`);
+  }
+
+  /** Creates a trigger, and returns it with its signing secret, which is shown only now. */
+  async createTrigger(trigger: {
+    readonly name: string;
+    readonly tool: string;
+    readonly alias?: string;
+    readonly verification?: Trigger["verification"];
+    readonly secret?: string;
+  }): Promise<CreatedTrigger> {
+    return await this.#client.request("POST", `${this.#path}/triggers`, { body: trigger });
+  }
+
+  /** Pauses or resumes a trigger, or chooses another release. */
+  async updateTrigger(id: string, changes: Partial<Pick<Trigger, "state" | "alias">>): Promise<Trigger> {
+    return await this.#client.request("PATCH", `${this.#path}/triggers/${segment(id)}`, {
+      body: changes,
+      isSafe: true,
+    });
+  }
+
+  /** Deletes a trigger: its URL stops working. */
+  async deleteTrigger(id: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/triggers/${segment(id)}`);
+  }
+
+  /** Yields the values of a tool by key. */
+  values(tool: string, filter: { readonly prefix?: string } = {}): AsyncGenerator<StoredValue, void> {
+    checkOptions(filter, "filter", FILTERS.values);
+    return this.#client.list(`${this.#path}/kv/${segment(tool)}`, { prefix: filter.prefix });
+  }
+
+  /** Sets a JSON value in the key-value store of a tool. */
+  async setValue(tool: string, key: string, value: unknown): Promise<StoredValue> {
+    const path = `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`;
+    return await this.#client.request("PUT", path, { body: { value }, isSafe: true });
+  }
+
+  /** Deletes a value from the key-value store of a tool. */
+  async deleteValue(tool: string, key: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`);
+  }
+
+  /** Returns the usage by hour and outcome. Default: the last 30 days. */
+  async usage(
+    filter: { readonly from?: number; readonly until?: number; readonly tool?: string } = {},
+  ): Promise<readonly Usage[]> {
+    checkOptions(filter, "filter", FILTERS.usage);
+    const { items } = await this.#client.request<{ readonly items: readonly Usage[] }>("GET", `${this.#path}/usage`, {
+      query: filter,
+    });
+    return items;
+  }
+
+  /** Returns the limits of the tenant, and what is left of them. */
+  async quotas(): Promise<Quotas> {
+    return await this.#client.request("GET", `${this.#path}/quotas`);
+  }
+
+  /** Yields the entries of the audit log, the newest first. */
+  audit(): AsyncGenerator<AuditEntry, void> {
+    return this.#client.list(`${this.#path}/audit`);
+  }
+}

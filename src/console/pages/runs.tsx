@@ -1,0 +1,167 @@
+// The durable runs of a tenant: a list with filters that the URL holds, and a form that starts a run.
+
+import type { Run, RunSummary } from "glovebox/client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Badge, Button, Empty, ErrorBox, Loading, PageHead, SelectField, Time } from "../parts/controls.tsx";
+import { DialogButton } from "../parts/dialog-form.tsx";
+import { type FormSchema, InputForm } from "../parts/schema-form.tsx";
+import { Table } from "../parts/table.tsx";
+import { collect } from "../state/collect.ts";
+import type { FormProps, TenantProps } from "../state/props.ts";
+import { useResource } from "../state/resource.ts";
+import { address, navigate, setQuery, urlOf } from "../state/router.ts";
+import { can, client } from "../state/session.ts";
+
+const REFRESH_MS = 2_000;
+const PAGE = 100;
+const STATES = ["suspended", "running", "succeeded", "failed", "cancelled"] as const;
+
+/** Says in a few words what a run waits for. */
+export function describeWait({ kind, name, message }: Run["waits"][number]): string {
+  if (kind === "event") return `event ${name}`;
+  if (kind === "duration") return "time";
+  return `${kind}: ${message}`;
+}
+
+export function Runs({ tenantId }: TenantProps): JSX.Element {
+  const { tool, state } = address.value.query;
+  const filter = {
+    tool: tool === "" ? undefined : tool,
+    state: STATES.find((one) => one === state),
+  };
+  const [limit, setLimit] = useState(PAGE);
+  const { value, error, reload } = useResource(
+    `runs ${tenantId} ${JSON.stringify(filter)} ${limit}`,
+    () => collect(client.tenant(tenantId).runs(filter), limit),
+    REFRESH_MS,
+  );
+  const isFiltered = filter.tool !== undefined || filter.state !== undefined;
+  return (
+    <>
+      <PageHead title="Runs">
+        {can("calls:run") && can("tools:read") ? (
+          <DialogButton label="Start a run" title="Start a run">
+            {(close) => <StartForm tenantId={tenantId} onDone={close} />}
+          </DialogButton>
+        ) : null}
+      </PageHead>
+      <search class="filters">
+        <input
+          type="search"
+          aria-label="Tool"
+          placeholder="Tool"
+          value={tool ?? ""}
+          onChange={(event) => setQuery({ tool: event.currentTarget.value })}
+        />
+        <select
+          aria-label="State"
+          value={filter.state ?? ""}
+          onChange={(event) => setQuery({ state: event.currentTarget.value })}
+        >
+          <option value="">Any state</option>
+          {STATES.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+      </search>
+      {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
+      {value === undefined ? (
+        error === undefined ? (
+          <Loading />
+        ) : null
+      ) : (
+        <RunTable runs={value} tenantId={tenantId} isFiltered={isFiltered} />
+      )}
+      {value !== undefined && value.length >= limit ? (
+        <Button onClick={() => setLimit(limit + PAGE)}>Show more</Button>
+      ) : null}
+    </>
+  );
+}
+
+interface RunTableProps extends TenantProps {
+  readonly runs: readonly RunSummary[];
+  readonly isFiltered: boolean;
+}
+
+function RunTable({ runs, tenantId, isFiltered }: RunTableProps): JSX.Element {
+  return (
+    <Table<RunSummary>
+      caption="Runs"
+      items={runs}
+      keyOf={({ id }) => id}
+      empty={
+        isFiltered ? (
+          <Empty title="No run matches these filters">
+            <button type="button" class="button plain" onClick={() => navigate(urlOf(address.value.path))}>
+              Clear the filters
+            </button>
+          </Empty>
+        ) : (
+          <Empty title="No runs yet" command={`npx glovebox runs start NAME --input '{}' --tenant ${tenantId}`}>
+            A run of a tool can wait for days: for an event, for a person, or for a time. It takes no process meanwhile.
+          </Empty>
+        )
+      }
+      columns={[
+        { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
+        { name: "Tool", cell: ({ id, tool }) => <a href={urlOf(["t", tenantId, "runs", id])}>{tool}</a> },
+        { name: "Version", cell: ({ version }) => (version === null ? "–" : `v${version}`) },
+        {
+          name: "Waits for",
+          cell: ({ waits }) => (waits.length === 0 ? "–" : waits.map(describeWait).join(", ").slice(0, 120)),
+        },
+        { name: "Started", cell: ({ createdAt }) => <Time at={createdAt} /> },
+        { name: "Ended", cell: ({ endedAt }) => (endedAt === null ? "–" : <Time at={endedAt} />) },
+      ]}
+    />
+  );
+}
+
+function StartForm({ tenantId, onDone }: FormProps): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const tools = useResource(`tools to run ${tenantId}`, () => collect(tenant.tools()));
+  const [tool, setTool] = useState("");
+  const [input, setInput] = useState<unknown>({});
+  const chosen = tools.value?.find(({ name }) => name === tool);
+  const definition = useResource(`tool to run ${tenantId} ${tool}`, async () =>
+    chosen === undefined ? undefined : (await tenant.version(tool, chosen.latestVersion)).definition,
+  );
+  if (tools.value === undefined)
+    return tools.error === undefined ? <Loading /> : <ErrorBox error={tools.error} onRetry={tools.reload} />;
+  const start = async (): Promise<void> => {
+    const { id } = await tenant.startRun(tool, { input }, { wait: false });
+    onDone();
+    navigate(urlOf(["t", tenantId, "runs", id]));
+  };
+  return (
+    <form class="stack" onSubmit={(event) => event.preventDefault()}>
+      <SelectField
+        label="Tool"
+        value={tool}
+        options={[["", "Choose a tool"], ...tools.value.map(({ name }) => [name, name] as const)]}
+        onInput={setTool}
+      />
+      {tool === "" ? null : definition.value === undefined ? (
+        definition.error === undefined ? (
+          <Loading />
+        ) : (
+          <ErrorBox error={definition.error} />
+        )
+      ) : (
+        <InputForm
+          key={tool}
+          schema={(definition.value.inputSchema ?? {}) as FormSchema}
+          value={input}
+          onChange={setInput}
+        />
+      )}
+      <Button kind="primary" disabled={tool === ""} onClick={start}>
+        Start
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,341 @@
+// Runs the calls that control planes send to this executor. It accepts messages only from its own subject, with the
+// secret of this process, and keeps nothing of a call after its end.
+import { randomBytes } from "node:crypto";
+import type { FleetConnection, FleetMessage } from "../host/fleet/connection.ts";
+import { describeObject } from "../host/fleet/objects/object-offers.ts";
+import { ObjectReader, type ObjectSource } from "../host/fleet/objects/object-reader.ts";
+import { OrderedTasks } from "../host/fleet/ordered-tasks.ts";
+import {
+  type Announcement,
+  type ControlMessage,
+  ControlMessageSchema,
+  MAX_DIRECT_BYTES,
+  NESTED_PER_SLOT,
+  type PartRequest,
+  type RunMessage,
+} from "../host/fleet/protocol/messages.ts";
+import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/protocol/subjects.ts";
+import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../host/fleet/protocol/wire.ts";
+import type { WorkerPool } from "../host/workers/worker-pool.ts";
+import type { BundleStore } from "./bundle-store.ts";
+import { BROKEN_REPORT, type CallReport, HostedCall } from "./hosted-call.ts";
+import { type JobParts, ToolProfiles, toJob } from "./hosted-job.ts";
+import { WaitingCalls } from "./waiting-calls.ts";
+
+export interface ExecutorServiceOptions {
+  readonly id: string;
+  readonly pool: string;
+  readonly slots: number;
+  readonly version: string;
+  readonly connection: FleetConnection;
+  readonly bundles: BundleStore;
+  readonly workers: WorkerPool;
+  /** Whether the operating system limits the memory of a process. */
+  readonly canLimitMemory: boolean;
+  /** Called when a control plane has requested that this executor drains. It accepts no more calls from then on. */
+  readonly onDrainRequested: () => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Time in ms between announcements. */
+const TICK_MS = 500;
+/** Time in ms after which the calls of a control plane that has sent nothing are cancelled. */
+const ORPHAN_MS = 15_000;
+
+export class ExecutorService implements AsyncDisposable {
+  readonly #options: ExecutorServiceOptions;
+  /** Secret of this process; see AnnouncementSchema. */
+  readonly #key: string = randomBytes(16).toString("base64url");
+  readonly #since = Date.now();
+  readonly #profiles: ToolProfiles;
+  /** Calls of which not every message has been published, by fencing token. */
+  readonly #calls = new Map<string, HostedCall>();
+  /** When each control plane with calls has sent its last message, by performance.now(). */
+  readonly #controls = new Map<string, number>();
+  readonly #waiting = new WaitingCalls();
+  readonly #inbox: OrderedTasks;
+  readonly #outbox: OrderedTasks;
+  readonly #reader: ObjectReader;
+  readonly #unsubscribe: () => void;
+  readonly #timer: NodeJS.Timeout;
+  #running = 0;
+  #nested = 0;
+  #isDraining = false;
+  #isClosed = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: ExecutorServiceOptions) {
+    this.#options = options;
+    this.#profiles = new ToolProfiles((profile) => options.workers.release([profile], undefined));
+    this.#inbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
+    this.#outbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
+    this.#reader = new ObjectReader(options.connection.maxPayload);
+    const subject = executorSubject(options.id);
+    this.#unsubscribe = options.connection.subscribe(subject, (message) => this.#onMessage(message));
+    this.#announce();
+    this.#timer = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Calls that run, without nested ones. */
+  get busy(): number {
+    return this.#running;
+  }
+
+  #announce(): void {
+    const { id, pool, slots, version, connection } = this.#options;
+    const announcement: Announcement = {
+      type: "alive",
+      protocol: FLEET_PROTOCOL_VERSION,
+      ...{ key: this.#key, pool, version, since: this.#since, slots },
+      ...{ busy: this.#running, isDraining: this.#isDraining },
+    };
+    connection.publish(aliveSubject(id), encodeFrame(announcement));
+  }
+
+  #tick(): void {
+    this.#announce();
+    const byControl = Map.groupBy(this.#calls.values(), ({ control }) => control);
+    for (const [control, calls] of byControl) {
+      this.#publish(control, encodeFrame({ type: "running", calls: calls.map(({ token, sent }) => [token, sent]) }));
+    }
+    const orphanedBefore = performance.now() - ORPHAN_MS;
+    for (const [control, seenAt] of this.#controls) {
+      if (seenAt > orphanedBefore && byControl.has(control)) continue;
+      this.#controls.delete(control);
+      for (const call of byControl.get(control) ?? []) abandon(call);
+    }
+  }
+
+  #publish(control: string, bytes: Uint8Array): void {
+    this.#options.connection.publish(controlSubject(control, this.#options.id), bytes);
+  }
+
+  #onMessage({ data, hasHeaders }: FleetMessage): void {
+    // Control planes send no headers. A stored message that NATS delivers on the request of a client has some.
+    if (hasHeaders || this.#isClosed) return;
+    try {
+      const frame = decodeFrame(data);
+      const message = ControlMessageSchema.parse(frame.message);
+      // A message for an earlier process of this executor, or not from a control plane.
+      if (message.key !== this.#key) return;
+      if (!("token" in message)) this.#receiveGeneral(message);
+      // Messages that wait for an object in the order of their call would wait for these for ever.
+      else if (message.type === "fetch") this.#sendPart(message);
+      else if (message.type === "part") this.#reader.receive(message, frame.parts[0]);
+      else if (message.type === "received") this.#calls.get(message.token)?.offers.remove(message.name);
+      else this.#inbox.run(message.token, () => this.#receive(message, frame.parts));
+    } catch (thrown) {
+      this.#options.onError(thrown);
+    }
+  }
+
+  #receiveGeneral(message: Exclude<ControlMessage, { readonly token: string }>): void {
+    if (message.type === "end-owner") this.#options.workers.endOwner(message.owner, message.isShared);
+    else if (message.type === "hold") {
+      this.#controls.set(message.control, performance.now());
+      const held = new Set(message.tokens);
+      for (const call of this.#calls.values()) {
+        if (call.control === message.control && !held.has(call.token)) abandon(call);
+      }
+    } else {
+      this.#beginDrain();
+      this.#options.onDrainRequested();
+    }
+  }
+
+  #sendPart(request: PartRequest): void {
+    const { token, name, from } = request;
+    const call = this.#calls.get(token);
+    // A call that is over offers nothing, and its control plane does not read it.
+    if (call === undefined) return;
+    const part = call.offers.partOf(request);
+    this.#publish(call.control, encodeFrame({ type: "part", token, name, from }, part === undefined ? [] : [part]));
+  }
+
+  #sourceOf({ control, token }: { readonly control: string; readonly token: string }): ObjectSource {
+    const request: ObjectSource["request"] = (message) => this.#publish(control, encodeFrame(message));
+    return { token, request, isWanted: () => !this.#isClosed };
+  }
+
+  /** Reads a message that was too large to be sent at once. */
+  async #receiveObject(message: Extract<ControlMessage, { readonly type: "object" }>): Promise<void> {
+    const { control, token, name } = message;
+    const bytes = await this.#reader.read(message, this.#sourceOf(message));
+    this.#publish(control, encodeFrame({ type: "received", token, name }));
+    const frame = decodeFrame(bytes);
+    const inner = ControlMessageSchema.parse(frame.message);
+    if (!("token" in inner) || inner.type === "object" || inner.token !== token || inner.key !== this.#key)
+      throw new Error("An object holds another message than was announced");
+    await this.#receive(inner, frame.parts);
+  }
+
+  #receive(
+    message: Extract<ControlMessage, { readonly token: string }>,
+    parts: readonly Buffer[],
+  ): Promise<void> | undefined {
+    if (message.type === "object") return this.#receiveObject(message);
+    if (message.type === "run") {
+      this.#run(message, parts);
+      return undefined;
+    }
+    const call = this.#calls.get(message.token);
+    switch (message.type) {
+      case "answer":
+        call?.answer(message.requestId, parts[0]?.toString() ?? "", message.latencyMs);
+        break;
+      case "cancel":
+        call?.cancel();
+        break;
+      case "credit":
+        call?.credit(message.chunks);
+        break;
+      case "rest":
+        call?.rest(message.isResting);
+        break;
+      case "watch-idle":
+        call?.watchIdle(message.isWatched);
+        break;
+    }
+    return undefined;
+  }
+
+  /** Returns why a call is not accepted. */
+  #rejectionOf({ isNested, dataBytes }: RunMessage): "full" | "draining" | "failed" | undefined {
+    const { slots, canLimitMemory } = this.#options;
+    if (dataBytes !== undefined && !canLimitMemory) return "failed";
+    // The caller of a nested call runs, and must be able to finish.
+    if (isNested) return this.#nested < NESTED_PER_SLOT * slots ? undefined : "full";
+    if (this.#isDraining) return "draining";
+    return this.#running < slots ? undefined : "full";
+  }
+
+  #run(message: RunMessage, parts: readonly Buffer[]): void {
+    if (this.#calls.has(message.token)) return;
+    this.#controls.set(message.control, performance.now());
+    let jobParts: JobParts;
+    try {
+      jobParts = this.#profiles.readParts(parts);
+    } catch (thrown) {
+      this.#options.onError(thrown);
+      this.#open(message, false, false).reject("failed");
+      return;
+    }
+    const rejection = this.#rejectionOf(message);
+    const call = this.#open(message, jobParts.profile.isRecorded === true, rejection === undefined);
+    if (rejection !== undefined) {
+      call.reject(rejection);
+      return;
+    }
+    const { bundles, workers } = this.#options;
+    const known = bundles.known(message.bundle);
+    if (known !== undefined) {
+      call.start(() => workers.run(toJob(message, jobParts, known, call)));
+      return;
+    }
+    // Later messages about the call must not wait for its bundle, for example a cancellation.
+    bundles
+      .get(message.bundle, () => this.#reader.read(message.bundle, this.#sourceOf(message)))
+      .then(
+        (bundle) => call.start(() => workers.run(toJob(message, jobParts, bundle, call))),
+        () => call.reject("no-bundle"),
+      );
+  }
+
+  #open(run: RunMessage, isRecorded: boolean, takesSlot: boolean): HostedCall {
+    const call = new HostedCall(
+      {
+        run,
+        send: (from, report, parts) => this.#outbox.run(from.token, () => this.#send(from, report, parts)),
+        onWaiting: (waiting) => this.#waiting.add(waiting),
+        onEnd: (ended) => this.#onCallEnd(ended, takesSlot),
+      },
+      isRecorded,
+    );
+    this.#calls.set(call.token, call);
+    if (takesSlot) this.#count(call, 1);
+    return call;
+  }
+
+  #count({ isNested }: HostedCall, change: 1 | -1): void {
+    if (isNested) this.#nested += change;
+    else this.#running += change;
+  }
+
+  #onCallEnd(call: HostedCall, tookSlot: boolean): void {
+    if (tookSlot) this.#count(call, -1);
+    this.#waiting.delete(call);
+    // It counts as open until its last message is published, so that the control plane does not think that it is lost.
+    this.#outbox.run(call.token, () => {
+      this.#calls.delete(call.token);
+      if (this.#calls.size === 0) this.#onIdle?.();
+      return undefined;
+    });
+  }
+
+  #send(call: HostedCall, report: CallReport, parts: readonly (string | Uint8Array)[]): Promise<void> | undefined {
+    const { control, token } = call;
+    if (call.isBroken) return undefined;
+    const bytes = encodeFrame({ ...report, token, n: call.sent + 1 }, parts);
+    if (bytes.byteLength <= Math.min(MAX_DIRECT_BYTES, this.#options.connection.maxPayload / 2)) {
+      call.sent += 1;
+      this.#publish(control, bytes);
+      return undefined;
+    }
+    const ref = describeObject(bytes);
+    const taken = call.offers.add(ref, () => bytes);
+    call.sent += 1;
+    this.#publish(control, encodeFrame({ type: "object", token, n: call.sent, ...ref }));
+    // The next message waits until the control plane has this one, so that a call keeps one of them in memory.
+    return taken;
+  }
+
+  /** A message of the call could not be read or sent: the call ends. */
+  #onBroken(token: string, error: unknown): void {
+    this.#options.onError(error);
+    const call = this.#calls.get(token);
+    if (call === undefined || call.isBroken) return;
+    call.isBroken = true;
+    call.sent += 1;
+    this.#publish(call.control, encodeFrame({ ...BROKEN_REPORT, token, n: call.sent }));
+    call.cancel();
+  }
+
+  #beginDrain(): void {
+    this.#isDraining = true;
+    this.#announce();
+  }
+
+  /**
+   * Accepts no more calls, and waits until the control planes have everything of those that run. Resolves with the number
+   * of the calls of which something is missing after `withinMs`.
+   */
+  async drain(withinMs: number): Promise<number> {
+    this.#beginDrain();
+    if (this.#calls.size > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#onIdle = resolve;
+      const timer = setTimeout(resolve, withinMs);
+      await promise;
+      clearTimeout(timer);
+    }
+    return this.#calls.size;
+  }
+
+  /** Ends every call as lost, and disconnects. Disposing twice is a no-op. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return;
+    clearInterval(this.#timer);
+    this.#unsubscribe();
+    await this.#options.workers[Symbol.asyncDispose]();
+    this.#waiting[Symbol.dispose]();
+    this.#isClosed = true;
+    for (const { offers } of this.#calls.values()) offers.close();
+    await this.#options.connection[Symbol.asyncDispose]();
+  }
+}
+
+/** Ends a call that its control plane does not know any longer: nothing of it will be read. */
+function abandon(call: HostedCall): void {
+  call.cancel();
+  call.offers.close();
+}

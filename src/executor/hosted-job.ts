@@ -1,0 +1,88 @@
+// Converts the message of a control plane to a job of the worker pool.
+
+import * as z from "zod";
+import type { ControlMessage } from "../host/fleet/protocol/messages.ts";
+import type { CallListener } from "../host/workers/open-call.ts";
+import type { Job } from "../host/workers/pool-job.ts";
+import type { SentBundle, WorkerToolProfile } from "../host/workers/worker-job.ts";
+import { ToolProfileSchema } from "../sandbox/protocol/messages.ts";
+import { MAX_TURNS, type Turn, TurnSchema } from "../sandbox/protocol/turns.ts";
+
+type RunMessage = Extract<ControlMessage, { readonly type: "run" }>;
+
+/** The parts of a `run` message. */
+export interface JobParts {
+  readonly profile: WorkerToolProfile;
+  readonly input: Buffer;
+  readonly inputBytes: readonly [header: string, data: Uint8Array] | undefined;
+  readonly turns: readonly Turn[];
+}
+
+const TurnsSchema = z.array(TurnSchema).max(MAX_TURNS);
+/** Most settings of tools that are kept. The processes identify them by the object. */
+const MAX_PROFILES = 2_048;
+/** The control plane has applied the limits of tenants and tools. */
+const NO_LIMITS = { maxConcurrentCalls: 1_000_000, maxQueuedCalls: 1_000_000 } as const;
+
+export class ToolProfiles {
+  /** By their JSON text. The one used last is the last one. */
+  readonly #known = new Map<string, WorkerToolProfile>();
+  readonly #onEvict: (profile: WorkerToolProfile) => void;
+
+  constructor(onEvict: (profile: WorkerToolProfile) => void) {
+    this.#onEvict = onEvict;
+  }
+
+  /** @throws {Error} for invalid parts */
+  readParts(parts: readonly Buffer[]): JobParts {
+    const [profile, input, header, data, turns] = parts;
+    if (
+      profile === undefined ||
+      input === undefined ||
+      header === undefined ||
+      data === undefined ||
+      turns === undefined
+    )
+      throw new Error("A part of a call is missing");
+    return {
+      profile: this.#profileOf(profile.toString()),
+      input,
+      inputBytes: header.length === 0 ? undefined : [header.toString(), data],
+      turns: turns.length === 0 ? [] : TurnsSchema.parse(JSON.parse(turns.toString())),
+    };
+  }
+
+  #profileOf(text: string): WorkerToolProfile {
+    const known = this.#known.get(text);
+    const profile = known ?? ToolProfileSchema.parse(JSON.parse(text));
+    this.#known.delete(text);
+    this.#known.set(text, profile);
+    const [oldest] = this.#known;
+    if (this.#known.size > MAX_PROFILES && oldest !== undefined) {
+      this.#known.delete(oldest[0]);
+      this.#onEvict(oldest[1]);
+    }
+    return profile;
+  }
+}
+
+export function toJob(message: RunMessage, parts: JobParts, bundle: SentBundle, listener: CallListener): Job {
+  const { callId, tenantId, owner, toolKey, weight, memoryMiB, isNested, leftMs, deterministic } = message;
+  const receivedAt = performance.now();
+  return {
+    ...{ owner, listener, memoryMiB, bundle, input: parts.input, inputBytes: parts.inputBytes },
+    claim: {
+      ...{ account: tenantId, weight, toolKey, accountLimits: NO_LIMITS, toolLimits: NO_LIMITS },
+      ...(isNested ? { parentSlot: { isTaken: false } } : {}),
+    },
+    order: {
+      ...{ type: "call", tool: parts.profile, callId, tenantId, stream: message.stream },
+      deterministic: deterministic && { ...deterministic, turns: parts.turns },
+    },
+    leftMs: leftMs === undefined ? undefined : () => Math.max(0, leftMs - (performance.now() - receivedAt)),
+    // The control plane runs a call again that had begun: it knows which messages the first run has sent.
+    idempotent: false,
+    exclusive: message.exclusive === true,
+    ...(message.dataBytes === undefined ? {} : { dataBytes: message.dataBytes }),
+  };
+}

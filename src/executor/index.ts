@@ -1,0 +1,135 @@
+// An executor: a process that runs the calls of control planes in its own worker processes. It has outgoing connections
+// to NATS only, and neither a database nor secrets.
+import { randomBytes } from "node:crypto";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import * as z from "zod";
+import { loadSandboxArtifacts } from "../bundler/artifacts/sandbox-artifacts.ts";
+import { createBundleCache } from "../bundler/cache/bundle-cache.ts";
+import { parseOptions } from "../host/config/option-errors.ts";
+import {
+  CALLS_PER_WORKER,
+  HardeningSchema,
+  ISOLATES_PER_WORKER,
+  maxWorkersPerOwner,
+  NESTED_PER_WORKER,
+  WORKER_IDLE_MS,
+  WorkersSchema,
+} from "../host/config/options.ts";
+import { packageVersion } from "../host/config/package-version.ts";
+import { connectFleet } from "../host/fleet/connection.ts";
+import { NatsUrlSchema } from "../host/fleet/fleet-options.ts";
+import { MAX_SLOTS } from "../host/fleet/protocol/messages.ts";
+import { DEFAULT_POOL, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
+import { oldNodeMessage } from "../host/util/node-version.ts";
+import { ProcessStarter } from "../host/workers/spawn/process-starter.ts";
+import { startWorkers } from "../host/workers/start-workers.ts";
+import { unavailable } from "../sandbox/contract/errors.ts";
+import { strictObject } from "../sandbox/contract/plain-object.ts";
+import { BundleStore } from "./bundle-store.ts";
+import { ExecutorService } from "./executor-service.ts";
+
+/** Default number of slots. Calls that wait for the host hold a slot, so there are more than cores. */
+const DEFAULT_SLOTS = 32;
+/**
+ * Time in ms that an executor may spend on starting processes before it uses a spawner. An executor is small, so that one
+ * start takes about 3 ms, and an idle one should not keep the 45 MiB of a spawner.
+ */
+const OWN_START_MS = 1_000;
+
+const ExecutorOptionsSchema = strictObject({
+  /** URL of the NATS server, or several of one cluster. */
+  url: z.union([NatsUrlSchema, z.array(NatsUrlSchema).min(1).max(16)]),
+  /** Path of the credentials file of this executor. */
+  credentials: z.string().min(1).optional(),
+  tlsCa: z.string().min(1).optional(),
+  pool: PoolSchema.default(DEFAULT_POOL),
+  /** Most calls that run at the same time, without nested ones. */
+  slots: z.int().min(1).max(MAX_SLOTS).default(DEFAULT_SLOTS),
+  /** Folder of bundles and code caches. */
+  cacheDir: z
+    .string()
+    .min(1)
+    .default(() => join(homedir(), ".cache", "glovebox-executor")),
+  /** Largest size of the bundles on disk, in bytes. */
+  maxCacheBytes: z
+    .int()
+    .min(0)
+    .default(512 * 1024 * 1024),
+  hardening: HardeningSchema.prefault("auto"),
+  workers: WorkersSchema.prefault({}),
+});
+export type ExecutorOptions = z.input<typeof ExecutorOptionsSchema>;
+
+/** Receives what an operator should know. */
+export interface ExecutorEvents {
+  readonly onError?: ((error: unknown) => void) | undefined;
+  /** The connection to NATS has ended for good, for example because the credentials were revoked. */
+  readonly onDisconnected?: ((error: Error | undefined) => void) | undefined;
+  /** An operator has requested, through a control plane, that the executor finishes its calls and ends. It accepts no more calls. */
+  readonly onDrainRequested?: (() => void) | undefined;
+}
+
+/** An executor that runs. Disposing it ends its calls at once; `drain` lets them finish. */
+export interface Executor extends AsyncDisposable {
+  readonly id: string;
+  readonly pool: string;
+  readonly slots: number;
+  /** Calls that run, without nested ones. */
+  readonly busy: number;
+  /** Accepts no more calls, and waits up to `withinMs` for those that run. Resolves with the number of those that are left. */
+  drain(withinMs: number): Promise<number>;
+}
+
+/**
+ * Starts an executor.
+ * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options, credentials or a NATS server that cannot be used; TOOL_UNAVAILABLE if
+ *   this machine cannot run tools
+ */
+export async function startExecutor(options: ExecutorOptions, events: ExecutorEvents = {}): Promise<Executor> {
+  const oldNode = oldNodeMessage();
+  if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
+  const config = parseOptions(ExecutorOptionsSchema, options, "options");
+  const { url, credentials, tlsCa, pool, slots, cacheDir, hardening, workers: size } = config;
+  await using resources = new AsyncDisposableStack();
+  const connection = resources.use(
+    await connectFleet({
+      ...{ urls: typeof url === "string" ? [url] : url, credentials, tlsCa, role: "executor" },
+      onClosed: events.onDisconnected,
+    }),
+  );
+  const { workers, launcher } = await startWorkers({
+    artifacts: await loadSandboxArtifacts(),
+    cache: createBundleCache({ directory: join(cacheDir, "code") }),
+    hardening,
+    isolatesPerProcess: ISOLATES_PER_WORKER,
+    starter: new ProcessStarter(OWN_START_MS),
+    pool: {
+      ...size,
+      maxPerOwner: maxWorkersPerOwner(),
+      callsPerWorker: CALLS_PER_WORKER,
+      nestedPerWorker: NESTED_PER_WORKER,
+      idleMs: WORKER_IDLE_MS,
+    },
+  });
+  resources.use(workers);
+  // Without credentials there is no id: for a NATS server without authentication, such as one for development.
+  const id = connection.executor ?? `unnamed-${randomBytes(6).toString("hex")}`;
+  const bundles = new BundleStore({ folder: join(cacheDir, "bundles"), maxBytes: config.maxCacheBytes });
+  const service = new ExecutorService({
+    ...{ id, pool, slots, connection, bundles, workers },
+    version: packageVersion(),
+    canLimitMemory: launcher.layers.has("resource-limits"),
+    onDrainRequested: () => events.onDrainRequested?.(),
+    onError: (error) => events.onError?.(error),
+  });
+  resources.move();
+  return {
+    ...{ id, pool, slots },
+    get busy() {
+      return service.busy;
+    },
+    drain: (withinMs) => service.drain(withinMs),
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,235 @@
+// Declares tools in Python, as the text of a stub file (.pyi). Schemas are untrusted: names that are not identifiers and all texts are string
+// literals, parts that Python's types cannot express become `Any`, and the output is bounded.
+import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
+import { TypeNames, toTypeName } from "../../json-schema/schema-types.ts";
+import type { DeclaredTool } from "./typescript-api.ts";
+
+const MAX_DEPTH = 12;
+const MAX_NODES = 5_000;
+const MAX_LITERALS = 100;
+const MAX_TEXT = 500;
+/** Fields of one class or parameters of one method. More become a dictionary. */
+const MAX_FIELDS = 200;
+const MAX_TOOL_LENGTH = 64 * 1024;
+const MAX_FILE_LENGTH = 2 * 1024 * 1024;
+
+type Node = { readonly [keyword: string]: unknown };
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
+
+const KEYWORDS = new Set(
+  "False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield".split(
+    " ",
+  ),
+);
+const isPythonName = (name: string): boolean =>
+  /^(?!__)[A-Za-z_]\w{0,63}$/.test(name) && !KEYWORDS.has(name) && name !== "self";
+
+/** Returns a string literal in ASCII: nothing in it ends the literal, reorders it or hides a part. */
+function quoted(text: string): string {
+  const json = JSON.stringify(text.slice(0, MAX_TEXT));
+  return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Returns a description as a docstring, in one line. */
+const docstring = (text: string): string => quoted(text.replaceAll(/\s+/g, " ").trim());
+
+const SCALARS: { readonly [type: string]: string } = {
+  string: "str",
+  number: "float",
+  integer: "int",
+  boolean: "bool",
+  null: "None",
+};
+
+/** Generates the types of one schema. */
+class PythonTypes {
+  readonly classes: string[] = [];
+  readonly #root: JsonSchema;
+  readonly #names: TypeNames;
+  readonly #prefix: string;
+  readonly #open = new Map<Node, string>();
+  #nodes = 0;
+
+  constructor(root: JsonSchema, names: TypeNames, prefix: string) {
+    this.#root = root;
+    this.#names = names;
+    this.#prefix = prefix;
+  }
+
+  get root(): string {
+    return this.type(this.#root, this.#prefix, 0);
+  }
+
+  type(schema: unknown, name: string, depth: number): string {
+    this.#nodes += 1;
+    if (!isNode(schema) || depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "Any";
+    if (typeof schema.$ref === "string") return this.#reference(schema.$ref, depth);
+    const type = this.#plain(schema, name, depth);
+    return schema.nullable === true && type !== "Any" ? union([type, "None"]) : type;
+  }
+
+  #plain(schema: Node, name: string, depth: number): string {
+    if ("const" in schema) return literals([schema.const]);
+    if (Array.isArray(schema.enum)) return literals(schema.enum);
+    for (const keyword of ["anyOf", "oneOf"]) {
+      const branches = schema[keyword];
+      if (Array.isArray(branches) && schema.type === undefined)
+        return union(
+          branches.slice(0, MAX_LITERALS).map((branch, index) => this.type(branch, `${name}${index + 1}`, depth + 1)),
+        );
+    }
+    const { type = isNode(schema.properties) ? "object" : undefined } = schema;
+    const types = Array.isArray(type) ? type : [type];
+    return union(types.map((one) => this.#typed(schema, one, name, depth)));
+  }
+
+  #typed(schema: Node, type: unknown, name: string, depth: number): string {
+    if (type === "array") {
+      const { items } = schema;
+      return `list[${isNode(items) ? this.type(items, `${name}Item`, depth + 1) : "Any"}]`;
+    }
+    if (type === "object") return this.#object(schema, name, depth);
+    return typeof type === "string" && Object.hasOwn(SCALARS, type) ? (SCALARS[type] ?? "Any") : "Any";
+  }
+
+  #object(schema: Node, wanted: string, depth: number): string {
+    const { properties, additionalProperties } = schema;
+    const count = isNode(properties) ? Object.keys(properties).length : 0;
+    if (!isNode(properties) || count === 0 || count > MAX_FIELDS) {
+      return `dict[str, ${isNode(additionalProperties) ? this.type(additionalProperties, `${wanted}Value`, depth + 1) : "Any"}]`;
+    }
+    const known = this.#open.get(schema);
+    if (known !== undefined) return known;
+    const name = this.#names.take(wanted);
+    this.#open.set(schema, name);
+    const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+    const fields = Object.entries(properties).map(([key, value]) => {
+      const type = this.type(value, `${name}${toTypeName(key)}`.slice(0, 80), depth + 1);
+      return { key, type: required.has(key) ? type : `NotRequired[${type}]` };
+    });
+    const isPlain = fields.every(({ key }) => isPythonName(key));
+    this.classes.push(
+      isPlain
+        ? `class ${name}(TypedDict):\n${fields.map(({ key, type }) => `    ${key}: ${type}`).join("\n")}`
+        : `${name} = TypedDict(${quoted(name)}, {${fields.map(({ key, type }) => `${quoted(key)}: ${type}`).join(", ")}})`,
+    );
+    return name;
+  }
+
+  #reference(pointer: string, depth: number): string {
+    let at: unknown = this.#root;
+    for (const part of pointer === "#" ? [] : pointer.split("/").slice(1)) {
+      const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+      if ((!isNode(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return "Any";
+      at = (at as Node)[key];
+    }
+    if (!pointer.startsWith("#") || !isNode(at)) return "Any";
+    return this.type(at, `${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`, depth + 1);
+  }
+}
+
+function union(types: readonly string[]): string {
+  const different = [...new Set(types)];
+  if (different.length === 0 || different.includes("Any")) return "Any";
+  return different.join(" | ");
+}
+
+function literals(values: readonly unknown[]): string {
+  const isPlain = (value: unknown): boolean =>
+    value === null || typeof value === "boolean" || typeof value === "string" || Number.isSafeInteger(value);
+  if (values.length === 0 || values.length > MAX_LITERALS || !values.every(isPlain)) return "Any";
+  const shown = values.map((value) =>
+    typeof value === "string"
+      ? quoted(value)
+      : value === null
+        ? "None"
+        : value === true
+          ? "True"
+          : value === false
+            ? "False"
+            : String(value),
+  );
+  return `Literal[${[...new Set(shown)].join(", ")}]`;
+}
+
+/** The declaration of one tool: a method, and the classes that it refers to. */
+export interface PythonSignature {
+  readonly method: string;
+  readonly classes: readonly string[];
+}
+
+/** Returns the parameters: one for each property if all can be names of parameters, otherwise one dictionary. */
+function parametersOf({ inputSchema }: DeclaredTool["definition"], types: PythonTypes, prefix: string): string {
+  const { properties, type, $ref, anyOf, oneOf } = inputSchema;
+  const names = isNode(properties) ? Object.keys(properties) : [];
+  const isPlain = (type === undefined || type === "object") && [$ref, anyOf, oneOf].every((one) => one === undefined);
+  if (!isPlain || (names.length <= MAX_FIELDS && !names.every(isPythonName))) return `, input: ${types.root}, /`;
+  if (names.length === 0 || names.length > MAX_FIELDS) return ", **fields: Any";
+  const required = new Set(Array.isArray(inputSchema.required) ? inputSchema.required : []);
+  const ordered = [...names].sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
+  const shown = ordered.map((name) => {
+    const own = types.type((properties as Node)[name], `${prefix}${toTypeName(name)}`, 1);
+    return `${name}: ${own}${required.has(name) ? "" : " = ..."}`;
+  });
+  return `, *, ${shown.join(", ")}`;
+}
+
+/** Returns the signature of a tool. */
+export function toPythonSignature(tool: DeclaredTool, names: TypeNames): PythonSignature {
+  const { definition, path } = tool;
+  const prefix = toTypeName(path.join("_"));
+  const input = new PythonTypes(definition.inputSchema, names, `${prefix}Input`);
+  const parameters = parametersOf(definition, input, `${prefix}Input`);
+  const output = definition.outputSchema && new PythonTypes(definition.outputSchema, names, `${prefix}Output`);
+  const returned = output?.root ?? "Any";
+  const doc = definition.description.trim() === "" ? "..." : docstring(definition.description);
+  const method = `async def ${path.at(-1)}(self${parameters}) -> ${returned}:\n    ${doc}`;
+  const classes = [...input.classes, ...(output?.classes ?? [])];
+  const length = classes.reduce((sum, text) => sum + text.length, method.length);
+  if (length <= MAX_TOOL_LENGTH) return { method, classes };
+  return { method: `async def ${path.at(-1)}(self, **fields: Any) -> Any:\n    ${doc}`, classes: [] };
+}
+
+const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, "    ");
+
+const HEAD = "from typing import Any, Literal, NotRequired, TypedDict";
+const TAIL = `tools: Tools
+input: Any
+class _Result:
+    async def save(self, name: str, value: Any) -> dict[str, Any]:
+        "Stores a JSON value under a name and returns its reference. Return the reference instead of a large value."
+    async def load(self, name: str) -> Any:
+        "Loads a value that earlier code has saved under this name."
+    async def list(self) -> list[dict[str, Any]]: ...
+    async def delete(self, name: str) -> bool: ...
+result: _Result`;
+
+/** Returns the stub file of these tools. */
+export function toStubFile(tools: readonly DeclaredTool[]): string {
+  const names = new TypeNames();
+  for (const name of ["Any", "Literal", "NotRequired", "TypedDict", "_Result"]) names.take(name);
+  const classes: string[] = [];
+  const top: string[] = [];
+  const servers = new Map<string, string[]>();
+  let length = 0;
+  for (const tool of tools) {
+    const full = toPythonSignature(tool, names);
+    const size = full.classes.reduce((sum, text) => sum + text.length, full.method.length);
+    const fits = length + size <= MAX_FILE_LENGTH;
+    const signature = fits
+      ? full
+      : { method: `async def ${tool.path.at(-1)}(self, **fields: Any) -> Any: ...`, classes: [] };
+    length += fits ? size : signature.method.length;
+    classes.push(...signature.classes);
+    const [first, second] = tool.path;
+    if (second === undefined) top.push(signature.method);
+    else servers.set(first, [...(servers.get(first) ?? []), signature.method]);
+  }
+  const namespaces = [...servers].map(([server, methods]) => {
+    const name = names.take(`${toTypeName(server)}Tools`);
+    top.push(`${server}: ${name}`);
+    return `class ${name}:\n${methods.map(indented).join("\n")}`;
+  });
+  const body = top.length === 0 ? "    ..." : top.map(indented).join("\n");
+  return `${[HEAD, ...classes, ...namespaces, `class Tools:\n${body}`, TAIL].join("\n\n")}\n`;
+}

@@ -1,0 +1,67 @@
+// Adds to the errors in code what the tools' declarations tell: the tool that was probably meant, and the declarations of the tools that the
+// errors concern.
+import { findNearestName } from "../config/option-errors.ts";
+import type { CodeApi, CodeTool } from "./api/code-api.ts";
+import type { CodeDiagnostic } from "./type-checker/diagnostics.ts";
+
+const TOOL_USE = /\btools\s*\.\s*(\w+)(?:\s*\.\s*(\w+))?/g;
+/** Distance in code units within which an error belongs to the call of a tool before it. */
+const MAX_DISTANCE = 2_000;
+const MAX_DECLARATIONS = 4_000;
+/** Messages about a name that does not exist: the property of a type. */
+const UNKNOWN_NAME: ReadonlySet<number> = new Set([2339, 2551]);
+
+interface ToolUse {
+  readonly name: string;
+  readonly offset: number;
+  readonly tool: CodeTool | undefined;
+}
+
+/** Returns the uses of tools in the code, as far as a pattern finds them. */
+function usesOf(code: string, api: CodeApi): readonly ToolUse[] {
+  return [...code.matchAll(TOOL_USE)].slice(0, 1_000).map(({ 1: first = "", 2: second, index }) => {
+    const long = second === undefined ? first : `${first}.${second}`;
+    const tool = api.find(long) ?? api.find(first);
+    return { name: long, offset: index, tool };
+  });
+}
+
+/** Returns the use of a tool that an error belongs to: the last one before it. */
+function useAt(uses: readonly ToolUse[], { offset }: CodeDiagnostic): ToolUse | undefined {
+  return uses.findLast((use) => use.offset <= offset && offset - use.offset < MAX_DISTANCE);
+}
+
+/** Adds the tool that was probably meant. */
+export function withTools(diagnostic: CodeDiagnostic, code: string, api: CodeApi): CodeDiagnostic {
+  if (!UNKNOWN_NAME.has(diagnostic.code) || diagnostic.suggestion !== undefined) return diagnostic;
+  const use = useAt(usesOf(code, api), diagnostic);
+  const isInName = use !== undefined && diagnostic.offset <= use.offset + "tools".length + use.name.length + 4;
+  if (use === undefined || use.tool !== undefined || !isInName) return diagnostic;
+  const nearest = findNearestName(
+    use.name,
+    api.tools.map(({ codeName }) => codeName),
+  );
+  const suggestion = nearest === undefined ? "Find the tool with search_tools" : `Use tools.${nearest}`;
+  return { ...diagnostic, suggestion };
+}
+
+/** Returns the declarations of the tools that the errors concern, or that were probably meant. */
+export function declarationsFor(diagnostics: readonly CodeDiagnostic[], code: string, api: CodeApi): string {
+  const uses = usesOf(code, api);
+  const names = api.tools.map(({ codeName }) => codeName);
+  const concerned = new Set<CodeTool>();
+  for (const diagnostic of diagnostics) {
+    const use = useAt(uses, diagnostic);
+    const nearest = use === undefined ? undefined : (use.tool ?? api.find(findNearestName(use.name, names) ?? ""));
+    if (nearest !== undefined) concerned.add(nearest);
+  }
+  const shown: string[] = [];
+  let length = 0;
+  for (const tool of concerned) {
+    const text = api.describe(tool, "typescript");
+    if (length + text.length > MAX_DECLARATIONS) continue;
+    shown.push(text);
+    length += text.length;
+  }
+  return shown.join("\n\n");
+}

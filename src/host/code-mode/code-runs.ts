@@ -1,0 +1,119 @@
+// Durable runs of code: run_code starts a run, and answers with its id when it waits for a person. The tool get_run looks it up. Each attempt is a call
+// of run_code with the run in its context.
+import { randomUUID } from "node:crypto";
+import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
+import type { Execution } from "../executors/execution.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import type { TenantScope } from "../routing/tenant-scope.ts";
+import type { RunHost } from "../runs/claimed-run.ts";
+import type { RunContext, RunsOptions } from "../runs/run-options.ts";
+import type { RunRecord } from "../runs/run-store.ts";
+import { createRuns, type Runs } from "../runs/runs.ts";
+import type { RunOutput } from "./run-result.ts";
+
+export const GET_RUN = "get_run";
+export const GET_RUN_DEFINITION = {
+  description:
+    "Looks up code that run_code has suspended, because it waits, for example for a person. Returns its status and, when it has ended, what run_code returns.",
+  inputSchema: {
+    type: "object",
+    properties: {
+      id: { type: "string", minLength: 1, maxLength: 200, description: "The id in the result of run_code" },
+    },
+    required: ["id"],
+    additionalProperties: false,
+  },
+  annotations: { title: "Look up code", readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+} as const;
+
+const HINT = "The code waits, and goes on by itself. Look it up later with get_run; do not run it again";
+/** Longest session id that fits into the id of a run. */
+const MAX_SESSION_LENGTH = 120;
+
+/** A continuation, also in another process, has the stored values of the session in which the code was run. */
+const idOf = (sessionId: string | undefined): string =>
+  sessionId === undefined ? randomUUID() : `${randomUUID()}.${Buffer.from(sessionId).toString("base64url")}`;
+const sessionOf = (id: string): string | undefined => {
+  const [, session] = id.split(".", 2);
+  return session === undefined ? undefined : Buffer.from(session, "base64url").toString();
+};
+
+export class CodeRuns implements AsyncDisposable {
+  readonly runs: Runs;
+  /** Contexts of the calls that wait for the first attempt of their runs. */
+  readonly #contexts = new Map<string, ToolContext>();
+  readonly #scopeOf: (tenantId: string) => TenantScope;
+
+  /** @throws {ToolError} PARAM_INVALID for invalid options */
+  constructor(host: RunHost, options: RunsOptions, tenancy: RunHost["router"]["tenancy"]) {
+    this.#scopeOf = (tenantId) => (tenancy.mode === "multi" ? { tenantId } : {});
+    this.runs = createRuns(host, {
+      ...options,
+      prepare: async (run) => ({ ...this.#contextOf(run), ...(await options.prepare?.(run)) }),
+    });
+  }
+
+  #contextOf({ id }: RunRecord): RunContext {
+    const { nestedCalls, onLog, timeline, logSourceLocations, client } = this.#contexts.get(id) ?? {};
+    const sessionId = sessionOf(id);
+    return {
+      ...(nestedCalls === undefined ? {} : { nestedCalls }),
+      ...(onLog === undefined ? {} : { onLog }),
+      ...(timeline === undefined ? {} : { timeline }),
+      ...(logSourceLocations === undefined ? {} : { logSourceLocations }),
+      ...(client === undefined ? {} : { client }),
+      ...(sessionId === undefined ? {} : { sessionId }),
+    };
+  }
+
+  /** Starts a run for a call of run_code, and waits until it has ended or waits. */
+  async start({ tenantId, context, definition, input }: PreparedCall): Promise<Execution> {
+    const { sessionId } = context;
+    if ((sessionId?.length ?? 0) > MAX_SESSION_LENGTH)
+      throw new ToolError("PARAM_INVALID", `context.sessionId: Expected at most ${MAX_SESSION_LENGTH} characters`);
+    const id = idOf(sessionId);
+    this.#contexts.set(id, context);
+    try {
+      const start = { id, toolName: definition.name, arguments: input, ...this.#scopeOf(tenantId) };
+      return toExecution(await this.runs.start(start));
+    } finally {
+      this.#contexts.delete(id);
+    }
+  }
+
+  /** Returns what get_run answers. @throws {ToolError} PARAM_INVALID for an unknown id, and one of another session */
+  async get(id: string, tenantId: string, sessionId: string | undefined): Promise<JsonValue> {
+    const owner = sessionOf(id);
+    const isOther = owner !== undefined && owner !== sessionId;
+    const run = isOther ? undefined : await this.runs.get(id, this.#scopeOf(tenantId));
+    if (run === undefined) throw new ToolError("PARAM_INVALID", "There is no run with this id");
+    const execution = toExecution(run);
+    if (!("error" in execution)) return JSON.parse(execution.outputText.toString()) as JsonValue;
+    const { code, message } = execution.error;
+    return { status: "failed", error: { code, message }, run: { id } };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.runs.close();
+  }
+}
+
+/** Converts a run to the outcome of run_code. */
+function toExecution({ id, state, waits, result }: RunRecord): Execution {
+  if (result === undefined) {
+    const shown = waits.map(({ id: wait, kind, message }) => ({
+      id: wait,
+      kind,
+      ...(message === undefined ? {} : { message }),
+    }));
+    const status = state === "suspended" ? "suspended" : "running";
+    const output: RunOutput = { status, run: { id, waits: shown }, hint: HINT };
+    return { usage: NO_USAGE, outputText: JSON.stringify(output) };
+  }
+  const usage = { ...NO_USAGE, ...result.usage };
+  if (result.success) return { usage, outputText: JSON.stringify(result.output) };
+  const { code, message, details, recoverable } = result.error;
+  const options = { recoverable, ...(details === undefined ? {} : { details }) };
+  return { usage, error: toToolError(new ToolError(code, message, options)) };
+}

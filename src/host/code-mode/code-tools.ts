@@ -1,0 +1,90 @@
+// The capability behind `tools.NAME(input)` in code: finds the tool by its name in code, requests approval where the rule demands it, and runs
+// the call through the router, with the tenant, the limits and the remaining time of the run.
+import * as z from "zod";
+import { type JsonValue, unavailable } from "../../sandbox/contract/errors.ts";
+import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
+import { callNested, defineToolCalls, type NestedRouter } from "../capabilities/tools.ts";
+import { findNearestName } from "../config/option-errors.ts";
+import { type ToolValue, toJson } from "../contract/tool-value.ts";
+import { restoreBytes } from "../json/binary-placeholders.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
+import type { CodeCallRules } from "../runs/run-attempt.ts";
+import type { CodeApi, CodeTool } from "./api/code-api.ts";
+import { type ApprovalGate, approvalMessage } from "./code-approvals.ts";
+
+/** Longest name that code may pass: a server's and a tool's. */
+const MAX_NAME = 257;
+
+export interface CodeToolsParts {
+  readonly router: Pick<ToolRouter, "digestOf" | "tenancy"> & NestedRouter;
+  readonly api: CodeApi;
+  /** Undefined if no call needs approval. */
+  readonly gate: ApprovalGate | undefined;
+  /** Whether a durable run has decided about the approval before the call is made. */
+  readonly isDecided?: boolean;
+}
+
+/** @throws {ToolError} TOOL_UNAVAILABLE if code may not call a tool of this name */
+function findTool(api: CodeApi, name: string): CodeTool {
+  const tool = api.find(name);
+  if (tool !== undefined) return tool;
+  const closest = findNearestName(
+    name,
+    api.tools.map(({ codeName }) => codeName),
+  );
+  const hint = closest === undefined ? "Find tools with search_tools" : `Did you mean tools.${closest}?`;
+  throw unavailable("not_found", `There is no tool "${name.slice(0, 100)}". ${hint}`);
+}
+
+const InputSchema = z.object({
+  name: z.string(),
+  input: z.unknown(),
+  bytes: z.object({ mark: z.string(), parts: z.array(z.string()) }).optional(),
+});
+
+/** Returns the rules by which a durable run decides about the calls of code, which wait for approval instead of failing. */
+export function rulesOf(
+  { router, api, gate }: CodeToolsParts,
+  { tenantId, callId, signal }: Pick<CapabilityContext, "tenantId" | "callId" | "signal">,
+): CodeCallRules {
+  const read = (text: string): { readonly tool: CodeTool; readonly args: JsonValue } | undefined => {
+    const { name, input, bytes } = InputSchema.safeParse(JSON.parse(text)).data ?? {};
+    const tool = name === undefined ? undefined : api.find(name);
+    if (tool === undefined) return undefined;
+    const args = bytes === undefined ? input : restoreBytes(input as JsonValue, bytes);
+    return { tool, args: toJson((args ?? {}) as ToolValue) as JsonValue };
+  };
+  return {
+    isRepeatable: (text) => {
+      const annotations = read(text)?.tool.definition.annotations;
+      return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
+    },
+    approvalOf: async (text) => {
+      const call = read(text);
+      // A call of a tool that does not exist fails without approval.
+      if (call === undefined || gate === undefined) return undefined;
+      const { definition } = call.tool;
+      const toolDigest = router.digestOf(definition, router.tenancy.optionOf(tenantId)) ?? "";
+      if (!(await gate.isNeeded({ definition, toolDigest, args: call.args }, { tenantId, callId, signal })))
+        return undefined;
+      return { toolDigest, message: approvalMessage(definition.name, JSON.stringify(call.args)) };
+    },
+  };
+}
+
+/** Creates the capability for one run. */
+export const createCodeToolsCapability = ({ router, api, gate, isDecided }: CodeToolsParts): Capability =>
+  defineToolCalls({
+    description: "Calls the tools that the code may use",
+    maxName: MAX_NAME,
+    call: async (name, given, context) => {
+      const { definition, toolName } = findTool(api, name);
+      const args = (given ?? {}) as JsonValue;
+      if (gate === undefined) return await callNested(router, { name: toolName, args }, context);
+      const toolDigest = router.digestOf(definition, router.tenancy.optionOf(context.tenantId));
+      if (toolDigest === undefined)
+        throw unavailable("tool_changed", `The tool "${toolName}" has changed; run the code again`);
+      if (isDecided !== true) await gate.check({ definition, toolDigest, args: toJson(args) }, context);
+      return await callNested(router, { name: toolName, args, toolDigest }, context);
+    },
+  });

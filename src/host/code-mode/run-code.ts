@@ -1,0 +1,308 @@
+// The tool run_code: checks code against the types of the tools, compiles it, and runs it in a fresh isolate whose only capabilities are the
+// tools that the code may call, its stored values, and the waits of a durable run.
+import type { Bundler } from "../../bundler/bundler.ts";
+import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import type { Capability } from "../capabilities/capability.ts";
+import { logCapability } from "../capabilities/log.ts";
+import { NO_USAGE, type ToolUsage } from "../contract/tool-call.ts";
+import type { Execution } from "../executors/execution.ts";
+import type { Executor } from "../executors/executor.ts";
+import { createSandboxExecutor } from "../executors/sandbox.ts";
+import type { ToolExecutable } from "../glovebox/tool-builder.ts";
+import type { EnvironmentResolver, ToolEnvironment } from "../glovebox/tool-environment.ts";
+import type { CallLog } from "../observability/call-log.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import type { PythonHost } from "../python/python-host.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
+import { createWaitForCapability } from "../runs/wait-for.ts";
+import { CellScripts } from "../sessions/cell-scripts.ts";
+import type { CallPool } from "../workers/call-pool.ts";
+import type { CodeApi } from "./api/code-api.ts";
+import type { ApprovalGate } from "./code-approvals.ts";
+import { declarationsFor, withTools } from "./code-hints.ts";
+import type { CodeRuns } from "./code-runs.ts";
+import { createCodeToolsCapability, rulesOf } from "./code-tools.ts";
+import type { CodeLanguage, ParsedCodeModeOptions } from "./options.ts";
+import {
+  isCodeFailure,
+  type RunOutput,
+  readValue,
+  toCalls,
+  toErrorFields,
+  toLogLines,
+  toValueFields,
+  usageOf,
+} from "./run-result.ts";
+import { createResultCapability, type StoredValues } from "./stored-values.ts";
+import { toJsonDiagnostic } from "./type-checker/diagnostics.ts";
+import type { TypeChecker } from "./type-checker/type-checker.ts";
+
+export const RUN_CODE = "run_code";
+const MAX_CODE = 200_000;
+const FILES = { typescript: "code.ts", javascript: "code.js" } as const;
+const NO_CODE_CACHE = new Uint8Array(0);
+/** Code is rarely run twice, so the use of platform modules is not tracked. */
+const NO_MODULES = { names: [], add() {} } as const;
+const RESULT_MEMBERS = ["save", "load", "list", "delete"];
+
+const LANGUAGE_HINTS: { readonly [Language in CodeLanguage]: string } = {
+  typescript: "TypeScript, which is type-checked before anything runs",
+  javascript: "JavaScript",
+  python: "Python (await tools.NAME(field=…))",
+};
+
+/** Returns the definition of run_code for these languages; the first is the default one. */
+export function runDefinition(
+  languages: readonly CodeLanguage[],
+  { isChecked, isDurable }: { readonly isChecked: boolean; readonly isDurable: boolean },
+): ToolDefinition {
+  const shown = languages.map((language) =>
+    language === "typescript" && !isChecked ? "TypeScript" : LANGUAGE_HINTS[language],
+  );
+  const [first = "typescript"] = languages;
+  return {
+    name: RUN_CODE,
+    description: [
+      `Runs code that calls tools: \`await tools.NAME(input)\`, as ${SEARCH_HINT} shows them. Languages: ${shown.join("; ")}.`,
+      "Write the body of an async function: `await` and `return` work at the top level; without `return`, the last expression is the value.",
+      "Do the whole task in one run where you can: loop, filter, join and compute in code, use Promise.all for independent calls, and return only what you need.",
+      "Large data: `await result.save(name, value)` keeps it for later runs, and `await result.load(name)` reads it.",
+      ...(isDurable ? [WAIT_HINT] : []),
+      "There are no imports, no files and no network except through the tools. console.log lines come back with the value.",
+    ].join(" "),
+    inputSchema: {
+      type: "object",
+      properties: {
+        code: { type: "string", minLength: 1, maxLength: MAX_CODE, description: "The code" },
+        language: { enum: [...languages], description: `Language of the code (default: ${first})` },
+        input: { description: "JSON value that the code reads as `input`" },
+      },
+      required: ["code"],
+      additionalProperties: false,
+    },
+    annotations: { title: "Run code", readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+  };
+}
+const SEARCH_HINT = "search_tools";
+const WAIT_HINT =
+  'The code can wait for days: `await ctx.waitFor({ approval: "Question?" })` returns { approved, reason }, `{ event: "name" }` its value, and `{ durationMs }` ends by itself.';
+
+/** What code mode uses of a Glovebox. */
+export interface RunCodeParts {
+  readonly router: ToolRouter;
+  readonly pool: CallPool;
+  readonly bundler: Bundler;
+  readonly python: PythonHost;
+  readonly environments: EnvironmentResolver;
+  readonly values: StoredValues;
+  readonly gate: ApprovalGate | undefined;
+  /** Undefined if code is not durable. */
+  readonly runs: () => CodeRuns | undefined;
+  /** Undefined if code is not checked. */
+  readonly checker: TypeChecker | undefined;
+  readonly options: ParsedCodeModeOptions;
+  /** Returns the API of the tools that the tenant's code can call now. */
+  readonly apiOf: (tenantId: string) => Promise<CodeApi>;
+}
+
+interface RunArguments {
+  readonly code: string;
+  readonly language?: CodeLanguage | undefined;
+  readonly input?: JsonValue | undefined;
+}
+
+/** Models that were trained on other code modes wrap the code in a function, or in a block of Markdown. */
+function unwrap(code: string): string {
+  const fenced = /^\s*```[A-Za-z]*\n([\s\S]*?)\n?```\s*$/.exec(code)?.[1] ?? code;
+  const [whole] = /^\s*async\s*\(\s*\)\s*=>\s*\{[\s\S]*\}\s*;?\s*$/.exec(fenced) ?? [];
+  return whole === undefined ? fenced : `return (${whole.trim().replace(/;$/, "")})()`;
+}
+
+/** Creates the executor of run_code. */
+export function createRunCodeExecutor(parts: RunCodeParts): Executor {
+  return {
+    source: "sandbox",
+    wants: "value",
+    execute: async (call, log) => {
+      const runs = call.context.run === undefined ? parts.runs() : undefined;
+      return runs === undefined ? await new CodeRun(parts, call, log).run() : await runs.start(call);
+    },
+  };
+}
+
+/** One run of code. */
+class CodeRun {
+  readonly #parts: RunCodeParts;
+  readonly #call: PreparedCall;
+  readonly #log: CallLog;
+  readonly #began = performance.now();
+  readonly #approvals: { readonly id: string; readonly tool: string }[] = [];
+  #checkMs: number | undefined;
+  #buildMs: number | undefined;
+
+  constructor(parts: RunCodeParts, call: PreparedCall, log: CallLog) {
+    this.#parts = parts;
+    this.#call = call;
+    this.#log = log;
+  }
+
+  async run(): Promise<Execution> {
+    const { languages } = this.#parts.options;
+    const given = this.#call.input as unknown as RunArguments;
+    const language = given.language ?? (languages[0] as CodeLanguage);
+    const code = language === "python" ? given.code : unwrap(given.code);
+    const api = await this.#parts.apiOf(this.#call.tenantId);
+    // A continuation has the code that was checked before.
+    const isChecked = this.#call.context.run?.isContinued === true;
+    const errors = language === "typescript" && !isChecked ? await this.#check(code, api) : undefined;
+    if (errors !== undefined) return this.#end(NO_USAGE, errors);
+    let executable: ToolExecutable;
+    try {
+      executable = await this.#compile(code, language);
+    } catch (thrown) {
+      const error = toToolError(thrown);
+      this.#call.signal.throwIfAborted();
+      if (error.code !== "BUNDLE_FAILED") throw error;
+      return this.#end(NO_USAGE, toRejected(error));
+    }
+    return await this.#execute({ code, language, input: given.input }, api, executable);
+  }
+
+  /** Returns the errors of the code; undefined if it has none, or is not checked. */
+  async #check(code: string, api: CodeApi): Promise<Omit<RunOutput, "usage"> | undefined> {
+    const { checker } = this.#parts;
+    if (checker === undefined) return undefined;
+    const { tenantId: owner, signal } = this.#call;
+    const { diagnostics, durationMs } = await checker.check({ code, declarations: api.typescript, owner, signal });
+    this.#checkMs = durationMs;
+    if (diagnostics.length === 0) return undefined;
+    const shown = diagnostics.map((one) => toJsonDiagnostic(withTools(one, code, api)));
+    const declarations = declarationsFor(diagnostics, code, api);
+    return { status: "rejected", diagnostics: shown, ...(declarations === "" ? {} : { declarations }) };
+  }
+
+  async #compile(code: string, language: CodeLanguage): Promise<ToolExecutable> {
+    const { bundler, python } = this.#parts;
+    if (language === "python") return await python.snippetTool();
+    const { signal, limits, tenantId } = this.#call;
+    const file = FILES[language];
+    const sizes = { sourceBytes: limits.sourceBytes, outputBytes: limits.bundleBytes };
+    const options = { signal, cell: language, limits: sizes, owner: tenantOwner(tenantId) };
+    const { bundle, durationMs } = await bundler.bundle({ files: { [file]: code }, entry: file }, options);
+    this.#buildMs = durationMs;
+    const scripts = new CellScripts();
+    scripts.add(file, bundle.sourceMap);
+    return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };
+  }
+
+  #environment(api: CodeApi, language: CodeLanguage): ToolEnvironment {
+    const { environments, router, values, gate } = this.#parts;
+    const { tenantId, callId, signal, context } = this.#call;
+    const { run, client } = context;
+    // Without anybody who decides while the code waits, the run waits.
+    const isDecided = run !== undefined && gate?.decidesAtOnce !== true && client?.elicit === undefined;
+    const calls = { router, api, gate, isDecided };
+    if (run !== undefined) {
+      const rules = rulesOf(calls, { tenantId, callId, signal });
+      run.codeCalls = isDecided ? rules : { ...rules, approvalOf: async () => undefined };
+    }
+    const features = environments.featuresOf([], language === "python" ? "python" : "javascript");
+    environments.checkFeatures(features);
+    const tools = this.#noting(createCodeToolsCapability(calls));
+    const result = createResultCapability(values);
+    // Only a run can wait without a process.
+    const own = run === undefined ? [] : [createWaitForCapability()];
+    const granted = new Map<string, Capability>([logCapability, tools, result, ...own].map((one) => [one.name, one]));
+    const environment = environments.of({ ...this.#call.definition, prewarm: false }, { granted, features }, {});
+    return { ...environment, descriptors: { ...environment.descriptors, result: { members: RESULT_MEMBERS } } };
+  }
+
+  /** Notes the calls that wait for approval. */
+  #noting(tools: Capability): Capability {
+    const { handler } = tools;
+    return {
+      ...tools,
+      handler: async (input, context) => {
+        try {
+          return await handler(input, context);
+        } catch (thrown) {
+          const details = Error.isError(thrown) && thrown instanceof ToolError ? thrown.details : undefined;
+          const { approvalId: id, tool } = details ?? {};
+          if (typeof id === "string" && this.#approvals.every((one) => one.id !== id)) {
+            this.#approvals.push({ id, tool: String(tool) });
+          }
+          throw thrown;
+        }
+      },
+    };
+  }
+
+  async #execute(
+    {
+      code,
+      language,
+      input,
+    }: { readonly code: string; readonly language: CodeLanguage; readonly input: JsonValue | undefined },
+    api: CodeApi,
+    executable: ToolExecutable,
+  ): Promise<Execution> {
+    const { pool, options, values } = this.#parts;
+    const { input: _given, ...call } = this.#call;
+    const args = { ...(language === "python" ? { code } : {}), ...(input === undefined ? {} : { input }) };
+    const tool = { ...this.#environment(api, language), ...executable, isolateLifetime: "call" as const };
+    const own = { ...call, input: undefined, inputText: JSON.stringify(args), inputBytes: undefined };
+    const execution = await createSandboxExecutor(tool, pool).execute(own, this.#log);
+    if ("error" in execution) return this.#failed(execution);
+    const { usage } = execution;
+    try {
+      const value = await readValue(execution, this.#call);
+      const scope = { tenantId: call.tenantId, conversation: call.context.sessionId ?? "" };
+      return this.#end(usage, { status: "ok", ...(await toValueFields(value, options.maxResultBytes, values, scope)) });
+    } catch (thrown) {
+      return this.#failed({ usage, error: toToolError(thrown) });
+    }
+  }
+
+  #failed(execution: Extract<Execution, { error: unknown }>): Execution {
+    const { error, usage } = execution;
+    // A run that has something to undo fails, so that it is rolled back.
+    if (!isCodeFailure(error) || this.#call.context.run?.hasCompensations === true) return execution;
+    if (error.code === "BUNDLE_FAILED") return this.#end(usage, toRejected(error));
+    const status = this.#approvals.length > 0 ? "approval_required" : "failed";
+    return this.#end(usage, { status, error: toErrorFields(error) });
+  }
+
+  /** Adds log lines, calls and usage. */
+  #end(usage: ToolUsage, fields: Omit<RunOutput, "usage">): Execution {
+    const { maxLogBytes } = this.#parts.options;
+    const logs = toLogLines(this.#log.entries, this.#log.dropped, maxLogBytes);
+    const calls = toCalls(this.#call.chain.calls ?? []);
+    const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value));
+    const output: RunOutput = {
+      ...fields,
+      ...(this.#approvals.length === 0 ? {} : { approvals: this.#approvals }),
+      ...(logs.length === 0 ? {} : { logs }),
+      ...(calls.length === 0 ? {} : { calls }),
+      usage: {
+        ...usageOf(usage, performance.now() - this.#began),
+        ...(this.#checkMs === undefined ? {} : { checkMs: ms(this.#checkMs) as number }),
+        ...(this.#buildMs === undefined ? {} : { buildMs: ms(this.#buildMs) as number }),
+      },
+    };
+    return { usage, outputText: JSON.stringify(output) };
+  }
+}
+
+/** Converts a failed build to errors in the code. */
+function toRejected({ message, details }: ToolError): Omit<RunOutput, "usage"> {
+  const problems = Array.isArray(details?.problems) ? details.problems : [];
+  const shown = problems.slice(0, 20).flatMap((problem) => {
+    if (typeof problem !== "object" || problem === null || Array.isArray(problem)) return [];
+    const { line, column, message: text, hint } = problem as { readonly [key: string]: JsonValue };
+    const fields = { line, column, message: text, suggestion: hint };
+    return [Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonValue];
+  });
+  return { status: "rejected", diagnostics: shown.length === 0 ? [{ message }] : shown };
+}

@@ -1,0 +1,46 @@
+// Declares the globals of the sandbox for the type checker, as far as programs of models use them. Neither the DOM's nor Node's types are
+// loaded: they would declare much that the sandbox does not have.
+
+export const GUEST_GLOBALS = `
+interface Console { log(...values: any[]): void; debug(...values: any[]): void; info(...values: any[]): void; warn(...values: any[]): void;
+  error(...values: any[]): void; table(value: any): void; dir(value: any): void; assert(condition?: boolean, ...values: any[]): void;
+  time(label?: string): void; timeEnd(label?: string): void; count(label?: string): void; group(...values: any[]): void; groupEnd(): void; }
+declare const console: Console;
+declare function setTimeout(callback: (...args: any[]) => void, ms?: number, ...args: any[]): number;
+declare function clearTimeout(id: number | undefined): void;
+declare function setInterval(callback: (...args: any[]) => void, ms?: number, ...args: any[]): number;
+declare function clearInterval(id: number | undefined): void;
+declare function setImmediate(callback: (...args: any[]) => void, ...args: any[]): number;
+declare function queueMicrotask(callback: () => void): void;
+declare function structuredClone<T>(value: T, options?: { transfer?: any[] }): T;
+declare function atob(text: string): string;
+declare function btoa(text: string): string;
+declare class URLSearchParams { constructor(init?: string | string[][] | Record<string, string> | URLSearchParams); append(name: string, value: string): void;
+  delete(name: string): void; get(name: string): string | null; getAll(name: string): string[]; has(name: string): boolean; set(name: string, value: string): void;
+  sort(): void; toString(): string; keys(): IterableIterator<string>; values(): IterableIterator<string>; entries(): IterableIterator<[string, string]>;
+  forEach(callback: (value: string, key: string) => void): void; readonly size: number; [Symbol.iterator](): IterableIterator<[string, string]>; }
+declare class URL { constructor(url: string | URL, base?: string | URL); hash: string; host: string; hostname: string; href: string; readonly origin: string;
+  password: string; pathname: string; port: string; protocol: string; search: string; readonly searchParams: URLSearchParams; username: string;
+  toString(): string; toJSON(): string; static canParse(url: string, base?: string): boolean; static parse(url: string, base?: string): URL | null; }
+declare class TextEncoder { encode(text?: string): Uint8Array; readonly encoding: string; }
+declare class TextDecoder { constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean }); decode(bytes?: ArrayBufferView | ArrayBuffer): string; }
+declare class Event { constructor(type: string, init?: object); readonly type: string; }
+declare class EventTarget { addEventListener(type: string, listener: (event: any) => void, options?: any): void;
+  removeEventListener(type: string, listener: (event: any) => void): void; dispatchEvent(event: Event): boolean; }
+declare class AbortSignal extends EventTarget { readonly aborted: boolean; readonly reason: any; throwIfAborted(): void;
+  static abort(reason?: any): AbortSignal; static timeout(ms: number): AbortSignal; static any(signals: AbortSignal[]): AbortSignal; }
+declare class AbortController { readonly signal: AbortSignal; abort(reason?: any): void; }
+declare class DOMException extends Error { constructor(message?: string, name?: string); readonly code: number; }
+declare class Blob { constructor(parts?: any[], options?: { type?: string }); readonly size: number; readonly type: string; text(): Promise<string>;
+  arrayBuffer(): Promise<ArrayBuffer>; slice(start?: number, end?: number, type?: string): Blob; }
+declare class Headers { constructor(init?: any); get(name: string): string | null; set(name: string, value: string): void; has(name: string): boolean;
+  append(name: string, value: string): void; delete(name: string): void; forEach(callback: (value: string, name: string) => void): void;
+  [Symbol.iterator](): IterableIterator<[string, string]>; }
+declare class Response { constructor(body?: any, init?: any); readonly ok: boolean; readonly status: number; readonly statusText: string; readonly url: string;
+  readonly headers: Headers; readonly redirected: boolean; json(): Promise<any>; text(): Promise<string>; arrayBuffer(): Promise<ArrayBuffer>; blob(): Promise<Blob>; }
+declare function fetch(url: string | URL, init?: { method?: string; headers?: any; body?: any; signal?: AbortSignal; redirect?: string }): Promise<Response>;
+declare const crypto: { randomUUID(): string; getRandomValues<T extends ArrayBufferView>(array: T): T; readonly subtle: any; };
+declare const performance: { now(): number; readonly timeOrigin: number; };
+declare const Buffer: { from(value: any, encoding?: string): Uint8Array & { toString(encoding?: string): string }; concat(list: Uint8Array[]): Uint8Array & { toString(encoding?: string): string };
+  byteLength(text: string): number; alloc(size: number): Uint8Array & { toString(encoding?: string): string }; };
+`;

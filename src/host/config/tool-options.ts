@@ -1,0 +1,121 @@
+// Options of addTool(), updateTool() and inspectTool(), with the zod schemas that validate them.
+import * as z from "zod";
+import { SOURCE_MODES, type SourceMode } from "../../bundler/tool-bundle.ts";
+import { type DefinitionOverrides, DefinitionOverridesSchema } from "../../sandbox/contract/definition.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/messages.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
+import { ownerFields } from "../routing/tenant-scope.ts";
+import { parseOptions } from "./option-errors.ts";
+
+export const LANGUAGES = ["javascript", "typescript", "python"] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+/** Source of a tool, and the parts of its definition that the host supplies or overrides. */
+export type ToolInput = (
+  | {
+      /** Path of the tool's file. */
+      readonly path: string;
+    }
+  | {
+      /** Source files by path. */
+      readonly files: { readonly [path: string]: string };
+      /** Path of the file with the tool's exports. */
+      readonly entry?: string | undefined;
+    }
+  | {
+      /** Source text of a single-file tool. */
+      readonly source: string;
+      /**
+       * `"script"` runs the source as the body of a sloppy-mode function of `input` and `ctx`, in JavaScript. Its output is what it
+       * returns, or else the value of its last expression, also of one in a branch, a block or a `with` statement.
+       * @default "module"
+       */
+      readonly mode?: SourceMode | undefined;
+    }
+) & {
+  /** Language of the source. Default: by the extension of the file or entry, or TypeScript if there is none. */
+  readonly language?: Language | undefined;
+  /** Name of the tool, whatever name its code exports. Default: the exported name, or else `defaultName`. */
+  readonly name?: string | undefined;
+  /** Name of the tool if its code exports none. Default: one from its file, or from its content. */
+  readonly defaultName?: string | undefined;
+  /** Fields of the definition that the host supplies or overrides. `capabilities` named here, engine features included, are granted. */
+  readonly overrides?: DefinitionOverrides | undefined;
+};
+
+/** Options of `addTool`. */
+export interface AddToolOptions {
+  /** The tenant that the tool belongs to, 1 to 1,024 characters. With `tenancy: "multi"`, this or `scope` is required. */
+  readonly tenantId?: string | undefined;
+  /** `"global"`: every tenant may call the tool. */
+  readonly scope?: "global" | undefined;
+  /** Names of capabilities and engine features to grant. `log` is always granted. */
+  readonly grant?: readonly string[] | undefined;
+  /** How long an isolate of this tool lives. Default: the option `isolateLifetime` of `createGlovebox`. */
+  readonly isolateLifetime?: IsolateLifetime | undefined;
+  /** How arguments of this tool are coerced. Overrides the option `arguments` of `createGlovebox`. */
+  readonly arguments?: ArgumentOptions | undefined;
+  /**
+   * Whether the tool replaces the owner's tool of the same name, as `updateTool` does. If there is none, the tool is added.
+   * @default false
+   */
+  readonly replace?: boolean | undefined;
+}
+
+/** Options of `updateTool`. Nothing is copied from the old version: an option that is left out has its default. */
+export type UpdateToolOptions = Omit<AddToolOptions, "replace">;
+
+const common = {
+  language: z.enum(LANGUAGES).optional(),
+  name: z.string().optional(),
+  defaultName: z.string().optional(),
+  overrides: DefinitionOverridesSchema.optional(),
+};
+const ToolInputSchema = z.union(
+  [
+    strictObject({ path: z.string().min(1), ...common }),
+    strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
+    strictObject({ source: z.string(), mode: z.enum(SOURCE_MODES).optional(), ...common }),
+  ],
+  "Expected { path }, { files, entry? } or { source }, each with an optional language, name, defaultName and overrides",
+);
+const toolOptionsShape = {
+  ...ownerFields,
+  grant: z.array(z.string()).default([]),
+  isolateLifetime: z.enum(ISOLATE_LIFETIMES).optional(),
+  arguments: ArgumentOptionsSchema.optional(),
+};
+const UpdateToolOptionsSchema = strictObject(toolOptionsShape);
+export const AddToolOptionsSchema = strictObject({ ...toolOptionsShape, replace: z.boolean().default(false) });
+const InspectToolOptionsSchema = strictObject({
+  ...ownerFields,
+  grant: z.array(z.string()).default([]),
+});
+
+/** @throws {ToolError} PARAM_INVALID for an input that is not a valid {@link ToolInput}, or with two names */
+export function parseToolInput(input: unknown): ToolInput {
+  const parsed = parseOptions(ToolInputSchema, input, "tool");
+  const { name, overrides } = parsed;
+  if (name === undefined || overrides?.name === undefined || overrides.name === name) return parsed;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `tool.name is ${JSON.stringify(name)} and tool.overrides.name is ${JSON.stringify(overrides.name)}: expected one name`,
+  );
+}
+
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
+export function parseAddToolOptions(options: unknown = {}): z.infer<typeof AddToolOptionsSchema> {
+  return parseOptions(AddToolOptionsSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
+export function parseUpdateToolOptions(options: unknown = {}): z.infer<typeof UpdateToolOptionsSchema> {
+  return parseOptions(UpdateToolOptionsSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID for options that are invalid or unknown */
+export function parseInspectToolOptions(options: unknown = {}): z.infer<typeof InspectToolOptionsSchema> {
+  return parseOptions(InspectToolOptionsSchema, options, "options");
+}

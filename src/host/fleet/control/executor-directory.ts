@@ -1,0 +1,327 @@
+// The executors that a control plane knows: it follows their announcements, receives their messages, and notices when
+// one falls silent. NATS delivers announcements; there is no membership protocol.
+import { randomBytes } from "node:crypto";
+import type { FleetConnection, FleetMessage } from "../connection.ts";
+import { ObjectReader } from "../objects/object-reader.ts";
+import { OrderedTasks } from "../ordered-tasks.ts";
+import {
+  type Announcement,
+  AnnouncementSchema,
+  type CountedMessage,
+  type ExecutorCallMessage,
+  ExecutorMessageSchema,
+} from "../protocol/messages.ts";
+import { ALL_ALIVE, controlSubject, FLEET_ID_PATTERN } from "../protocol/subjects.ts";
+import { decodeFrame, hasMagic, type WireFrame } from "../protocol/wire.ts";
+import type { DrainOutcome, ExecutorInfo, LostExecutor } from "./fleet-state.ts";
+import { LostExecutors } from "./lost-executors.ts";
+import type { RemoteAttempt } from "./remote-attempt.ts";
+import { RemoteExecutor } from "./remote-executor.ts";
+
+export interface ExecutorDirectoryOptions {
+  readonly connection: FleetConnection;
+  /** Time in ms without an announcement after which an executor counts as lost. */
+  readonly silenceMs: number;
+  /** Called when an executor may have room. */
+  readonly onChange: () => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const TICK_MS = 250;
+/** Ticks between the lists of calls that executors get: several in the time after which they cancel calls on their own. */
+const TICKS_PER_LIST = 8;
+/** Most executors that are followed. Their number is that of the users of the NATS server. */
+const MAX_EXECUTORS = 10_000;
+/** Time in ms for which the messages of an executor that violates the protocol are not received. */
+const BAN_MS = 60_000;
+/** Time in ms between two reports of foreign bytes on the subject of one executor. */
+const FOREIGN_REPORT_MS = 60_000;
+
+interface Followed {
+  readonly executor: RemoteExecutor<RemoteAttempt>;
+  readonly unsubscribe: () => void;
+}
+
+export class ExecutorDirectory implements AsyncDisposable {
+  /** Id of this control plane. */
+  readonly control: string = randomBytes(12).toString("base64url");
+  readonly #options: ExecutorDirectoryOptions;
+  readonly #followed = new Map<string, Followed>();
+  readonly #bannedUntil = new Map<string, number>();
+  readonly #lost = new LostExecutors();
+  /** When foreign bytes were last reported, by executor. */
+  readonly #foreignAt = new Map<string, number>();
+  readonly #inbox: OrderedTasks;
+  readonly #reader: ObjectReader;
+  readonly #unsubscribe: () => void;
+  readonly #timer: NodeJS.Timeout;
+  #ticks = 0;
+
+  constructor(options: ExecutorDirectoryOptions) {
+    this.#options = options;
+    this.#reader = new ObjectReader(options.connection.maxPayload);
+    this.#inbox = new OrderedTasks((token) => this.#attemptOf(token)?.lose());
+    this.#unsubscribe = options.connection.subscribe(ALL_ALIVE, (message) => this.#onAnnouncement(message));
+    this.#timer = setInterval(() => this.#tick(), TICK_MS);
+    this.#timer.unref();
+  }
+
+  list(): readonly ExecutorInfo[] {
+    return this.#live()
+      .map(({ info }) => info)
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  get lost(): readonly LostExecutor[] {
+    return this.#lost.list();
+  }
+
+  /** Requests that an executor finishes its calls and ends, and waits for its confirmation. */
+  async drain(id: string): Promise<DrainOutcome> {
+    const executor = this.#live().find((one) => one.id === id);
+    if (executor === undefined) return "unknown";
+    return (await executor.drain(this.#options.silenceMs)) ? "draining" : "unconfirmed";
+  }
+
+  #live(): readonly RemoteExecutor<RemoteAttempt>[] {
+    const since = performance.now() - this.#options.silenceMs;
+    return [...this.#followed.values()].flatMap(({ executor }) => (executor.seenAt > since ? [executor] : []));
+  }
+
+  /** Returns the executors of these pools that may get a call now. */
+  available(pools: readonly string[], isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
+    const now = performance.now();
+    const found: RemoteExecutor<RemoteAttempt>[] = [];
+    for (const { executor } of this.#followed.values()) {
+      if (pools.includes(executor.announcement.pool) && executor.canTake(now, this.#options.silenceMs, isNested))
+        found.push(executor);
+    }
+    return found;
+  }
+
+  hasLive(pools: readonly string[]): boolean {
+    return this.#live().some(({ announcement }) => pools.includes(announcement.pool));
+  }
+
+  endOwner(owner: string, isShared: boolean): void {
+    for (const executor of this.#live()) executor.send({ type: "end-owner", owner, isShared });
+  }
+
+  #attemptOf(token: string): RemoteAttempt | undefined {
+    for (const { executor } of this.#followed.values()) {
+      const attempt = executor.attempts.get(token);
+      if (attempt !== undefined) return attempt;
+    }
+    return undefined;
+  }
+
+  #onAnnouncement({ subject, data, hasHeaders }: FleetMessage): void {
+    const id = subject.slice(subject.lastIndexOf(".") + 1);
+    if (hasHeaders || !FLEET_ID_PATTERN.test(id) || (this.#bannedUntil.get(id) ?? 0) > performance.now()) return;
+    const announcement = parseAnnouncement(data);
+    if (announcement === undefined) return;
+    const known = this.#followed.get(id);
+    if (known?.executor.announcement.key === announcement.key) known.executor.announced(announcement);
+    else {
+      // A new process: the calls of the earlier one are lost.
+      if (known !== undefined) this.#forget(known);
+      this.#follow(id, announcement);
+    }
+    this.#options.onChange();
+  }
+
+  #follow(id: string, announcement: Announcement): void {
+    if (this.#followed.size >= MAX_EXECUTORS) return;
+    const { connection } = this.#options;
+    const { control } = this;
+    const onUnsent = (token: string): void => executor.attempts.get(token)?.lose();
+    const executor: RemoteExecutor<RemoteAttempt> = new RemoteExecutor({
+      ...{ id, control, connection, announcement, onUnsent },
+    });
+    const unsubscribe = connection.subscribe(controlSubject(control, id), (message) =>
+      this.#onMessage(executor, message),
+    );
+    this.#followed.set(id, { executor, unsubscribe });
+    this.#lost.delete(id);
+  }
+
+  #forget({ executor, unsubscribe }: Followed): void {
+    unsubscribe();
+    this.#followed.delete(executor.id);
+    executor.settleDrains();
+    for (const attempt of [...executor.attempts.values()]) attempt.lose();
+  }
+
+  #onMessage(executor: RemoteExecutor<RemoteAttempt>, { data, hasHeaders, status }: FleetMessage): void {
+    if (status === 503) {
+      this.#onUnreachable(executor);
+      return;
+    }
+    // Without headers, so that no stored message that NATS delivers is taken for one of the executor.
+    if (hasHeaders) return;
+    if (!hasMagic(data)) {
+      this.#onForeign(executor.id);
+      return;
+    }
+    try {
+      this.#receive(executor, decodeFrame(data));
+    } catch (thrown) {
+      this.#ban(executor, thrown);
+    }
+  }
+
+  /**
+   * Bytes without the magic of the protocol are ignored, and reported once a minute. A correct executor sends none, and a
+   * hostile one gains nothing. NATS would send such bytes on behalf of another client, if an operator gave clients more
+   * permissions or captured these subjects in a stream: they must not end the calls of an executor.
+   */
+  #onForeign(id: string): void {
+    const now = performance.now();
+    if (now - (this.#foreignAt.get(id) ?? Number.NEGATIVE_INFINITY) < FOREIGN_REPORT_MS) return;
+    this.#foreignAt.set(id, now);
+    this.#options.onError(
+      new Error(
+        `Bytes that are no message of Glovebox arrived on the subject of the executor ${id} and were ignored. Check that no stream captures "glovebox.control.>", and that NATS uses the current users file`,
+      ),
+    );
+  }
+
+  /** The NATS server says that the executor has no subscription: it has ended, or is about to reconnect. */
+  #onUnreachable(executor: RemoteExecutor<RemoteAttempt>): void {
+    executor.pause(this.#options.silenceMs);
+    for (const attempt of [...executor.attempts.values()]) if (!attempt.isAcknowledged) attempt.lose();
+  }
+
+  /** @throws {Error} for a message that a correct executor never sends */
+  #receive(executor: RemoteExecutor<RemoteAttempt>, frame: WireFrame): void {
+    const message = ExecutorMessageSchema.parse(frame.message);
+    if (message.type === "running") {
+      this.#compare(executor, message.calls);
+      return;
+    }
+    // Without an attempt, it is a late message, or one about a call of another executor: the subject names its sender.
+    const attempt = executor.attempts.get(message.token);
+    switch (message.type) {
+      case "fetch":
+        if (executor.sendPart(message)) attempt?.read();
+        return;
+      case "part":
+        if (attempt !== undefined) this.#reader.receive(message, frame.parts[0]);
+        return;
+      case "received":
+        attempt?.offers.remove(message.name);
+        return;
+    }
+    if (attempt === undefined) {
+      // The executor waits until its object is read.
+      if (message.type === "object") executor.sendReceived(message.token, message.name);
+      return;
+    }
+    if (attempt.count(message.n)) this.#inbox.run(message.token, () => this.#process(attempt, message, frame.parts));
+  }
+
+  #process(attempt: RemoteAttempt, message: CountedMessage, parts: readonly Buffer[]): Promise<void> | undefined {
+    if (message.type === "object") return this.#readObject(attempt, message);
+    if (!attempt.isOver) this.#deliver(attempt, message, parts);
+    return undefined;
+  }
+
+  /** Reads a message that was too large to be sent at once. */
+  async #readObject(attempt: RemoteAttempt, message: Extract<CountedMessage, { type: "object" }>): Promise<void> {
+    const { token, executor } = attempt;
+    try {
+      if (attempt.isOver) return;
+      if (message.bytes > attempt.maxBytes) throw new Error("An executor offered more than its call may send");
+      attempt.pendingObjects += 1;
+      const bytes = await this.#reader.read(message, {
+        token,
+        request: (request) => executor.send(request),
+        isWanted: () => !attempt.isOver,
+      });
+      attempt.pendingObjects -= 1;
+      const frame = decodeFrame(bytes);
+      const inner = ExecutorMessageSchema.parse(frame.message);
+      if (!("n" in inner) || inner.type === "object" || inner.token !== token)
+        throw new Error("An executor offered a message that does not concern its call");
+      this.#deliver(attempt, inner, frame.parts);
+    } finally {
+      executor.sendReceived(token, message.name);
+    }
+  }
+
+  #deliver(attempt: RemoteAttempt, message: ExecutorCallMessage, parts: readonly Buffer[]): void {
+    try {
+      attempt.receive(message, parts);
+    } catch (thrown) {
+      this.#ban(attempt.executor, thrown);
+    }
+  }
+
+  /** Ends the calls that the executor does not run any more, and those of which a message is missing. */
+  #compare(executor: RemoteExecutor<RemoteAttempt>, calls: readonly (readonly [string, number])[]): void {
+    const sent = new Map(calls);
+    for (const attempt of [...executor.attempts.values()]) {
+      const n = sent.get(attempt.token);
+      // One whose last message is being read has ended on the executor.
+      if (n === undefined ? attempt.isAcknowledged && attempt.pendingObjects === 0 : n !== attempt.received)
+        attempt.lose();
+    }
+  }
+
+  /** An executor that violates the protocol is not trusted for a while: its calls end, and it gets no others. */
+  #ban(executor: RemoteExecutor<RemoteAttempt>, thrown: unknown): void {
+    const { onError } = this.#options;
+    onError(
+      new Error(`The executor ${executor.id} violated the protocol and gets no calls for a minute`, { cause: thrown }),
+    );
+    this.#bannedUntil.set(executor.id, performance.now() + BAN_MS);
+    const known = this.#followed.get(executor.id);
+    if (known?.executor !== executor) return;
+    this.#lost.add(executor.info, "rejected");
+    this.#forget(known);
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    const { silenceMs } = this.#options;
+    this.#ticks += 1;
+    for (const followed of [...this.#followed.values()]) {
+      const { executor } = followed;
+      if (now - executor.seenAt >= silenceMs) {
+        // One that drained has ended in order.
+        if (!executor.announcement.isDraining) this.#lost.add(executor.info, "silent");
+        this.#forget(followed);
+        continue;
+      }
+      if (this.#ticks % TICKS_PER_LIST === 0) executor.hold();
+      for (const attempt of [...executor.attempts.values()]) {
+        // Half of the silence, so that a call that never arrived is sent elsewhere early.
+        if (attempt.isUnacknowledged(now - silenceMs / 2)) {
+          executor.pause(silenceMs);
+          attempt.lose();
+        }
+      }
+    }
+    for (const [id, until] of this.#bannedUntil) if (until <= now) this.#bannedUntil.delete(id);
+    for (const [id, at] of this.#foreignAt) if (now - at > FOREIGN_REPORT_MS) this.#foreignAt.delete(id);
+    // A pause of an executor may be over.
+    this.#options.onChange();
+  }
+
+  /** Ends every call as lost, and closes the connection. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    this.#unsubscribe();
+    for (const followed of [...this.#followed.values()]) this.#forget(followed);
+    await this.#options.connection[Symbol.asyncDispose]();
+  }
+}
+
+/** Returns a valid announcement. Executors of other versions of the protocol are ignored: they get no calls. */
+function parseAnnouncement(data: Uint8Array): Announcement | undefined {
+  try {
+    return AnnouncementSchema.parse(decodeFrame(data).message);
+  } catch {
+    return undefined;
+  }
+}

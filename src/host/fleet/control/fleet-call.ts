@@ -1,0 +1,65 @@
+// A call that is queued for, or runs on, an executor. It is its caller's handle, like PlacedJob for worker processes.
+
+import type { Limits } from "../../../sandbox/contract/limits.ts";
+import type { Job, Ticket } from "../../workers/pool-job.ts";
+import type { Entry } from "../../workers/scheduling/fair-queue.ts";
+import type { CallOrder } from "../../workers/worker-job.ts";
+import { DEFAULT_POOL } from "../protocol/pool-name.ts";
+
+/** A job that an executor can run. */
+export type FleetJob = Job & { readonly order: Extract<CallOrder, { readonly type: "call" }> };
+
+/** The current attempt to run a call. After its end, its methods are no-ops. */
+export interface CallAttempt {
+  cancel(): void;
+  credit(chunks: number): void;
+  rest(isResting: boolean): void;
+  watchIdle(isWatched: boolean): void;
+}
+
+/** Pool of the tenants whose policy names none. */
+const DEFAULT_POOLS: readonly string[] = [DEFAULT_POOL];
+
+export class FleetCall implements Ticket {
+  readonly job: FleetJob;
+  readonly #onCancel: (call: FleetCall) => void;
+  /** By performance.now(). */
+  readonly queuedAt: number = performance.now();
+  entry: Entry<FleetCall> | undefined;
+  queueTimer: NodeJS.Timeout | undefined;
+  attempt: CallAttempt | undefined;
+  attempts = 0;
+  /** When the current attempt began, by performance.now(). */
+  placedAt = 0;
+  state: "queued" | "placed" | "over" = "queued";
+  isCancelled = false;
+
+  constructor(job: FleetJob, onCancel: (call: FleetCall) => void) {
+    this.job = job;
+    this.#onCancel = onCancel;
+  }
+
+  get limits(): Limits {
+    return this.job.order.tool.limits;
+  }
+
+  get pools(): readonly string[] {
+    return this.job.pools ?? DEFAULT_POOLS;
+  }
+
+  cancel(): void {
+    this.#onCancel(this);
+  }
+
+  credit(chunks: number): void {
+    this.attempt?.credit(chunks);
+  }
+
+  rest(isResting: boolean): void {
+    this.attempt?.rest(isResting);
+  }
+
+  watchIdle(isWatched: boolean): void {
+    this.attempt?.watchIdle(isWatched);
+  }
+}

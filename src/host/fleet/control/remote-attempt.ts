@@ -1,0 +1,195 @@
+// One attempt to run a call on an executor. The executor is not trusted: what it sends is parsed, counted and checked
+// like the messages of a worker process, and only while the attempt's fencing token is valid.
+import { randomBytes } from "node:crypto";
+import { monotonicMs } from "../../../sandbox/contract/monotonic-time.ts";
+import { checkWorkerMessage } from "../../../sandbox/protocol/read-message.ts";
+import { largestFrame } from "../../workers/frame-size.ts";
+import { type CallLossReason, type CallMessage, OpenCall } from "../../workers/open-call.ts";
+import { ObjectOffers } from "../objects/object-offers.ts";
+import type { ExecutorCallMessage } from "../protocol/messages.ts";
+import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";
+import type { CallAttempt, FleetCall } from "./fleet-call.ts";
+import type { RemoteExecutor } from "./remote-executor.ts";
+
+/** Messages of a worker that an executor passes on. The others are between an executor and its worker. */
+const PASSED_ON: ReadonlySet<string> = new Set<CallMessage["type"]>([
+  "started",
+  "log",
+  "progress",
+  "span",
+  "capability",
+  "turns",
+  "idle",
+  "chunks",
+  "ended",
+]);
+
+/** What the pool does when an attempt is over. */
+export interface AttemptOwner {
+  onRejected(attempt: RemoteAttempt, reason: "full" | "draining" | "no-bundle" | "failed"): void;
+  onEnded(attempt: RemoteAttempt, cpuMs: number): void;
+  onLost(attempt: RemoteAttempt, loss: CallLossReason, peakBytes: number): void;
+}
+
+interface AttemptOptions {
+  readonly call: FleetCall;
+  readonly executor: RemoteExecutor<RemoteAttempt>;
+  readonly isNested: boolean;
+}
+
+export class RemoteAttempt implements CallAttempt {
+  /** 128 random bits: only the executor that received the call knows them. */
+  readonly token: string = randomBytes(16).toString("base64url");
+  readonly call: FleetCall;
+  readonly executor: RemoteExecutor<RemoteAttempt>;
+  /** Whether the caller of this nested call lends its slot. */
+  readonly isNested: boolean;
+  readonly #owner: AttemptOwner;
+  readonly #open: OpenCall;
+  /** What the executor may read. */
+  readonly offers = new ObjectOffers();
+  /** When the call was published, or the executor has last read a part of it, by performance.now(). */
+  #sentAt: number | undefined;
+  /** Number of the last message. */
+  #received = 0;
+  /** Messages whose objects are being read. */
+  pendingObjects = 0;
+  isOver = false;
+
+  constructor({ call, executor, isNested }: AttemptOptions, owner: AttemptOwner) {
+    this.call = call;
+    this.executor = executor;
+    this.isNested = isNested;
+    this.#owner = owner;
+    const { order, listener } = call.job;
+    const descriptors = order.type === "call" ? order.tool.descriptors : undefined;
+    this.#open = new OpenCall({
+      ...{ seq: 1, listener, limits: call.limits, warmKey: undefined, rssBytes: 0, cpuMs: 0 },
+      hasUncounted: Object.values(descriptors ?? {}).some(({ uncounted }) => uncounted !== undefined),
+    });
+  }
+
+  /** Whether the executor has acknowledged the call. */
+  get isAcknowledged(): boolean {
+    return this.#received > 0;
+  }
+
+  /** Called when the call has been published. */
+  sent(): void {
+    this.#sentAt = performance.now();
+  }
+
+  /** Called when the executor reads a part of the call: it is alive, although it may not have acknowledged the call yet. */
+  read(): void {
+    if (!this.isAcknowledged) this.sent();
+  }
+
+  /** Whether the call was published before this time, by performance.now(), and is not acknowledged. */
+  isUnacknowledged(before: number): boolean {
+    return this.#sentAt !== undefined && this.#sentAt < before && !this.isAcknowledged;
+  }
+
+  /** Most bytes of one message about the call. */
+  get maxBytes(): number {
+    return largestFrame(this.call.limits, 0) + MAX_FLEET_JSON_BYTES;
+  }
+
+  /** Whether code of the tool may have run with an effect: every effect passes through this attempt. */
+  get hasBegun(): boolean {
+    return this.#open.hasBegun(true);
+  }
+
+  /** Number of the last message. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** Counts a message. Returns false if an earlier one is missing; the attempt has then ended as lost. */
+  count(n: number): boolean {
+    if (n !== this.#received + 1) {
+      this.lose();
+      return false;
+    }
+    this.#received = n;
+    return true;
+  }
+
+  /** Ends the attempt: its token is no longer valid. */
+  lose(loss: Omit<CallLossReason, "begun"> & { readonly begun?: boolean } = {}, peakBytes = 0): void {
+    if (this.isOver) return;
+    this.#owner.onLost(this, { ...loss, begun: loss.begun === true || this.hasBegun }, peakBytes);
+  }
+
+  /**
+   * Processes one message.
+   * @throws {Error} for a message that a correct executor never sends
+   */
+  receive(message: ExecutorCallMessage, parts: readonly Buffer[]): void {
+    if (this.isOver) return;
+    switch (message.type) {
+      case "accepted":
+        break;
+      case "placed":
+        this.#place(message.placedMs ?? 0);
+        break;
+      case "rejected":
+        if (this.#received !== 1) throw new Error("The executor rejected a call that it had accepted");
+        this.#owner.onRejected(this, message.reason);
+        break;
+      case "lost": {
+        const { begun, outOfMemory, isNotStarted, peakBytes } = message;
+        this.lose({ begun, outOfMemory, ...(isNotStarted ? { isNotStarted } : {}) }, peakBytes);
+        break;
+      }
+      case "event":
+        this.#receiveEvent(message, parts);
+        break;
+    }
+  }
+
+  /** @param ageMs how long ago, as the executor says: at most since the call was sent to it */
+  #place(ageMs: number): void {
+    const sinceSent = performance.now() - (this.#sentAt ?? performance.now());
+    this.call.job.listener.onPlaced(Math.min(ageMs, sinceSent));
+  }
+
+  #receiveEvent(
+    { message, placedMs, isStarted, peakBytes = 0 }: ExecutorCallMessage & { type: "event" },
+    parts: readonly Buffer[],
+  ): void {
+    const parsed = checkWorkerMessage(message);
+    if (!PASSED_ON.has(parsed.type)) throw new Error("The executor passed on a message that does not concern a call");
+    // The time of a span is its age, because machines share no monotonic clock.
+    const event = (
+      parsed.type === "span" ? { ...parsed, time: monotonicMs() + Math.min(0, parsed.time) } : parsed
+    ) as CallMessage;
+    if (placedMs !== undefined) this.#place(placedMs);
+    if (isStarted === true) this.#open.receive({ type: "started", seq: 1 }, [], () => {});
+    this.#open.meter(peakBytes);
+    // If this throws, for example because of invalid attachments, the call has not ended: it is lost.
+    this.#open.receive(event, parts, (requestId, envelope, latencyMs) => {
+      if (this.isOver) return;
+      const { token } = this;
+      const latency = latencyMs === undefined ? {} : { latencyMs };
+      this.executor.send({ type: "answer", token, requestId, ...latency }, [envelope]);
+    });
+    if (event.type === "ended" && !this.isOver) this.#owner.onEnded(this, event.usage.cpuMs);
+  }
+
+  cancel(): void {
+    if (!this.isOver) this.executor.send({ type: "cancel", token: this.token });
+  }
+
+  credit(chunks: number): void {
+    this.#open.credit(chunks);
+    if (!this.isOver) this.executor.send({ type: "credit", token: this.token, chunks });
+  }
+
+  rest(isResting: boolean): void {
+    if (!this.isOver) this.executor.send({ type: "rest", token: this.token, isResting });
+  }
+
+  watchIdle(isWatched: boolean): void {
+    if (!this.isOver) this.executor.send({ type: "watch-idle", token: this.token, isWatched });
+  }
+}

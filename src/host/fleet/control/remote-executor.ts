@@ -1,0 +1,204 @@
+// An executor as a control plane sees it: what it announced, the calls that it runs for this control plane, and the
+// messages to and from it.
+
+import { setBounded } from "../../util/bounded-map.ts";
+import type { FleetConnection } from "../connection.ts";
+import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
+import { type Announcement, type ControlMessage, MAX_DIRECT_BYTES, type PartRequest } from "../protocol/messages.ts";
+import { controlSubject, executorSubject } from "../protocol/subjects.ts";
+import { encodeFrame } from "../protocol/wire.ts";
+import type { ExecutorInfo } from "./fleet-state.ts";
+import { PartSender } from "./part-sender.ts";
+import { type Candidate, hashText } from "./placement.ts";
+
+/** A message, without the key that each message to an executor has. */
+type Unkeyed<Message> = Message extends { readonly key: string } ? Omit<Message, "key"> : never;
+export type OutgoingMessage = Unkeyed<ControlMessage>;
+
+/** Room for the protocol of NATS around a payload. */
+const HEADER_BYTES = 4_096;
+/** Bundles of one executor that are counted. */
+const MAX_BUNDLES = 4_096;
+/** Time in ms for which a full executor gets no calls, unless it announces itself earlier. */
+const FULL_MS = 250;
+
+export interface RemoteExecutorOptions {
+  readonly id: string;
+  /** Id of this control plane. */
+  readonly control: string;
+  readonly connection: FleetConnection;
+  readonly announcement: Announcement;
+  /** Receives the token of a call whose message is too large. */
+  readonly onUnsent: (token: string) => void;
+}
+
+/** An attempt to run a call, by its fencing token. */
+interface TrackedAttempt {
+  readonly token: string;
+  /** What the executor may read: its bundle, and messages that are too large. */
+  readonly offers: ObjectOffers;
+}
+
+export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> implements Candidate {
+  readonly id: string;
+  readonly hash: number;
+  readonly #options: RemoteExecutorOptions;
+  readonly attempts = new Map<string, Attempt>();
+  /** Hashes of the bundles of its calls. */
+  readonly #bundles = new Map<string, true>();
+  readonly #parts: PartSender;
+  announcement: Announcement;
+  /** By performance.now(). */
+  seenAt: number = performance.now();
+  /** No call is sent to it before this time: it was full, or NATS reported that it is not connected. */
+  #pausedUntil = 0;
+  /** Calls that were sent since the last announcement, minus those that ended. */
+  #sinceAnnounced = 0;
+  #roots = 0;
+  nested = 0;
+  /** Called when it announces that it drains, or is not followed any longer. */
+  readonly #onDraining = new Set<() => void>();
+
+  constructor(options: RemoteExecutorOptions) {
+    this.id = options.id;
+    this.hash = hashText(options.id);
+    this.#options = options;
+    this.announcement = options.announcement;
+    this.#parts = new PartSender(options.connection);
+  }
+
+  get slots(): number {
+    return this.announcement.slots;
+  }
+
+  get load(): number {
+    return Math.max(this.#roots, this.announcement.busy + this.#sinceAnnounced);
+  }
+
+  /** Whether it may get a call now. */
+  canTake(now: number, silenceMs: number, isNested: boolean): boolean {
+    // An executor that stops still takes nested calls, so that their callers can finish.
+    return (isNested || !this.announcement.isDraining) && now >= this.#pausedUntil && now - this.seenAt < silenceMs;
+  }
+
+  /** Records an announcement of the same process. */
+  announced(announcement: Announcement): void {
+    this.announcement = announcement;
+    this.seenAt = performance.now();
+    this.#sinceAnnounced = 0;
+    this.#pausedUntil = Math.min(this.#pausedUntil, this.seenAt);
+    if (announcement.isDraining) this.settleDrains();
+  }
+
+  /** Ends the wait of those who have requested that it drains. */
+  settleDrains(): void {
+    for (const settle of this.#onDraining) settle();
+  }
+
+  get info(): ExecutorInfo {
+    const { pool, version, since, slots, busy, isDraining } = this.announcement;
+    const seenAt = Date.now() - Math.round(performance.now() - this.seenAt);
+    // The directory leaves out those that are silent.
+    const free = this.canTake(performance.now(), Number.POSITIVE_INFINITY, false) ? Math.max(0, slots - this.load) : 0;
+    return { id: this.id, pool, version, since, slots, busy, free, isDraining, seenAt, bundles: this.#bundles.size };
+  }
+
+  /** Requests that the executor finishes its calls and ends. Resolves with whether it has confirmed that within `withinMs`. */
+  async drain(withinMs: number): Promise<boolean> {
+    if (this.announcement.isDraining) return true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, withinMs);
+    this.#onDraining.add(resolve);
+    this.send({ type: "drain" });
+    await promise;
+    clearTimeout(timer);
+    this.#onDraining.delete(resolve);
+    return this.announcement.isDraining;
+  }
+
+  /** Sends it no calls for a while. */
+  pause(ms: number = FULL_MS): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + ms);
+  }
+
+  add(attempt: Attempt, isNested: boolean): void {
+    this.attempts.set(attempt.token, attempt);
+    if (isNested) this.nested += 1;
+    else [this.#roots, this.#sinceAnnounced] = [this.#roots + 1, this.#sinceAnnounced + 1];
+  }
+
+  remove(attempt: Attempt, isNested: boolean): void {
+    if (!this.attempts.delete(attempt.token)) return;
+    attempt.offers.close();
+    if (isNested) this.nested -= 1;
+    else [this.#roots, this.#sinceAnnounced] = [this.#roots - 1, this.#sinceAnnounced - 1];
+  }
+
+  /** Sends a message. The executor processes those with the same token in order. */
+  send(message: OutgoingMessage, parts: readonly (string | Uint8Array)[] = []): void {
+    const { key } = this.announcement;
+    let bytes: Buffer;
+    try {
+      bytes = encodeFrame({ ...message, key }, parts);
+    } catch (thrown) {
+      if (!("token" in message)) throw thrown;
+      this.#options.onUnsent(message.token);
+      return;
+    }
+    if (bytes.byteLength <= this.#maxDirectBytes || !("token" in message)) {
+      this.#publish(bytes);
+      return;
+    }
+    const { token } = message;
+    const attempt = this.attempts.get(token);
+    if (attempt === undefined) return;
+    const ref = describeObject(bytes);
+    void attempt.offers.add(ref, () => bytes);
+    this.#publish(encodeFrame({ type: "object", key, control: this.#options.control, token, ...ref }));
+  }
+
+  /**
+   * Answers a request for a part of an object, and returns whether there is one. An executor reads only the objects of
+   * calls that it was given.
+   * @throws {ObjectError} if it requests more than a correct executor does
+   */
+  sendPart(request: Omit<PartRequest, "key">): boolean {
+    const { token, name, from } = request;
+    const part = this.attempts.get(token)?.offers.partOf(request);
+    // Published as it is: a part must not become an object, whose parts would be as large.
+    const send = (): void => {
+      const { key } = this.announcement;
+      this.#publish(encodeFrame({ type: "part", token, name, from, key }, part === undefined ? [] : [part]));
+    };
+    if (part === undefined) send();
+    else this.#parts.add(send);
+    return part !== undefined;
+  }
+
+  /** The executor can drop an object. */
+  sendReceived(token: string, name: string): void {
+    this.send({ type: "received", token, name });
+  }
+
+  get #maxDirectBytes(): number {
+    return Math.min(MAX_DIRECT_BYTES, this.#options.connection.maxPayload - HEADER_BYTES);
+  }
+
+  #publish(bytes: Uint8Array): void {
+    const { connection, control } = this.#options;
+    // If no client subscribes, the NATS server reports it to this subject.
+    connection.publish(executorSubject(this.id), bytes, controlSubject(control, this.id));
+  }
+
+  /** Counts the bundle of a call. */
+  countBundle(sha256: string): void {
+    if (!this.#bundles.has(sha256)) setBounded(this.#bundles, sha256, true, MAX_BUNDLES);
+  }
+
+  /** Tells the executor which calls it still runs for this control plane. */
+  hold(): void {
+    if (this.attempts.size === 0) return;
+    const { control } = this.#options;
+    this.send({ type: "hold", control, tokens: [...this.attempts.keys()] });
+  }
+}

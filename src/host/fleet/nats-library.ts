@@ -1,0 +1,17 @@
+// The client library of NATS, an optional package. Only this file's declarations contain its types, and the declarations of a public entry
+// do not import this file: a consumer compiles them without the package.
+import type { NatsConnection } from "@nats-io/transport-node";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+
+/** @throws {ToolError} PARAM_INVALID, as a rejection, if the package is not installed */
+export async function importNats(): Promise<typeof import("@nats-io/transport-node")> {
+  try {
+    return await import("@nats-io/transport-node");
+  } catch (cause) {
+    const packages = "@nats-io/transport-node @nats-io/jetstream";
+    throw new ToolError("PARAM_INVALID", `Executors need packages. Install them: npm install ${packages}`, { cause });
+  }
+}
+
+/** Returns the client library's connection behind a `FleetConnection`. */
+export const natsOf = ({ nats }: { readonly nats: object }): NatsConnection => nats as NatsConnection;

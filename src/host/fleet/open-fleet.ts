@@ -1,0 +1,41 @@
+// Opens the connection of a control plane to its executors. Loaded only by hosts with the option `executors`.
+import type { WorkerPool } from "../workers/worker-pool.ts";
+import { connectFleet, type FleetConnection } from "./connection.ts";
+import { FleetPool } from "./control/fleet-pool.ts";
+import type { ExecutorsConfig } from "./fleet-options.ts";
+import { natsOf } from "./nats-library.ts";
+
+export interface FleetParts {
+  /** Runs what must stay on this machine. */
+  readonly local: WorkerPool;
+  readonly maxQueued: number;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Streams of development versions, which held large messages. With the users of such a version, NATS answers messages of
+ * executors for these streams, on any subject that an executor names.
+ */
+const OLD_STREAMS = ["GLOVEBOX_OBJECTS", "GLOVEBOX_UPLOADS"] as const;
+const DELETE_TIMEOUT_MS = 5_000;
+
+/** @throws {ToolError} PARAM_INVALID, as a rejection, if NATS cannot be used */
+export async function openFleet(config: ExecutorsConfig, parts: FleetParts): Promise<FleetPool> {
+  const { url, credentials, tlsCa, silenceMs } = config;
+  const urls = typeof url === "string" ? [url] : url;
+  await using resources = new AsyncDisposableStack();
+  const connection = resources.use(await connectFleet({ urls, credentials, tlsCa, role: "control-plane" }));
+  await deleteOldStreams(connection);
+  const pool = new FleetPool({ ...parts, connection, silenceMs });
+  resources.move();
+  return pool;
+}
+
+/** Never rejects: most servers have no such stream, or no JetStream. */
+async function deleteOldStreams(connection: FleetConnection): Promise<void> {
+  const nats = natsOf(connection);
+  const deleteStream = async (name: string): Promise<void> => {
+    await nats.request(`$JS.API.STREAM.DELETE.${name}`, "", { timeout: DELETE_TIMEOUT_MS }).catch(() => undefined);
+  };
+  await Promise.all(OLD_STREAMS.map(deleteStream));
+}

@@ -1,0 +1,133 @@
+// Answers the capability calls of a replay from its recording. No handler of the host is called.
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { exchangeHashOf, exchangeOf, inputHashOf } from "./input-hash.ts";
+import type { RecordOptions } from "./record-options.ts";
+import { type CallRecording, type RecordedRequest, SHOWN_INPUT_LENGTH } from "./recording.ts";
+import { redactJson } from "./redact-recording.ts";
+
+/**
+ * How a replay finds the answer of a capability call: at its position, for the same code and input; or by its name and arguments, for
+ * another version or an edited input.
+ */
+export type ReplayMatch = "position" | "arguments";
+
+/** Answer to a request. Without an envelope the call ended before the answer arrived, so the request stays open. */
+export interface RecordedAnswer {
+  readonly envelope: string | undefined;
+  /** How long the answer took in the recording, in ms by the call's clock. */
+  readonly latencyMs: number;
+}
+
+/** Creates the error of a replay that left its recording. */
+export function diverged(position: number, expected: string, actual: string): ToolError {
+  const message = `The call differs from its recording at request ${position}: expected ${expected}, got ${actual}`;
+  return new ToolError("REPLAY_DIVERGED", message, { details: { position, expected, actual } });
+}
+
+const shown = (name: string, input: string): string => `${name}(${input.slice(0, 200)})`;
+
+const failureOf = (envelope: string): { readonly code: string; readonly message: string } | undefined => {
+  if (!envelope.startsWith('{"ok":false')) return undefined;
+  try {
+    const { code, message } = JSON.parse(envelope) as { readonly code?: unknown; readonly message?: unknown };
+    return typeof code === "string" && typeof message === "string" ? { code, message } : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+export class RecordedAnswers {
+  readonly #requests: ReadonlyMap<number, RecordedRequest>;
+  /** Requests that no call has used yet, by name and hash. */
+  readonly #unused = new Map<string, RecordedRequest[]>();
+  readonly #settledAt = new Map<number, number>();
+  readonly #match: ReplayMatch;
+  readonly #redact: RecordOptions["redact"];
+  /** Number of each exchange of `fetch` in the recording, by its number in this call. */
+  readonly #exchanges = new Map<number, number>();
+  readonly #failures = new Set<string>();
+  #used = 0;
+
+  /** @param redact replaces what the recorded inputs do not have */
+  constructor(recording: CallRecording, match: ReplayMatch, redact?: RecordOptions["redact"]) {
+    this.#match = match;
+    this.#redact = redact;
+    this.#requests = new Map(recording.requests.map((request) => [request.id, request]));
+    for (const [kind, at, ...ids] of recording.turns) {
+      if (kind === "answer") for (const id of ids) this.#settledAt.set(id, at);
+    }
+    if (match === "position") return;
+    for (const request of recording.requests) {
+      const key = keyOf(request.name, this.#hashToFind(request));
+      const list = this.#unused.get(key);
+      if (list === undefined) this.#unused.set(key, [request]);
+      else list.push(request);
+    }
+  }
+
+  /** Number of recorded requests that were answered. */
+  get used(): number {
+    return this.#used;
+  }
+
+  /** As of a CapabilityBroker: whether a request of this call has failed with the code. */
+  wasDeniedWith(code: string): boolean {
+    return this.#failures.has(code);
+  }
+
+  /** As of a CapabilityBroker. A recording does not contain the traces of nested calls. */
+  traceOf(): undefined {
+    return undefined;
+  }
+
+  /** A new exchange has another number in each version, so it is found without it. */
+  #hashToFind({ name, input, inputHash }: RecordedRequest): string {
+    const exchange = name === "fetch" && input.length < SHOWN_INPUT_LENGTH ? exchangeOf(input) : undefined;
+    return exchange?.isRequest === true ? exchangeHashOf(input, 0) : inputHash;
+  }
+
+  /** @throws {ToolError} REPLAY_DIVERGED for a request that was not recorded */
+  answer(position: number, name: string, input: string): RecordedAnswer {
+    const text = this.#redact === undefined ? input : redactJson(input, this.#redact);
+    const request =
+      this.#match === "position" ? this.#atPosition(position, name, text) : this.#byArguments(position, name, text);
+    this.#used += 1;
+    const { answer: envelope, at } = request;
+    const failure = envelope === undefined ? undefined : failureOf(envelope);
+    if (failure !== undefined) this.#failures.add(failure.code);
+    return { envelope, latencyMs: Math.max(0, (this.#settledAt.get(request.id) ?? at) - at) };
+  }
+
+  #atPosition(position: number, name: string, text: string): RecordedRequest {
+    const request = this.#requests.get(position);
+    if (request === undefined) throw diverged(position, "no request", shown(name, text));
+    if (request.name !== name || request.inputHash !== inputHashOf(text)) {
+      throw diverged(position, shown(request.name, request.input), shown(name, text));
+    }
+    return request;
+  }
+
+  #byArguments(position: number, name: string, text: string): RecordedRequest {
+    const exchange = name === "fetch" ? exchangeOf(text) : undefined;
+    const known = exchange === undefined || exchange.isRequest ? undefined : this.#exchanges.get(exchange.id);
+    const isShort = text.length < SHOWN_INPUT_LENGTH;
+    const hash =
+      exchange?.isRequest === true && isShort
+        ? exchangeHashOf(text, 0)
+        : known === undefined
+          ? inputHashOf(text)
+          : exchangeHashOf(text, known);
+    const request = this.#unused.get(keyOf(name, hash))?.shift();
+    if (request === undefined) {
+      const recorded = [...this.#requests.values()].filter((one) => one.name === name).length;
+      throw diverged(position, `one of the ${recorded} recorded requests to ${name}`, shown(name, text));
+    }
+    if (exchange?.isRequest === true) {
+      const recorded = exchangeOf(request.input);
+      if (recorded !== undefined) this.#exchanges.set(exchange.id, recorded.id);
+    }
+    return request;
+  }
+}
+
+const keyOf = (name: string, hash: string): string => `${name} ${hash}`;

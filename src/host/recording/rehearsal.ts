@@ -1,0 +1,219 @@
+// Rehearses a version of a tool: replays recorded calls on it, and reports what would have been different.
+import { setTimeout as pause } from "node:timers/promises";
+import * as z from "zod";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { changePattern, type JsonChange } from "./json-changes.ts";
+import type { CallRecording } from "./recording.ts";
+import { parseRecording } from "./recording.ts";
+import { RedactSchema, type ReplayedCall, type ReplayOptions, type ReplayVerdict } from "./replay-call.ts";
+
+/** Options of a rehearsal. */
+export interface RehearsalOptions {
+  /** Tenant of the recordings. Required with `tenancy: "multi"`. */
+  readonly tenantId?: string | undefined;
+  /** Version of the tool to rehearse, for a tool that was registered with `setRelease`. */
+  readonly toolVersion?: string | undefined;
+  /**
+   * Number of replays at the same time, 1 to 64.
+   * @default 4
+   */
+  readonly maxConcurrency?: number | undefined;
+  /**
+   * What redacted recordings were made with as `record.redact`: it is applied to the outputs before they are compared.
+   * @default redactRecording
+   */
+  readonly redact?: ReplayOptions["redact"];
+  /** Stops the rehearsal. The report then covers the calls that were replayed. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Calls that differ in the same way. */
+export interface RehearsalGroup {
+  readonly verdict: Exclude<ReplayVerdict, "identical">;
+  /** What the calls have in common: the changed places, the error, or the request that was not recorded. */
+  readonly summary: string;
+  readonly count: number;
+  /** Ids of the calls, at most 100. */
+  readonly callIds: readonly string[];
+  /** Changes of the first call of the group, for the verdict `different`. */
+  readonly changes?: readonly JsonChange[];
+}
+
+/** Median and 95th percentile of a resource, in the recordings and in the replays. */
+export interface ResourceChange {
+  readonly before: { readonly p50: number; readonly p95: number };
+  readonly after: { readonly p50: number; readonly p95: number };
+}
+
+/** Report of a rehearsal. A release gate passes if `identical` equals `replayed`. */
+export interface RehearsalReport {
+  /** Number of calls that were replayed: the sum of the four verdicts. */
+  readonly replayed: number;
+  readonly identical: number;
+  readonly different: number;
+  readonly diverged: number;
+  readonly failed: number;
+  /** Recordings that are incomplete, invalid, or of another tenant, and those that a limit of the host did not let run for a minute. */
+  readonly skipped: number;
+  /** Groups of calls that are not identical, the largest first. */
+  readonly groups: readonly RehearsalGroup[];
+  /**
+   * Of the replayed calls. The recorded `executeMs` includes waits for capabilities, whose answers a replay has at once: compare it with that of
+   * a rehearsal of the present version.
+   */
+  readonly resources: {
+    readonly cpuMs: ResourceChange;
+    readonly executeMs: ResourceChange;
+    readonly heapBytes: ResourceChange;
+  };
+}
+
+const MAX_LISTED = 100;
+/** Longest time in ms that one recording waits for a limit of the host, and the wait where the error names none. */
+const PATIENCE_MS = 60_000;
+const WAIT_MS = 1_000;
+
+const OptionsSchema = strictObject({
+  tenantId: z.string().optional(),
+  toolVersion: z.string().optional(),
+  maxConcurrency: z.int().min(1).max(64).optional(),
+  redact: RedactSchema.optional(),
+  signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, "Expected an AbortSignal").optional(),
+});
+
+type Tenancy = { tenantOf(tenantId: string | undefined, where: string): string };
+type ReplayOne = (recording: CallRecording, options: ReplayOptions) => Promise<ReplayedCall>;
+type Recordings = Iterable<unknown> | AsyncIterable<unknown>;
+
+interface OpenGroup {
+  readonly verdict: RehearsalGroup["verdict"];
+  readonly summary: string;
+  count: number;
+  readonly callIds: string[];
+  readonly changes: readonly JsonChange[] | undefined;
+}
+
+/** Collects the replays of one rehearsal. */
+class RehearsalLog {
+  readonly #counts = { identical: 0, different: 0, diverged: 0, failed: 0 };
+  readonly #groups = new Map<string, OpenGroup>();
+  readonly #usage: { readonly before: CallRecording["usage"]; readonly after: CallRecording["usage"] }[] = [];
+  skipped = 0;
+
+  add(recording: CallRecording, replayed: ReplayedCall): void {
+    const { verdict } = replayed;
+    this.#counts[verdict] += 1;
+    this.#usage.push({ before: recording.usage, after: replayed.result.usage });
+    if (verdict === "identical") return;
+    const { changes } = replayed;
+    const summary = summaryOf(replayed);
+    const key = `${verdict} ${summary}`;
+    const group = this.#groups.get(key) ?? { verdict, summary, count: 0, callIds: [], changes };
+    this.#groups.set(key, group);
+    group.count += 1;
+    if (group.callIds.length < MAX_LISTED) group.callIds.push(recording.callId);
+  }
+
+  get report(): RehearsalReport {
+    const groups = [...this.#groups.values()].sort((a, b) => b.count - a.count);
+    return {
+      replayed: this.#usage.length,
+      ...this.#counts,
+      skipped: this.skipped,
+      groups: groups.map(({ changes, ...group }) => (changes === undefined ? group : { ...group, changes })),
+      resources: {
+        cpuMs: this.#resource("cpuMs"),
+        executeMs: this.#resource("executeMs"),
+        heapBytes: this.#resource("heapBytes"),
+      },
+    };
+  }
+
+  #resource(name: keyof RehearsalReport["resources"]): ResourceChange {
+    return {
+      before: percentiles(this.#usage.map(({ before }) => before[name])),
+      after: percentiles(this.#usage.map(({ after }) => after[name])),
+    };
+  }
+}
+
+function percentiles(values: number[]): ResourceChange["before"] {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+  return { p50: at(0.5), p95: at(0.95) };
+}
+
+function summaryOf({ verdict, result, recorded, divergence, changes }: ReplayedCall): string {
+  if (divergence !== undefined)
+    return `expected ${divergence.expected}, got ${nameOf(divergence.actual)}`.slice(0, 300);
+  if (verdict === "failed" && !result.success) return `${result.error.code}: ${result.error.message}`.slice(0, 300);
+  if ("error" in recorded) {
+    const now = result.success ? "succeeds" : `fails with ${result.error.code}`;
+    return `failed with ${recorded.error.code} when it was recorded, and now ${now}`;
+  }
+  const pattern = changes === undefined ? "" : changePattern(changes);
+  return pattern === "" ? "the bytes or the content of the output" : pattern;
+}
+
+/** The name of a request without its arguments, so that requests with different arguments form one group. */
+const nameOf = (request: string): string => request.replace(/\(.*$/s, "(…)");
+
+/** Returns how long to wait for a limit of the host that did not let the tool run; undefined if there was none. */
+function waitMsOf({ outcome, result }: ReplayedCall): number | undefined {
+  if (outcome !== undefined || result.success) return undefined;
+  const { code, details } = result.error;
+  if (code !== "QUOTA_EXCEEDED" && code !== "OVERLOADED") return undefined;
+  return typeof details?.retryAfterMs === "number" ? details.retryAfterMs : WAIT_MS;
+}
+
+const isIterable = (value: unknown): value is Recordings =>
+  typeof value === "object" && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value);
+
+/**
+ * Replays recordings and compares their outcomes.
+ * @throws {ToolError} PARAM_INVALID for invalid options, for a missing or unexpected tenant, and if the recordings cannot be iterated
+ */
+export async function rehearse(
+  { tenancy, replay }: { readonly tenancy: Tenancy; readonly replay: ReplayOne },
+  recordings: Recordings,
+  given: unknown = {},
+): Promise<RehearsalReport> {
+  const { tenantId, toolVersion, maxConcurrency = 4, redact, signal } = parseOptions(OptionsSchema, given, "options");
+  tenancy.tenantOf(tenantId, "options.tenantId");
+  if (!isIterable(recordings))
+    throw new ToolError("PARAM_INVALID", "recordings: Expected a list or an iterator of recordings");
+  const log = new RehearsalLog();
+  const running = new Set<Promise<void>>();
+  /** Replays a recording as soon as the limits of the host let it run. @returns undefined if they do not */
+  const replayWhenAdmitted = async (recording: CallRecording): Promise<ReplayedCall | undefined> => {
+    const until = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const replayed = await replay(recording, { tenantId, toolVersion, redact, signal });
+      const waitMs = waitMsOf(replayed);
+      if (waitMs === undefined) return replayed;
+      if (performance.now() + waitMs > until) return undefined;
+      await pause(waitMs, undefined, { signal });
+    }
+  };
+  const replayOne = async (value: unknown): Promise<void> => {
+    try {
+      const recording = parseRecording(value);
+      const replayed = await replayWhenAdmitted(recording);
+      if (signal?.aborted === true) return;
+      if (replayed === undefined) log.skipped += 1;
+      else log.add(recording, replayed);
+    } catch {
+      if (signal?.aborted !== true) log.skipped += 1;
+    }
+  };
+  for await (const value of recordings) {
+    if (signal?.aborted === true) break;
+    const one = replayOne(value).finally(() => running.delete(one));
+    running.add(one);
+    if (running.size >= maxConcurrency) await Promise.race(running);
+  }
+  await Promise.all(running);
+  return log.report;
+}

@@ -1,0 +1,172 @@
+// Replays a recorded call through the router, and compares its outcome with the recording.
+import * as z from "zod";
+import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import { restoreBytes } from "../json/binary-placeholders.ts";
+import type { LogListener } from "../observability/call-log.ts";
+import { type JsonChange, jsonChanges } from "./json-changes.ts";
+import type { RecordOptions } from "./record-options.ts";
+import type { ReplayMatch } from "./recorded-answers.ts";
+import { type CallRecording, parseRecording, type RecordedOutcome } from "./recording.ts";
+import { redactRecording } from "./redact-recording.ts";
+import { Replay } from "./replay.ts";
+
+/** Options of a replay. */
+export interface ReplayOptions {
+  /** Tenant of the recording. Required with `tenancy: "multi"`. */
+  readonly tenantId?: string | undefined;
+  /** Other arguments than the recorded ones. */
+  readonly arguments?: unknown;
+  /** Version of the tool to run, for a tool that was registered with `setRelease`. @default the recorded version */
+  readonly toolVersion?: string | undefined;
+  /**
+   * How the answers of capabilities are found. `position`: the call must do the same, in the same order. `arguments`: by the name and the
+   * arguments of each capability call. `auto`: by position; if another version or another input differs there, once more by arguments.
+   * @default "auto"
+   */
+  readonly match?: ReplayMatch | "auto" | undefined;
+  /**
+   * What a redacted recording was made with as `record.redact`: it is applied to the output before it is compared.
+   * @default redactRecording
+   */
+  readonly redact?: RecordOptions["redact"];
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onLog?: LogListener | undefined;
+}
+
+/**
+ * How a replay compares with its recording.
+ *
+ * - `identical`: the same output, byte for byte, or the same error.
+ * - `different`: another output, or a success where the recording has an error.
+ * - `failed`: an error that the recording does not have.
+ * - `diverged`: the call asked for something that was not recorded.
+ */
+export type ReplayVerdict = "identical" | "different" | "failed" | "diverged";
+
+/** Outcome of a replay. */
+export interface ReplayedCall {
+  readonly verdict: ReplayVerdict;
+  readonly result: ToolResult;
+  /** How the answers were found. */
+  readonly match: ReplayMatch;
+  /** Outcome in the recording. */
+  readonly recorded: RecordedOutcome;
+  /** Outcome of the replay; absent if the tool did not run. */
+  readonly outcome?: RecordedOutcome;
+  /** Where the replay left its recording, for the verdict `diverged`. */
+  readonly divergence?: { readonly position: number; readonly expected: string; readonly actual: string };
+  /** Places in which the output differs from the recorded one, at most 50. Absent unless both have an output and the verdict is `different`. */
+  readonly changes?: readonly JsonChange[];
+}
+
+/** A function that redacts values of recordings. */
+export const RedactSchema: z.ZodType<NonNullable<RecordOptions["redact"]>> = z.custom<
+  NonNullable<RecordOptions["redact"]>
+>((value) => typeof value === "function", "Expected a function");
+
+const OptionsSchema = strictObject({
+  tenantId: z.string().optional(),
+  arguments: z.unknown().optional(),
+  toolVersion: z.string().optional(),
+  match: z.enum(["position", "arguments", "auto"]).optional(),
+  redact: RedactSchema.optional(),
+  timeoutMs: z.number().optional(),
+  signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, "Expected an AbortSignal").optional(),
+  onLog: z.custom<LogListener>((value) => typeof value === "function", "Expected a function").optional(),
+});
+
+/** The part of the router that a replay uses. */
+export interface ReplayRouter {
+  execute(call: ToolCall, context?: ToolContext): Promise<ToolResult>;
+  readonly tenancy: { tenantOf(tenantId: string | undefined, where: string): string };
+}
+
+/**
+ * Runs a recorded call again. No handler of a capability is called.
+ * @param value a recording as plain JSON, untrusted
+ * @throws {ToolError} PARAM_INVALID for an invalid or incomplete recording, one of another tenant, and invalid options
+ */
+export async function replayCall(router: ReplayRouter, value: unknown, given: unknown = {}): Promise<ReplayedCall> {
+  const recording = parseRecording(value);
+  const options: ReplayOptions = parseOptions(OptionsSchema, given, "options");
+  if (router.tenancy.tenantOf(options.tenantId, "options.tenantId") !== recording.tenantId) {
+    throw new ToolError("PARAM_INVALID", "The recording belongs to another tenant");
+  }
+  const { match = "auto" } = options;
+  const first = await run(router, recording, options, match === "auto" ? "position" : match);
+  const isSame = first.replay.isSameBundle && !Object.hasOwn(options, "arguments");
+  if (match !== "auto" || first.replayed.verdict !== "diverged" || isSame) return first.replayed;
+  return (await run(router, recording, options, "arguments")).replayed;
+}
+
+interface Run {
+  readonly replayed: ReplayedCall;
+  readonly replay: Replay;
+}
+
+async function run(
+  router: ReplayRouter,
+  recording: CallRecording,
+  options: ReplayOptions,
+  match: ReplayMatch,
+): Promise<Run> {
+  const replay = new Replay(recording, match, recording.redacted && (options.redact ?? redactRecording));
+  const { tenantId, timeoutMs, signal, onLog, toolVersion = recording.toolVersion } = options;
+  const call = {
+    id: recording.callId,
+    toolName: recording.toolName,
+    arguments: Object.hasOwn(options, "arguments") ? options.arguments : toArguments(recording),
+  };
+  const { logSourceLocations } = recording.profile;
+  const result = await router.execute(call, {
+    ...{ tenantId, timeoutMs, signal, onLog, logSourceLocations, replay },
+    ...(toolVersion === undefined ? {} : { toolVersion }),
+  });
+  return { replay, replayed: { ...compare(recording, replay, result), result, match, recorded: recording.outcome } };
+}
+
+function toArguments({ input: { text, bytes } }: CallRecording): unknown {
+  try {
+    const value = JSON.parse(text);
+    return bytes === undefined ? value : restoreBytes(value, bytes);
+  } catch {
+    throw new ToolError("PARAM_INVALID", "The recording is not valid: /input/text: expected JSON");
+  }
+}
+
+type Comparison = Pick<ReplayedCall, "verdict" | "outcome" | "divergence" | "changes">;
+
+function compare({ outcome: recorded }: CallRecording, { outcome }: Replay, result: ToolResult): Comparison {
+  if (!result.success && result.error.code === "REPLAY_DIVERGED") {
+    const { position, expected, actual } = result.error.details ?? {};
+    return {
+      verdict: "diverged",
+      divergence: { position: Number(position), expected: String(expected), actual: String(actual) },
+    };
+  }
+  if (outcome === undefined) return { verdict: "failed" };
+  if ("error" in outcome) {
+    const isSame =
+      "error" in recorded &&
+      recorded.error.code === outcome.error.code &&
+      recorded.error.message === outcome.error.message;
+    return { verdict: isSame ? "identical" : "error" in recorded ? "different" : "failed", outcome };
+  }
+  if (!("output" in recorded)) return { verdict: "different", outcome };
+  if (recorded.digest === outcome.digest) return { verdict: "identical", outcome };
+  const changes = changesBetween(recorded.output, outcome.output);
+  return { verdict: "different", outcome, ...(changes === undefined ? {} : { changes }) };
+}
+
+/** @returns undefined if an output is not JSON */
+function changesBetween(before: string, after: string): readonly JsonChange[] | undefined {
+  try {
+    return jsonChanges(JSON.parse(before) as JsonValue, JSON.parse(after) as JsonValue);
+  } catch {
+    return undefined;
+  }
+}

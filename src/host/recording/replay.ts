@@ -1,0 +1,94 @@
+// One replay of a recording: passes from the router to the executor as `context.replay`, and collects how the replay went.
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
+import type { ToolMessage } from "../../sandbox/protocol/messages.ts";
+import type { TurnDivergence } from "../../sandbox/protocol/turns.ts";
+import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import type { RecordOptions } from "./record-options.ts";
+import { RecordedAnswers, type ReplayMatch } from "./recorded-answers.ts";
+import type { CallRecording, RecordedOutcome } from "./recording.ts";
+
+/** Settings of the calls of a tool, as a worker process receives them. */
+type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
+
+/** Errors with which the host or the worker stops a call. Its recording ends at that moment. */
+const STOPPED: ReadonlySet<string> = new Set([
+  "TOOL_TIMEOUT",
+  "CANCELLED",
+  "CPU_LIMIT",
+  "MEMORY_LIMIT",
+  "SANDBOX_CRASHED",
+]);
+
+/**
+ * A replay that `Glovebox.replay` has prepared. One object serves one call.
+ */
+export class Replay {
+  readonly recording: CallRecording;
+  readonly match: ReplayMatch;
+  readonly answers: RecordedAnswers;
+  /** Replaces what the recording does not have, in the outcome. */
+  readonly redact: RecordOptions["redact"];
+  /** Whether the code that runs is the recorded code. Known when the executor has begun. */
+  isSameBundle = false;
+  /** Set when the executor has the outcome. */
+  outcome: RecordedOutcome | undefined;
+
+  /** @throws {ToolError} PARAM_INVALID for an incomplete recording */
+  constructor(recording: CallRecording, match: ReplayMatch, redact?: RecordOptions["redact"]) {
+    if (recording.incomplete !== undefined) {
+      const message = `The recording of call "${recording.callId}" is incomplete (${recording.incomplete}), so it cannot be replayed`;
+      throw new ToolError("PARAM_INVALID", message, { details: { incomplete: recording.incomplete } });
+    }
+    this.recording = recording;
+    this.match = match;
+    this.redact = redact;
+    this.answers = new RecordedAnswers(recording, match, redact);
+  }
+
+  /** Initial state of the call's isolate. */
+  get start(): Deterministic {
+    const { start, turns } = this.recording;
+    if (this.match === "position") return { mode: "replay", ...start, turns };
+    const began = turns.find(([kind]) => kind === "call");
+    return { mode: "rehearse", seed: start.seed, now: began?.[1] ?? start.now };
+  }
+
+  /**
+   * Returns the settings of the call's isolate: as recorded, within the limits that apply today.
+   * @param current settings of the tool that runs
+   */
+  profileOf(current: ToolProfile, limits: Limits): ToolProfile {
+    const { profile } = this.recording;
+    this.isSameBundle = current.sha256 === this.recording.bundle;
+    const isSame = this.match === "position";
+    return {
+      sha256: current.sha256,
+      isolateLifetime: "call",
+      prewarm: false,
+      limits: lowestLimits(limits, profile.limits),
+      features: isSame ? profile.features.filter((name) => current.features.includes(name)) : [...current.features],
+      coarseTime: false,
+      logSourceLocations: profile.logSourceLocations,
+      granted: isSame ? [...profile.granted] : [...current.granted],
+      denied: isSame ? [...profile.denied] : [...current.denied],
+      ...(isSame ? toDescriptors(profile) : toDescriptors(current)),
+    };
+  }
+
+  /**
+   * Returns the error of a call that needs other turns than were recorded. A call that the host stopped has no further turns: then the
+   * replay ends as the call did.
+   */
+  toError({ turn, expected, actual }: TurnDivergence): ToolError {
+    const { outcome, turns } = this.recording;
+    if ("error" in outcome && turn >= turns.length && STOPPED.has(outcome.error.code)) {
+      return new ToolError(outcome.error.code as "TOOL_TIMEOUT", outcome.error.message);
+    }
+    const message = `The call differs from its recording at turn ${turn}: expected ${expected}, got ${actual}`;
+    return new ToolError("REPLAY_DIVERGED", message, { details: { position: turn, expected, actual } });
+  }
+}
+
+const toDescriptors = ({ descriptors }: Pick<ToolProfile, "descriptors">): Pick<ToolProfile, "descriptors"> =>
+  descriptors === undefined ? {} : { descriptors };

@@ -1,0 +1,407 @@
+// One attempt to run a durable run up to its next wait or its end: passes from the runs to the executor as `context.run`. It answers what the
+// journal has, and stores each capability call before it is made, and each answer before the tool receives it.
+import * as z from "zod";
+import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
+import type { ToolMessage } from "../../sandbox/protocol/messages.ts";
+import {
+  MAX_TURNS,
+  MAX_TURNS_LENGTH,
+  type Turn,
+  type TurnDivergence,
+  TurnSchema,
+} from "../../sandbox/protocol/turns.ts";
+import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import { packageVersion } from "../config/package-version.ts";
+import { inputHashOf } from "../recording/input-hash.ts";
+import { diverged } from "../recording/recorded-answers.ts";
+import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";
+import type { RunEntry, RunJournal } from "./run-journal.ts";
+import { parseRollbackStep, type RollbackStep } from "./run-rollback.ts";
+import { parseElicitation, parseWait, type RunWait } from "./run-wait.ts";
+
+type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
+const TurnsTextSchema = z.array(TurnSchema).max(MAX_TURNS);
+
+export interface RunAttemptOptions {
+  readonly journal: RunJournal;
+  /** Seed of a run that begins. */
+  readonly seed: string;
+  readonly now: () => number;
+  /** Stores entries. It is called again only when it has ended. @throws {ToolError} if the claim was lost, or the journal is too long */
+  readonly append: (entries: readonly RunEntry[]) => Promise<void>;
+  /** Whether a capability call that was under way when its process ended may be made again. */
+  readonly isRepeatable: (name: string, input: JsonValue) => boolean;
+  /** Whether a client is connected that answers this request of `ctx.elicit`. Otherwise the run waits for the answer. */
+  readonly canElicit?: ((text: string) => boolean) | undefined;
+  /** Whether to repeat a journal that another engine has written. */
+  readonly triesOtherEngines?: boolean | undefined;
+}
+
+/** A call of a tool that a person must approve before it is made. */
+export interface CallToApprove {
+  /** What the person sees. */
+  readonly message: string;
+  /** Digest of the tool, for which alone the approval is valid. */
+  readonly toolDigest: string;
+}
+
+/** Rules for the calls of tools that code makes, which only the code's host knows. */
+export interface CodeCallRules {
+  /** Returns what to approve; undefined if the call needs no approval. @param text input of the capability `tools` */
+  readonly approvalOf: (text: string) => Promise<CallToApprove | undefined>;
+  /** Whether the call may be made again. */
+  readonly isRepeatable: (text: string) => boolean;
+}
+
+/** What the executor does with a capability call. `send`: the answer is known. `wait`: the run waits. `hold`: it gets no answer. */
+export type RunDecision =
+  | { readonly kind: "send"; readonly envelope: string }
+  | { readonly kind: "execute" }
+  | { readonly kind: "wait" }
+  | { readonly kind: "hold" };
+
+const DONE = JSON.stringify({ ok: true, value: null });
+const failure = (code: string, message: string): string => JSON.stringify({ ok: false, code, message });
+
+/**
+ * Version of what a journal means: which requests and turns a guest makes for the same code. A change that makes old journals unrepeatable
+ * increments it.
+ */
+const JOURNAL_VERSION = 1;
+/** V8's major and minor version: a later patch release runs code in the same way. */
+const lineOf = (v8: string): string => v8.split(".", 2).join(".");
+
+interface EngineVersion {
+  readonly v8: string;
+  readonly journal?: number | undefined;
+}
+
+/** @throws {ToolError} TOOL_UNAVAILABLE (`engine_version`) if this engine may repeat the journal in another way */
+function checkEngine({ v8, journal = 1 }: EngineVersion): void {
+  if (lineOf(v8) === lineOf(process.versions.v8) && journal === JOURNAL_VERSION) return;
+  const expected = { v8: lineOf(v8), journal };
+  const actual = { v8: lineOf(process.versions.v8), journal: JOURNAL_VERSION };
+  const message = `The run began with V8 ${expected.v8} and journal version ${journal}, and this process has V8 ${actual.v8} and journal version ${JOURNAL_VERSION}`;
+  throw unavailable("engine_version", message, { details: { expected, actual } });
+}
+
+/** One object serves one call. */
+export class RunAttempt {
+  readonly #options: RunAttemptOptions;
+  readonly #failures = new Set<string>();
+  readonly #waits = new Map<number, RunWait>();
+  #start: { readonly seed: string; readonly now: number };
+  /** Turns that the worker has reported, in this attempt. */
+  #reported = 0;
+  /** Requests that are being decided or made, and answers that the guest has not received. */
+  readonly #underWay = new Set<number>();
+  /** Whether the guest only waits for the host. */
+  #isIdle = false;
+  #stopped: ToolError | undefined;
+  /** Ends with the latest append. Never rejects. */
+  #appended: Promise<void> = Promise.resolve();
+  /** Set when the run was stopped because it only waits. */
+  isSuspended = false;
+  /** Whether the run has registered functions with ctx.onRollback. */
+  hasCompensations = false;
+  /** Set for code, before it runs. */
+  codeCalls: CodeCallRules | undefined;
+  /** Whether the functions of ctx.onRollback run. */
+  #isRollingBack = false;
+  /** Set when all of them have run. */
+  isRolledBack = false;
+  /** Set when the attempt ended because its time is needed for the next function. */
+  isUnfinished = false;
+  /** Limit of one function in ms, and the time at which an attempt starts no further one. Set when the limits of the call are known. */
+  #rollbackMs = 1;
+  #began = performance.now();
+
+  constructor(options: RunAttemptOptions) {
+    this.#options = options;
+    const { start } = options.journal;
+    this.#start =
+      start === undefined ? { seed: options.seed, now: options.now() } : { seed: start.seed, now: start.now };
+  }
+
+  /** Initial state of the call's isolate. */
+  get start(): Deterministic {
+    const { turns } = this.#options.journal;
+    if (turns.length === 0) return { mode: "record", ...this.#start };
+    const rollback = this.#options.journal.rollback === undefined ? {} : { rollbackMs: this.#rollbackMs };
+    return { mode: "resume", ...this.#start, turns, ...rollback };
+  }
+
+  /** Whether an earlier attempt has begun. */
+  get isContinued(): boolean {
+    return this.#options.journal.start !== undefined;
+  }
+
+  /** What the run waits for. */
+  get waits(): readonly RunWait[] {
+    return [...this.#waits.values()];
+  }
+
+  /** Whether the guest repeats what it did in an earlier attempt, so that its log lines are known. */
+  get isRepeating(): boolean {
+    // The result of code has all its log lines.
+    if (this.codeCalls !== undefined) return false;
+    const known = this.#options.journal.turns.length;
+    return known > 0 && this.#reported <= known;
+  }
+
+  /** Why the attempt ended, if the journal ended it. */
+  get stopped(): ToolError | undefined {
+    return this.#stopped;
+  }
+
+  /**
+   * Returns the settings of the call's isolate: as at the beginning of the run, within the limits that apply today.
+   * @throws {ToolError} TOOL_UNAVAILABLE if the tool has other code now
+   */
+  async profileOf(current: ToolProfile, limits: Limits): Promise<ToolProfile> {
+    const { start } = this.#options.journal;
+    if (start !== undefined && start.bundle !== current.sha256) {
+      const message = "The run needs the version of the tool with which it began, which is not registered";
+      throw unavailable("not_found", message);
+    }
+    if (start !== undefined && this.#options.triesOtherEngines !== true) checkEngine(start.engine);
+    const { features, granted, denied, descriptors, logSourceLocations } = current;
+    const pinned = start?.profile ?? {
+      ...{ limits, features: [...features], granted: [...granted], denied: [...denied], logSourceLocations },
+      ...(descriptors === undefined ? {} : { descriptors }),
+    };
+    if (start === undefined) {
+      const engine = { glovebox: packageVersion(), v8: process.versions.v8, journal: JOURNAL_VERSION };
+      await this.#append([{ type: "start", bundle: current.sha256, engine, profile: pinned, ...this.#start }]);
+    }
+    // Half for the function that runs, and half for the attempt to repeat the journal before it.
+    this.#rollbackMs = Math.max(1, Math.floor(limits.timeoutMs / 2));
+    this.#began = performance.now();
+    return {
+      ...{ sha256: current.sha256, isolateLifetime: "call", prewarm: false, coarseTime: false },
+      ...pinned,
+      limits: lowestLimits(limits, pinned.limits),
+      // What was taken from the tool since is not given back.
+      features: pinned.features.filter((name) => features.includes(name)),
+    };
+  }
+
+  /** Adds entries one after the other, so that the journal has the order in which things happened. */
+  #append(entries: readonly RunEntry[]): Promise<void> {
+    const next = this.#appended.then(() => this.#write(entries));
+    this.#appended = next.catch(() => undefined);
+    return next;
+  }
+
+  /** @throws {ToolError} if the attempt has ended, also while the entries were written: what they announce must not be done then */
+  async #write(entries: readonly RunEntry[]): Promise<void> {
+    this.#checkOpen();
+    try {
+      await this.#options.append(entries);
+    } catch (thrown) {
+      this.#stopped ??=
+        thrown instanceof ToolError
+          ? thrown
+          : new ToolError("INTERNAL", "The journal of the run could not be written", { cause: thrown });
+    }
+    this.#checkOpen();
+  }
+
+  #checkOpen(): void {
+    if (this.#stopped !== undefined) throw this.#stopped;
+  }
+
+  /**
+   * Adds turns of the worker, whose text is untrusted. Those that the journal has come first.
+   * @returns resolves when they are stored
+   */
+  addTurns(text: string): Promise<void> {
+    const turns: Turn[] = TurnsTextSchema.parse(JSON.parse(`[${text}]`));
+    const isNew = turns.slice(Math.max(0, this.#options.journal.turns.length - this.#reported));
+    this.#reported += turns.length;
+    for (const [kind, , ...ids] of turns) if (kind === "answer") for (const id of ids) this.#underWay.delete(id);
+    return isNew.length === 0 ? Promise.resolve() : this.#append([{ type: "turns", turns: isNew }]);
+  }
+
+  /** The worker has dropped turns, so the run could not be repeated. Returns the error with which it ends. */
+  rejectTurns(): ToolError {
+    const message = `The run has had too many turns (answers, timers and jobs) to be repeated: more than ${MAX_TURNS_LENGTH} characters. Divide its work among several runs`;
+    this.#stopped ??= new ToolError("QUOTA_EXCEEDED", message);
+    return this.#stopped;
+  }
+
+  /**
+   * Decides about a capability call, which is stored before it is made.
+   * @throws {ToolError} REPLAY_DIVERGED for another call than the journal has at this position; the reason if the attempt has ended
+   */
+  async request(id: number, name: string, text: string): Promise<RunDecision> {
+    this.#checkOpen();
+    this.#underWay.add(id);
+    const { journal, isRepeatable } = this.#options;
+    const known = journal.requests.get(id);
+    const step = this.#stepOf(name, text);
+    if (step?.op === "register") this.hasCompensations = true;
+    if (step?.op === "begin") this.#isRollingBack = true;
+    if (known === undefined) return await this.#begin(id, name, text, step);
+    if (known.name !== name || known.hash !== inputHashOf(text)) {
+      throw diverged(id, `${known.name}(${known.input.slice(0, 200)})`, `${name}(${text.slice(0, 200)})`);
+    }
+    if (step?.op === "done") this.isRolledBack = true;
+    const envelope = journal.answers.get(id);
+    if (envelope !== undefined) return this.#send(envelope);
+    if (step !== undefined) return await this.#answer(id, DONE);
+    if (this.#isHeld) return { kind: "hold" };
+    if (known.wait !== undefined && name !== "tools") return await this.#wait(known.wait);
+    if (known.wait !== undefined && !journal.approved.has(id)) return await this.#waitForCall(known.wait, text);
+    const mayRepeat = name === "tools" ? this.codeCalls?.isRepeatable(text) : undefined;
+    if (mayRepeat ?? isRepeatable(name, JSON.parse(text) as JsonValue)) return { kind: "execute" };
+    const message = `The process ended while "${name}" was under way. Its effects are possible`;
+    return await this.#answer(id, failure("EFFECTS_POSSIBLE", message));
+  }
+
+  /** A run reports other steps than registrations only while it is rolled back. */
+  #stepOf(name: string, text: string): RollbackStep | undefined {
+    const step = name === "waitFor" ? parseRollbackStep(text) : undefined;
+    return step?.op === "register" || this.#options.journal.rollback !== undefined ? step : undefined;
+  }
+
+  /** Whether the run's own code asks, although the run is rolled back. */
+  get #isHeld(): boolean {
+    return this.#options.journal.rollback !== undefined && !this.#isRollingBack;
+  }
+
+  async #begin(id: number, name: string, text: string, step: RollbackStep | undefined): Promise<RunDecision> {
+    const input = text.slice(0, SHOWN_INPUT_LENGTH);
+    const request = { type: "request", id, name, hash: inputHashOf(text), input } as const;
+    if (step !== undefined) return await this.#beginStep(request, step);
+    if (this.#isHeld) return { kind: "hold" };
+    if (name === "waitFor" && this.#isRollingBack) {
+      await this.#append([request]);
+      return await this.#answer(id, failure("CAPABILITY_DENIED", "A function of ctx.onRollback cannot wait"));
+    }
+    const isElicited = name === "elicit" && this.#options.canElicit?.(text) !== true && !this.#isRollingBack;
+    const toApprove = name === "tools" ? await this.codeCalls?.approvalOf(text) : undefined;
+    if (toApprove !== undefined) {
+      const asked = { id, kind: "approval", ...toApprove } as const;
+      await this.#append([{ ...request, wait: asked }]);
+      return await this.#waitForCall(asked, text);
+    }
+    if (name !== "waitFor" && !isElicited) {
+      await this.#append([request]);
+      return { kind: "execute" };
+    }
+    let wait: RunWait;
+    try {
+      wait = isElicited ? parseElicitation(id, text) : parseWait(id, text, this.#options.now());
+    } catch (thrown) {
+      await this.#append([request]);
+      return await this.#answer(id, failure("PARAM_INVALID", (thrown as ToolError).message));
+    }
+    await this.#append([{ ...request, wait }]);
+    return await this.#wait(wait);
+  }
+
+  async #beginStep(request: Extract<RunEntry, { type: "request" }>, step: RollbackStep): Promise<RunDecision> {
+    const isLate = performance.now() - this.#began > this.#rollbackMs;
+    if (step.op === "begin" && isLate) {
+      this.isUnfinished = true;
+      throw new ToolError("CANCELLED", "The rollback continues in another attempt");
+    }
+    await this.#append([{ ...request, rollback: step }]);
+    const decision = await this.#answer(request.id, DONE);
+    if (step.op === "done") this.isRolledBack = true;
+    return decision;
+  }
+
+  async #wait(wait: RunWait): Promise<RunDecision> {
+    const found = this.#options.journal.answerOf(wait, this.#options.now());
+    if (found !== undefined) return await this.#answer(wait.id, found.envelope, found.event);
+    this.#waits.set(wait.id, wait);
+    this.#underWay.delete(wait.id);
+    return { kind: "wait" };
+  }
+
+  /** Waits until a person has decided about a call. An approval is valid for the tool that the person saw. */
+  async #waitForCall(wait: RunWait, text: string): Promise<RunDecision> {
+    const decision = this.#options.journal.decisionOf(wait.id);
+    if (decision === undefined) {
+      this.#waits.set(wait.id, wait);
+      this.#underWay.delete(wait.id);
+      return { kind: "wait" };
+    }
+    if (!decision.approved) {
+      const why = decision.reason === undefined ? "" : `: ${decision.reason}`;
+      return await this.#answer(wait.id, failure("APPROVAL_REQUIRED", `The call was denied and not run${why}`));
+    }
+    const now = await this.codeCalls?.approvalOf(text);
+    if (now !== undefined && now.toolDigest !== wait.toolDigest) {
+      const message = "The tool has changed since the call was approved, so it was not run";
+      return await this.#answer(wait.id, failure("TOOL_UNAVAILABLE", message));
+    }
+    await this.#append([{ type: "approved", id: wait.id }]);
+    return { kind: "execute" };
+  }
+
+  async #answer(id: number, envelope: string, event?: number): Promise<RunDecision> {
+    await this.#append([{ type: "answer", id, envelope, ...(event === undefined ? {} : { event }) }]);
+    return this.#send(envelope);
+  }
+
+  #send(envelope: string): RunDecision {
+    if (envelope.startsWith('{"ok":false'))
+      this.#failures.add(String((JSON.parse(envelope) as { code?: unknown }).code));
+    return { kind: "send", envelope };
+  }
+
+  /** Stores the answer of a capability. The tool must not receive it before this resolves. */
+  async executed(id: number, envelope: string): Promise<void> {
+    await this.#answer(id, envelope);
+  }
+
+  setIdle(isIdle: boolean): void {
+    this.#isIdle = isIdle;
+  }
+
+  /** A process has taken the call. It cannot begin again, because the journal has what it did. */
+  begin(): void {
+    if (this.#reported > 0) this.#stopped ??= new ToolError("SANDBOX_CRASHED", "The process ended while the run began");
+  }
+
+  /**
+   * Ends the attempt: appends that have not begun are dropped, and their calls are not made. The journal is then as after a crash at this point.
+   * @returns resolves when nothing of the attempt is being stored. The next attempt must not begin earlier
+   */
+  async end(): Promise<void> {
+    // Nothing of a run that waits is under way. Its last turns belong to the journal, so that the next attempt does not log them again.
+    if (this.isSuspended) await this.#appended;
+    this.#stopped ??= new ToolError("CANCELLED", "The call of the run has ended");
+    await this.#appended;
+  }
+
+  /** Whether the run waits, and nothing of it is under way. Its process can be freed. */
+  get canSuspend(): boolean {
+    return (
+      this.#stopped === undefined &&
+      !this.#isRollingBack &&
+      this.#isIdle &&
+      this.#waits.size > 0 &&
+      this.#underWay.size === 0
+    );
+  }
+
+  /** As of a CapabilityBroker: whether a request of this run has failed with the code. */
+  wasDeniedWith(code: string): boolean {
+    return this.#failures.has(code);
+  }
+
+  traceOf(): undefined {
+    return undefined;
+  }
+
+  /** Returns the error of a run that needs other turns than its journal has. */
+  toError({ turn, expected, actual }: TurnDivergence): ToolError {
+    const message = `The run differs from its journal at turn ${turn}: expected ${expected}, got ${actual}`;
+    return new ToolError("REPLAY_DIVERGED", message, { details: { position: turn, expected, actual } });
+  }
+}

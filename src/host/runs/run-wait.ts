@@ -1,0 +1,94 @@
+// What a durable run waits for, and the parser of what a tool passes to `ctx.waitFor`.
+import * as z from "zod";
+import type { JsonSchema } from "../../sandbox/contract/definition.ts";
+import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { KeyedElicitRequestSchema } from "../contract/client-requests.ts";
+import { formatIssues } from "../json/format-issues.ts";
+import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
+
+/** What a suspended run waits for. */
+export interface RunWait {
+  /** Position of the request in the run, which identifies the wait. */
+  readonly id: number;
+  readonly kind: "event" | "approval" | "duration" | "elicitation";
+  /** Name of the event. */
+  readonly name?: string | undefined;
+  /** What a person is to approve, to fill in, or to visit. */
+  readonly message?: string | undefined;
+  /** JSON Schema of the form to fill in. */
+  readonly requestedSchema?: JsonSchema | undefined;
+  /** For the approval of a call: digest of the tool. */
+  readonly toolDigest?: string | undefined;
+  /** Page to visit. */
+  readonly url?: string | undefined;
+  /** Time in ms since 1970 at which the wait ends by itself. */
+  readonly until?: number | undefined;
+}
+
+const YEAR_MS = 366 * 86_400_000;
+const duration = z.int().min(0).max(YEAR_MS);
+
+/** What a tool passes to `ctx.waitFor`. */
+const WaitInputSchema = z.union([
+  z.strictObject({ event: z.string().min(1).max(200), timeoutMs: duration.optional() }),
+  z.strictObject({ approval: z.string().min(1).max(2_000), timeoutMs: duration.optional() }),
+  z.strictObject({ durationMs: duration }),
+]);
+
+/** @throws {ToolError} PARAM_INVALID for an input of another form */
+export function parseWait(id: number, text: string, now: number): RunWait {
+  const parsed = WaitInputSchema.safeParse(parseJson(text));
+  if (!parsed.success) {
+    const issues = parsed.error.issues
+      .slice(0, 3)
+      .map(({ path, message }) => ({ pointer: `/${path.join("/")}`, message }));
+    const expected = "Expected { event }, { approval } or { durationMs }";
+    throw new ToolError("PARAM_INVALID", `The input of capability waitFor: ${expected}. ${formatIssues(issues)}`);
+  }
+  const input = parsed.data;
+  if ("durationMs" in input) return { id, kind: "duration", until: now + input.durationMs };
+  const until = input.timeoutMs === undefined ? {} : { until: now + input.timeoutMs };
+  return "event" in input
+    ? { id, kind: "event", name: input.event, ...until }
+    : { id, kind: "approval", message: input.approval, ...until };
+}
+
+/** @throws {ToolError} PARAM_INVALID for an invalid form */
+export function parseElicitation(id: number, text: string): RunWait {
+  const parsed = KeyedElicitRequestSchema.safeParse(parseJson(text));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new ToolError("PARAM_INVALID", `The input of capability elicit: ${issue?.message ?? "invalid"}`);
+  }
+  const { message } = parsed.data;
+  if (!("requestedSchema" in parsed.data)) return { id, kind: "elicitation", message, url: parsed.data.url };
+  const requestedSchema = parsed.data.requestedSchema as unknown as JsonSchema;
+  compileForm(requestedSchema);
+  return { id, kind: "elicitation", message, requestedSchema };
+}
+
+/** A person's answer to an elicitation, as in MCP. */
+export interface ElicitationAnswer {
+  readonly action: "accept" | "decline" | "cancel";
+  readonly content?: JsonValue | undefined;
+}
+
+/** Validates the answer to a form. @throws {ToolError} PARAM_INVALID if it does not match the form */
+export function checkElicited({ requestedSchema }: RunWait, { action, content }: ElicitationAnswer): ElicitationAnswer {
+  if (action !== "accept" || requestedSchema === undefined) return { action };
+  const outcome = compileForm(requestedSchema).validate(content ?? {});
+  if (outcome.valid) return { action, content: content ?? {} };
+  const issues = outcome.stopped ? outcome.message : formatIssues(outcome.problems);
+  throw new ToolError("PARAM_INVALID", `signal.content does not match requestedSchema: ${issues}`);
+}
+
+const compileForm = (schema: JsonSchema): CompiledSchema =>
+  compileSchema(schema, { code: "PARAM_INVALID", subject: "requestedSchema" });
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,415 @@
+// createRuns: durable runs of tools. A run that waits takes no process; it continues in any process that has the store, by repeating what its
+// journal has, and nothing is done twice that the journal has an answer of.
+import { randomUUID } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
+import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { withVersion } from "../routing/tool-release.ts";
+import { deferFailure } from "../util/defer-failure.ts";
+import { notifySafely } from "../util/host-callback.ts";
+import { clockOf } from "../util/store-clock.ts";
+import {
+  ClaimedRun,
+  type ClaimSignals,
+  limitsOf,
+  type RunHost,
+  type RunScope,
+  toJournalLengthError,
+} from "./claimed-run.ts";
+import { checkStarter, copySignal, inputBoundsOf, toInputText } from "./run-input.ts";
+import { RunJournal } from "./run-journal.ts";
+import {
+  CloseSchema,
+  ListSchema,
+  type ParsedRunsOptions,
+  type RunOwner,
+  type RunStart,
+  type RunStarter,
+  type RunsOptions,
+  RunsOptionsSchema,
+  StartSchema,
+  WhoseSchema,
+} from "./run-options.ts";
+import { toFailedResult } from "./run-outcome.ts";
+import { type RunSignal, SignalSchema, toEntryText } from "./run-signal.ts";
+import type { RunClaim, RunFilter, RunKey, RunRecord } from "./run-store.ts";
+import type { RunWait } from "./run-wait.ts";
+
+/** Most runs that one look for them returns, and that the looks of one process continue at the same time. */
+const MAX_DUE = 100;
+/** Most of them that are of one tenant, also while they only wait for a free slot of the tenant. */
+const MAX_DUE_PER_TENANT = 10;
+/** Places that are kept for tenants with no run among them. */
+const KEPT_FREE = 20;
+const NEVER = new AbortController().signal;
+/** A run that is only ended has no attempt to stop. */
+const NO_SIGNALS = { lost: NEVER, cancelled: NEVER };
+
+/** Durable runs of the tools of one Glovebox. Create it with {@link createRuns}, and close it before the Glovebox. */
+export class Runs implements AsyncDisposable {
+  readonly #box: RunHost;
+  readonly #options: ParsedRunsOptions;
+  readonly #now: () => number;
+  readonly #scope: RunScope;
+  /** Number of runs that were due and are under way, by tenant. */
+  readonly #continued = new Map<string, number>();
+  readonly #active = new Map<string, Promise<RunRecord>>();
+  /** Cancels the attempts that are under way, by run. */
+  readonly #cancels = new Map<string, AbortController>();
+  #poller: NodeJS.Timeout | undefined;
+  #polling: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+
+  /** @internal use {@link createRuns} */
+  constructor(box: RunHost, options: ParsedRunsOptions) {
+    this.#box = box;
+    this.#options = options;
+    this.#now = clockOf(options.store);
+    this.#scope = box.runScope ?? { kind: "tool" };
+    if (options.pollMs === 0) return;
+    this.#poller = setInterval(() => {
+      this.#polling ??= this.#continueDue()
+        .catch((thrown) => notifySafely(options.onError, thrown))
+        .then(() => {
+          this.#polling = undefined;
+        });
+    }, options.pollMs);
+    this.#poller.unref();
+  }
+
+  /** Continues runs that are due, as many as there is room for. Does not wait for them: one that takes long delays no other. */
+  async #continueDue(): Promise<void> {
+    const total = [...this.#continued.values()].reduce((sum, count) => sum + count, 0);
+    const isAlone = this.#scope.tenantId !== undefined || this.#box.router.tenancy.mode === "single";
+    let room = MAX_DUE - total;
+    const shareOf = (): number => (isAlone ? MAX_DUE : room > KEPT_FREE ? MAX_DUE_PER_TENANT : 1);
+    const hasShare = (tenantId: string): boolean => (this.#continued.get(tenantId) ?? 0) >= shareOf();
+    if (room <= 0) return;
+    const except = [...this.#continued.keys()].filter(hasShare);
+    const filter = { ...this.#scope, except, perTenant: shareOf(), limit: room };
+    const due = await this.#options.store.due(this.#now(), filter);
+    const claims: Promise<void>[] = [];
+    for (const key of due) {
+      if (hasShare(key.tenantId)) continue;
+      room -= 1;
+      claims.push(this.#continueOne(key));
+    }
+    await Promise.all(claims);
+  }
+
+  /** Claims a run that is due, and continues it in the background. */
+  async #continueOne(key: RunKey): Promise<void> {
+    const { tenantId } = key;
+    const add = (count: number): void => {
+      const sum = (this.#continued.get(tenantId) ?? 0) + count;
+      if (sum > 0) this.#continued.set(tenantId, sum);
+      else this.#continued.delete(tenantId);
+    };
+    add(1);
+    let fence: number | undefined;
+    try {
+      fence = await this.#claim(key);
+    } finally {
+      if (fence === undefined) add(-1);
+    }
+    if (fence === undefined) return;
+    this.#continue({ ...key, fence })
+      .catch((thrown) => notifySafely(this.#options.onError, thrown))
+      .finally(() => add(-1));
+  }
+
+  /**
+   * Starts a run, and returns it when it has ended or waits.
+   * @throws {ToolError} PARAM_INVALID for invalid options, and for arguments that are not JSON or exceed `limits.inputBytes`; NAME_TAKEN for an id
+   *   that the tenant has used; QUOTA_EXCEEDED if the tenant has `maxOpen` runs; TOOL_UNAVAILABLE after `close()`
+   */
+  start(run: RunStart): Promise<RunRecord> {
+    return deferFailure(async () => await (await this.#begin(run)).settled);
+  }
+
+  /**
+   * Starts a run as {@link start} does, and returns when it is stored.
+   * @returns `settled` resolves when the run has ended or waits
+   */
+  begin(run: RunStart, starter?: RunStarter): Promise<{ readonly id: string; readonly settled: Promise<RunRecord> }> {
+    return deferFailure(() => this.#begin(run, starter));
+  }
+
+  async #begin(
+    run: RunStart,
+    starter?: RunStarter,
+  ): Promise<{ readonly id: string; readonly settled: Promise<RunRecord> }> {
+    checkStarter(starter);
+    this.#checkOpen();
+    const {
+      toolName,
+      arguments: input,
+      id = randomUUID(),
+      toolVersion,
+      tenantId,
+    } = parseOptions(StartSchema, run, "run");
+    const { store, leaseMs } = this.#options;
+    const now = this.#now();
+    const key = { tenantId: this.#tenantOf(tenantId, "run.tenantId"), id };
+    const { maxOpen, lifetimeMs } = await limitsOf(this.#options, key.tenantId);
+    const bounds = await inputBoundsOf(this.#box.router, key.tenantId, toolName);
+    const text = toInputText(input, bounds, "run.arguments", `The arguments of ${toolName}`);
+    const created = await store.create(
+      {
+        ...{ ...key, kind: this.#scope.kind },
+        toolName,
+        toolVersion: this.#versionOf(key.tenantId, toolName, toolVersion),
+        input: text,
+        createdAt: now,
+        expiresAt: now + lifetimeMs,
+        leaseUntil: now + leaseMs,
+      },
+      maxOpen,
+    );
+    if (created === "taken") throw new ToolError("NAME_TAKEN", `There is a run with the id ${JSON.stringify(id)}`);
+    if (created === "full")
+      throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${maxOpen} runs that have not ended (runs.maxOpen)`);
+    const settled = this.#continue({ ...key, fence: 1 }, starter);
+    // A caller that does not wait for it loses nothing: the run is stored.
+    settled.catch((thrown) => notifySafely(this.#options.onError, thrown));
+    return { id, settled };
+  }
+
+  /** Returns a run; undefined if the tenant has none of this id. */
+  async get(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
+    return await deferFailure(() => this.#options.store.find(this.#keyOf(id, options)));
+  }
+
+  /** Returns the journal of a run, entry by entry. */
+  async journal(id: string, options: RunOwner = {}): Promise<readonly JsonValue[]> {
+    const texts = await deferFailure(() => this.#options.store.journal(this.#keyOf(id, options)));
+    return texts.map((text) => JSON.parse(text) as JsonValue);
+  }
+
+  /** Lists the runs of a tenant, by id. */
+  list(options: RunOwner & Partial<RunFilter> = {}): Promise<readonly RunRecord[]> {
+    return deferFailure(async () => {
+      const { tenantId, ...filter } = parseOptions(ListSchema, options, "options");
+      return await this.#options.store.list(this.#tenantOf(tenantId, "options.tenantId"), filter);
+    });
+  }
+
+  /**
+   * Gives a run what it waits for, and continues it. An event that no wait needs yet is kept for the first one of its name.
+   * @returns the run when it waits again or has ended; as it is if another process has claimed it
+   * @throws {ToolError} PARAM_INVALID for invalid arguments, and for a value nested more than 1,000 levels deep; QUOTA_EXCEEDED for a value that
+   *   exceeds `maxJournalLength` with the rest of the journal; TOOL_UNAVAILABLE for a run that has ended or does not exist
+   */
+  signal(id: string, signal: RunSignal, options: RunOwner = {}): Promise<RunRecord> {
+    return deferFailure(async () => {
+      await this.#deliver(id, signal, options);
+      const key = this.#keyOf(id, options);
+      return (await this.#resume(key)) ?? (await this.#found(key));
+    });
+  }
+
+  /** Stores what a run waits for as {@link signal} does, and does not continue the run. */
+  deliver(id: string, signal: RunSignal, options: RunOwner = {}): Promise<void> {
+    return deferFailure(() => this.#deliver(id, signal, options));
+  }
+
+  async #deliver(id: string, signal: RunSignal, options: RunOwner): Promise<void> {
+    const { store } = this.#options;
+    const key = this.#keyOf(id, options);
+    // The host's limits: a look-up of the tenant's could fail, and `maxJournalLength` limits what is stored.
+    const { inputBounds } = this.#box.router.tenants.default;
+    const parsed = copySignal(parseOptions(SignalSchema, signal, "signal"), inputBounds);
+    const wait = "elicitation" in parsed ? await this.#elicitationOf(key, parsed.elicitation) : undefined;
+    const text = toEntryText(parsed, wait);
+    const { journalLength, kind } = await this.#found(key);
+    if (kind !== this.#scope.kind) {
+      const message = `The run is of kind ${JSON.stringify(kind)}, and this host continues only runs of kind "${this.#scope.kind}"`;
+      throw unavailable("not_found", message);
+    }
+    const { maxJournalLength } = await limitsOf(this.#options, key.tenantId);
+    if (journalLength + text.length > maxJournalLength) throw toJournalLengthError(maxJournalLength);
+    const state = await store.appendEvent(key, text);
+    if (state === undefined) throw unavailable("not_found", "There is no such run, or it has ended");
+  }
+
+  /** @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait */
+  async #elicitationOf(key: RunKey, id: number): Promise<RunWait> {
+    await this.#found(key);
+    const wait = new RunJournal(await this.#options.store.journal(key)).requests.get(id)?.wait;
+    if (wait?.kind === "elicitation") return wait;
+    throw new ToolError("PARAM_INVALID", `signal.elicitation: The run has no elicitation with the id ${id}`);
+  }
+
+  /**
+   * Continues a run that is suspended, or whose process is gone.
+   * @returns the run when it waits again or has ended; undefined if it does not exist, has ended, or another process has claimed it
+   */
+  async resume(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
+    return await deferFailure(() => this.#resume(this.#keyOf(id, options)));
+  }
+
+  /**
+   * Ends a run that waits, when the functions of its `ctx.onRollback` have run, and stops one that is under way in this process. A run whose journal
+   * cannot be read fails, and is not rolled back.
+   * @returns false if it has ended, or is under way in another process
+   */
+  async cancel(id: string, options: RunOwner = {}): Promise<boolean> {
+    return await deferFailure(() => this.#cancel(this.#keyOf(id, options)));
+  }
+
+  async #cancel({ tenantId, id }: RunKey): Promise<boolean> {
+    const key = { tenantId, id };
+    const fence = await this.#claim(key);
+    if (fence === undefined) {
+      const active = this.#cancels.get(nameOf(key));
+      active?.abort();
+      return active !== undefined;
+    }
+    const claim = { ...key, fence };
+    const run = await this.#found(key);
+    const claimed = this.#claimed(claim, NO_SIGNALS);
+    let rollback: RunJournal["rollback"];
+    try {
+      rollback = new RunJournal(await this.#options.store.journal(key)).rollback;
+    } catch (thrown) {
+      return await claimed.abandon(run, thrown as ToolError);
+    }
+    const result = toFailedResult(run, new ToolError("CANCELLED", "The run was cancelled"));
+    const ended = rollback === undefined ? await claimed.end("cancelled", result) : "rollback";
+    return ended === "rollback" ? (await this.#continue(claim)).state === "cancelled" : ended === "released";
+  }
+
+  /** Continues the runs of all tenants whose time has come, or whose process is gone. Resolves when they wait again or have ended. */
+  async poll(): Promise<void> {
+    const filter = { ...this.#scope, perTenant: MAX_DUE, limit: MAX_DUE };
+    const due = await this.#options.store.due(this.#now(), filter);
+    const outcomes = await Promise.allSettled(due.map((key) => this.#resume(key)));
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected") notifySafely(this.#options.onError, outcome.reason);
+  }
+
+  /**
+   * Stops looking for runs, and lets those that are under way go, so that another process continues them.
+   * @param options `drainMs`: longest time in ms to wait until they wait or have ended. Default: 0
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for invalid options: nothing is closed then
+   */
+  async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    const { drainMs } = await deferFailure(() => parseOptions(CloseSchema, options, "options"));
+    clearInterval(this.#poller);
+    if (drainMs > 0 && this.#active.size > 0) {
+      const settled = Promise.allSettled(this.#active.values());
+      const timer = new AbortController();
+      await Promise.race([settled, setTimeout(drainMs, undefined, { signal: timer.signal }).catch(() => {})]);
+      timer.abort();
+    }
+    this.#closing.abort();
+    await this.#polling;
+    await Promise.allSettled(this.#active.values());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #checkOpen(): void {
+    if (!this.#closing.signal.aborted) return;
+    throw unavailable("closed", "The runs are closed");
+  }
+
+  #tenantOf(tenantId: string | undefined, where: string): string {
+    const found = this.#box.router.tenancy.tenantOf(tenantId, where);
+    const { tenantId: owner = found } = this.#scope;
+    if (found === owner) return found;
+    throw new ToolError("PARAM_INVALID", `${where}: Expected the tenant of the code mode, ${JSON.stringify(owner)}`);
+  }
+
+  #keyOf(id: string, options: unknown): RunKey {
+    if (typeof id !== "string") throw new ToolError("PARAM_INVALID", "id: Expected a string");
+    const { tenantId } = parseOptions(WhoseSchema, options, "options");
+    return { tenantId: this.#tenantOf(tenantId, "options.tenantId"), id };
+  }
+
+  /** Pins the version of a run: the given one, or the one that a call would run now. @throws {ToolError} TOOL_UNAVAILABLE */
+  #versionOf(tenantId: string, toolName: string, toolVersion: string | undefined): string | undefined {
+    return withVersion({ toolVersion }, toolName, this.#box.router.registry.get(toolName, tenantId)).toolVersion;
+  }
+
+  async #found(key: RunKey): Promise<RunRecord> {
+    const run = await this.#options.store.find(key);
+    if (run === undefined) throw unavailable("not_found", "There is no such run");
+    return run;
+  }
+
+  async #claim(key: RunKey): Promise<number | undefined> {
+    const now = this.#now();
+    return await this.#options.store.claim(key, { kind: this.#scope.kind, now, until: now + this.#options.leaseMs });
+  }
+
+  async #resume(key: RunKey): Promise<RunRecord | undefined> {
+    this.#checkOpen();
+    const fence = await this.#claim(key);
+    return fence === undefined ? undefined : await this.#continue({ ...key, fence });
+  }
+
+  async #continue(claim: RunClaim, starter?: RunStarter): Promise<RunRecord> {
+    const name = JSON.stringify([claim.tenantId, claim.id, claim.fence]);
+    const active = this.#runClaimed(claim, starter).finally(() => this.#active.delete(name));
+    this.#active.set(name, active);
+    return await active;
+  }
+
+  /** Runs a claimed run until it waits or ends, and renews its lease meanwhile. */
+  async #runClaimed(claim: RunClaim, starter: RunStarter | undefined): Promise<RunRecord> {
+    const { store, leaseMs, onError } = this.#options;
+    const lost = new AbortController();
+    const cancel = new AbortController();
+    const name = nameOf(claim);
+    this.#cancels.set(name, cancel);
+    const renew = async (): Promise<void> => {
+      if (!(await store.renew(claim, this.#now() + leaseMs))) lost.abort();
+    };
+    const renewing = setInterval(() => void renew().catch((thrown) => notifySafely(onError, thrown)), leaseMs / 3);
+    try {
+      await this.#claimed(claim, { lost: lost.signal, cancelled: cancel.signal }).run(starter);
+    } finally {
+      clearInterval(renewing);
+      if (this.#cancels.get(name) === cancel) this.#cancels.delete(name);
+    }
+    const run = await this.#found(claim);
+    // It was cancelled while its suspension was on its way to the store, which nothing would end.
+    if (!cancel.signal.aborted || run.state !== "suspended") return run;
+    await this.#cancel(claim);
+    return await this.#found(claim);
+  }
+
+  #claimed(claim: RunClaim, signals: Omit<ClaimSignals, "closing">): ClaimedRun {
+    return new ClaimedRun(this.#box, this.#options, claim, { ...signals, closing: this.#closing.signal });
+  }
+}
+
+const nameOf = ({ tenantId, id }: RunKey): string => JSON.stringify([tenantId, id]);
+
+/**
+ * Creates durable runs of the tools of a Glovebox. A tool that is granted `waitFor` can wait with `ctx.waitFor({ event })`, `{ approval }` or
+ * `{ durationMs }`; its process is freed, and the run continues in any process with the same store and the same version of the tool.
+ * @param glovebox a Glovebox, or a code mode whose code is to run durably
+ * @throws {ToolError} PARAM_INVALID for invalid options
+ * @example
+ * ```typescript
+ * import { createGlovebox, createRuns, MemoryRunStore } from "glovebox";
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ path: "./tools/refund.ts" }, { grant: ["waitFor"] });
+ * await using runs = createRuns(glovebox, { store: new MemoryRunStore() });
+ * const run = await runs.start({ toolName: "refund", arguments: { amount: 500 } });
+ * const [wait] = run.waits; // The run is suspended until a person decides.
+ * if (wait?.kind === "approval") await runs.signal(run.id, { approval: wait.id, approved: true });
+ * ```
+ */
+export function createRuns(glovebox: RunHost, options: RunsOptions): Runs {
+  // The router of a code mode is not there yet when it creates its runs.
+  if (typeof (glovebox as Partial<RunHost> | null | undefined)?.execute !== "function")
+    throw new ToolError("PARAM_INVALID", `glovebox: Expected a Glovebox or a code mode, got ${describeKind(glovebox)}`);
+  return new Runs(glovebox, parseOptions(RunsOptionsSchema, options, "options"));
+}

@@ -1,0 +1,259 @@
+// Chooses the process of a job: which of its owner's processes has room, whether it waits for one, and whether it gets a new one.
+import { setBounded } from "../util/bounded-map.ts";
+import type { LinkedList } from "../util/linked-list.ts";
+import type { CrashQuarantine } from "./health/crash-quarantine.ts";
+import type { Job, PlacedJob } from "./pool-job.ts";
+import { BUSY_RATE } from "./process-priorities.ts";
+import { LONG_CPU_MS, type Pace } from "./scheduling/tool-pace.ts";
+import type { WorkerManager } from "./worker-manager.ts";
+import type { WorkerProcess } from "./worker-process.ts";
+
+/**
+ * Calls that a process may run at once while it computes. The window grows by as many each time the process is full but
+ * mostly waits.
+ */
+const FIRST_WINDOW = 4;
+/** Window for a tenant past its CPU share. The second call keeps another of its tools from waiting. */
+const PAST_SHARE_WINDOW = 2;
+const NO_WORKERS: readonly WorkerProcess[] = [];
+/**
+ * Waiting calls from which on a process takes several at once, and the time in ms for which it does. Calls in isolates
+ * of their own gain from that at once: while one runs on a thread, the main thread creates the isolate of the next.
+ */
+const CROWD = { warm: 4, fresh: 1 } as const;
+const CROWDED_MS = 250;
+const crowdOf = ({ order }: Job): number =>
+  order.type === "call" && order.tool.isolateLifetime === "tool" ? CROWD.warm : CROWD.fresh;
+/** Time in ms after an owner's last short call for which one of its processes is kept free of computing calls. */
+const SHORT_USE_MS = 10_000;
+/** Resolution in ms of that time. */
+const SHORT_USE_STEP_MS = 500;
+const MAX_OWNERS = 10_000;
+/** Calls that a process of the wrong kind may have less than another one and still come second. */
+const MISPLACED = 1_000;
+/** The same for a short call in another process than the last one. It only decides between equals. */
+const AWAY = 0.5;
+/** Time in ms that a call waits for a process that is about to be free before it gets another one. */
+const PATIENCE_MS = 2;
+
+/** Returns the process of an owner's last short call, if that was recent. The isolates of its short calls are ready there. */
+function homeOfShortCalls(own: readonly WorkerProcess[]): WorkerProcess | undefined {
+  let home: WorkerProcess | undefined;
+  let latest = performance.now() - SHORT_USE_MS;
+  for (const worker of own) {
+    if (worker.lastShortAt <= latest) continue;
+    home = worker;
+    latest = worker.lastShortAt;
+  }
+  return home;
+}
+
+/** How many calls may run in one process. */
+export interface CallRoom {
+  readonly callsPerWorker: number;
+  /** Further nested calls, whose callers wait for them. */
+  readonly nestedPerWorker: number;
+}
+
+/** What a placement decides by. */
+export interface PlacementSources {
+  readonly manager: WorkerManager;
+  readonly quarantine: CrashQuarantine;
+  /** Running jobs of each process. */
+  readonly placed: ReadonlyMap<WorkerProcess, LinkedList<PlacedJob>>;
+  /** Called when the waiting calls may have run out of patience. */
+  readonly onPatienceEnd: () => void;
+}
+
+export class Placement implements Disposable {
+  readonly #room: CallRoom;
+  readonly #manager: WorkerManager;
+  readonly #quarantine: CrashQuarantine;
+  readonly #placed: PlacementSources["placed"];
+  readonly #onPatienceEnd: () => void;
+  /** When an owner's last short call was placed, by performance.now(). */
+  readonly #shortUses = new Map<string, number>();
+  #patience: NodeJS.Timeout | undefined;
+  /** Until when an owner's calls run on threads, by performance.now(): many at once need fewer wake-ups there. */
+  readonly #crowdedUntil = new Map<string, number>();
+
+  constructor(room: CallRoom, { manager, quarantine, placed, onPatienceEnd }: PlacementSources) {
+    this.#room = room;
+    this.#manager = manager;
+    this.#quarantine = quarantine;
+    this.#placed = placed;
+    this.#onPatienceEnd = onPatienceEnd;
+  }
+
+  /**
+   * Returns the process that a job may run in now, or undefined if it must wait.
+   * @param usesParentSlot the call runs in the slot of its parent, so limits on the number of calls do not apply
+   * @param waiting queued jobs that can use the same processes
+   */
+  workerFor({ job, pace, queuedAt }: PlacedJob, usesParentSlot: boolean, waiting: number): WorkerProcess | undefined {
+    if (!usesParentSlot && !this.#manager.priorities.mayRunLowPriority(job.owner, pace)) return undefined;
+    const sessionWorker = job.session?.worker;
+    if (sessionWorker !== undefined) return this.#canEnterSession(sessionWorker, job) ? sessionWorker : undefined;
+    if (!this.#manager.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
+    const own = this.#manager.usableBy(job.owner);
+    if (job.fresh) return this.#freshFor(job, own.length);
+    const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
+    if (pace === "short") this.#recordShortUse(job.owner);
+    const unproven = own.some((worker) => worker.unproven > 0)
+      ? own.filter((worker) => this.hasUnprovenCalls(worker))
+      : NO_WORKERS;
+    const isKeptFree = !usesParentSlot && this.#keepsOneFree(job.owner, pace, unproven.length);
+    const candidates = isKeptFree ? unproven : own;
+    const home = homeOfShortCalls(own);
+    let best = this.#leastLoaded(candidates, { pace, usesParentSlot, isAlone, unproven, home });
+    const isBusyBriefly = best === undefined && candidates.some((worker) => worker.isInside);
+    if (isBusyBriefly && performance.now() - queuedAt < PATIENCE_MS) {
+      if (waiting >= crowdOf(job)) {
+        setBounded(this.#crowdedUntil, job.owner, performance.now() + CROWDED_MS, MAX_OWNERS);
+      }
+      this.#scheduleSoon();
+      return undefined;
+    }
+    // A process whose call waits for this one counts as idle.
+    const isCrowded = best === undefined || (best.load > 0 && !usesParentSlot);
+    const hasNoneForShort = pace === "short" && unproven.length === own.length;
+    const wouldDisplaceShort = pace === "long" && best !== undefined && best === home;
+    const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort;
+    const mayGrow = !isKeptFree && this.#manager.mayGrow(job.owner, isWaitedFor);
+    if ((isCrowded || wouldDisplaceShort) && mayGrow) best = this.#takeNew(job) ?? best;
+    if (pace === "short" && best !== undefined) {
+      best.lastShortAt = performance.now();
+      for (const worker of unproven) if (worker !== best) this.#manager.priorities.setBackground(worker, true);
+    }
+    if (best?.load === 0) best.isExclusive = isAlone;
+    return best;
+  }
+
+  /** Returns the process with the fewest calls among those with room. */
+  #leastLoaded(
+    candidates: readonly WorkerProcess[],
+    {
+      pace,
+      usesParentSlot,
+      isAlone,
+      unproven,
+      home,
+    }: {
+      readonly pace: Pace;
+      readonly usesParentSlot: boolean;
+      readonly isAlone: boolean;
+      readonly unproven: readonly WorkerProcess[];
+      readonly home: WorkerProcess | undefined;
+    },
+  ): WorkerProcess | undefined {
+    const { callsPerWorker, nestedPerWorker } = this.#room;
+    let best: WorkerProcess | undefined;
+    let bestScore = Number.POSITIVE_INFINITY;
+    for (const worker of candidates) {
+      if (worker.isInside) continue;
+      const window = usesParentSlot ? callsPerWorker + nestedPerWorker : worker.window;
+      const counted = pace === "long" ? worker.busy : worker.young;
+      const isBelow = counted < window && worker.load < callsPerWorker + nestedPerWorker;
+      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && isBelow);
+      // A short call prefers a process without calls that may be long, and those prefer one with. That also holds when
+      // all long calls have just ended and the next ones begin.
+      const isMisplaced =
+        unproven.length > 0 ? (pace !== "short") !== unproven.includes(worker) : pace === "long" && worker === home;
+      const isAway = pace === "short" && worker !== home;
+      const score = worker.load + (isMisplaced ? MISPLACED : 0) + (isAway ? AWAY : 0);
+      if (hasRoom && score < bestScore) {
+        best = worker;
+        bestScore = score;
+      }
+    }
+    return best;
+  }
+
+  #recordShortUse(owner: string): void {
+    const now = performance.now();
+    const last = this.#shortUses.get(owner);
+    if (last === undefined || now - last > SHORT_USE_STEP_MS) setBounded(this.#shortUses, owner, now, MAX_OWNERS);
+  }
+
+  /**
+   * Whether a call must leave the owner's last process without unproven calls to its short calls, so that a tool that
+   * loops delays only its own calls. An unknown tool may loop too, but counts only if the owner has short calls.
+   */
+  #keepsOneFree(owner: string, pace: Pace, unproven: number): boolean {
+    if (pace === "short" || unproven === 0 || unproven < this.#manager.maxPerOwner - 1) return false;
+    return pace === "long" || performance.now() - (this.#shortUses.get(owner) ?? -SHORT_USE_MS) < SHORT_USE_MS;
+  }
+
+  /** Schedules again when the waiting calls may have run out of patience. */
+  #scheduleSoon(): void {
+    this.#patience ??= setTimeout(() => {
+      this.#patience = undefined;
+      this.#onPatienceEnd();
+    }, PATIENCE_MS);
+  }
+
+  /** Whether the process has calls, of tools not known to be short, that have just begun or that compute. */
+  hasUnprovenCalls(worker: WorkerProcess): boolean {
+    if (worker.unproven === 0) return false;
+    const since = worker.cpuRate >= BUSY_RATE ? 0 : performance.now() - LONG_CPU_MS;
+    for (const { pace, placedAt } of this.#placed.get(worker)?.toArray() ?? []) {
+      if (pace !== "short" && placedAt > since) return true;
+    }
+    return false;
+  }
+
+  /** Whether a call may run on the main thread of its process: that is free for it, and the tool's calls are short. */
+  runsOnMainThread({ job, pace }: PlacedJob, worker: WorkerProcess): boolean {
+    const { order, session, inputBytes } = job;
+    if (order.type !== "call" || session !== undefined || inputBytes !== undefined) return false;
+    if (!worker.isFree) return false;
+    const isPlain = order.stream === undefined && order.deterministic === undefined && order.prewarm === undefined;
+    return isPlain && pace === "short" && performance.now() > (this.#crowdedUntil.get(job.owner) ?? 0);
+  }
+
+  /**
+   * Whether the session's process has room. It has none if a call in it, or the job, must run alone, or if it is full.
+   */
+  #canEnterSession(sessionWorker: WorkerProcess, job: Job): boolean {
+    const { callsPerWorker, nestedPerWorker } = this.#room;
+    if (sessionWorker.isEnding || sessionWorker.isReleasing) return false;
+    const isAlone = job.exclusive === true || sessionWorker.isExclusive;
+    return sessionWorker.load === 0 || (!isAlone && sessionWorker.load < callsPerWorker + nestedPerWorker);
+  }
+
+  #takeNew({ owner, kind, dataBytes }: Job): WorkerProcess | undefined {
+    const worker = this.#manager.takeNew(owner, { kind, dataBytes });
+    const window = this.#manager.priorities.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
+    if (worker !== undefined) worker.window = Math.min(window, this.#room.callsPerWorker);
+    return worker;
+  }
+
+  /**
+   * An owner's first process stays with it, unless the job is `singleUse`. Any further one runs this job and is ended.
+   */
+  #freshFor(job: Job, owned: number): WorkerProcess | undefined {
+    const worker = this.#takeNew(job);
+    if (worker === undefined) return undefined;
+    worker.singleUse = job.singleUse === true || owned > 0;
+    // Exclusive until it is empty: a concurrent call could forge the result.
+    worker.isExclusive = true;
+    return worker;
+  }
+
+  /**
+   * Adapts the number of calls that a process may run at once. A process that mostly waits gets more calls; one that
+   * computes does not, because more threads than cores only slow each other down.
+   */
+  adaptWindow(worker: WorkerProcess): void {
+    const { callsPerWorker } = this.#room;
+    if (worker.owner !== undefined && this.#manager.priorities.isThrottled(worker.owner))
+      worker.window = Math.min(PAST_SHARE_WINDOW, callsPerWorker);
+    else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
+    else if (worker.load >= worker.window && this.#manager.priorities.hasIdleCpu)
+      worker.window = Math.min(worker.window + FIRST_WINDOW, callsPerWorker);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#patience);
+  }
+}

@@ -1,0 +1,84 @@
+// The calls in one worker process, and whether further calls may join them.
+import type { OpenCall } from "./open-call.ts";
+
+/** Age in ms from which a call no longer counts as a short one. */
+const SHORT_CALL_MS = 50;
+
+export class ProcessCalls implements Iterable<OpenCall> {
+  /** In ascending order of their numbers. An array, because a Map would allocate a table for almost every call. */
+  readonly #calls: OpenCall[] = [];
+
+  get size(): number {
+    return this.#calls.length;
+  }
+
+  [Symbol.iterator](): ArrayIterator<OpenCall> {
+    return this.#calls.values();
+  }
+
+  /** Adds a call. Its number must be higher than those of all earlier calls. */
+  add(call: OpenCall): void {
+    this.#calls.push(call);
+  }
+
+  get(seq: number): OpenCall | undefined {
+    return this.#calls[this.#indexOf(seq)];
+  }
+
+  delete(seq: number): void {
+    const index = this.#indexOf(seq);
+    if (index >= 0) this.#calls.splice(index, 1);
+  }
+
+  clear(): void {
+    this.#calls.length = 0;
+  }
+
+  #indexOf(seq: number): number {
+    const calls = this.#calls;
+    let low = 0;
+    let high = calls.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const found = (calls[middle] as OpenCall).seq;
+      if (found === seq) return middle;
+      if (found < seq) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+
+  /** Calls that are not paused for an answer of their caller. A paused call computes nothing. */
+  get busy(): number {
+    let count = 0;
+    for (const { resting } of this.#calls) if (resting === 0) count += 1;
+    return count;
+  }
+
+  /** Calls that may be short: they have just begun, and are not paused for an answer of their caller. */
+  get young(): number {
+    if (this.#calls.length === 0) return 0;
+    const since = performance.now() - SHORT_CALL_MS;
+    let count = 0;
+    for (const { resting, startedAt } of this.#calls) if (resting === 0 && startedAt > since) count += 1;
+    return count;
+  }
+
+  /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
+  get isInside(): boolean {
+    for (const call of this.#calls) if (call.isInside) return true;
+    return false;
+  }
+
+  /** Whether a call has ended but has not stopped. The whole process may have to be killed. */
+  get isReleasing(): boolean {
+    for (const call of this.#calls) if (call.isReleasing) return true;
+    return false;
+  }
+
+  /** Average CPU time in ms of each call since the oldest of them started, if the process has used `cpuMs` so far. */
+  cpuMsPerCall(cpuMs: number): number {
+    const [oldest] = this.#calls;
+    return oldest === undefined ? 0 : (cpuMs - oldest.cpuMsBefore) / this.#calls.length;
+  }
+}

@@ -1,0 +1,168 @@
+// Decides whether a call may run, which version it runs, and whether it waits for an approval first.
+import { type Glovebox, type ToolResult, unavailable } from "../../host/index.ts";
+import { mayWait, sha256Of, toInputText } from "../approvals/approval-rule.ts";
+import type { Admission, ApprovalService, NeededApproval } from "../approvals/approval-service.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { findUndelivered } from "../records/approvals.ts";
+import { type Actor, appendAudit } from "../records/audit.ts";
+import { withContents } from "../records/call-contents.ts";
+import { type CallRow, findCall } from "../records/calls.ts";
+import { listAlias } from "../records/releases.ts";
+import { findTenant, type TenantRecord } from "../records/tenants.ts";
+import { findVersion } from "../records/tool-versions.ts";
+import { changeExclusively } from "../records/write-lock.ts";
+import { LIVE, type TenantTools } from "../tools/tenant-tools.ts";
+import type { CallCaller, CallRequest } from "./call-request.ts";
+import { checkActive, checkSame, toFailedResult } from "./call-results.ts";
+import type { SessionHomes } from "./session-homes.ts";
+
+/** Most tools that the error for an unknown one names. */
+const MAX_NAMED = 20;
+
+type ApprovalOrigin = Parameters<ApprovalService["request"]>[3];
+
+export interface CallAdmissionParts {
+  readonly database: OpenDatabase;
+  readonly box: Glovebox;
+  readonly tools: TenantTools;
+  readonly approvals: ApprovalService;
+  readonly sessions: SessionHomes;
+  readonly onError: (error: unknown) => void;
+}
+
+/** A call that may run, has failed before it began, or waits. */
+export type Admitted = Admission | { readonly failed: ToolResult } | { readonly waiting: CallRow };
+
+export class CallAdmission {
+  readonly #parts: CallAdmissionParts;
+
+  constructor(parts: CallAdmissionParts) {
+    this.#parts = parts;
+  }
+
+  /** Registers the tool of a call, and decides which version runs and whether it waits. Never rejects because of the call itself. */
+  async admit(
+    row: CallRow,
+    request: CallRequest,
+    caller: CallCaller,
+    origin: ApprovalOrigin = "api",
+  ): Promise<Admitted> {
+    const { tenant } = caller;
+    let admission: Admission;
+    try {
+      checkActive(tenant);
+      admission = await this.versionOf(row, tenant);
+    } catch (thrown) {
+      return { failed: toFailedResult(row, thrown, this.#parts.onError) };
+    }
+    const { needed } = admission;
+    const { approvedBy } = request;
+    if ((needed === undefined || approvedBy !== undefined) && row.mode !== "async") {
+      try {
+        await this.#parts.sessions.check(row);
+      } catch (thrown) {
+        return { failed: toFailedResult(row, thrown, this.#parts.onError) };
+      }
+    }
+    if (needed === undefined) return admission;
+    if (approvedBy !== undefined && row.mode !== "async") {
+      await this.#recordApproval(row, request, needed, approvedBy);
+      return { toolVersion: needed.version };
+    }
+    const stored: CallRow = { ...row, mode: "async", input: toInputText(request.input, request.toolName) };
+    const { call, isKnown } = await this.#parts.approvals.request(stored, tenant, needed, origin);
+    if (isKnown) {
+      const known = origin === "mcp" ? call : checkSame(call, row);
+      return { waiting: await withContents(this.#parts.database.db, known) };
+    }
+    if (approvedBy === undefined) return { waiting: call };
+    const decision = { isApproved: true, reason: null, actor: approvedBy, decidedBy: caller.keyId };
+    const decided = await this.#parts.approvals.decide(tenant, call.approval_id ?? "", decision);
+    return { waiting: decided?.call ?? call };
+  }
+
+  /** Chooses the version that a call runs, and decides whether it needs an approval. @throws {ToolError} TOOL_UNAVAILABLE */
+  async versionOf(
+    row: Pick<CallRow, "tenant_id" | "tool_name" | "alias" | "tool_version" | "session_id">,
+    tenant: TenantRecord,
+  ): Promise<Admission> {
+    const { tools } = this.#parts;
+    await tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
+    await this.#checkKnown(tenant.id, row.tool_name);
+    const version = row.tool_version ?? undefined;
+    const session = row.session_id === null ? {} : { sessionId: row.session_id };
+    // The alias that every call has, and no version: the Glovebox chooses.
+    const isFree = version === undefined && row.alias === LIVE;
+    const toolVersion = isFree
+      ? undefined
+      : await tools.choose(tenant.id, row.tool_name, { alias: row.alias, version, ...session });
+    return this.#parts.approvals.check(tenant, row.tool_name, { toolVersion, ...session });
+  }
+
+  /** Names the tools that can be called, as the Glovebox of this process knows only those that were called in it. */
+  async #checkKnown(tenantId: string, toolName: string): Promise<void> {
+    const { box, database } = this.#parts;
+    if (box.router.registry.get(toolName, tenantId) !== undefined) return;
+    const releases = await listAlias(database.db, { tenantId, alias: LIVE }, { limit: MAX_NAMED });
+    const known = releases.map((release) => release.toolName);
+    const hint = known.length === 0 ? "no tools are registered" : `known tools: ${known.join(", ")}`;
+    const shown = toolName.slice(0, 128);
+    const message = `There is no tool named ${JSON.stringify(shown)}; ${hint}`;
+    throw unavailable("not_found", message, { details: { toolName: shown, known } });
+  }
+
+  /** Lets a claimed call wait if it needs an approval that it does not have. Returns whether it may run now. */
+  async admitQueued(row: CallRow): Promise<boolean> {
+    if (row.approval_id !== null) return true;
+    const { db } = this.#parts.database;
+    const tenant = await findTenant(db, row.tenant_id);
+    if (tenant?.state !== "active") return true;
+    const { needed } = await this.versionOf(row, tenant);
+    if (needed === undefined) return true;
+    await this.#parts.approvals.park(await withContents(db, row), tenant, needed);
+    return false;
+  }
+
+  /** Returns the call that a caller over MCP has made before with the same arguments, and that waits, or has ended while it was away. */
+  async findUndelivered(
+    request: CallRequest,
+    { tenant, keyId }: CallCaller,
+  ): Promise<{ readonly waiting: CallRow } | undefined> {
+    await this.#parts.tools.ensureTool(tenant.id, tenant.revision, request.toolName).catch(() => {});
+    const tool = this.#parts.box.router.registry.get(request.toolName, tenant.id);
+    if (tool === undefined || mayWait(tenant.policy, tool) === undefined) return undefined;
+    const { db } = this.#parts.database;
+    const inputSha256 = sha256Of(toInputText(request.input, request.toolName));
+    const key = { tenantId: tenant.id, toolName: request.toolName, inputSha256, requestedBy: keyId };
+    const found = await findUndelivered(db, key);
+    const call = found && (await findCall(db, tenant.id, found.call_id));
+    return call && { waiting: call };
+  }
+
+  /** Returns whether the tool of a call says that it may run twice. */
+  async isIdempotent(row: CallRow): Promise<boolean> {
+    const { db } = this.#parts.database;
+    const tenant = await findTenant(db, row.tenant_id);
+    if (tenant === undefined) return false;
+    if (row.tool_version !== null) {
+      // From the database, because the Glovebox may be closed already.
+      const version = await findVersion(db, { tenantId: tenant.id, toolName: row.tool_name }, row.tool_version);
+      return version?.definition.annotations?.idempotentHint === true;
+    }
+    await this.#parts.tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
+    const tools = this.#parts.box.router.getRegisteredTools({ tenantId: row.tenant_id });
+    return tools.find(({ name }) => name === row.tool_name)?.annotations?.idempotentHint === true;
+  }
+  /** Records that the caller has approved its own call, which runs at once. */
+  async #recordApproval(row: CallRow, request: CallRequest, needed: NeededApproval, actor: Actor): Promise<void> {
+    await changeExclusively(this.#parts.database, (transaction) =>
+      appendAudit(transaction, {
+        ...{ actor, tenantId: row.tenant_id, action: "approval.approved", target: row.id },
+        details: {
+          ...{ callId: row.id, tool: row.tool_name, version: Number(needed.version) },
+          inputSha256: sha256Of(toInputText(request.input, request.toolName)),
+        },
+      }),
+    );
+  }
+}

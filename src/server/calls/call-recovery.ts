@@ -1,0 +1,40 @@
+// Decides about queued calls whose process is gone: a call runs again only if nothing of it has run, or if its tool is annotated with
+// `idempotentHint`. Otherwise it fails, and says that effects are possible.
+import type { Db } from "../database/open-database.ts";
+import { requeue } from "../records/call-claims.ts";
+import { withContents } from "../records/call-contents.ts";
+import { type CallRow, finishCall } from "../records/calls.ts";
+import { toStoredInput } from "./outcome.ts";
+
+/** Most claims of a call that has begun each time when its process died, and of one that had not. */
+export const MAX_RUNS = 5;
+const MAX_CLAIMS = 20;
+
+const lostError = {
+  code: "SANDBOX_CRASHED",
+  message: "The server that ran the call ended before the call did. Effects of the call are possible",
+  userMessage: "The call ended unexpectedly",
+  recoverable: false,
+  details: { reason: "server_ended" },
+} as const;
+
+export interface RecoveryParts {
+  readonly db: Db;
+  readonly isIdempotent: (row: CallRow) => Promise<boolean>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** Puts a call whose lease has expired back into the queue, or ends it. Returns whether it is in the queue again. */
+export async function recoverCall({ db, isIdempotent, now }: RecoveryParts, row: CallRow): Promise<boolean> {
+  const hasBegun = row.effects !== "none";
+  // The client of a synchronous call is gone, and its input is not stored.
+  const mayRepeat = row.mode === "async" && row.cancel_requested === 0 && (!hasBegun || (await isIdempotent(row)));
+  if (mayRepeat && row.attempts < (hasBegun ? MAX_RUNS : MAX_CLAIMS)) return await requeue(db, row, now());
+  await finishCall(db, row, {
+    ...{ state: "failed", effects: row.effects, tool_version: row.tool_version, output: null },
+    ...{ input: toStoredInput((await withContents(db, row)).input), error: JSON.stringify(lostError) },
+    ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: now() },
+  });
+  return false;
+}

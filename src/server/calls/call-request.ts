@@ -1,0 +1,49 @@
+// Defines a call as a request describes it, who makes it, and the events of a streamed one.
+import type { LogEntry, Progress } from "../../host/index.ts";
+import type { Actor } from "../records/audit.ts";
+import type { WholeCall } from "../records/calls.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+
+/** A call as a request describes it. */
+export interface CallRequest {
+  readonly toolName: string;
+  readonly input: unknown;
+  readonly version?: number | undefined;
+  readonly alias?: string | undefined;
+  readonly sessionId?: string | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly idempotencyKey?: string | undefined;
+  /** Who approves the call at once, if it needs an approval. The route has checked that they may. */
+  readonly approvedBy?: Actor | undefined;
+}
+
+export interface CallCaller {
+  readonly tenant: TenantRecord;
+  readonly keyId: string;
+  /** Aborts when the client disconnects. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Events of a streamed call, from `started` to `result`. */
+export type CallProgressEvent =
+  | { readonly event: "started"; readonly data: { readonly id: string } }
+  | { readonly event: "approval"; readonly data: { readonly approvalId: string; readonly callId: string } }
+  | { readonly event: "log"; readonly data: LogEntry }
+  | { readonly event: "progress"; readonly data: Progress }
+  | { readonly event: "chunk"; readonly data: unknown }
+  | { readonly event: "result"; readonly data: WholeCall };
+
+/** The idempotency key of a request was used before for something else, or its call has not ended. */
+export class IdempotencyConflict extends Error {
+  override readonly name = "IdempotencyConflict";
+  readonly isOtherRequest: boolean;
+
+  constructor(isOtherRequest: boolean) {
+    super(
+      isOtherRequest
+        ? "The Idempotency-Key was used before for another request. Use a new key for each request"
+        : "The call with this Idempotency-Key has not ended",
+    );
+    this.isOtherRequest = isOtherRequest;
+  }
+}

@@ -1,0 +1,97 @@
+// Checks before a call runs, and conversions between its result and its row.
+import { setTimeout as sleep } from "node:timers/promises";
+import { ToolError, type ToolResult, toJson, unavailable } from "../../host/index.ts";
+import type { Db, OpenDatabase } from "../database/open-database.ts";
+import { isKeyRevoked } from "../records/api-keys.ts";
+import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
+import { toJsonParts } from "./outcome.ts";
+
+const NO_USAGE: ToolResult["usage"] = {
+  ...{ cpuMs: 0, heapBytes: 0, peakBytes: 0, queueMs: 0, bundleMs: 0, startMs: 0, executeMs: 0, logsDropped: 0 },
+  ...{ inputBytes: 0, outputBytes: 0, egressBytesOut: 0, egressBytesIn: 0 },
+};
+
+/** Returns the result of a call that failed before it reached the Glovebox. @param onError receives the cause of an internal error */
+export function toFailedResult(
+  { id, tool_name: toolName }: Pick<CallRow, "id" | "tool_name">,
+  thrown: unknown,
+  onError: (error: unknown) => void,
+): ToolResult {
+  const error =
+    thrown instanceof ToolError ? thrown : new ToolError("INTERNAL", "The server failed", { cause: thrown });
+  if (error.code === "INTERNAL") onError(thrown);
+  return {
+    ...{ callId: id, toolName, durationMs: 0, usage: NO_USAGE, logs: [], success: false },
+    error: error.toData(toolName),
+  };
+}
+
+/** Times in ms after which a missing record is looked for again. */
+const RECHECKS_MS = [30, 60, 120, 300, 600] as const;
+
+/** Returns the record of a call, also of one whose result another replica has just sent: that replica writes the record a moment later. */
+export async function findWritten(
+  { db, kind }: Pick<OpenDatabase, "db" | "kind">,
+  tenantId: string,
+  id: string,
+): Promise<CallRow | undefined> {
+  let row = await findCall(db, tenantId, id);
+  for (const ms of kind === "postgres" ? RECHECKS_MS : []) {
+    if (row !== undefined) break;
+    await sleep(ms);
+    row = await findCall(db, tenantId, id);
+  }
+  return row;
+}
+
+/**
+ * Checks that the key which requested a call was not revoked while the call waited.
+ * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "key_revoked"`)
+ */
+export async function checkKey(db: Db, { key_id }: CallRow): Promise<void> {
+  if (!(await isKeyRevoked(db, key_id))) return;
+  throw unavailable("key_revoked", "The key that requested this call was revoked before the call began");
+}
+
+/** @throws {ToolError} TOOL_UNAVAILABLE for a tenant that may not call now */
+export function checkActive({ state }: TenantRecord): void {
+  if (state === "active") return;
+  const reason = state === "suspended" ? "tenant_suspended" : "tenant_deleted";
+  const message = state === "suspended" ? "The tenant is suspended" : "The tenant is being deleted";
+  throw unavailable(reason, message);
+}
+
+/** Returns the call that has used an idempotency key before. @throws {IdempotencyConflict} if it was another one, or runs still */
+export function checkSame(known: CallRow, row: CallRow): CallRow {
+  if (known.request_hash !== row.request_hash) throw new IdempotencyConflict(true);
+  const isOpen = known.ended_at === null && known.state !== "waiting_for_approval";
+  if (row.mode === "sync" && isOpen) throw new IdempotencyConflict(false);
+  return known;
+}
+
+/** Returns what the caller sees of a call: what the tool returned, although the stored copy is redacted. */
+export function toShown(
+  result: ToolResult,
+  request: CallRequest,
+): Pick<WholeCall, "input" | "output" | "error" | "logs" | "parts"> {
+  const parts = toJsonParts(result);
+  return {
+    parts: parts === undefined ? null : JSON.stringify(parts),
+    input: JSON.stringify(request.input ?? {}),
+    output: result.success ? JSON.stringify(toJson(result.output)) : null,
+    error: result.success ? null : JSON.stringify(result.error),
+    logs: JSON.stringify(result.logs),
+  };
+}
+
+/** Returns the result of a call as it is stored: without its secrets, and without long texts. */
+export function toToolResult(row: CallRow): ToolResult {
+  const common = {
+    ...{ callId: row.id, toolName: row.tool_name, durationMs: (row.ended_at ?? 0) - row.created_at },
+    ...{ usage: NO_USAGE, logs: [] },
+  };
+  if (row.error !== null) return { ...common, success: false, error: JSON.parse(row.error) as never };
+  return { ...common, success: true, output: JSON.parse(row.output ?? "null") as never };
+}

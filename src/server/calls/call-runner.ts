@@ -1,0 +1,198 @@
+// Runs calls in the Glovebox, with what the server adds: live logs, records of nested calls, recordings, metrics, and the call's own record.
+import {
+  type Glovebox,
+  type LogEntry,
+  type Progress,
+  type StreamItem,
+  type ToolCall,
+  type ToolContext,
+  ToolError,
+  type ToolResult,
+  toJson,
+} from "../../host/index.ts";
+import type { Admission, ApprovalService } from "../approvals/approval-service.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { Metrics } from "../operation/metrics.ts";
+import { bitsOf } from "../records/call-contents.ts";
+import { type CallRow, finishCall, type WholeCall } from "../records/calls.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import type { ReleaseWatch } from "../releases/release-watch.ts";
+import type { ReplicaBus } from "../replicas/bus.ts";
+import type { ReplicaRequests } from "../replicas/requests.ts";
+import type { TenantTools } from "../tools/tenant-tools.ts";
+import { CallJournal } from "./call-journal.ts";
+import { CallRecordings } from "./call-recordings.ts";
+import type { CallCaller, CallRequest } from "./call-request.ts";
+import { toFailedResult, toShown } from "./call-results.ts";
+import type { ClusterSlot, ClusterSlots } from "./cluster-slots.ts";
+import { LiveCalls } from "./live-calls.ts";
+import { type NeededHandler, NestedCalls } from "./nested-calls.ts";
+import { toContext } from "./new-call.ts";
+import { toOutcome, toStoredParts } from "./outcome.ts";
+import type { WorkQueue } from "./work-queue.ts";
+
+/** What running calls needs. */
+export interface CallServiceParts {
+  readonly database: OpenDatabase;
+  readonly box: Glovebox;
+  readonly tools: TenantTools;
+  readonly metrics: Metrics;
+  readonly watch: ReleaseWatch;
+  readonly bus: ReplicaBus;
+  readonly requests: ReplicaRequests;
+  readonly slots: ClusterSlots;
+  /** Delivers queued calls, for a server with executors. */
+  readonly work: WorkQueue | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface CallRunnerParts extends CallServiceParts {
+  readonly approvals: ApprovalService;
+}
+
+/** What an approval or an alias has fixed of a call. */
+export type Pins = Pick<Admission, "toolVersion"> & { readonly toolDigest?: string };
+
+/** Receives what a streamed call yields. */
+export interface StreamSink {
+  readonly onLog: (entry: LogEntry) => void;
+  readonly onProgress: (progress: Progress) => void;
+  readonly onChunk: (value: unknown) => void;
+}
+
+export class CallRunner {
+  readonly #parts: CallRunnerParts;
+  readonly journal: CallJournal;
+  readonly live = new LiveCalls();
+  readonly recordings = new CallRecordings();
+
+  constructor(parts: CallRunnerParts) {
+    this.#parts = parts;
+    this.journal = new CallJournal(parts.database.db, parts.onError);
+  }
+
+  /**
+   * Observes the calls that a call makes, so that each gets a record.
+   * @param onNeeded rejects a call that needs an approval, or lets it run. Default: the call waits as one of its own
+   */
+  nestedCallsOf(tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler): NestedCalls {
+    return new NestedCalls(
+      {
+        ...{ approvals: this.#parts.approvals, live: this.live, tools: this.#parts.tools },
+        onEnded: (row, input, result, owner) => this.#addNested(row, input, result, owner),
+      },
+      ...([tenant, keyId, onNeeded] as const),
+    );
+  }
+
+  #addNested(row: CallRow, input: unknown, result: ToolResult, { policy }: TenantRecord): void {
+    const outcome = toOutcome(result, input, policy, this.#parts.database.clock.now());
+    const ended = { ...row, ...outcome };
+    const parts = toStoredParts(result, policy.retention.keepContent);
+    this.#parts.metrics.callEnded("nested", result.success ? "ok" : result.error.code, result.durationMs);
+    this.#parts.watch.observe(ended);
+    void this.journal.add({ row: ended, parts });
+  }
+
+  /** Runs a call. Never rejects. */
+  async execute(row: CallRow, request: CallRequest, caller: CallCaller, pins: Pins): Promise<ToolResult> {
+    const { signal } = caller;
+    const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
+    try {
+      return await this.#observe(row, caller, pins, (added) =>
+        this.#parts.box.execute(call, {
+          ...{ ...toContext(request, caller.tenant.id), ...added },
+          ...(signal === undefined ? {} : { signal }),
+        }),
+      );
+    } catch (thrown) {
+      return toFailedResult(row, thrown, this.#parts.onError);
+    }
+  }
+
+  /** Runs a call that came with a context of its own. @param host runs it. Default: the Glovebox */
+  async executeForeign(
+    row: CallRow,
+    { toolCall, context }: { readonly toolCall: ToolCall; readonly context: ToolContext },
+    caller: CallCaller,
+    pins: Pins,
+    host: Pick<Glovebox, "execute"> = this.#parts.box,
+  ): Promise<ToolResult> {
+    const tenantId = caller.tenant.id;
+    const run = (added: ToolContext): Promise<ToolResult> =>
+      host.execute(toolCall, { ...context, tenantId, timeline: true, logSourceLocations: true, ...added });
+    return await this.#observe(row, caller, pins, run, context.onLog);
+  }
+
+  /** Runs a call and passes on what it yields. */
+  async stream(
+    row: CallRow,
+    request: CallRequest,
+    caller: CallCaller,
+    { pins, sink }: { readonly pins: Pins; readonly sink: StreamSink },
+  ): Promise<ToolResult> {
+    const { onLog, onProgress, onChunk } = sink;
+    const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
+    const run = async (added: ToolContext): Promise<ToolResult> => {
+      const context = { ...toContext(request, caller.tenant.id), signal: caller.signal, ...added, onProgress };
+      let result: ToolResult | undefined;
+      for await (const item of this.#parts.box.stream(call, context) as AsyncIterable<StreamItem>) {
+        if (item.type === "result") result = item;
+        else onChunk(toJson(item.value));
+      }
+      return result as ToolResult;
+    };
+    return await this.#observe(row, caller, pins, run, onLog);
+  }
+
+  /** Runs a call with the part of its context that lets the server follow it. */
+  async #observe(
+    row: CallRow,
+    { tenant, keyId, signal }: CallCaller,
+    pins: Pins,
+    run: (added: ToolContext) => Promise<ToolResult>,
+    onLog?: ((entry: LogEntry) => void) | undefined,
+  ): Promise<ToolResult> {
+    const nested = this.nestedCallsOf(tenant, keyId);
+    const live = this.live.begin(tenant.id, row.id);
+    let slot: ClusterSlot | undefined;
+    try {
+      slot = await this.#parts.slots.acquire(tenant, row.id, signal);
+      return await run({
+        ...this.recordings.contextOf(row, tenant),
+        ...(pins.toolVersion === undefined ? {} : { toolVersion: pins.toolVersion }),
+        ...(pins.toolDigest === undefined ? {} : { toolDigest: pins.toolDigest }),
+        nestedCalls: nested.observer,
+        onLog: (entry) => {
+          nested.log(entry);
+          live.log(entry);
+          onLog?.(entry);
+        },
+      });
+    } catch (thrown) {
+      // It has no slot. What runs a call does not reject.
+      if (slot !== undefined || !(thrown instanceof ToolError)) throw thrown;
+      return toFailedResult(row, thrown, this.#parts.onError);
+    } finally {
+      slot?.release();
+      await this.live.end(row.id);
+    }
+  }
+
+  /** Stores the record of a call that has ended, and returns it as its caller sees it. */
+  async ended(row: CallRow, request: CallRequest, { tenant }: CallCaller, result: ToolResult): Promise<WholeCall> {
+    const outcome = toOutcome(result, request.input, tenant.policy, this.#parts.database.clock.now());
+    const version = outcome.tool_version ?? row.tool_version;
+    const parts = toStoredParts(result, tenant.policy.retention.keepContent);
+    const extras = { recording: this.recordings.take(row.id), parts };
+    const content = row.content | bitsOf(extras);
+    const ended: CallRow = { ...row, ...outcome, tool_version: version, content };
+    this.#parts.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
+    this.#parts.watch.observe(ended);
+    // A call with an idempotency key has a row already.
+    if (row.idempotency_key === null) await this.journal.add({ row: ended, ...extras });
+    else await finishCall(this.#parts.database.db, row, { ...outcome, tool_version: version }, extras);
+    // The caller receives what the tool returned; only the stored copy is redacted.
+    return { ...ended, ...toShown(result, request) };
+  }
+}

@@ -1,0 +1,72 @@
+// Cancels calls, in whichever replica they run. Synchronous calls have no row while they run, so a message goes to all replicas.
+import type { Glovebox } from "../../host/index.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { type CallRow, findCall, requestCancel } from "../records/calls.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import type { ReplicaBus } from "../replicas/bus.ts";
+import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";
+import type { CallJournal } from "./call-journal.ts";
+import type { CallQueue } from "./call-queue.ts";
+import type { ClusterSlots } from "./cluster-slots.ts";
+import { toStoredInput } from "./outcome.ts";
+
+export interface CancellationParts {
+  readonly database: OpenDatabase;
+  readonly box: Glovebox;
+  readonly bus: ReplicaBus;
+  readonly requests: ReplicaRequests;
+  readonly slots: ClusterSlots;
+  readonly queue: CallQueue;
+  readonly journal: CallJournal;
+}
+
+export class Cancellation implements Disposable {
+  readonly #parts: CancellationParts;
+  readonly #subscription: Disposable;
+
+  constructor(parts: CancellationParts) {
+    this.#parts = parts;
+    const { bus, requests, journal } = parts;
+    this.#subscription = bus.subscribe("cancel", async ({ sender, message: { request, tenant, call } }) => {
+      if (sender === bus.replicaId) return;
+      const isDone = this.#cancelHere(tenant, call);
+      if (request === undefined) return;
+      // A call that has just ended has its row before the answer.
+      if (!isDone) await journal.flush();
+      await requests.answer(request, isDone);
+    });
+  }
+
+  /** Cancels a call. Returns the state that it had; undefined if there is no such call. */
+  async cancel(
+    { id: tenantId, policy }: Pick<TenantRecord, "id" | "policy">,
+    id: string,
+  ): Promise<CallRow["state"] | undefined> {
+    if (this.#cancelHere(tenantId, id)) return "running";
+    const { bus, database, requests } = this.#parts;
+    const { db } = database;
+    // The input of a call that has not run is stored as it is until the call has ended.
+    const { keepContent } = policy.retention;
+    const before = await requestCancel(db, tenantId, id, (input) => (keepContent ? toStoredInput(input) : null));
+    // The process that runs it sees that in the row too, but not at once. This one may have claimed it meanwhile.
+    if (before === "running" && !this.#cancelHere(tenantId, id))
+      await bus.publish({ type: "cancel", tenant: tenantId, call: id });
+    if (before !== undefined) return before;
+    const limits = { timeoutMs: ANSWER_MS, until: "one" } as const;
+    const { isDone } = await requests.send({ type: "cancel", tenant: tenantId, call: id }, limits);
+    return isDone ? "running" : (await findCall(db, tenantId, id))?.state;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  /** Cancels a call that runs in this process. */
+  #cancelHere(tenantId: string, id: string): boolean {
+    const isRunning = this.#parts.box.cancelCall(id, { tenantId });
+    // One from the queue must not go back to it.
+    const isClaimed = this.#parts.queue.cancel(id, tenantId);
+    const isWaiting = this.#parts.slots.cancel(tenantId, id);
+    return isRunning || isClaimed || isWaiting;
+  }
+}

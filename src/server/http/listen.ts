@@ -1,0 +1,35 @@
+// Listens on the port of the server, with limits of connections.
+import { type ServerType, serve } from "@hono/node-server";
+import { ToolError } from "../../host/index.ts";
+import type { ServerConfig } from "../config/server-options.ts";
+import type { createApp } from "./app.ts";
+
+/** Limits of connections, in ms and in number. They stop clients that send slowly or not at all. */
+const CONNECTION_OPTIONS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 16_384,
+} as const;
+const MAX_CONNECTIONS = 4_096;
+/** Streams that may be open at a time. The other connections remain for requests, also for those of health checks. */
+export const MAX_STREAMS: number = MAX_CONNECTIONS / 2;
+
+/** @throws {ToolError} PARAM_INVALID if the address is in use or not available */
+export async function listen(app: ReturnType<typeof createApp>, { host, port }: ServerConfig): Promise<ServerType> {
+  // The Request and Response of a program that embeds a server stay its own. The command line turns on the faster ones.
+  const overrideGlobalObjects = false;
+  const server = serve({
+    ...{ fetch: app.fetch, hostname: host, port, serverOptions: CONNECTION_OPTIONS, overrideGlobalObjects },
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once("listening", resolve);
+    server.once("error", ({ code }: NodeJS.ErrnoException) => {
+      const why = code === "EADDRINUSE" ? "is in use" : `is not available (${code})`;
+      reject(new ToolError("PARAM_INVALID", `options.port: Port ${port} of ${host} ${why}`));
+    });
+  });
+  return server;
+}

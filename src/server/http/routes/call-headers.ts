@@ -1,0 +1,26 @@
+// Reads the headers and fields that requests for calls and runs have in common.
+import type { Context } from "hono";
+import type { Actor } from "../../records/audit.ts";
+import type { AppEnv } from "../context.ts";
+import { RequestError } from "../problem.ts";
+
+/** Structured Headers allow quotes around the key; both forms are in use. */
+const KEY_PATTERN = /^"?([A-Za-z0-9._:-]{1,200})"?$/;
+
+/** @throws {RequestError} INVALID */
+export function readKey(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  const key = KEY_PATTERN.exec(header)?.[1];
+  if (key !== undefined) return key;
+  throw new RequestError("INVALID", "Idempotency-Key: Expected 1 to 200 of A-Z a-z 0-9 . _ : -");
+}
+
+/** Returns who approves a call at once. @throws {RequestError} FORBIDDEN */
+export function approverOf(c: Context<AppEnv>, approve: boolean | undefined): Actor | undefined {
+  if (approve !== true) return undefined;
+  if (c.get("principal").scopes.has("calls:approve")) return c.get("actor");
+  throw new RequestError("FORBIDDEN", "approve: This key does not have the scope calls:approve");
+}
+
+/** Whether the client does not want to wait (`Prefer: respond-async`). */
+export const isAsync = (c: Context<AppEnv>): boolean => /\brespond-async\b/i.test(c.req.header("prefer") ?? "");

@@ -1,0 +1,199 @@
+// Routes of recordings: download one, replay it, and rehearse a version with many of them.
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { type CallRecording, type ReplayedCall, toJson } from "../../../host/index.ts";
+import { findRecording, listRecorded } from "../../records/call-contents.ts";
+import { findCall } from "../../records/calls.ts";
+import { readVersionFile } from "../../records/tool-versions.ts";
+import type { App, AppEnv, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { CallIdSchema, TimeSchema, ToolNameSchema, VersionSchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });
+const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
+const VersionParamsSchema = ToolParamsSchema.extend({ version: VersionSchema });
+
+const DAY_MS = 86_400_000;
+const VERDICTS = ["identical", "different", "failed", "diverged"] as const;
+const JsonSchema = z.any().describe("Any JSON value");
+
+const ChangesSchema = z.array(
+  z.strictObject({
+    ...{ path: z.string().describe("JSON Pointer"), kind: z.enum(["added", "removed", "changed"]) },
+    ...{ before: z.string().optional(), after: z.string().optional() },
+  }),
+);
+
+export const NewReplaySchema = z
+  .strictObject({
+    version: z.int().min(1).optional().describe("Default: the recorded version"),
+    input: JsonSchema.optional().describe("Default: the recorded input"),
+  })
+  .openapi("NewReplay");
+export const ReplaySchema = z
+  .strictObject({
+    verdict: z.enum(VERDICTS),
+    match: z.enum(["position", "arguments"]).describe("How the answers of capabilities were found"),
+    recorded: JsonSchema.describe("Outcome in the recording: `{ output }` or `{ error }`"),
+    divergence: z
+      .strictObject({ position: z.number(), expected: z.string(), actual: z.string() })
+      .optional()
+      .describe("Where the call left its recording"),
+    changes: ChangesSchema.optional().describe("Places in which the output differs from the recorded one, at most 50"),
+    result: z.looseObject({ success: z.boolean() }).describe("The result of the replay"),
+  })
+  .openapi("Replay");
+
+export const NewRehearsalSchema = z
+  .strictObject({
+    version: z.int().min(1).describe("The version to try"),
+    since: TimeSchema.optional().describe("Time in ms since 1970 of the oldest call. Default: 7 days ago"),
+    sample: z.int().min(1).max(5_000).default(500).describe("Most calls, the newest first"),
+  })
+  .openapi("NewRehearsal");
+const PercentilesSchema = z.strictObject({ p50: z.number(), p95: z.number() });
+const ResourceSchema = z.strictObject({ before: PercentilesSchema, after: PercentilesSchema });
+export const RehearsalSchema = z
+  .strictObject({
+    ...{ replayed: z.int(), identical: z.int(), different: z.int(), diverged: z.int(), failed: z.int() },
+    skipped: z
+      .int()
+      .describe("Recordings that cannot be replayed, and those that a limit did not let run for a minute"),
+    groups: z.array(
+      z.strictObject({
+        verdict: z.enum(["different", "failed", "diverged"]),
+        ...{ summary: z.string(), count: z.int(), callIds: z.array(z.string()) },
+        changes: ChangesSchema.optional(),
+      }),
+    ),
+    resources: z.strictObject({ cpuMs: ResourceSchema, executeMs: ResourceSchema, heapBytes: ResourceSchema }),
+  })
+  .openapi("Rehearsal");
+
+const toShown = ({ verdict, match, recorded, divergence, changes, result }: ReplayedCall): object => ({
+  ...{ verdict, match, recorded: "output" in recorded ? { output: JSON.parse(recorded.output) } : recorded },
+  ...(divergence === undefined ? {} : { divergence }),
+  ...(changes === undefined ? {} : { changes }),
+  result: result.success ? { ...result, output: toJson(result.output) } : result,
+});
+
+/** Code runs, so the tenant must be active. */
+function checkActive(c: Context<AppEnv>): void {
+  if (c.get("tenant").state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
+}
+
+export function addRecordingRoutes(app: App, parts: ServerParts): void {
+  const { box, calls, tools, database } = parts;
+  const { db } = database;
+
+  const recordingOf = async (tenantId: string, callId: string): Promise<CallRecording> => {
+    await calls.flush();
+    const text = await findRecording(db, tenantId, callId);
+    if (text !== undefined) return JSON.parse(text) as CallRecording;
+    const isKnown = (await findCall(db, tenantId, callId)) !== undefined;
+    throw new RequestError("NOT_FOUND", isKnown ? "The call has no recording" : "There is no such call");
+  };
+  /** Registers the version that is to run. */
+  const load = async (c: Context<AppEnv>, toolName: string, version: number): Promise<void> => {
+    const { id, revision } = c.get("tenant");
+    await tools.ensureTool(id, revision, toolName);
+    await tools.choose(id, toolName, { version });
+  };
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/calls/{call}/recording",
+    {
+      summary: "Returns the recording of a call",
+      description:
+        "A recording has everything that reached the tool, and the seed of its random numbers. See the guide on replay.",
+      params: CallParamsSchema,
+      responses: { 200: json(z.looseObject({ format: z.string() }), "The recording") },
+    },
+    async (c, { params }) => c.json((await recordingOf(c.get("tenant").id, params.call)) as never, 200),
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/calls/{call}/replays",
+    {
+      summary: "Runs a recorded call again without its capabilities",
+      description:
+        "No request leaves the server and nothing is stored. With another version or input, answers are found by the arguments of each capability call.",
+      params: CallParamsSchema,
+      body: NewReplaySchema,
+      responses: { 200: json(ReplaySchema, "The outcome, and how it compares with the recording") },
+    },
+    async (c, { params, body }) => {
+      checkActive(c);
+      const tenantId = c.get("tenant").id;
+      const recording = await recordingOf(tenantId, params.call);
+      const version = body.version ?? Number(recording.toolVersion);
+      await load(c, recording.toolName, version);
+      const replayed = await box.replay(recording, {
+        ...{ tenantId, toolVersion: String(version), signal: c.req.raw.signal },
+        ...(Object.hasOwn(body, "input") ? { arguments: body.input } : {}),
+      });
+      return c.json(toShown(replayed) as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/tools/{tool}/rehearsals",
+    {
+      summary: "Replays recorded calls of a tool on another version, and reports what would have been different",
+      params: ToolParamsSchema,
+      body: NewRehearsalSchema,
+      responses: { 200: json(RehearsalSchema, "The report") },
+    },
+    async (c, { params, body }) => {
+      checkActive(c);
+      const tenantId = c.get("tenant").id;
+      const { tool: toolName } = params;
+      await load(c, toolName, body.version);
+      await calls.flush();
+      const since = body.since ?? parts.database.clock.now() - 7 * DAY_MS;
+      const ids = await listRecorded(db, { tenantId, toolName, since, limit: body.sample });
+      const report = await box.rehearse(
+        readAll(ids, (id) => findRecording(db, tenantId, id)),
+        {
+          ...{ tenantId, toolVersion: String(body.version), signal: c.req.raw.signal },
+        },
+      );
+      return c.json(report as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/bundle",
+    {
+      summary: "Returns the code of a version as it runs, for a replay on another machine",
+      params: VersionParamsSchema,
+      responses: { 200: json(z.looseObject({}), "The bundle of a JavaScript tool, or the files of a Python tool") },
+    },
+    async (c, { params }) => {
+      const key = { tenantId: c.get("tenant").id, toolName: params.tool };
+      const text =
+        (await readVersionFile(db, key, params.version, "bundle")) ??
+        (await readVersionFile(db, key, params.version, "source"));
+      if (text === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      return c.json(JSON.parse(text) as never, 200);
+    },
+  );
+}
+
+/** Reads recordings one after another, so that only those that are being replayed are in memory. One that was deleted meanwhile is left out. */
+async function* readAll(
+  ids: readonly string[],
+  read: (id: string) => Promise<string | undefined>,
+): AsyncGenerator<unknown, void> {
+  for (const id of ids) {
+    const text = await read(id);
+    if (text !== undefined) yield JSON.parse(text);
+  }
+}

@@ -1,0 +1,240 @@
+// Routes of durable runs: start, list and read them, give them what they wait for, and cancel them.
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { RunSignal } from "../../../host/index.ts";
+import type { CallCaller } from "../../calls/call-request.ts";
+import { findRun, listRunEntries, listRuns } from "../../records/runs.ts";
+import { showEntry, showRun, showSummary } from "../../runs/run-content.ts";
+import type { ShownRun } from "../../runs/run-service.ts";
+import type { App, AppEnv, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import {
+  AliasSchema,
+  DecisionSchema,
+  IdSchema,
+  PageQuerySchema,
+  pageOf,
+  RUN_STATES,
+  RunEntrySchema,
+  RunSchema,
+  RunSummarySchema,
+  ToolNameSchema,
+} from "../schemas.ts";
+import { approverOf, isAsync, readKey } from "./call-headers.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+const RunParamsSchema = TenantParamsSchema.extend({ run: IdSchema });
+const WaitParamsSchema = RunParamsSchema.extend({ wait: z.coerce.number().int().min(1) });
+const RunQuerySchema = PageQuerySchema.extend({
+  tool: ToolNameSchema.optional(),
+  state: z.enum(RUN_STATES).optional(),
+});
+const EntryQuerySchema = PageQuerySchema.extend({ cursor: z.coerce.number().int().min(0).optional() });
+const JsonSchema = z.any().describe("Any JSON value");
+
+export const NewRunSchema = z
+  .strictObject({
+    tool: ToolNameSchema,
+    input: JsonSchema.optional(),
+    version: z.int().min(1).optional().describe("Default: the version that a call would run now. The run stays on it"),
+    alias: AliasSchema.optional(),
+    approve: z
+      .boolean()
+      .optional()
+      .describe("Approves the run, if the tool needs an approval. Needs the scope calls:approve"),
+  })
+  .openapi("NewRun");
+export const RunEventSchema = z
+  .strictObject({ name: z.string().min(1).max(200), value: JsonSchema.optional() })
+  .openapi("RunEvent");
+export const RunAnswerSchema = z
+  .strictObject({
+    action: z.enum(["accept", "decline", "cancel"]),
+    content: JsonSchema.optional().describe("With `accept`: what the person has filled in, which matches the form"),
+  })
+  .openapi("RunAnswer");
+
+const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such run");
+
+export function addRunRoutes(app: App, parts: ServerParts): void {
+  const { runs, database } = parts;
+  const { db } = database;
+
+  const checkReady = (): void => {
+    if (parts.acceptsCalls()) return;
+    throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
+  };
+  /** Answers with a run when it waits or has ended; with `Prefer: respond-async` at once. */
+  const respond = async (c: Context<AppEnv>, id: string, settled: Promise<ShownRun>): Promise<Response> => {
+    const tenantId = c.get("tenant").id;
+    c.header("location", `/v1/tenants/${tenantId}/runs/${id}`);
+    if (isAsync(c)) {
+      c.header("preference-applied", "respond-async");
+      settled.catch((thrown) => parts.onError(thrown, c.get("requestId")));
+      const row = await findRun(db, { tenantId, id });
+      if (row === undefined) throw none();
+      return c.json(showRun(row) as never, 202);
+    }
+    const { row, result } = await settled;
+    return c.json(showRun(row, result) as never, 200);
+  };
+  const answer = async (c: Context<AppEnv>, id: string, signal: RunSignal): Promise<Response> => {
+    checkReady();
+    const answered = await runs.answer(c.get("tenant"), id, signal, c.get("actor"));
+    if (answered === undefined) throw none();
+    return await respond(c, id, answered.settled);
+  };
+  const shown = {
+    200: json(RunSchema, "The run, which waits or has ended"),
+    202: json(RunSchema, "The run, with `Prefer: respond-async`"),
+  };
+  const answered = { ...shown, 409: { description: "The run has ended, or does not wait for this" } };
+
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/runs",
+    {
+      summary: "Starts a durable run of a tool",
+      description:
+        "Returns the run when it waits or has ended; with `Prefer: respond-async` at once. With `Idempotency-Key`, a repeated request returns the first run. The run stays on the version with which it begins, and continues by itself.",
+      params: TenantParamsSchema,
+      body: NewRunSchema,
+      responses: shown,
+    },
+    async (c, { body }) => {
+      checkReady();
+      const { tool: toolName, input, version, alias, approve } = body;
+      if (version !== undefined && alias !== undefined)
+        throw new RequestError("INVALID", "Expected version or alias, got both");
+      const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
+      const { id, settled } = await runs.begin(
+        {
+          ...{ toolName, input, version, alias, approvedBy: approverOf(c, approve) },
+          idempotencyKey: readKey(c.req.header("idempotency-key")),
+        },
+        caller,
+      );
+      return await respond(c, id, settled);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/runs",
+    {
+      summary: "Lists the durable runs of a tenant, the newest first",
+      params: TenantParamsSchema,
+      query: RunQuerySchema,
+      responses: { 200: json(pageOf(RunSummarySchema), "A page of runs, without their arguments and outcomes") },
+    },
+    async (c, { query: { limit, cursor, ...filter } }) => {
+      const rows = await listRuns(db, c.get("tenant").id, { ...filter, before: cursor, limit: limit + 1 });
+      const page = rows.slice(0, limit);
+      const next = rows.length > limit ? (page.at(-1)?.id ?? null) : null;
+      return c.json({ items: page.map(showSummary), next } as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/runs/{run}",
+    {
+      summary: "Returns a run: its state, what it waits for, and its outcome",
+      params: RunParamsSchema,
+      responses: { 200: json(RunSchema, "The run") },
+    },
+    async (c, { params }) => {
+      const row = await findRun(db, { tenantId: c.get("tenant").id, id: params.run });
+      if (row === undefined) throw none();
+      return c.json(showRun(row) as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/runs/{run}/journal",
+    {
+      summary: "Returns the journal of a run, in order and without secrets",
+      description:
+        "A tenant that does not keep contents (`retention.keepContent: false`) has no journals of runs that have ended.",
+      params: RunParamsSchema,
+      query: EntryQuerySchema,
+      responses: {
+        200: json(pageOf(RunEntrySchema), "A page of entries"),
+      },
+    },
+    async (c, { params, query: { limit, cursor } }) => {
+      const key = { tenantId: c.get("tenant").id, id: params.run };
+      if ((await findRun(db, key)) === undefined) throw none();
+      const entries = await listRunEntries(db, key, { after: cursor, limit: limit + 1 });
+      const page = entries.slice(0, limit);
+      const next = entries.length > limit ? String(page.at(-1)?.position) : null;
+      return c.json({ items: page.map(showEntry), next } as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/runs/{run}/events",
+    {
+      summary: "Gives a run an event, and continues it",
+      description: "An event that no wait needs yet is kept for the first wait of its name.",
+      params: RunParamsSchema,
+      body: RunEventSchema,
+      responses: answered,
+    },
+    async (c, { params, body }) => await answer(c, params.run, { event: body.name, value: body.value }),
+  );
+  for (const decision of ["approve", "deny"] as const) {
+    addRoute(
+      app,
+      parts,
+      `POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/${decision}`,
+      {
+        summary: decision === "approve" ? "Approves what a run waits for" : "Denies what a run waits for",
+        description: "Continues the run, whose tool receives the decision with its reason.",
+        params: WaitParamsSchema,
+        body: DecisionSchema,
+        responses: answered,
+      },
+      async (c, { params, body: { reason } }) =>
+        await answer(c, params.run, { approval: params.wait, approved: decision === "approve", reason }),
+    );
+  }
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/answer",
+    {
+      summary: "Answers an elicitation that a run waits for, and continues the run",
+      params: WaitParamsSchema,
+      body: RunAnswerSchema,
+      responses: answered,
+    },
+    async (c, { params, body }) => await answer(c, params.run, { elicitation: params.wait, ...body }),
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/runs/{run}/cancel",
+    {
+      summary: "Cancels a run that has not ended",
+      params: RunParamsSchema,
+      responses: {
+        202: json(RunSchema, "The run, which ends at once or as soon as its process sees the request"),
+        409: { description: "The run has ended" },
+      },
+    },
+    async (c, { params }) => {
+      const before = await runs.cancel(c.get("tenant"), params.run, c.get("actor"));
+      if (before === undefined) throw none();
+      if (before !== "running" && before !== "suspended")
+        throw new RequestError("CONFLICT", `The run has ended (${before})`);
+      const row = await findRun(db, { tenantId: c.get("tenant").id, id: params.run });
+      if (row === undefined) throw none();
+      return c.json(showRun(row) as never, 202);
+    },
+  );
+}

@@ -1,0 +1,41 @@
+// Long reads, such as searches: one at a time for each tenant. With SQLite, a query holds the event loop, so several of them would delay all
+// tenants.
+import { RequestError } from "../http/problem.ts";
+
+/** Reads of one tenant that may wait. */
+const MAX_WAITING = 8;
+const RETRY_SECONDS = 1;
+
+interface Lane {
+  waiting: number;
+  last: Promise<unknown>;
+}
+
+export class SerialReads {
+  readonly #lanes = new Map<string, Lane>();
+
+  /**
+   * Reads after the earlier reads of this tenant.
+   * @param tenantId undefined for a read that concerns all tenants
+   * @throws {RequestError} RATE_LIMITED if too many are waiting
+   */
+  async run<Result>(tenantId: string | undefined, read: () => Promise<Result>): Promise<Result> {
+    // No tenant has this id.
+    const key = tenantId ?? "*";
+    const lane = this.#lanes.get(key) ?? { waiting: 0, last: Promise.resolve() };
+    if (lane.waiting > MAX_WAITING) {
+      const message = `At most ${MAX_WAITING} searches and overviews of a tenant may wait`;
+      throw new RequestError("RATE_LIMITED", message, { retryAfterSeconds: RETRY_SECONDS });
+    }
+    this.#lanes.set(key, lane);
+    lane.waiting += 1;
+    const running = lane.last.then(read);
+    lane.last = running.catch(() => {});
+    try {
+      return await running;
+    } finally {
+      lane.waiting -= 1;
+      if (lane.waiting === 0) this.#lanes.delete(key);
+    }
+  }
+}

@@ -1,0 +1,204 @@
+// Finds what is wrong now: what an operator should look at first.
+import { type Glovebox, LAYERS, type Layer } from "../../host/index.ts";
+import type { Db } from "../database/open-database.ts";
+import { firstIdAt } from "../ids.ts";
+import type { OverviewRecord } from "./overview.ts";
+
+export const PROBLEM_KINDS = [
+  "version_waiting",
+  "calls_waiting_for_approval",
+  "release_rolled_back",
+  "quota_warning",
+  "webhook_failing",
+  "schedule_failing",
+  "tool_failing",
+  "tool_quarantined",
+  "circuit_open",
+  "worker_unhardened",
+] as const;
+
+/** Something that an operator should look at. */
+export interface ProblemRecord {
+  readonly kind: (typeof PROBLEM_KINDS)[number];
+  /** Null for what concerns all tenants. */
+  readonly tenantId: string | null;
+  /** What it concerns: a tool with its version, a quota, a webhook, a schedule, a source of tools, or a layer. */
+  readonly target: string;
+  readonly count: number;
+  /** Ms since 1970. */
+  readonly at: number;
+  readonly details: { readonly [name: string]: unknown };
+}
+
+/** Most problems of one kind that are looked for, and most that are returned. */
+const MAX_OF_KIND = 100;
+const MAX_PROBLEMS = 200;
+const DAY_MS = 86_400_000;
+/** A tool with at least so many calls, of which more than this share failed, is a problem. */
+const FAILING = { calls: 5, share: 0.2 } as const;
+
+interface Search {
+  readonly db: Db;
+  /** Undefined for all tenants. */
+  readonly tenantId: string | undefined;
+  readonly now: number;
+}
+
+async function findWaitingVersions({ db, tenantId }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("tool_versions")
+    .select(["tenant_id", "tool_name", "version", "created_at"])
+    .where("state", "=", "waiting_for_approval")
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "version_waiting", tenantId: row.tenant_id, target: `${row.tool_name}@${row.version}`, count: 1 },
+    ...{ at: row.created_at, details: {} },
+  }));
+}
+
+async function findWaitingCalls({ db, tenantId }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("approvals")
+    .select((of) => ["tenant_id", "tool_name", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
+    .where("state", "=", "pending")
+    .groupBy(["tenant_id", "tool_name"])
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "calls_waiting_for_approval", tenantId: row.tenant_id, target: row.tool_name },
+    ...{ count: Number(row.count), at: Number(row.at), details: {} },
+  }));
+}
+
+async function findRollbacks({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("release_history")
+    .select(["tenant_id", "tool_name", "alias", "created_at"])
+    .where("reason", "=", "automatic_rollback")
+    .where("created_at", ">", now - DAY_MS)
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "release_rolled_back", tenantId: row.tenant_id, target: `${row.tool_name}:${row.alias}`, count: 1 },
+    ...{ at: row.created_at, details: {} },
+  }));
+}
+
+async function findQuotaWarnings({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("quota_counters")
+    .select(["tenant_id", "name", "value", "ends_at"])
+    .where("is_warned", "=", 1)
+    .where("ends_at", ">", now)
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "quota_warning", tenantId: row.tenant_id, target: row.name, count: 1, at: now },
+    details: { used: row.value, resetsAt: row.ends_at },
+  }));
+}
+
+async function findFailingWebhooks({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("deliveries")
+    .select((of) => ["tenant_id", "webhook_id", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
+    .where("state", "=", "failed")
+    .where("id", ">=", firstIdAt("delivery", now - DAY_MS))
+    .groupBy(["tenant_id", "webhook_id"])
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "webhook_failing", tenantId: row.tenant_id, target: row.webhook_id, count: Number(row.count) },
+    ...{ at: Number(row.at), details: {} },
+  }));
+}
+
+/** A schedule whose latest run has failed. */
+async function findFailingSchedules({ db, tenantId }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("schedules")
+    .innerJoin("calls", "calls.id", "schedules.last_call_id")
+    .select(["schedules.id", "schedules.tenant_id", "schedules.name", "schedules.tool_name"])
+    .select(["calls.id as call_id", "calls.error", "calls.ended_at"])
+    .where("schedules.state", "=", "active")
+    .where("calls.state", "=", "failed")
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("schedules.tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => {
+    const { code } = JSON.parse(row.error ?? "{}") as { readonly code?: string };
+    return {
+      ...{ kind: "schedule_failing", tenantId: row.tenant_id, target: row.id, count: 1, at: row.ended_at ?? 0 },
+      details: { name: row.name, tool: row.tool_name, callId: row.call_id, code: code ?? "INTERNAL" },
+    };
+  });
+}
+
+async function findQuarantined({ db, tenantId, now }: Search, box: Glovebox): Promise<readonly ProblemRecord[]> {
+  const callsLeft = new Map(box.quarantinedTools.map((tool) => [tool.contentHash, tool.callsLeft]));
+  if (callsLeft.size === 0) return [];
+  let query = db
+    .selectFrom("tool_versions")
+    .select(["tenant_id", "tool_name", "version", "bundle_hash"])
+    .where("bundle_hash", "in", [...callsLeft.keys()])
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "tool_quarantined", tenantId: row.tenant_id, target: `${row.tool_name}@${row.version}`, count: 1 },
+    ...{ at: now, details: { callsLeft: callsLeft.get(row.bundle_hash) ?? 0 } },
+  }));
+}
+
+function findOpenCircuits({ tenantId, now }: Search, box: Glovebox): readonly ProblemRecord[] {
+  const sources = box.health(tenantId === undefined ? { scope: "all" } : { tenantId });
+  return sources
+    .filter(({ state }) => state !== "closed")
+    .slice(0, MAX_OF_KIND)
+    .map(({ sourceId, tenantId: owner, state, failures, rejected, since, nextProbeAt, lastFailure }) => ({
+      ...{ kind: "circuit_open", tenantId: owner ?? null, target: sourceId, count: rejected, at: since ?? now },
+      details: { state, failures, rejected, nextProbeAt: nextProbeAt ?? null, code: lastFailure?.code ?? null },
+    }));
+}
+
+/** Layers that this machine does not have. They concern all tenants, so only the operator sees them. */
+function findMissingLayers({ tenantId, now }: Search, box: Glovebox): readonly ProblemRecord[] {
+  if (tenantId !== undefined) return [];
+  return Object.entries(box.hardening)
+    .filter(([, state]) => state === "missing" || state === "switched-off")
+    .map(([layer, state]) => ({
+      ...{ kind: "worker_unhardened", tenantId: null, target: layer, count: 1, at: now },
+      details: { state, stops: LAYERS[layer as Layer].stops, get: LAYERS[layer as Layer].get },
+    }));
+}
+
+function findFailingTools(overview: OverviewRecord): readonly ProblemRecord[] {
+  return overview.tools
+    .filter(({ calls, failed }) => calls >= FAILING.calls && failed / calls > FAILING.share)
+    .map(({ tenantId, tool, calls, failed }) => ({
+      ...{ kind: "tool_failing", tenantId, target: tool, count: failed, at: overview.until, details: { calls } },
+    }));
+}
+
+/**
+ * Lists what is wrong now, the newest first.
+ * @param overview of the last hour
+ */
+export async function readProblems(
+  search: Search,
+  box: Glovebox,
+  overview: OverviewRecord,
+): Promise<readonly ProblemRecord[]> {
+  const found = [
+    ...(await findWaitingVersions(search)),
+    ...(await findWaitingCalls(search)),
+    ...(await findRollbacks(search)),
+    ...(await findQuotaWarnings(search)),
+    ...(await findFailingWebhooks(search)),
+    ...(await findFailingSchedules(search)),
+    ...(await findQuarantined(search, box)),
+    ...findOpenCircuits(search, box),
+    ...findMissingLayers(search, box),
+    ...findFailingTools(overview),
+  ];
+  return found.toSorted((one, other) => other.at - one.at).slice(0, MAX_PROBLEMS);
+}

@@ -1,0 +1,203 @@
+// Reads durable runs for the API, and stores what the server adds to them: who has started one, with which idempotency key, and whether it is to
+// be cancelled. What a run needs to continue is stored by the run store.
+import type { RunKey, RunState } from "../../host/index.ts";
+import type { Db } from "../database/open-database.ts";
+import type { RunEntriesTable, RunRequestsTable, RunsTable } from "../database/schema.ts";
+
+const OPEN = ["running", "suspended"] as const;
+/** The entry of a journal with which a rollback begins. */
+const ROLLBACK = '{"type":"rollback",%';
+const SUMMARY = [
+  ...(["tenant_id", "id", "tool_name", "tool_version", "state", "fence", "wake_at", "waits"] as const),
+  ...(["created_at", "expires_at", "ended_at", "journal_length", "entries"] as const),
+] as const;
+
+/** A run without its arguments and its result, which may be long. */
+export type RunSummaryRow = Pick<RunsTable, (typeof SUMMARY)[number]> & { readonly key_id: string | null };
+/** A whole run. */
+export type RunRow = RunsTable & { readonly key_id: string | null };
+
+export interface RunsFilter {
+  readonly tool?: string | undefined;
+  readonly state?: RunState | undefined;
+  /** Id of the last run of the page before. */
+  readonly before?: string | undefined;
+  readonly limit: number;
+}
+
+/** Lists the runs of a tenant, the newest first. */
+export async function listRuns(
+  db: Db,
+  tenantId: string,
+  { tool, state, before, limit }: RunsFilter,
+): Promise<readonly RunSummaryRow[]> {
+  let query = db
+    .selectFrom("runs")
+    .leftJoin("run_requests", (join) =>
+      join.onRef("run_requests.tenant_id", "=", "runs.tenant_id").onRef("run_requests.run_id", "=", "runs.id"),
+    )
+    .select(SUMMARY.map((column) => `runs.${column}` as const))
+    .select("run_requests.key_id")
+    .where("runs.tenant_id", "=", tenantId);
+  if (tool !== undefined) query = query.where("runs.tool_name", "=", tool);
+  if (state !== undefined) query = query.where("runs.state", "=", state);
+  if (before !== undefined) query = query.where("runs.id", "<", before);
+  return await query.orderBy("runs.id", "desc").limit(limit).execute();
+}
+
+export async function findRun(db: Db, { tenantId, id }: RunKey): Promise<RunRow | undefined> {
+  const query = db.selectFrom("runs").selectAll().where("tenant_id", "=", tenantId);
+  const row = await query.where("id", "=", id).executeTakeFirst();
+  if (row === undefined) return undefined;
+  return { ...row, key_id: (await findRequest(db, { tenantId, id }))?.key_id ?? null };
+}
+
+/** Returns entries of a journal in order. @param after position of the last entry of the page before */
+export async function listRunEntries(
+  db: Db,
+  { tenantId, id }: RunKey,
+  { after, limit }: { readonly after?: number | undefined; readonly limit: number },
+): Promise<readonly Pick<RunEntriesTable, "position" | "text" | "created_at">[]> {
+  let query = db
+    .selectFrom("run_entries")
+    .select(["position", "text", "created_at"])
+    .where("tenant_id", "=", tenantId)
+    .where("run_id", "=", id);
+  if (after !== undefined) query = query.where("position", ">", after);
+  return await query.orderBy("position").limit(limit).execute();
+}
+
+/** Whether the journal of a run has the answer to a wait. */
+export const hasAnswer = (db: Db, key: RunKey, kind: "approval" | "elicitation", wait: number): Promise<boolean> =>
+  hasEntry(db, key, `{"type":"${kind === "approval" ? "decision" : "elicited"}","wait":${wait},%`);
+
+/** Whether the functions of a run's `ctx.onRollback` run. */
+export const isRollingBack = (db: Db, key: RunKey): Promise<boolean> => hasEntry(db, key, ROLLBACK);
+
+async function hasEntry(db: Db, { tenantId, id }: RunKey, pattern: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("run_entries")
+    .select("position")
+    .where("tenant_id", "=", tenantId)
+    .where("run_id", "=", id)
+    .where("text", "like", pattern)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Replaces the content of a run that has ended by what may be kept of it. */
+export async function replaceContent(
+  db: Db,
+  { tenantId, id }: RunKey,
+  content: Pick<RunsTable, "input" | "result">,
+): Promise<void> {
+  await db.updateTable("runs").set(content).where("tenant_id", "=", tenantId).where("id", "=", id).execute();
+}
+
+export async function replaceEntry(db: Db, { tenantId, id }: RunKey, position: number, text: string): Promise<void> {
+  await db
+    .updateTable("run_entries")
+    .set({ text })
+    .where("tenant_id", "=", tenantId)
+    .where("run_id", "=", id)
+    .where("position", "=", position)
+    .execute();
+}
+
+export async function deleteEntries(db: Db, { tenantId, id }: RunKey): Promise<void> {
+  await db.deleteFrom("run_entries").where("tenant_id", "=", tenantId).where("run_id", "=", id).execute();
+}
+
+/** Returns how many runs of a tool have not ended. */
+export async function countOpenRuns(db: Db, tenantId: string, toolName: string): Promise<number> {
+  const { open } = await db
+    .selectFrom("runs")
+    .select(({ fn }) => fn.countAll().as("open"))
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("state", "in", OPEN)
+    .executeTakeFirstOrThrow();
+  return Number(open);
+}
+
+/** Stores a request, unless its idempotency key is in use. Returns the one that has it. */
+export async function insertRequest(db: Db, row: RunRequestsTable): Promise<RunRequestsTable | undefined> {
+  const { numInsertedOrUpdatedRows = 0n } = await db
+    .insertInto("run_requests")
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  if (numInsertedOrUpdatedRows > 0n) return undefined;
+  return await db
+    .selectFrom("run_requests")
+    .selectAll()
+    .where("tenant_id", "=", row.tenant_id)
+    .where("idempotency_key", "=", row.idempotency_key)
+    .executeTakeFirst();
+}
+
+export async function findRequest(db: Db, { tenantId, id }: RunKey): Promise<RunRequestsTable | undefined> {
+  const query = db.selectFrom("run_requests").selectAll().where("tenant_id", "=", tenantId);
+  return await query.where("run_id", "=", id).executeTakeFirst();
+}
+
+export async function deleteRequest(db: Db, { tenantId, id }: RunKey): Promise<void> {
+  await db.deleteFrom("run_requests").where("tenant_id", "=", tenantId).where("run_id", "=", id).execute();
+}
+
+/** Notes that a run is to be cancelled. */
+export async function requestRunCancel(db: Db, { tenantId, id }: RunKey): Promise<void> {
+  const query = db.updateTable("run_requests").set({ cancel_requested: 1 }).where("tenant_id", "=", tenantId);
+  await query.where("run_id", "=", id).execute();
+}
+
+/** Lists runs that have not ended and are to be cancelled, the oldest first. Those that are rolled back are left to their end. */
+export async function listToCancel(db: Db, limit: number): Promise<readonly RunKey[]> {
+  const rows = await db
+    .selectFrom("run_requests")
+    .innerJoin("runs", (join) =>
+      join.onRef("runs.tenant_id", "=", "run_requests.tenant_id").onRef("runs.id", "=", "run_requests.run_id"),
+    )
+    .select(["runs.tenant_id", "runs.id"])
+    .where("run_requests.cancel_requested", "=", 1)
+    .where("runs.state", "in", OPEN)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom("run_entries")
+            .select("run_entries.position")
+            .whereRef("run_entries.tenant_id", "=", "runs.tenant_id")
+            .whereRef("run_entries.run_id", "=", "runs.id")
+            .where("run_entries.text", "like", ROLLBACK),
+        ),
+      ),
+    )
+    .orderBy("runs.id")
+    .limit(limit)
+    .execute();
+  return rows.map(({ tenant_id: tenantId, id }) => ({ tenantId, id }));
+}
+
+/**
+ * Deletes runs of a tenant that have ended before a time, up to `limit` of them, with their journals.
+ * @returns how many were deleted
+ */
+export async function deleteOldRuns(
+  db: Db,
+  tenantId: string,
+  { before, limit }: { readonly before: number; readonly limit: number },
+): Promise<number> {
+  const old = await db
+    .selectFrom("runs")
+    .select("id")
+    .where("tenant_id", "=", tenantId)
+    .where("ended_at", "<", before)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  if (old.length === 0) return 0;
+  const ids = old.map(({ id }) => id);
+  await db.deleteFrom("run_requests").where("tenant_id", "=", tenantId).where("run_id", "in", ids).execute();
+  await db.deleteFrom("runs").where("tenant_id", "=", tenantId).where("id", "in", ids).execute();
+  return ids.length;
+}

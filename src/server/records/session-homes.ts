@@ -1,0 +1,38 @@
+// Stores which replica has the isolate of a session, so that a call at another one does not start with an empty isolate.
+import { sql } from "kysely";
+import { databaseNow } from "../database/database-time.ts";
+import type { Db } from "../database/open-database.ts";
+import { isAlive } from "../replicas/liveness.ts";
+
+export interface SessionKey {
+  readonly tenantId: string;
+  readonly toolName: string;
+  readonly sessionId: string;
+}
+
+/**
+ * Makes a replica the home of a session, or keeps it so, unless another replica that lives is its home.
+ * @param idleMs time in ms without a call after which the session has ended
+ * @returns whether the replica is the home now
+ */
+export async function claimSession(
+  db: Db,
+  { tenantId, toolName, sessionId }: SessionKey,
+  replicaId: string,
+  idleMs: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    insert into session_homes (tenant_id, tool_name, session_id, replica_id, expires_at)
+    values (${tenantId}, ${toolName}, ${sessionId}, ${replicaId}, ${databaseNow} + ${idleMs}::bigint)
+    on conflict (tenant_id, tool_name, session_id) do update
+    set replica_id = excluded.replica_id, expires_at = excluded.expires_at
+    where session_homes.replica_id = excluded.replica_id or session_homes.expires_at < ${databaseNow}
+      or not ${isAlive(sql.ref("session_homes.replica_id"))}
+    returning replica_id`.execute(db);
+  return rows.length > 0;
+}
+
+/** Removes sessions that have ended without a call. */
+export async function deleteEndedSessions(db: Db): Promise<void> {
+  await db.deleteFrom("session_homes").where("expires_at", "<", databaseNow).execute();
+}

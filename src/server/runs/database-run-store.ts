@@ -1,0 +1,272 @@
+// Keeps durable runs in the server's database, so that any server process continues them.
+import type {
+  DueFilter,
+  NewRun,
+  RunClaim,
+  RunFilter,
+  RunKey,
+  RunLease,
+  RunRecord,
+  RunRelease,
+  RunState,
+  RunStore,
+  RunWait,
+  ToolResult,
+} from "../../host/index.ts";
+import type { DatabaseKind } from "../database/column-types.ts";
+import { type Clock, SYSTEM_CLOCK } from "../database/database-clock.ts";
+import type { Db } from "../database/open-database.ts";
+import type { RunsTable } from "../database/schema.ts";
+
+const OPEN = ["running", "suspended"] as const;
+const ENTRIES_PER_INSERT = 100;
+/** The server has runs of this kind only. */
+const KIND = "tool";
+
+const toRecord = (row: RunsTable): RunRecord => ({
+  ...{ id: row.id, tenantId: row.tenant_id, kind: KIND },
+  ...{ toolName: row.tool_name, input: row.input, state: row.state },
+  ...(row.tool_version === null ? {} : { toolVersion: row.tool_version }),
+  ...{ fence: row.fence, leaseUntil: row.lease_until, waits: JSON.parse(row.waits) as readonly RunWait[] },
+  ...(row.wake_at === null ? {} : { wakeAt: row.wake_at }),
+  ...(row.result === null ? {} : { result: JSON.parse(row.result) as ToolResult }),
+  ...{ createdAt: row.created_at, expiresAt: row.expires_at },
+  ...{ journalLength: row.journal_length, entries: row.entries },
+});
+
+export interface DatabaseRunStoreOptions {
+  readonly db: Db;
+  readonly kind: DatabaseKind;
+  /** Default: the clock of this machine. */
+  readonly clock?: Clock | undefined;
+  /** Called in the transaction that ends a run. @param now ms since 1970 */
+  readonly onEnded?: ((transaction: Db, run: RunRecord, result: ToolResult, now: number) => Promise<void>) | undefined;
+}
+
+export class DatabaseRunStore implements RunStore {
+  readonly #db: Db;
+  readonly #kind: DatabaseKind;
+  readonly #clock: Clock;
+  readonly #onEnded: DatabaseRunStoreOptions["onEnded"];
+
+  constructor({ db, kind, clock = SYSTEM_CLOCK, onEnded }: DatabaseRunStoreOptions) {
+    this.#clock = clock;
+    this.#db = db;
+    this.#kind = kind;
+    this.#onEnded = onEnded;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  /** @throws {Error} for a run of another kind than `tool` */
+  async create(run: NewRun, maxOpen: number): Promise<"created" | "taken" | "full"> {
+    if (run.kind !== KIND) throw new Error(`The database keeps runs of kind ${KIND} only`);
+    return await this.#db.transaction().execute(async (transaction) => {
+      // Concurrent starts of one tenant are counted one after the other.
+      const tenant = transaction.selectFrom("tenants").select("id").where("id", "=", run.tenantId);
+      await (this.#kind === "postgres" ? tenant.forUpdate() : tenant).executeTakeFirst();
+      const { open } = await transaction
+        .selectFrom("runs")
+        .select(({ fn }) => fn.countAll().as("open"))
+        .where("tenant_id", "=", run.tenantId)
+        .where("state", "in", OPEN)
+        .executeTakeFirstOrThrow();
+      const row: RunsTable = {
+        ...{ id: run.id, tenant_id: run.tenantId, tool_name: run.toolName, tool_version: run.toolVersion ?? null },
+        ...{ input: run.input, state: "running", fence: 1, lease_until: run.leaseUntil, wake_at: null, waits: "[]" },
+        ...{ result: null, created_at: run.createdAt, expires_at: run.expiresAt, journal_length: 0, entries: 0 },
+        ended_at: null,
+      };
+      if (Number(open) >= maxOpen) {
+        const known = await this.#rowOf(transaction, run);
+        return known === undefined ? "full" : "taken";
+      }
+      const { numInsertedOrUpdatedRows = 0n } = await transaction
+        .insertInto("runs")
+        .values(row)
+        .onConflict((conflict) => conflict.doNothing())
+        .executeTakeFirst();
+      return numInsertedOrUpdatedRows > 0n ? "created" : "taken";
+    });
+  }
+
+  async #rowOf(db: Db, { tenantId, id }: RunKey): Promise<RunsTable | undefined> {
+    const query = db.selectFrom("runs").selectAll().where("tenant_id", "=", tenantId);
+    return await query.where("id", "=", id).executeTakeFirst();
+  }
+
+  async find(key: RunKey): Promise<RunRecord | undefined> {
+    const row = await this.#rowOf(this.#db, key);
+    return row && toRecord(row);
+  }
+
+  async journal({ tenantId, id }: RunKey): Promise<readonly string[]> {
+    const rows = await this.#db
+      .selectFrom("run_entries")
+      .select("text")
+      .where("tenant_id", "=", tenantId)
+      .where("run_id", "=", id)
+      .orderBy("position")
+      .execute();
+    return rows.map(({ text }) => text);
+  }
+
+  async list(tenantId: string, { state, before, limit }: RunFilter): Promise<readonly RunRecord[]> {
+    let query = this.#db.selectFrom("runs").selectAll().where("tenant_id", "=", tenantId);
+    if (state !== undefined) query = query.where("state", "=", state);
+    if (before !== undefined) query = query.where("id", "<", before);
+    return (await query.orderBy("id", "desc").limit(limit).execute()).map(toRecord);
+  }
+
+  async claim({ tenantId, id }: RunKey, { kind, now, until }: RunLease): Promise<number | undefined> {
+    if (kind !== KIND) return undefined;
+    const claimed = await this.#db
+      .updateTable("runs")
+      .set((column) => ({ state: "running", fence: column("fence", "+", 1), lease_until: until }))
+      .where("tenant_id", "=", tenantId)
+      .where("id", "=", id)
+      .where((of) =>
+        of.or([of("state", "=", "suspended"), of.and([of("state", "=", "running"), of("lease_until", "<", now)])]),
+      )
+      .returning("fence")
+      .executeTakeFirst();
+    return claimed?.fence;
+  }
+
+  async renew({ tenantId, id, fence }: RunClaim, until: number): Promise<boolean> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable("runs")
+      .set({ lease_until: until })
+      .where("tenant_id", "=", tenantId)
+      .where("id", "=", id)
+      .where("fence", "=", fence)
+      .where("state", "=", "running")
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  }
+
+  /** Counts entries, which locks the row of the run, and adds them. Returns the state of the run; undefined if it is not in one of these. */
+  async #add(
+    { tenantId, id }: RunKey,
+    texts: readonly string[],
+    from: { readonly states: readonly RunState[]; readonly fence?: number },
+  ): Promise<RunState | undefined> {
+    if (!this.#db.isTransaction) {
+      return await this.#db
+        .transaction()
+        .execute((transaction) => this.in(transaction).#add({ tenantId, id }, texts, from));
+    }
+    const length = texts.reduce((sum, text) => sum + text.length, 0);
+    const transaction = this.#db;
+    let counting = transaction
+      .updateTable("runs")
+      .set((column) => ({
+        entries: column("entries", "+", texts.length),
+        journal_length: column("journal_length", "+", length),
+      }))
+      .where("tenant_id", "=", tenantId)
+      .where("id", "=", id)
+      .where("state", "in", from.states);
+    if (from.fence !== undefined) counting = counting.where("fence", "=", from.fence);
+    const counted = await counting.returning(["state", "entries"]).executeTakeFirst();
+    if (counted === undefined) return undefined;
+    const first = counted.entries - texts.length;
+    const key = { tenant_id: tenantId, run_id: id, created_at: this.now() };
+    const rows = texts.map((text, index) => ({ ...key, position: first + index, text }));
+    for (let start = 0; start < rows.length; start += ENTRIES_PER_INSERT) {
+      await transaction
+        .insertInto("run_entries")
+        .values(rows.slice(start, start + ENTRIES_PER_INSERT))
+        .execute();
+    }
+    return counted.state;
+  }
+
+  /** Returns the store as part of a transaction. */
+  in(transaction: Db): DatabaseRunStore {
+    return new DatabaseRunStore({ db: transaction, kind: this.#kind, clock: this.#clock, onEnded: this.#onEnded });
+  }
+
+  async append({ fence, ...key }: RunClaim, entries: readonly string[]): Promise<boolean> {
+    return (await this.#add(key, entries, { states: ["running"], fence })) !== undefined;
+  }
+
+  async appendEvent(key: RunKey, entry: string): Promise<RunState | undefined> {
+    return await this.#add(key, [entry], { states: OPEN });
+  }
+
+  async release(
+    { tenantId, id, fence }: RunClaim,
+    release: RunRelease,
+    entries: number,
+  ): Promise<"released" | "changed" | "lost"> {
+    const onEnded = this.#onEnded;
+    if (onEnded !== undefined && release.state !== "suspended" && !this.#db.isTransaction) {
+      return await this.#db.transaction().execute(async (transaction) => {
+        const outcome = await this.in(transaction).release({ tenantId, id, fence }, release, entries);
+        const row = outcome === "released" ? await this.#rowOf(transaction, { tenantId, id }) : undefined;
+        if (row !== undefined) await onEnded(transaction, toRecord(row), release.result, this.now());
+        return outcome;
+      });
+    }
+    const isSuspended = release.state === "suspended";
+    let query = this.#db
+      .updateTable("runs")
+      .set({
+        state: release.state,
+        waits: isSuspended ? JSON.stringify(release.waits) : "[]",
+        wake_at: isSuspended ? (release.wakeAt ?? null) : null,
+        result: isSuspended ? null : JSON.stringify(release.result),
+        ended_at: isSuspended ? null : this.now(),
+      })
+      .where("tenant_id", "=", tenantId)
+      .where("id", "=", id)
+      .where("fence", "=", fence)
+      .where("state", "=", "running");
+    if (isSuspended) query = query.where("entries", "=", entries);
+    const { numUpdatedRows } = await query.executeTakeFirst();
+    if (numUpdatedRows > 0n) return "released";
+    const row = await this.#rowOf(this.#db, { tenantId, id });
+    return row?.state === "running" && row.fence === fence ? "changed" : "lost";
+  }
+
+  async due(now: number, { kind, tenantId, except = [], perTenant, limit }: DueFilter): Promise<readonly RunKey[]> {
+    if (kind !== KIND) return [];
+    // The runs of a tenant that is suspended wait until it is active again.
+    const active = this.#db.selectFrom("tenants").select("id").where("state", "=", "active");
+    let due = this.#db
+      .selectFrom("runs")
+      .select(["tenant_id", "id"])
+      .select(({ fn }) =>
+        fn
+          .agg<number>("row_number")
+          .over((over) => over.partitionBy("tenant_id").orderBy("id"))
+          .as("rank"),
+      )
+      .where("tenant_id", "in", active)
+      .where((of) =>
+        of.or([
+          of.and([of("state", "=", "running"), of("lease_until", "<", now)]),
+          of.and([of("state", "=", "suspended"), of.or([of("wake_at", "<=", now), of("expires_at", "<=", now)])]),
+        ]),
+      );
+    if (tenantId !== undefined) due = due.where("tenant_id", "=", tenantId);
+    if (except.length > 0) due = due.where("tenant_id", "not in", except);
+    const rows = await this.#db
+      .selectFrom(due.as("due"))
+      .select(["tenant_id", "id"])
+      .where("rank", "<=", perTenant)
+      .orderBy("rank")
+      .orderBy("id")
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({ tenantId: row.tenant_id, id: row.id }));
+  }
+
+  async deleteTenant(tenantId: string): Promise<number> {
+    const { numDeletedRows } = await this.#db.deleteFrom("runs").where("tenant_id", "=", tenantId).executeTakeFirst();
+    return Number(numDeletedRows);
+  }
+}

@@ -1,0 +1,139 @@
+// What the API shows of a run and its journal, and what is kept of them after the run has ended: no secrets, within the tenant's retention.
+import type { JsonValue, RunRecord, ToolResult } from "../../host/index.ts";
+import { toNewRow } from "../calls/new-call.ts";
+import { toOutcome, toStoredInput, toStoredJson } from "../calls/outcome.ts";
+import type { Db } from "../database/open-database.ts";
+import { insertEndedCalls } from "../records/calls.ts";
+import {
+  deleteEntries,
+  findRequest,
+  listRunEntries,
+  type RunRow,
+  type RunSummaryRow,
+  replaceContent,
+  replaceEntry,
+} from "../records/runs.ts";
+import { findTenant } from "../records/tenants.ts";
+
+const ENTRIES_PER_PAGE = 500;
+
+const parse = (text: string): JsonValue => JSON.parse(text) as JsonValue;
+
+interface Fields {
+  readonly type: string;
+  readonly [name: string]: JsonValue;
+}
+/** Fields of an entry that hold JSON as text. */
+const TEXTS = ["input", "envelope"] as const;
+
+/** Returns an entry of a journal without the secrets in it, in the form in which it was stored. */
+function redactEntry(text: string): string {
+  const entry = parse(text) as Fields;
+  const texts = TEXTS.flatMap((name) =>
+    typeof entry[name] === "string" ? [[name, toStoredJson(parse(entry[name]))] as const] : [],
+  );
+  const { input: _, envelope: __, turns, ...rest } = entry;
+  const redacted = JSON.parse(toStoredJson(rest)) as Fields;
+  // In the order of the original, so that an unchanged entry is the same text.
+  const values: { readonly [name: string]: JsonValue } = { ...redacted, ...Object.fromEntries(texts) };
+  return JSON.stringify(
+    Object.fromEntries(Object.keys(entry).map((name) => [name, name === "turns" ? turns : values[name]])),
+  );
+}
+
+/** Returns an entry as the API shows it. */
+export function showEntry({
+  position,
+  text,
+  created_at: at,
+}: {
+  readonly position: number;
+  readonly text: string;
+  readonly created_at: number | null;
+}): object {
+  const { type, ...entry } = parse(redactEntry(text)) as Fields;
+  const common = { position, at, type };
+  if (type === "start") return { ...common, engine: entry.engine ?? null };
+  if (type === "turns") return { ...common, turns: (entry.turns as readonly unknown[]).length };
+  if (type === "request") {
+    const { id, hash: _, input, ...rest } = entry;
+    return { ...common, call: id, ...rest, input: parse(String(input)) };
+  }
+  if (type === "answer") {
+    const { ok, value, code, message } = parse(String(entry.envelope)) as { readonly [name: string]: JsonValue };
+    const outcome =
+      ok === true ? { value: value ?? null } : { error: { code: code ?? null, message: message ?? null } };
+    return { ...common, call: entry.id, ...outcome };
+  }
+  return { ...common, ...entry };
+}
+
+const showWaits = (waits: string): JsonValue => parse(toStoredJson(parse(waits)));
+
+/** Returns a run as lists show it. */
+export const showSummary = (row: RunSummaryRow): object => ({
+  ...{ id: row.id, tenantId: row.tenant_id, tool: row.tool_name },
+  version: row.tool_version === null ? null : Number(row.tool_version),
+  ...{ state: row.state, keyId: row.key_id, waits: showWaits(row.waits) },
+  ...{ attempts: row.fence, entries: row.entries, journalLength: row.journal_length, createdAt: row.created_at },
+  ...{ expiresAt: row.expires_at, wakeAt: row.wake_at, endedAt: row.ended_at },
+});
+
+/**
+ * Returns a run with its arguments and its outcome.
+ * @param result what the tool has returned, for the caller that has waited for it; the stored one has no secrets
+ */
+export function showRun(row: RunRow, result?: ToolResult | undefined): object {
+  const stored = row.result === null ? undefined : (parse(row.result) as unknown as ToolResult);
+  const shown = result ?? stored;
+  return {
+    ...showSummary(row),
+    input: parse(toStoredInput(row.input) ?? "null"),
+    output: shown?.success === true ? ((shown.output ?? null) as JsonValue) : null,
+    error: shown?.success === false ? shown.error : null,
+  };
+}
+
+function toStoredResult(result: ToolResult, keepContent: boolean): string {
+  if (!keepContent && result.success) return JSON.stringify({ ...result, output: null, content: undefined, logs: [] });
+  return toStoredJson({ ...result, content: undefined });
+}
+
+async function redactJournal(db: Db, run: RunRecord): Promise<void> {
+  let after: number | undefined;
+  for (;;) {
+    const page = await listRunEntries(db, run, { after, limit: ENTRIES_PER_PAGE });
+    for (const { position, text } of page) {
+      const redacted = redactEntry(text);
+      if (redacted !== text) await replaceEntry(db, run, position, redacted);
+    }
+    after = page.at(-1)?.position;
+    if (page.length < ENTRIES_PER_PAGE) return;
+  }
+}
+
+/** Adds a run that has ended to the calls of its tenant, and removes the secrets from what is kept of it. */
+export async function endRun(transaction: Db, run: RunRecord, result: ToolResult, now: number): Promise<void> {
+  const tenant = await findTenant(transaction, run.tenantId);
+  // The rows of a tenant that is being deleted are about to be removed.
+  if (tenant === undefined) return;
+  const { policy } = tenant;
+  const { keepContent } = policy.retention;
+  const keyId = (await findRequest(transaction, run))?.key_id ?? "";
+  const input = parse(run.input);
+  const version = run.toolVersion === undefined ? undefined : Number(run.toolVersion);
+  const row = {
+    ...toNewRow({ toolName: run.toolName, input, version }, { tenantId: run.tenantId, keyId, now }, "run"),
+    ...{ id: run.id, created_at: run.createdAt, attempts: run.fence },
+    // Its last attempt: the time for which it has waited is not the tool's.
+    started_at: Math.max(run.createdAt, now - Math.round(result.durationMs)),
+  };
+  const outcome = toOutcome(result, input, policy, now);
+  await insertEndedCalls(transaction, [{ row: { ...row, ...outcome, tool_version: version ?? outcome.tool_version } }]);
+  await replaceContent(transaction, run, {
+    input: keepContent ? (toStoredInput(run.input) ?? "{}") : "{}",
+    result: toStoredResult(result, keepContent),
+  });
+  if (keepContent) await redactJournal(transaction, run);
+  else await deleteEntries(transaction, run);
+}

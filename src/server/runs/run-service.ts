@@ -1,0 +1,363 @@
+// Durable runs of the API: starts, answers and cancels them, and continues those that are due, also when the process that ran them is gone. A run
+// stays on the version with which it began. When it has ended it becomes a call, with the same id.
+import { createHash } from "node:crypto";
+import {
+  createRuns,
+  type Glovebox,
+  type RunContext,
+  type RunKey,
+  type RunRecord,
+  type RunSignal,
+  type RunStarter,
+  type Runs,
+  type TenantRunLimits,
+  type ToolCall,
+  type ToolContext,
+  ToolError,
+  type ToolResult,
+  unavailable,
+} from "../../host/index.ts";
+import { type CallCaller, type CallRequest, IdempotencyConflict } from "../calls/call-request.ts";
+import { checkActive, toFailedResult } from "../calls/call-results.ts";
+import type { CallService } from "../calls/call-service.ts";
+import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
+import { toNewRow } from "../calls/new-call.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { RunsTable } from "../database/schema.ts";
+import { createId } from "../ids.ts";
+import { type Actor, appendAudit } from "../records/audit.ts";
+import {
+  deleteRequest,
+  findRequest,
+  findRun,
+  hasAnswer,
+  insertRequest,
+  isRollingBack,
+  listToCancel,
+  type RunRow,
+  requestRunCancel,
+} from "../records/runs.ts";
+import { findTenant, type TenantRecord } from "../records/tenants.ts";
+import { addUsage } from "../records/usage.ts";
+import { changeExclusively } from "../records/write-lock.ts";
+import type { TenantTools } from "../tools/tenant-tools.ts";
+import { DatabaseRunStore } from "./database-run-store.ts";
+import { endRun } from "./run-content.ts";
+
+/** A run whose process has died is taken over after this time in ms. */
+const LEASE_MS = 10_000;
+const POLL_MS = 500;
+const MAX_CANCELLED = 100;
+const MINUTE_MS = 60_000;
+
+/** A run as a request describes it. */
+export type RunRequest = Pick<
+  CallRequest,
+  "toolName" | "input" | "version" | "alias" | "idempotencyKey" | "approvedBy"
+>;
+
+/** A run, and what its tool has returned if that happened in this process. The stored result has no secrets. */
+export interface ShownRun {
+  readonly row: RunRow;
+  readonly result?: ToolResult | undefined;
+}
+
+/** Why a run cannot be changed. */
+export class RunConflict extends Error {
+  override readonly name = "RunConflict";
+}
+
+export interface RunServiceParts {
+  readonly database: OpenDatabase;
+  readonly box: Glovebox;
+  readonly tools: TenantTools;
+  readonly calls: CallService;
+  readonly slots: ClusterSlots;
+  readonly onError: (error: unknown) => void;
+}
+
+const isEnded = ({ state }: Pick<RunsTable, "state">): boolean => state !== "running" && state !== "suspended";
+
+const requestHash = ({ toolName, input, version, alias }: RunRequest): string =>
+  createHash("sha256")
+    .update(JSON.stringify(["run", toolName, input ?? null, version ?? null, alias ?? null]))
+    .digest("hex");
+
+export class RunService implements AsyncDisposable {
+  readonly #parts: RunServiceParts;
+  readonly #store: DatabaseRunStore;
+  readonly #options: Parameters<typeof createRuns>[1];
+  readonly #host: Parameters<typeof createRuns>[0];
+  #runs: Runs;
+  #timer: NodeJS.Timeout | undefined;
+  #cancelling: Promise<void> | undefined;
+  /** Results of runs for which a request waits. */
+  readonly #results = new Map<string, ToolResult | undefined>();
+
+  constructor(parts: RunServiceParts) {
+    this.#parts = parts;
+    const { database, box, onError } = parts;
+    this.#store = new DatabaseRunStore({ ...database, onEnded: endRun });
+    this.#options = {
+      ...{ store: this.#store, leaseMs: LEASE_MS, pollMs: 0, onError },
+      tenantLimits: (tenantId) => this.#limitsOf(tenantId),
+      prepare: (run) => this.#prepare(run),
+      onAttempt: (...attempt) => this.#attempted(...attempt),
+    };
+    this.#host = { router: box.router, execute: (call, context) => this.#execute(call, context) };
+    this.#runs = createRuns(this.#host, this.#options);
+  }
+
+  /** Starts to continue runs that are due. */
+  start(): void {
+    this.#runs = createRuns(this.#host, { ...this.#options, pollMs: POLL_MS });
+    this.#timer = setInterval(() => {
+      this.#cancelling ??= this.#cancelRequested()
+        .catch(this.#parts.onError)
+        .finally(() => {
+          this.#cancelling = undefined;
+        });
+    }, POLL_MS);
+    this.#timer.unref();
+  }
+
+  /** Stops to continue runs, and waits until those that are under way wait or have ended. @param drainMs longest wait in ms */
+  async close(drainMs = 0): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#cancelling;
+    await this.#runs.close({ drainMs });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /**
+   * Starts a run.
+   * @param starter answers elicitations in the first attempt
+   * @returns its id. `settled` resolves when the run has ended or waits
+   * @throws {IdempotencyConflict} if the key was used for another request
+   * @throws {ToolError} TOOL_UNAVAILABLE, QUOTA_EXCEEDED, or APPROVAL_REQUIRED if the tool needs an approval that the request does not have
+   */
+  async begin(
+    request: RunRequest,
+    caller: CallCaller,
+    starter?: RunStarter,
+  ): Promise<{ readonly id: string; readonly settled: Promise<ShownRun> }> {
+    const { tenant, keyId } = caller;
+    checkActive(tenant);
+    const key = { tenantId: tenant.id, id: createId("call") };
+    const hash = requestHash(request);
+    const known = await insertRequest(this.#parts.database.db, {
+      ...{ tenant_id: key.tenantId, run_id: key.id, key_id: keyId, request_hash: hash, cancel_requested: 0 },
+      ...{ idempotency_key: request.idempotencyKey ?? null, created_at: this.#parts.database.clock.now() },
+    });
+    if (known !== undefined && known.request_hash !== hash) throw new IdempotencyConflict(true);
+    const id = known?.run_id ?? key.id;
+    const row = await findRun(this.#parts.database.db, { ...key, id });
+    if (row !== undefined) return { id, settled: Promise.resolve({ row }) };
+    try {
+      const toolVersion = await this.#admit(id, request, caller);
+      const input = request.input ?? {};
+      const run = { id, tenantId: tenant.id, toolName: request.toolName, arguments: input, toolVersion };
+      const begun = await this.#runs.begin(run, starter);
+      return { id, settled: this.#settle({ ...key, id }, begun.settled) };
+    } catch (thrown) {
+      // A request with the same key at the same time has started it.
+      const started = await findRun(this.#parts.database.db, { ...key, id });
+      if (started !== undefined) return { id, settled: Promise.resolve({ row: started }) };
+      await deleteRequest(this.#parts.database.db, { ...key, id });
+      throw thrown;
+    }
+  }
+
+  /** Returns the version that a run stays on. @throws {ToolError} TOOL_UNAVAILABLE; APPROVAL_REQUIRED */
+  async #admit(id: string, request: RunRequest, { tenant, keyId }: CallCaller): Promise<string | undefined> {
+    const { toolName, input, version, alias, approvedBy } = request;
+    const row = toNewRow(
+      { toolName, input, version, alias },
+      { tenantId: tenant.id, keyId, now: this.#parts.database.clock.now() },
+      "run",
+    );
+    const { toolVersion, needed } = await this.#parts.calls.versionOf(row, tenant);
+    if (this.#parts.box.router.registry.get(toolName, tenant.id) === undefined)
+      throw unavailable("not_found", `There is no tool ${JSON.stringify(toolName)}`, { details: { toolName } });
+    if (needed === undefined) return toolVersion;
+    if (approvedBy === undefined) {
+      const message = `Runs of "${toolName}" need an approval. Start the run with approve: true and a key with the scope calls:approve`;
+      throw new ToolError("APPROVAL_REQUIRED", message, { recoverable: false });
+    }
+    await changeExclusively(this.#parts.database, (transaction) =>
+      appendAudit(transaction, {
+        ...{ actor: approvedBy, tenantId: tenant.id, action: "approval.approved", target: id },
+        details: { runId: id, tool: toolName, version: Number(needed.version) },
+      }),
+    );
+    return needed.version;
+  }
+
+  /** Waits until a run waits or has ended, and returns it with what its tool has returned. */
+  async #settle(key: RunKey, settled: Promise<unknown>): Promise<ShownRun> {
+    this.#results.set(key.id, undefined);
+    try {
+      await settled;
+      const row = await this.#found(key);
+      return { row, ...(isEnded(row) ? { result: this.#results.get(key.id) } : {}) };
+    } finally {
+      this.#results.delete(key.id);
+    }
+  }
+
+  async #found(key: RunKey): Promise<RunRow> {
+    const row = await findRun(this.#parts.database.db, key);
+    if (row === undefined) throw unavailable("not_found", "There is no such run");
+    return row;
+  }
+
+  async #limitsOf(tenantId: string): Promise<TenantRunLimits> {
+    const { runs } = (await this.#tenantOf(tenantId)).policy;
+    const { maxOpen, maxJournalLength, lifetimeMinutes } = runs;
+    return { maxOpen, maxJournalLength, lifetimeMs: lifetimeMinutes * MINUTE_MS };
+  }
+
+  async #tenantOf(tenantId: string): Promise<TenantRecord> {
+    const tenant = await findTenant(this.#parts.database.db, tenantId);
+    if (tenant === undefined || tenant.state === "deleting")
+      throw unavailable("tenant_deleted", "The tenant was deleted");
+    return tenant;
+  }
+
+  /** Runs an attempt within the tenant's limit of concurrent calls. */
+  async #execute(call: ToolCall, context: ToolContext = {}): Promise<ToolResult> {
+    const { box, slots, onError } = this.#parts;
+    const tenant = await this.#tenantOf(context.tenantId ?? "");
+    let slot: ClusterSlot;
+    try {
+      slot = await slots.acquire(tenant, call.id, context.signal);
+    } catch (thrown) {
+      return toFailedResult({ id: call.id, tool_name: call.toolName }, thrown, onError);
+    }
+    try {
+      return await box.execute(call, context);
+    } finally {
+      slot.release();
+    }
+  }
+
+  /** Registers the version of a run, and follows the calls that it makes. */
+  async #prepare(run: RunRecord): Promise<RunContext> {
+    const { tools, calls, database } = this.#parts;
+    const tenant = await this.#tenantOf(run.tenantId);
+    // Not a failure of the run: it continues when the tenant is active again.
+    if (tenant.state !== "active") throw new Error("The tenant is suspended");
+    await tools.ensureTool(tenant.id, tenant.revision, run.toolName);
+    if (run.toolVersion !== undefined)
+      await tools.choose(tenant.id, run.toolName, { version: Number(run.toolVersion) });
+    const keyId = (await findRequest(database.db, run))?.key_id ?? "";
+    const nested = calls.nestedCallsOf(tenant, keyId);
+    return {
+      // The calls that an attempt makes have ids below its own.
+      callId: `${run.id}.${run.fence}`,
+      ...{ nestedCalls: nested.observer, onLog: (entry) => nested.log(entry), logSourceLocations: true },
+    };
+  }
+
+  #attempted(run: RunRecord, result: ToolResult, isSuspended: boolean): void {
+    if (this.#results.has(run.id)) this.#results.set(run.id, result);
+    const endedAt = this.#parts.database.clock.now();
+    const row = { tenant_id: run.tenantId, tool_name: run.toolName, usage: JSON.stringify(result.usage) };
+    const times = { started_at: endedAt - Math.round(result.durationMs), ended_at: endedAt };
+    const error = result.success || isSuspended ? null : JSON.stringify(result.error);
+    addUsage(this.#parts.database.db, [{ ...row, ...times, error }]).catch(this.#parts.onError);
+  }
+
+  /**
+   * Gives a run an event, or a person's decision about one of its waits, together with its entry in the audit log.
+   * @returns `settled` resolves when the run waits again or has ended; undefined if there is no such run
+   * @throws {RunConflict} if it has ended, does not wait for this approval, or was decided about before
+   * @throws {ToolError} QUOTA_EXCEEDED if its journal has no room for it
+   */
+  async answer(
+    tenant: TenantRecord,
+    id: string,
+    signal: RunSignal,
+    actor: Actor,
+  ): Promise<{ readonly settled: Promise<ShownRun> } | undefined> {
+    checkActive(tenant);
+    const key = { tenantId: tenant.id, id };
+    const isKnown = await changeExclusively(this.#parts.database, async (transaction) => {
+      const row = await findRun(transaction, key);
+      if (row === undefined) return false;
+      if (isEnded(row)) throw hasEnded(row);
+      if (!("event" in signal)) await checkWait(transaction, row, signal);
+      // The same runs as part of the transaction.
+      const { maxJournalLength } = tenant.policy.runs;
+      const runs = createRuns(this.#parts.box, { store: this.#store.in(transaction), pollMs: 0, maxJournalLength });
+      await runs.deliver(id, signal, { tenantId: tenant.id });
+      const { action, details } = toAudit(signal);
+      await appendAudit(transaction, { actor, tenantId: tenant.id, action, target: id, details });
+      return true;
+    });
+    if (!isKnown) return undefined;
+    return { settled: this.#settle(key, this.#runs.resume(id, { tenantId: tenant.id })) };
+  }
+
+  /**
+   * Cancels a run: at once if it waits, otherwise as soon as it waits or its process sees it.
+   * @returns the state that it had; undefined if there is no such run
+   */
+  async cancel(tenant: TenantRecord, id: string, actor: Actor): Promise<RunsTable["state"] | undefined> {
+    const key = { tenantId: tenant.id, id };
+    const before = await changeExclusively(this.#parts.database, async (transaction) => {
+      const row = await findRun(transaction, key);
+      if (row === undefined || isEnded(row)) return row;
+      await requestRunCancel(transaction, key);
+      await appendAudit(transaction, { actor, tenantId: tenant.id, action: "run.cancelled", target: id, details: {} });
+      return row;
+    });
+    if (before !== undefined && !isEnded(before)) await this.#cancel(key);
+    return before?.state;
+  }
+
+  /** Cancels a run that waits, or that is under way in this process. A run that is rolled back is left to its end. */
+  async #cancel(key: RunKey): Promise<void> {
+    if (await isRollingBack(this.#parts.database.db, key)) return;
+    await this.#runs.cancel(key.id, { tenantId: key.tenantId });
+  }
+
+  async #cancelRequested(): Promise<void> {
+    const runs = await listToCancel(this.#parts.database.db, MAX_CANCELLED);
+    await Promise.all(runs.map((run) => this.#cancel(run)));
+  }
+}
+
+const hasEnded = ({ state }: RunRow): RunConflict => new RunConflict(`The run has ended (${state})`);
+
+/** Returns how the audit log shows an answer: without its value. */
+function toAudit(signal: RunSignal): {
+  readonly action: string;
+  readonly details: { readonly [name: string]: unknown };
+} {
+  if ("event" in signal) return { action: "run.event", details: { event: signal.event } };
+  if ("elicitation" in signal)
+    return { action: "run.answered", details: { wait: signal.elicitation, action: signal.action } };
+  const { approval: wait, approved, reason } = signal;
+  return { action: approved ? "run.approved" : "run.denied", details: { wait, reason } };
+}
+
+/** Checks that a run waits for an answer, and does not have it. @throws {RunConflict} */
+async function checkWait(
+  db: OpenDatabase["db"],
+  row: RunRow,
+  signal: Exclude<RunSignal, { event: string }>,
+): Promise<void> {
+  const { kind, wait } =
+    "approval" in signal
+      ? ({ kind: "approval", wait: signal.approval } as const)
+      : ({ kind: "elicitation", wait: signal.elicitation } as const);
+  const waits = JSON.parse(row.waits) as RunRecord["waits"];
+  if (!waits.some((one) => one.id === wait && one.kind === kind))
+    throw new RunConflict(`The run does not wait for ${kind} ${wait}`);
+  if (await hasAnswer(db, { tenantId: row.tenant_id, id: row.id }, kind, wait))
+    throw new RunConflict(`${kind === "approval" ? "Approval" : "Elicitation"} ${wait} of the run was answered before`);
+}

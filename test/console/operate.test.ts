@@ -1,0 +1,144 @@
+// What operators do in the console besides reading calls: webhooks, triggers, schedules, keys, usage and the audit log.
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { beforeAll, expect, test } from "vitest";
+import { useConsole } from "./browser.ts";
+
+const suite = useConsole();
+const { open } = suite;
+const OPS = "/v1/tenants/ops";
+
+beforeAll(async () => {
+  const { api } = suite.under;
+  await api("POST", "/v1/tenants", { id: "ops" });
+  await api("POST", `${OPS}/tools`, { name: "echo", source: "export default (input) => input;" });
+});
+
+const listOf = async (what: string): Promise<readonly Record<string, unknown>[]> =>
+  (await suite.under.api<{ items: Record<string, unknown>[] }>("GET", `${OPS}/${what}`)).body.items;
+const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
+
+test("does what the API can: webhooks, triggers, schedules, keys and usage", async () => {
+  const { page, go, problems } = await open();
+  await go("/t/ops/webhooks");
+  await press(page, "New webhook");
+  await page.getByLabel("URL").fill("https://hooks.invalid/one");
+  await page.getByLabel(/approval\.requested/).check();
+  await press(page, "Create");
+  await page.getByText("It is shown only now.").waitFor();
+  await press(page, "Close");
+  await press(page, "Edit");
+  await page.getByLabel(/call\.failed/).uncheck();
+  await press(page, "Save");
+  await page.getByRole("cell", { name: "approval.requested", exact: true }).waitFor();
+  await press(page, "Disable");
+  await page.getByText("disabled", { exact: true }).waitFor();
+  await press(page, "Enable");
+  await page.getByText("active", { exact: true }).waitFor();
+  expect(await listOf("webhooks")).toMatchObject([{ state: "active", events: ["approval.requested"] }]);
+  await press(page, "Send a test");
+  await press(page, "https://hooks.invalid/one");
+  await page.getByText("show", { exact: true }).click();
+  await page.getByLabel("Body").getByText("webhook.test").waitFor();
+
+  await page.getByRole("link", { name: "Triggers" }).click();
+  await press(page, "New trigger");
+  await page.getByLabel("Name").fill("orders");
+  await page.getByLabel("Tool").selectOption("echo");
+  await press(page, "Create");
+  await page
+    .getByRole("dialog")
+    .getByText(/\/hooks\/trigger_/)
+    .waitFor();
+  await press(page, "Close");
+  await press(page, "Pause");
+  await page.getByText("paused", { exact: true }).waitFor();
+  await press(page, "Edit");
+  await page.getByLabel("Release").fill("next");
+  await press(page, "Save");
+  await page.getByRole("link", { name: "echo:next" }).waitFor();
+  expect(await listOf("triggers")).toMatchObject([{ name: "orders", state: "paused", alias: "next" }]);
+
+  await page.getByRole("link", { name: "Schedules" }).click();
+  await press(page, "New schedule");
+  await page.getByLabel("Name").fill("nightly");
+  await page.getByLabel("Tool").selectOption("echo");
+  await page.getByLabel("Time zone").fill("Europe/Berlin");
+  await page.getByLabel("Cron").fill("30 2 * * *");
+  await expect.poll(() => page.getByLabel("Next runs").getByText("02:30").count(), { timeout: 60_000 }).toBe(5);
+  await press(page, "Create");
+  await page.getByText("nightly").waitFor();
+  await press(page, "Edit");
+  await page.getByLabel("Release").fill("next");
+  await page.getByLabel("When runs overlap").selectOption("queue");
+  await page.getByLabel(/^Missed runs/).selectOption("all");
+  await press(page, "Save");
+  await page.getByRole("link", { name: "echo:next" }).waitFor();
+  expect(await listOf("schedules")).toMatchObject([{ alias: "next", overlap: "queue", catchUp: "all" }]);
+
+  await page.getByRole("link", { name: "Keys" }).first().click();
+  await press(page, "New key");
+  await page.getByLabel("Name").fill("short");
+  await page.getByLabel("Time until it expires").fill("15");
+  await page.getByLabel("Unit").selectOption("minutes");
+  await page.getByLabel("Requests at most").fill("30");
+  await page.getByLabel("Per").selectOption("minute");
+  await page.getByLabel("At once").fill("5");
+  await press(page, "Create");
+  await page.getByText("Copy the key now.").waitFor();
+  await press(page, "Close");
+  await page.getByText("30 per minute, 5 at once").waitFor();
+  const [key] = (await listOf("keys")) as { expiresAt: number; createdAt: number }[];
+  expect(Math.round(((key?.expiresAt ?? 0) - (key?.createdAt ?? 0)) / 60_000)).toBe(15);
+
+  await suite.under.api("POST", `${OPS}/tools/echo/calls`, { input: { n: 1 } });
+  await page.getByRole("link", { name: "Usage" }).click();
+  await page.getByRole("cell", { name: "echo" }).waitFor();
+  const [file] = await Promise.all([page.waitForEvent("download"), press(page, "Download as CSV, by hour")]);
+  expect(readFileSync(await file.path(), "utf8")).toMatch(/^hour,tool,outcome,calls,.*\r\n.*,"echo","ok",1,/);
+  expect(problems).toEqual([]);
+});
+
+test("the audit log says that there are older entries, and loads them", async () => {
+  for (let n = 0; n < 520; n += 20) {
+    const changes = Array.from({ length: 20 }, (_, k) => suite.under.api("PATCH", OPS, { name: `ops ${n + k}` }));
+    expect((await Promise.all(changes)).every(({ status }) => status === 200)).toBe(true);
+  }
+  const { page, go } = await open();
+  await go("/t/ops/audit");
+  await page.getByText("These are the newest 500 entries.").waitFor();
+  expect(await page.getByText("tenant.created").count()).toBe(0);
+  await press(page, "Load older entries");
+  await page.getByText("tenant.created").waitFor();
+  await page.getByText(/^These are the newest/).waitFor({ state: "detached" });
+});
+
+test("the palette offers no page for which the key has no scope", async () => {
+  const scopes = ["calls:read", "usage:read"];
+  const { body } = await suite.under.api<{ key: string }>("POST", `${OPS}/keys`, { name: "reader", scopes });
+  const { page } = await open(body.key);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "Calls of ops" }).waitFor();
+  expect(await page.getByRole("listbox").getByRole("option").allTextContents()).toEqual(
+    ["Overview", "Calls", "Runs", "Usage"].map((name) => `${name} of ops`),
+  );
+});
+
+test("asks for the input of a call whose content was not kept", async () => {
+  const { api } = suite.under;
+  await api("POST", "/v1/tenants", { id: "private", policy: { retention: { keepContent: false } } });
+  await api("POST", "/v1/tenants/private/tools", { name: "echo", source: "export default (input) => input;" });
+  const { body } = await api<{ id: string }>("POST", "/v1/tenants/private/tools/echo/calls", { input: { n: 1 } });
+  const { page, go } = await open();
+  await go(`/t/private/calls/${body.id}?tab=copy`);
+  await page.getByText("The input of this call was not kept.").waitFor();
+  expect(await page.getByText("npx glovebox call").count()).toBe(0);
+  await page.getByLabel("Input as JSON").fill('{"n":2}');
+  await page.getByText(`--input '{"n":2}'`).waitFor();
+  await page.getByRole("tab", { name: "Run again" }).click();
+  await page.getByText("The input of this call was not kept.").waitFor();
+  expect(await page.getByRole("button", { name: "Run again" }).isDisabled()).toBe(true);
+  await page.getByLabel("Input as JSON").fill('{"n":3}');
+  await press(page, "Run again");
+  await page.getByRole("link", { name: "New result" }).waitFor();
+});

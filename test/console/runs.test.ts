@@ -1,0 +1,106 @@
+// Durable runs in a real browser: the list with its filters, one run with its journal, and the forms with which a person answers it.
+import { beforeAll, expect, test } from "vitest";
+import { useConsole } from "./browser.ts";
+
+const suite = useConsole();
+const { open } = suite;
+const base = "/v1/tenants/durable";
+
+const TRIP = `
+  export const capabilities = { waitFor: true, kv: true, elicit: true };
+  export default async ({ city }, ctx) => {
+    await ctx.kv.set("city", city);
+    const { approved, reason } = await ctx.waitFor({ approval: "Book " + city + "?" });
+    if (!approved) return { denied: reason };
+    const paid = await ctx.waitFor({ event: "paid" });
+    const seat = await ctx.elicit({
+      message: "Which seat?",
+      requestedSchema: { type: "object", properties: { seat: { type: "string" } }, required: ["seat"] },
+    });
+    return { city, paid, seat: seat.content.seat, reason };
+  };`;
+
+const start = async (city: string): Promise<string> =>
+  (await suite.under.api<{ id: string }>("POST", `${base}/runs`, { tool: "trip", input: { city } })).body.id;
+
+beforeAll(async () => {
+  await suite.under.api("POST", "/v1/tenants", { id: "durable" });
+  const deployed = await suite.under.api("POST", `${base}/tools`, { name: "trip", source: TRIP, approve: true });
+  expect(deployed.status).toBe(201);
+});
+
+test("a person finds a run, approves it, sends an event, fills in a form, and reads its journal and output", async () => {
+  const id = await start("Oslo");
+  await start("Rome");
+  const { page, problems, go } = await open();
+  await go("/t/durable");
+  await page.getByRole("link", { name: "Runs", exact: true }).click();
+  await page.getByText("approval: Book Oslo?").waitFor();
+  await page.getByLabel("State").selectOption("succeeded");
+  await page.getByText("No run matches these filters").waitFor();
+  expect(new URL(page.url()).searchParams.get("state")).toBe("succeeded");
+  await page.getByRole("button", { name: "Clear the filters" }).click();
+  await page.getByRole("row").filter({ hasText: "Oslo" }).getByRole("link", { name: "trip" }).click();
+  await page.getByRole("heading", { name: "Waits for an approval" }).waitFor();
+  const journal = page.getByRole("list", { name: "Journal" });
+  await journal.getByText("Request 1: kv").waitFor();
+  await page.getByLabel("Reason (optional)").fill("within the budget");
+  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await page.getByRole("heading", { name: "Waits for an event: paid" }).waitFor();
+  await page.getByLabel("Value as JSON").fill('{ "by": "card" }');
+  await page.getByRole("button", { name: "Send the event" }).click();
+  await page.getByRole("heading", { name: "Waits for an answer" }).waitFor();
+  await page.getByText("Which seat?").first().waitFor();
+  await page.getByLabel(/^seat/).fill("12A");
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByText("succeeded").first().waitFor();
+  await journal.getByText("Approval of request 2").click();
+  await journal.getByText("within the budget").first().waitFor();
+  await page.getByRole("tab", { name: "Input and output" }).click();
+  await page.getByText('"12A"').waitFor();
+  const { body } = await suite.under.api<{ output: unknown }>("GET", `${base}/runs/${id}`);
+  expect(body.output).toEqual({ city: "Oslo", paid: { by: "card" }, seat: "12A", reason: "within the budget" });
+  await page.getByRole("link", { name: "The call that the run has become" }).click();
+  await page.getByRole("tab", { name: "Timeline" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("a person starts a run, denies it, and cancels another one", async () => {
+  const { page, problems, go } = await open();
+  await go("/t/durable/runs");
+  await page.getByRole("button", { name: "Start a run" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Tool").selectOption("trip");
+  await dialog.getByLabel("Input as JSON").fill('{ "city": "Bern" }');
+  await dialog.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByText("Book Bern?").first().waitFor();
+  await page.getByLabel("Reason (optional)").fill("too far");
+  await page.getByRole("button", { name: "Deny", exact: true }).click();
+  await page.getByText("succeeded").first().waitFor();
+  const id = await start("Kyiv");
+  await go(`/t/durable/runs/${id}`);
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await page.getByRole("button", { name: "Cancel the run", exact: true }).click();
+  await page.getByText("cancelled").first().waitFor();
+  await go("/t/durable/runs?state=cancelled");
+  await page.getByRole("link", { name: "trip" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("a key that may only read sees a run, and no forms", async () => {
+  const id = await start("Riga");
+  const { body } = await suite.under.api<{ key: string }>("POST", `${base}/keys`, {
+    ...{ name: "reader", scopes: ["calls:read"] },
+  });
+  const { page, problems, go } = await open(body.key);
+  await go(`/t/durable/runs/${id}`);
+  await page.getByText("A key with the scope calls:approve can answer.").waitFor();
+  expect(await page.getByRole("button", { name: "Approve" }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
+  await go("/t/durable/runs");
+  await page.getByText("approval: Book Riga?").waitFor();
+  expect(await page.getByRole("button", { name: "Start a run" }).count()).toBe(0);
+  await go(`/t/durable/runs/call_${"0".repeat(26)}`);
+  await page.getByText("There is no such run").waitFor();
+  expect(problems).toEqual([]);
+});

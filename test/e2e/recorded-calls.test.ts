@@ -1,0 +1,121 @@
+// Recorded calls as a developer uses them: DevTools step through the past with glovebox replay --inspect-brk, and glovebox test runs the test that
+// --record has written, in a project of its own.
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { createClient } from "../../src/client/index.ts";
+import { createServer, type Server } from "../../src/server/index.ts";
+import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { DevToolsClient } from "../support/devtools-client.ts";
+
+const PATIENCE_MS = 300_000;
+const TOOL = `import { randomUUID } from "node:crypto";
+
+interface Input {
+  readonly n: number;
+}
+
+export const capabilities = { kv: true };
+export default async ({ n }: Input, ctx: any) => {
+  const stored = (await ctx.kv.get("count")) ?? 0;
+  await ctx.kv.set("count", 40);
+  const total = stored + n;
+  return { total, at: Date.now(), id: randomUUID() };
+};
+`;
+/** Line of `return`. */
+const RETURN_LINE = 12;
+
+let folder = "";
+let server: Server;
+/** Id and output of the recorded call. */
+let recorded: { readonly id: string; readonly output: { readonly total: number; readonly at: number } };
+
+function start(...args: readonly string[]): NodeProcess {
+  const run = new NodeProcess([MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
+  onTestFinished(() => run[Symbol.asyncDispose]());
+  return run;
+}
+
+async function gloveboxIn(
+  cwd: string,
+  ...args: readonly string[]
+): Promise<{ readonly code: number | null; readonly said: string }> {
+  await using run = new NodeProcess([MAIN, ...args], { cwd, env: cliEnvironment(folder) });
+  const code = await run.exit;
+  return { code, said: run.stdout + run.stderr };
+}
+
+const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-recorded-"));
+  server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent" });
+  const admin = createClient({ url: server.url, key: server.adminKey as string });
+  await admin.createTenant({ id: "acme", policy: { recording: {} } });
+  const tenant = admin.tenant("acme");
+  const scopes = ["tools:read", "calls:read", "calls:replay"];
+  const { key } = await tenant.createKey({ name: "dev", scopes });
+  await writeFile(join(folder, "key"), `${key}\n`);
+  await tenant.deploy({ name: "counter", files: { "tool.ts": TOOL }, entry: "tool.ts", approve: true });
+  // The next call reads what this one has stored.
+  await tenant.call("counter", { input: { n: 1 } });
+  const { id, output } = await tenant.call("counter", { input: { n: 2 } });
+  recorded = { id, output: output as never };
+  expect(recorded.output.total).toBe(42);
+  expect((await gloveboxIn(folder, "login", server.url, "--key-file", join(folder, "key"))).code).toBe(0);
+});
+afterAll(async () => {
+  await server.close({ drainMs: 0 });
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("DevTools step through a recorded call, which has its recorded outcome", { timeout: PATIENCE_MS }, async () => {
+  const replay = start("replay", recorded.id, "--inspect-brk=0", "--json");
+  const [, url = ""] = await replay.says("stderr", /DevTools can attach at (ws:\S+)/);
+  await using client = await DevToolsClient.connect(url);
+  await client.send("Runtime.enable");
+  await client.send("Debugger.enable");
+  await client.send("Runtime.runIfWaitingForDebugger");
+  const atStart = await client.paused();
+  expect(client.script?.map.sourcesContent).toContain(TOOL);
+  expect(client.placeOf(atStart)).toMatch(/tool\.ts:/);
+
+  await client.breakAt("tool.ts", RETURN_LINE - 1);
+  await client.send("Debugger.resume");
+  const atTotal = await client.paused();
+  expect(client.placeOf(atTotal)).toBe(`tool.ts:${RETURN_LINE - 1}`);
+  // The value that the store had at the time of the call. This machine has none.
+  expect(await client.locals(atTotal)).toMatchObject({ stored: 40, n: 2 });
+  await client.send("Debugger.stepOver");
+  const atReturn = await client.paused();
+  expect(client.placeOf(atReturn)).toBe(`tool.ts:${RETURN_LINE}`);
+  expect(await client.locals(atReturn)).toMatchObject({ total: 42 });
+  const { result } = await client.send("Debugger.evaluateOnCallFrame", {
+    callFrameId: atReturn.callFrames[0]?.callFrameId,
+    expression: "Date.now()",
+  });
+  // The clock of the recorded call, however long the debugger holds the replay.
+  expect(result).toMatchObject({ value: recorded.output.at });
+  await client.send("Debugger.resume");
+  expect(await replay.exit).toBe(0);
+  expect(JSON.parse(replay.stdout)).toMatchObject({ verdict: "identical", result: { output: recorded.output } });
+});
+
+test("the written test passes, and fails after the tool has changed", { timeout: PATIENCE_MS }, async () => {
+  const project = join(folder, "project");
+  await mkdir(join(project, "node_modules"), { recursive: true });
+  await symlink(root("node_modules/vitest"), join(project, "node_modules", "vitest"));
+  const alias = JSON.stringify({ "glovebox/testing": root("src/host/testing/index.ts") });
+  await writeFile(join(project, "vitest.config.mjs"), `export default { resolve: { alias: ${alias} } };`);
+  await writeFile(join(project, "tool.ts"), TOOL);
+  const written = await gloveboxIn(project, "test", "tool.ts", "--record", recorded.id);
+  expect(written).toMatchObject({ code: 0, said: expect.stringContaining(`${recorded.id}.test.ts`) });
+  const passed = await gloveboxIn(project, "test");
+  expect(passed).toMatchObject({ code: 0, said: expect.stringMatching(/1 passed/) });
+  await writeFile(join(project, "tool.ts"), TOOL.replace("stored + n", "stored - n"));
+  const failed = await gloveboxIn(project, "test");
+  expect(failed).toMatchObject({ code: 1, said: expect.stringMatching(/verdict[\s\S]*different/) });
+});

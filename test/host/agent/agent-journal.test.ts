@@ -1,0 +1,116 @@
+// Agent loops with a journal: a loop whose process died at any point goes on in another one, asks the model for no turn twice, and makes no call twice.
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import {
+  AgentLoop,
+  type AgentOutcome,
+  type Message,
+  type Model,
+  type ModelEvent,
+  openAgentJournal,
+} from "../../../src/host/agent/index.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { failureOf, makeBox } from "../../support/host-zone.ts";
+import { call, callEvent, finish, textEvent } from "../../support/scripted-model.ts";
+import { CrashingStore } from "../runs/crashing-store.ts";
+
+let box: Glovebox;
+let effects: string[] = [];
+let asked: string[] = [];
+beforeAll(async () => {
+  box = await makeBox();
+  const effect = (input: unknown): unknown => {
+    effects.push(String((input as { readonly what: unknown }).what));
+    return { done: effects.at(-1) };
+  };
+  box.router.register("effect", { description: "Has an effect" }, effect);
+  box.router.register("read", { description: "Reads", annotations: { readOnlyHint: true } }, () => new Uint8Array([1]));
+});
+afterAll(() => box.close());
+beforeEach(() => {
+  effects = [];
+  asked = [];
+});
+
+const messages: readonly Message[] = [{ role: "user", content: "Do it" }];
+const [one, two, three] = [
+  call("c1", "effect", { what: "one" }),
+  call("c2", "read"),
+  call("c3", "effect", { what: "two" }),
+];
+const turns: readonly (readonly ModelEvent[])[] = [
+  [textEvent("I will"), callEvent(one), callEvent(two), finish(["I will", one, two])],
+  [callEvent(three), finish([three])],
+  [textEvent("Done"), finish(["Done"])],
+];
+/** Answers by the number of turns in the conversation. */
+const model: Model = async function* (request) {
+  const index = request.messages.filter(({ role }) => role === "assistant").length;
+  asked.push(`turn ${index}`);
+  yield* turns[index] ?? [];
+};
+
+async function run(store: CrashingStore): Promise<AgentOutcome> {
+  await using journal = await openAgentJournal({ store, id: "a" });
+  const loop = new AgentLoop({ model: journal.model(model), router: journal.router(box) });
+  const outcome = await loop.run({ messages });
+  // A process that has died ends nothing.
+  if (outcome.status === "finished") await journal.end(outcome);
+  return outcome;
+}
+
+test("a loop that nothing stops is stored with its end", async () => {
+  const store = new CrashingStore();
+  expect(await run(store)).toMatchObject({ status: "finished", text: "Done" });
+  expect([asked, effects]).toEqual([
+    ["turn 0", "turn 1", "turn 2"],
+    ["one", "two"],
+  ]);
+  expect(await store.find({ tenantId: "default", id: "a" })).toMatchObject({
+    state: "succeeded",
+    result: { success: true, output: "Done" },
+  });
+  expect(await failureOf(openAgentJournal({ store, id: "a" }))).toMatchObject({ code: "TOOL_UNAVAILABLE" });
+});
+
+test("goes on after a crash at every point, and repeats neither turns nor calls", async () => {
+  const counting = new CrashingStore();
+  await run(counting);
+  const total = counting.appends;
+  expect(total).toBe(9);
+  for (let appends = 0; appends < total; appends += 1) {
+    const store = new CrashingStore();
+    effects = [];
+    asked = [];
+    store.crashAfter(appends);
+    await run(store).catch(() => undefined);
+    store.crashAfter(Number.POSITIVE_INFINITY);
+    const outcome = await run(store);
+    expect([appends, outcome.status, outcome.text]).toEqual([appends, "finished", "Done"]);
+    expect([appends, effects]).toEqual([appends, ["one", "two"]]);
+    // Only the turn that the journal did not take is asked for again.
+    const repeated = asked.length - new Set(asked).size;
+    expect([appends, repeated]).toEqual([appends, repeated > 0 ? 1 : 0]);
+    const failed = outcome.messages.filter((message) => message.role === "tool" && !message.result.success);
+    for (const message of failed)
+      expect(message).toMatchObject({ result: { error: { code: "TOOL_FAILED", details: { effects: "possible" } } } });
+    expect(failed.length).toBeLessThan(2);
+  }
+});
+
+test("belongs to one process at a time", async () => {
+  class Leased extends CrashingStore {
+    override claim(...args: Parameters<CrashingStore["claim"]>): ReturnType<CrashingStore["claim"]> {
+      return Object.getPrototypeOf(CrashingStore.prototype).claim.call(this, args[0], { now: 0, until: 1e15 });
+    }
+  }
+  const store = new Leased();
+  const first = await openAgentJournal({ store, id: "a" });
+  expect(await failureOf(openAgentJournal({ store, id: "a" }))).toMatchObject({ code: "NAME_TAKEN" });
+  await first[Symbol.asyncDispose]();
+  const second = await openAgentJournal({ store, id: "a" });
+  const loop = new AgentLoop({ model: first.model(model), router: first.router(box) });
+  expect(await loop.run({ messages })).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
+  expect(effects).toEqual([]);
+  await second[Symbol.asyncDispose]();
+  expect(await failureOf(openAgentJournal({ store, id: "" }))).toMatchObject({ code: "PARAM_INVALID" });
+});

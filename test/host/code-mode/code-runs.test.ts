@@ -1,0 +1,178 @@
+// Durable code: a program that needs an approval suspends, goes on in another process, and the model looks it up.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type CodeMode, createCodeMode } from "../../../src/host/code-mode/index.ts";
+import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
+import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { CrashingStore } from "../runs/crashing-store.ts";
+
+let box: Glovebox;
+const effects: string[] = [];
+const schema = { type: "object", properties: { id: { type: "number" } }, required: ["id"] } as never;
+const addRemove = (how: string): void => {
+  const definition = {
+    description: `Deletes an order ${how}`,
+    inputSchema: schema,
+    annotations: { destructiveHint: true },
+  };
+  const remove = (input: unknown): unknown => {
+    const { id } = input as { readonly id: number };
+    effects.push(`deleted ${id}`);
+    return { deleted: id };
+  };
+  box.router.register("delete_order", definition, remove);
+};
+beforeAll(async () => {
+  box = await makeBox();
+  addRemove("for ever");
+  const read = { description: "Lists orders", annotations: { readOnlyHint: true } };
+  box.router.register("list_orders", read, () => {
+    effects.push("listed");
+    return [1, 2, 3];
+  });
+});
+afterAll(() => box.close());
+
+const open = (store: CrashingStore, more: object = {}): CodeMode =>
+  createCodeMode(box, {
+    ...{ language: "javascript", needsApproval: ["delete_order"], runs: { store, pollMs: 0 } },
+    ...more,
+  });
+
+async function call(codeMode: CodeMode, toolName: string, args: object, context: ToolContext = {}): Promise<RunOutput> {
+  return outputOf(await codeMode.execute({ id: "c", toolName, arguments: args }, context)) as never;
+}
+
+const CODE = `
+  console.log("start");
+  const orders = await tools.list_orders();
+  const results = await Promise.allSettled(orders.slice(0, 2).map((id) => tools.delete_order({ id })));
+  await result.save("seen", orders.length);
+  console.log("end");
+  return results.map(({ value, reason }) => value?.deleted ?? reason.code);`;
+
+describe("durable code", () => {
+  test("suspends for approvals, goes on in another process, and is looked up", async () => {
+    const store = new CrashingStore();
+    effects.length = 0;
+    let id = "";
+    {
+      await using codeMode = open(store);
+      expect((await codeMode.listTools()).map(({ name }) => name)).toEqual(["get_run", "run_code", "search_tools"]);
+      const output = await call(codeMode, "run_code", { code: CODE }, { sessionId: "s1" });
+      const message = 'The code wants to call the tool "delete_order" with {"id":1}. Approve this call?';
+      expect(output).toMatchObject({ status: "suspended", hint: expect.stringContaining("get_run") });
+      expect(output.run?.waits).toMatchObject([{ kind: "approval", message }, { kind: "approval" }]);
+      id = output.run?.id ?? "";
+      expect(await call(codeMode, "get_run", { id }, { sessionId: "s1" })).toEqual(output);
+      for (const context of [{ sessionId: "s2" }, {}]) {
+        const other = await codeMode.execute({ id: "c", toolName: "get_run", arguments: { id } }, context);
+        expect(other).toMatchObject({ error: { code: "PARAM_INVALID" } });
+      }
+    }
+    await using codeMode = open(store);
+    const [first, second] = (await codeMode.runs?.get(id))?.waits ?? [];
+    await codeMode.runs?.signal(id, { approval: first?.id ?? 0, approved: true });
+    expect(effects).toEqual(["listed", "deleted 1"]);
+    await codeMode.runs?.signal(id, { approval: second?.id ?? 0, approved: false, reason: "keep it" });
+    const ended = await call(codeMode, "get_run", { id }, { sessionId: "s1" });
+    expect(ended).toMatchObject({ status: "ok", value: [1, "APPROVAL_REQUIRED"], logs: ["start", "end"] });
+    expect(effects).toEqual(["listed", "deleted 1"]);
+    // The values that it has saved are those of its session.
+    const seen = await call(codeMode, "run_code", { code: 'return await result.load("seen")' }, { sessionId: "s1" });
+    expect(seen).toMatchObject({ status: "ok", value: 3 });
+  });
+
+  test("waits for events, people and times, and its type checker knows how", async () => {
+    const store = new CrashingStore();
+    const code = `
+      const paid: number = await ctx.waitFor<number>({ event: "paid" });
+      const { approved, reason } = await ctx.waitFor({ approval: "Ship it?" });
+      const nothing: null = await ctx.waitFor({ durationMs: 1 });
+      return { paid, approved, reason, nothing };`;
+    let id = "";
+    {
+      await using codeMode = open(store, { language: "typescript", typeCheck: true });
+      const wrong = await call(codeMode, "run_code", { code: "return await ctx.waitFor({ person: 1 });" });
+      expect(wrong).toMatchObject({ status: "rejected" });
+      const output = await call(codeMode, "run_code", { code });
+      expect(output).toMatchObject({ status: "suspended", run: { waits: [{ kind: "event" }] } });
+      id = output.run?.id ?? "";
+    }
+    await using codeMode = open(store, { language: "typescript", typeCheck: true });
+    await codeMode.runs?.signal(id, { event: "paid", value: 5 });
+    const [wait] = (await codeMode.runs?.get(id))?.waits ?? [];
+    expect(wait).toMatchObject({ kind: "approval", message: "Ship it?" });
+    await codeMode.runs?.signal(id, { approval: wait?.id ?? 0, approved: false, reason: "later" });
+    await expect
+      .poll(async () => {
+        await codeMode.runs?.poll();
+        return await call(codeMode, "get_run", { id });
+      })
+      .toMatchObject({ status: "ok", value: { paid: 5, approved: false, reason: "later", nothing: null } });
+  });
+
+  test("undoes what it did when it fails", async () => {
+    await using codeMode = open(new CrashingStore());
+    effects.length = 0;
+    const code = `
+      ctx.onRollback(async () => { await tools.list_orders(); });
+      await ctx.waitFor({ event: "go" });
+      throw new Error("no");`;
+    const { run } = await call(codeMode, "run_code", { code });
+    const id = run?.id ?? "";
+    expect(await codeMode.runs?.signal(id, { event: "go" })).toMatchObject({ state: "failed" });
+    expect(effects).toEqual(["listed"]);
+    expect(await call(codeMode, "get_run", { id })).toMatchObject({ status: "failed", error: { message: "no" } });
+  });
+
+  test("makes an approved call once, wherever its process dies", async () => {
+    const code = "return (await tools.delete_order({ id: 7 }).catch((error) => error.code)).deleted ?? 'possible'";
+    let outputs: unknown[] = [];
+    for (let appends = 1; appends < 8; appends += 1) {
+      const store = new CrashingStore();
+      effects.length = 0;
+      let id: string | undefined;
+      {
+        await using codeMode = open(store);
+        id = (await call(codeMode, "run_code", { code })).run?.id ?? "";
+        const [wait] = (await codeMode.runs?.get(id))?.waits ?? [];
+        store.crashAfter(appends);
+        await codeMode.runs?.signal(id, { approval: wait?.id ?? 0, approved: true }).catch(() => undefined);
+      }
+      store.crashAfter(Number.POSITIVE_INFINITY);
+      await using codeMode = open(store);
+      await codeMode.runs?.resume(id);
+      const { status, value } = await call(codeMode, "get_run", { id });
+      expect([appends, status, effects.length]).toEqual([appends, "ok", value === "possible" ? effects.length : 1]);
+      expect(effects.length).toBeLessThan(2);
+      outputs = [...outputs, value];
+    }
+    expect(outputs).toContain(7);
+  });
+
+  test("does not make a call whose tool has changed since it was approved", async () => {
+    await using codeMode = open(new CrashingStore());
+    effects.length = 0;
+    const code = "return await tools.delete_order({ id: 8 }).catch((error) => error.code)";
+    const { run } = await call(codeMode, "run_code", { code });
+    await box.removeTool("delete_order");
+    addRemove("in another way");
+    await codeMode.runs?.signal(run?.id ?? "", { approval: run?.waits[0]?.id ?? 0, approved: true });
+    expect(await call(codeMode, "get_run", { id: run?.id })).toMatchObject({ value: "TOOL_UNAVAILABLE" });
+    expect(effects).toEqual([]);
+  });
+
+  test("asks a client that is connected, and fails as other code does", async () => {
+    await using codeMode = open(new CrashingStore());
+    const elicit = async () => ({ action: "accept" as const, content: { approve: true } });
+    const code = "return (await tools.delete_order({ id: 9 })).deleted";
+    expect(await call(codeMode, "run_code", { code }, { client: { elicit } })).toMatchObject({
+      status: "ok",
+      value: 9,
+    });
+    expect(await call(codeMode, "run_code", { code: "throw new Error('no')" })).toMatchObject({ status: "failed" });
+    expect(await call(codeMode, "run_code", { code: "return (" })).toMatchObject({ status: "rejected" });
+  });
+});

@@ -1,0 +1,147 @@
+// Durable runs as tasks of the MCP server (SEP-2663), as they are on the wire: who finds a task, what its answers must be, and what clients without
+// the extension receive. The scenarios of the conformance suite cover the rest.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
+import { makeBox } from "../../support/host-zone.ts";
+import { initializeRequest, legacyRequest } from "../../support/mcp-raw-client.ts";
+
+const URL_HERE = "http://localhost/mcp";
+const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+const FORM = `{ type: "object", properties: { size: { type: "integer" } }, required: ["size"] }`;
+
+let box: Glovebox;
+let runs: Runs;
+let handler: McpHandler;
+
+interface Reply {
+  readonly result?: { readonly [field: string]: unknown };
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+async function read(response: Response): Promise<Reply> {
+  const text = await response.text();
+  const data = /^data: (.*)$/m.exec(text)?.[1] ?? text;
+  return JSON.parse(data) as Reply;
+}
+
+/** Sends a request of a client of 2026-07-28. @param subject the caller */
+async function send(method: string, params: object, capabilities: object = TASKS, subject = "ada"): Promise<Reply> {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
+  };
+  const { name, taskId } = params as { readonly name?: string; readonly taskId?: string };
+  const headers = {
+    ...{ "content-type": "application/json", accept: "application/json, text/event-stream" },
+    ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name ?? taskId ?? "" },
+    "x-subject": subject,
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } });
+  return await read(await handler.fetch(new Request(URL_HERE, { method: "POST", headers, body })));
+}
+const call = (name: string, capabilities?: object, args: object = {}): Promise<Reply> =>
+  send("tools/call", { name, arguments: args }, capabilities);
+const get = async (taskId: unknown): Promise<NonNullable<Reply["result"]>> =>
+  (await send("tasks/get", { taskId })).result ?? {};
+const statusOf = async (taskId: unknown): Promise<unknown> => (await get(taskId)).status;
+const POLL = { timeout: 60_000, interval: 100 } as const;
+
+beforeAll(async () => {
+  box = await makeBox();
+  runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 100 });
+  handler = createMcpHandler(box, {
+    runs,
+    auth: {
+      authenticate: async ({ headers }) => ({
+        ...{ subject: headers.get("x-subject") ?? "nobody", scopes: [], expiresAt: 1e11, claims: {} },
+      }),
+      serveMetadata: () => undefined,
+    },
+  });
+  const tools = {
+    size: `export const capabilities = { elicit: true, waitFor: true };
+      export default async (_, ctx) => (await ctx.elicit({ message: "Which size?", requestedSchema: ${FORM} })).content.size;`,
+    long: `export const capabilities = { waitFor: true }; export const durable = true;
+      export default async (_, ctx) => { await ctx.waitFor({ event: "never" }); };`,
+    busy: `export const capabilities = { waitFor: true };
+      export default async () => { await new Promise((resolve) => setTimeout(resolve, 60_000)); };`,
+    fast: `export const capabilities = { waitFor: true }; export default ({ n }) => ({ n });`,
+  };
+  for (const [name, source] of Object.entries(tools)) {
+    await box.addTool(
+      { name, source },
+      { grant: ["elicit", "waitFor"].filter((one) => source.includes(`${one}: true`)) },
+    );
+  }
+});
+afterAll(async () => {
+  await handler.close();
+  await runs.close();
+  await box.close();
+});
+
+test("a task is found by the caller that has started it, and by no other", async () => {
+  const { result } = await call("long");
+  expect(result).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000 });
+  const taskId = result?.taskId;
+  expect(await statusOf(taskId)).toBe("working");
+  for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
+    expect((await send(method, { taskId }, TASKS, "eve")).error?.code).toBe(-32_602);
+    expect((await send(method, { taskId: `${String(taskId)}x` })).error?.code).toBe(-32_602);
+    expect((await send(method, { taskId: 5 })).error?.code).toBeLessThan(0);
+  }
+  expect(await statusOf(taskId)).toBe("working");
+  expect((await send("tasks/cancel", { taskId })).result).toMatchObject({ resultType: "complete" });
+  await expect.poll(() => statusOf(taskId), POLL).toBe("cancelled");
+});
+
+test("an answer must match its form, and has an effect once", async () => {
+  const { result } = await call("size");
+  const taskId = result?.taskId;
+  await expect.poll(() => statusOf(taskId), POLL).toBe("input_required");
+  const { inputRequests } = (await get(taskId)) as { readonly inputRequests: { readonly [key: string]: object } };
+  const [key = ""] = Object.keys(inputRequests);
+  expect(inputRequests[key]).toMatchObject({ method: "elicitation/create", params: { message: "Which size?" } });
+  const update = (answer: unknown): Promise<Reply> =>
+    send("tasks/update", { taskId, inputResponses: { [key]: answer } });
+  expect((await update({ action: "accept", content: { size: "L" } })).error?.code).toBe(-32_602);
+  expect((await update({ action: "accept", content: { size: 3 } })).result).toMatchObject({ resultType: "complete" });
+  await expect.poll(() => statusOf(taskId), POLL).toBe("completed");
+  await update({ action: "accept", content: { size: 4 } });
+  expect((await get(taskId)).result).toMatchObject({ content: [{ type: "text", text: "3" }] });
+});
+
+test("a task that is under way is cancelled", async () => {
+  const { result } = await call("busy");
+  expect(result?.status).toBe("working");
+  await send("tasks/cancel", { taskId: result?.taskId });
+  await expect.poll(() => statusOf(result?.taskId), POLL).toBe("cancelled");
+});
+
+test("clients without the extension receive results, and an error where a tool needs a task", async () => {
+  expect((await call("fast", {}, { n: 1 })).result).toMatchObject({
+    resultType: "complete",
+    structuredContent: { n: 1 },
+  });
+  expect((await call("long", {})).error?.code).toBe(-32_021);
+  expect((await send("tasks/get", { taskId: "none" }, {})).error?.code).toBe(-32_021);
+  const task = (await call("fast", TASKS, { n: 2 })).result?.taskId;
+  await expect.poll(() => statusOf(task), POLL).toBe("completed");
+  expect((await get(task)).result).toMatchObject({ structuredContent: { n: 2 } });
+  const headers = { "x-subject": "ada" };
+  const begun = await handler.fetch(new Request(URL_HERE, { method: "POST", ...initializeRequest(headers) }));
+  await begun.text();
+  const session = { ...headers, "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+  const legacy = legacyRequest("tasks/get", { taskId: task }, session);
+  const reply = await read(await handler.fetch(new Request(URL_HERE, { method: "POST", ...legacy })));
+  expect(reply.error?.code).toBe(-32_601);
+});
+
+test("rejects runs that are none", async () => {
+  for (const wrong of [{}, true, { begin() {} }])
+    expect(() => createMcpHandler(box, { runs: wrong as never })).toThrow("options.runs");
+});

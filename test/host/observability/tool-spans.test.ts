@@ -1,0 +1,167 @@
+// Spans that tools report of their own work: in real tools, and reports as a compromised worker process could send them.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TimelineSpan } from "../../../src/host/contract/timeline-span.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolSpans } from "../../../src/host/observability/tool-spans.ts";
+import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ cache: false });
+});
+afterAll(() => box.close());
+
+let count = 0;
+async function run(body: string, context: object = {}): Promise<ToolResult> {
+  count += 1;
+  const name = `spans_${count}`;
+  await box.addTool({ name, source: `export default async (_, ctx) => { ${body} }` });
+  return await box.execute(
+    { id: "c", toolName: name, arguments: {} },
+    { timeline: true, timeoutMs: 30_000, ...context },
+  );
+}
+const spansOf = ({ timeline = [] }: ToolResult): readonly TimelineSpan[] =>
+  timeline.filter(({ kind }) => kind === "tool");
+const executeOf = ({ timeline = [] }: ToolResult): TimelineSpan =>
+  timeline.find(({ kind }) => kind === "execute") as TimelineSpan;
+
+describe("ctx.span", () => {
+  test("adds spans with names, attributes and outcomes, within the execution of the tool", async () => {
+    const result = await run(`
+      const sum = ctx.span("add", { rows: 3, big: true, file: "a.csv" }, () => 1 + 2);
+      const later = await ctx.span("wait", async () => { await new Promise((resolve) => setTimeout(resolve, 40)); return 4; });
+      try { ctx.span("throws", () => { throw new Error("x"); }); } catch {}
+      await ctx.span("rejects", () => Promise.reject(new Error("y"))).catch(() => {});
+      const thenable = await ctx.span("thenable", () => ({ then: (resolve) => resolve(5) }));
+      return [sum, later, thenable];`);
+    expect(outputOf(result)).toEqual([3, 4, 5]);
+    expect(spansOf(result)).toMatchObject([
+      { name: "add", code: "ok", attributes: { rows: 3, big: true, file: "a.csv" } },
+      { name: "wait", code: "ok" },
+      { name: "throws", code: "TOOL_FAILED" },
+      { name: "rejects", code: "TOOL_FAILED" },
+      { name: "thenable", code: "ok" },
+    ]);
+    const { startMs, durationMs } = executeOf(result);
+    for (const span of spansOf(result)) {
+      expect(span.startMs).toBeGreaterThanOrEqual(startMs - 0.01);
+      expect(span.startMs + span.durationMs).toBeLessThanOrEqual(startMs + durationMs + 0.01);
+    }
+    const wait = spansOf(result)[1] as TimelineSpan;
+    expect(wait.durationMs).toBeGreaterThan(30);
+  });
+
+  test("rejects arguments of other types", async () => {
+    const result = await run(`
+      const thrown = [];
+      for (const args of [[1, () => 1], ["x"], ["x", 1, () => 1], ["x", { a: {} }, () => 1], ["x", { a: NaN }, () => 1]]) {
+        try { ctx.span(...args); thrown.push(undefined); } catch (error) { thrown.push(error.name); }
+      }
+      return thrown;`);
+    expect(outputOf(result)).toEqual(Array(5).fill("TypeError"));
+    expect(spansOf(result)).toEqual([]);
+  });
+
+  test("shows the span that a call was in when its time was over", async () => {
+    const result = await run('await ctx.span("hangs", () => new Promise(() => {}));', { timeoutMs: 500 });
+    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+    expect(spansOf(result)).toMatchObject([{ name: "hangs", code: "TOOL_FAILED" }]);
+  });
+
+  test("keeps 1,000 spans of a call, and runs the functions of all", async () => {
+    const result = await run(
+      "let sum = 0; for (let index = 0; index < 3_000; index += 1) sum += ctx.span('n'.repeat(300), () => 1); return sum;",
+    );
+    expect(outputOf(result)).toBe(3_000);
+    expect(spansOf(result)).toHaveLength(1_000);
+    expect(spansOf(result)[0]?.name.length).toBeLessThanOrEqual(201);
+  });
+
+  test("works with replaced intrinsics, and costs a call without a timeline nothing", async () => {
+    const source = `JSON.stringify = () => "{}"; Object.keys = () => []; Promise.prototype.then = () => {};
+      return ctx.span("own", { a: 1 }, () => 2);`;
+    const result = await run(source);
+    expect(spansOf(result)).toMatchObject([{ name: "own", attributes: { a: 1 } }]);
+    expect(await run('return ctx.span("x", () => 7);', { timeline: false })).toMatchObject({
+      success: true,
+      output: 7,
+    });
+  });
+
+  test("a measure of the performance timeline is a span", async () => {
+    const result = await run(`
+      performance.mark("from");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      performance.measure("measured", "from");
+      performance.measure("from the beginning", { start: 0, duration: 1e15 });
+      return 1;`);
+    expect(outputOf(result)).toBe(1);
+    const [measured] = spansOf(result).filter(({ name }) => name === "measured");
+    expect(measured?.durationMs).toBeGreaterThan(30);
+    const { startMs, durationMs } = executeOf(result);
+    for (const span of spansOf(result))
+      expect(span.startMs + span.durationMs).toBeLessThanOrEqual(startMs + durationMs + 0.01);
+  });
+
+  test("spans of one call do not appear in the next, and those that a call left behind are ignored", async () => {
+    await box.addTool(
+      {
+        name: "leaves",
+        source: `let kept; export default (_, ctx) => { kept?.span("late", () => 1); kept = ctx; return 1; }`,
+      },
+      { isolateLifetime: "tool" },
+    );
+    for (let index = 0; index < 3; index += 1) {
+      const result = await box.execute({ id: "c", toolName: "leaves" }, { timeline: true });
+      expect(spansOf(result)).toEqual([]);
+    }
+  });
+});
+
+describe("reports", () => {
+  test.for([
+    "",
+    "null",
+    "[]",
+    '{"id":0,"name":"x"}',
+    '{"id":1001,"name":"x"}',
+    '{"id":1.5,"name":"x"}',
+    '{"id":1}',
+    '{"id":1,"name":"x","more":1}',
+    `{"id":1,"name":"${"x".repeat(201)}"}`,
+    '{"id":1,"name":"x","attributes":{"a":{}}}',
+    '{"id":1,"name":"x","attributes":{"a":null}}',
+    '{"name":"x","agoMs":0,"durationMs":-1}',
+    '{"name":"x","agoMs":"0","durationMs":1}',
+    '{"id":7,"ok":true}',
+  ])("ignores %s", (text) => {
+    const spans = new ToolSpans();
+    spans.report(1, text);
+    expect(spans.within(0, 10)).toEqual([]);
+  });
+
+  test("clamps times to the execution, whatever the process says", () => {
+    for (const time of [Number.NEGATIVE_INFINITY, -1e300, 0, 1e300, Number.POSITIVE_INFINITY, Number.NaN]) {
+      const spans = new ToolSpans();
+      spans.report(time, '{"id":1,"name":"x"}');
+      spans.report(-time, '{"id":1,"ok":true}');
+      spans.report(time, '{"name":"m","agoMs":1e300,"durationMs":1e300}');
+      for (const { from, to } of spans.within(5, 10)) {
+        expect(from).toBeGreaterThanOrEqual(5);
+        expect(to).toBeGreaterThanOrEqual(from);
+        expect(to).toBeLessThanOrEqual(10);
+      }
+    }
+  });
+
+  test("keeps 1,000 of them, and one for each number", () => {
+    const spans = new ToolSpans();
+    for (let index = 0; index < 5_000; index += 1) {
+      spans.report(1, `{"id":${(index % 1_000) + 1},"name":"x"}`);
+      spans.report(1, '{"name":"m","agoMs":0,"durationMs":1}');
+    }
+    expect(spans.within(0, 1)).toHaveLength(1_000);
+  });
+});

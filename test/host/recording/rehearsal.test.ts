@@ -1,0 +1,129 @@
+// Rehearsals: a changed version runs against recorded calls, and the report lists exactly the calls that the change affects.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { jsonChanges } from "../../../src/host/recording/json-changes.ts";
+import type { CallRecording } from "../../../src/host/recording/recording.ts";
+import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const price = (rule: string, more = ""): string => `
+  export const capabilities = { rate: true };
+  export default async ({ order, amount, country }, ctx) => {
+    const rate = await ctx.rate({ country });
+    ${more}
+    const total = Math.round(amount * rate * 100) / 100;
+    ${rule}
+    return { order, total, currency: "EUR", lines: [{ amount, rate }], id: crypto.randomUUID(), at: Date.now() };
+  };`;
+
+let box: Glovebox;
+const recordings: CallRecording[] = [];
+const COUNTRIES = ["de", "fr", "it", "es"];
+
+beforeAll(async () => {
+  const rate = defineCapability({
+    name: "rate",
+    description: "Returns an exchange rate",
+    inputSchema: z.strictObject({ country: z.string() }),
+    outputSchema: z.number(),
+    handler: () => 1 + Math.random(),
+  });
+  box = await makeBox({ capabilities: [rate], limits: { timeoutMs: 30_000, maxQueuedCalls: 1_000 } });
+  await box.addTool({ name: "price", source: price("") }, { grant: ["rate"] });
+  // Three orders have an amount that the injected change affects.
+  const amounts = Array.from({ length: 500 }, (_, n) => ([77, 250, 499].includes(n) ? 10_000 + n : n + 1));
+  for (let at = 0; at < amounts.length; at += 10) {
+    await Promise.all(
+      amounts.slice(at, at + 10).map((amount, index) => {
+        const order = at + index;
+        const call = {
+          id: `order ${order}`,
+          toolName: "price",
+          arguments: { order, amount, country: COUNTRIES[order % 4] },
+        };
+        return box.execute(call, { record: { onRecording: (made) => recordings.push(made) } });
+      }),
+    );
+  }
+});
+afterAll(() => box.close());
+
+const update = async (source: string): Promise<unknown> =>
+  await box.updateTool({ name: "price", source }, { grant: ["rate"] });
+
+describe("a rehearsal of 500 recorded calls", () => {
+  test("finds a change of behaviour in exactly the 3 calls that it affects", async () => {
+    await update(
+      price(
+        "if (amount > 9_000) return { order, total: total - 1, currency: 'EUR', lines: [], id: crypto.randomUUID(), at: Date.now() };",
+      ),
+    );
+    const report = await box.rehearse(recordings);
+    expect(report).toMatchObject({ replayed: 500, identical: 497, different: 3, diverged: 0, failed: 0, skipped: 0 });
+    expect(report.groups).toHaveLength(1);
+    const [group] = report.groups;
+    expect(group).toMatchObject({ verdict: "different", summary: "changed /total, removed /lines/*", count: 3 });
+    expect([...(group?.callIds ?? [])].sort()).toEqual(["order 250", "order 499", "order 77"]);
+    expect(group?.changes?.map(({ path, kind }) => [kind, path])).toEqual([
+      ["changed", "/total"],
+      ["removed", "/lines/0"],
+    ]);
+    expect(report.resources.cpuMs.after.p50).toBeGreaterThan(0);
+    expect(report.resources.executeMs.after.p95).toBeGreaterThan(0);
+  });
+
+  test("groups calls that ask for something new, and calls that fail", async () => {
+    await update(
+      price(
+        "if (country === 'it') throw new Error('no orders from Italy');",
+        "if (country === 'fr') await ctx.rate({ country: 'ch' });",
+      ),
+    );
+    const sample = recordings.slice(0, 40);
+    const report = await box.rehearse(sample, { maxConcurrency: 8 });
+    expect(report).toMatchObject({ replayed: 40, identical: 20, different: 0, diverged: 10, failed: 10 });
+    expect(report.groups.map(({ verdict, count, summary }) => [verdict, count, summary]).sort()).toEqual([
+      ["diverged", 10, "expected one of the 1 recorded requests to rate, got rate(…)"],
+      ["failed", 10, "TOOL_FAILED: no orders from Italy"],
+    ]);
+  });
+
+  test("waits for a limit of the host, and skips what it does not let run for a minute", async () => {
+    const recorded: CallRecording[] = [];
+    const limited = { a: { rateLimit: { calls: 4, per: "second" } }, b: { quotas: { calls: { month: 2 } } } } as const;
+    await using own = await makeBox({ tenancy: "multi", tenants: limited });
+    for (const tenantId of ["a", "b"]) {
+      await own.addTool({ name: "echo", source: "export default (input) => input;" }, { tenantId });
+      const call = { id: "c", toolName: "echo", arguments: { a: 1 } };
+      const onRecording = (made: CallRecording): void => void recorded.push(made);
+      outputOf(await own.execute(call, { tenantId, record: { onRecording } }));
+    }
+    const [first, second] = recorded;
+    expect(await own.rehearse(Array(9).fill(first), { tenantId: "a" })).toMatchObject({ replayed: 9, identical: 9 });
+    const report = await own.rehearse(Array(3).fill(second), { tenantId: "b" });
+    expect(report).toMatchObject({ replayed: 1, identical: 1, skipped: 2, groups: [] });
+  });
+
+  test("skips recordings that are incomplete or invalid", async () => {
+    await update(price(""));
+    const [first] = recordings;
+    const report = await box.rehearse([first, { ...first, incomplete: "too_large" }, {}, { ...first, tenantId: "x" }]);
+    expect(report).toMatchObject({ replayed: 1, identical: 1, skipped: 3 });
+    expect(await failureOf(box.rehearse([], { sample: 5 } as never))).toMatchObject({ code: "PARAM_INVALID" });
+    for (const wrong of [undefined, null, {}, "recordings"])
+      expect(await failureOf(box.rehearse(wrong as never))).toMatchObject({ code: "PARAM_INVALID" });
+  });
+});
+
+test("the changes of a value have a path, a kind and both values", () => {
+  const before = { a: [1, { b: "x" }], gone: true, "sl/ash": 1, same: { deep: [null] } };
+  const after = { a: [1, { b: "y" }, 3], "sl/ash": [1], same: { deep: [null] }, more: {} };
+  expect(jsonChanges(before, after)).toEqual([
+    { path: "/a/1/b", kind: "changed", before: '"x"', after: '"y"' },
+    { path: "/a/2", kind: "added", after: "3" },
+    { path: "/gone", kind: "removed", before: "true" },
+    { path: "/sl~1ash", kind: "changed", before: "1", after: "[1]" },
+    { path: "/more", kind: "added", after: "{}" },
+  ]);
+});

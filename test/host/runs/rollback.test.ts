@@ -1,0 +1,228 @@
+// ctx.onRollback: a durable run that fails or is cancelled undoes what it did, in reverse order, each step once, also after a crash in the middle.
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
+import type { RunClaim, RunRecord } from "../../../src/host/runs/run-store.ts";
+import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
+import { makeBox } from "../../support/host-zone.ts";
+import { CrashingStore } from "./crashing-store.ts";
+
+let box: Glovebox;
+let done: string[] = [];
+beforeAll(async () => {
+  const act = defineCapability({
+    name: "act",
+    inputSchema: z.string(),
+    outputSchema: z.unknown(),
+    handler: (what) => {
+      done.push(what);
+      if (what.startsWith("hang")) return new Promise(() => {});
+      if (what.startsWith("fail")) throw new Error("no");
+      return `${what} done`;
+    },
+  });
+  box = await makeBox({ capabilities: [act] });
+});
+afterAll(() => box.close());
+beforeEach(() => {
+  done = [];
+});
+
+let tools = 0;
+async function addTool(body: string, limits = {}): Promise<string> {
+  tools += 1;
+  const name = `rollback${tools}`;
+  const source = `export const capabilities = { act: true, waitFor: true };\nexport const limits = ${JSON.stringify(limits)};\n${body}`;
+  await box.addTool({ name, source }, { grant: ["act", "waitFor"] });
+  return name;
+}
+
+const open = (store: MemoryRunStore = new CrashingStore(), options: Partial<RunsOptions> = {}): Runs =>
+  createRuns(box, { store, pollMs: 0, ...options });
+const rollbackOf = (run: RunRecord | undefined): unknown =>
+  run?.result?.success === false ? run.result.error.details?.rollback : undefined;
+const errorOf = (run: RunRecord | undefined): unknown =>
+  run?.result?.success === false ? run.result.error.message : undefined;
+
+const TRIP = `export default async (_, ctx) => {
+  for (const what of ["flight", "hotel", "car"]) {
+    await ctx.onRollback(async function undo() { await ctx.act("cancel " + what); });
+    await ctx.act("book " + what);
+  }
+  const { approved } = await ctx.waitFor({ approval: "Pay?" });
+  if (!approved) throw new Error("not paid");
+  return "paid";
+};`;
+const BOOKED = ["book flight", "book hotel", "book car"];
+const UNDONE = ["cancel car", "cancel hotel", "cancel flight"];
+const succeeded = (...indexes: number[]): unknown =>
+  indexes.map((index) => ({ index, name: "undo", state: "succeeded" }));
+
+describe("ctx.onRollback", () => {
+  test("runs in reverse order when the run fails, and not when it succeeds", async () => {
+    const toolName = await addTool(TRIP);
+    const runs = open();
+    const paid = await runs.start({ toolName });
+    await runs.signal(paid.id, { approval: paid.waits[0]?.id ?? 0, approved: true });
+    expect(done).toEqual(BOOKED);
+    done = [];
+    const run = await runs.start({ toolName });
+    const ended = await runs.signal(run.id, { approval: run.waits[0]?.id ?? 0, approved: false });
+    expect([ended.state, errorOf(ended), rollbackOf(ended)]).toEqual(["failed", "not paid", succeeded(2, 1, 0)]);
+    expect(done).toEqual([...BOOKED, ...UNDONE]);
+  });
+
+  test("runs when the run is cancelled, and when its lifetime has ended", async () => {
+    const toolName = await addTool(TRIP);
+    const runs = open();
+    const { id } = await runs.start({ toolName });
+    expect(await runs.cancel(id)).toBe(true);
+    const cancelled = await runs.get(id);
+    expect([cancelled?.state, rollbackOf(cancelled)]).toEqual(["cancelled", succeeded(2, 1, 0)]);
+    expect(await runs.cancel(id)).toBe(false);
+    done = [];
+    const store = new CrashingStore();
+    const late = await open(store, { lifetimeMs: 60_000 }).start({ toolName });
+    const later = Date.now() + 120_000;
+    const find = store.find.bind(store);
+    store.find = async (key) => {
+      const found = await find(key);
+      return found && { ...found, expiresAt: found.expiresAt - later };
+    };
+    const expired = await open(store).resume(late.id);
+    expect([expired?.state, rollbackOf(expired)]).toEqual(["failed", succeeded(2, 1, 0)]);
+    expect(done).toEqual([...BOOKED, ...UNDONE]);
+  });
+
+  test("continues after a crash at every point, and does nothing twice", async () => {
+    const toolName = await addTool(TRIP.replace(', "car"', ""));
+    const booked = BOOKED.slice(0, 2);
+    const cancelIn = async (store: CrashingStore, appends: number): Promise<number> => {
+      done = [];
+      store.crashAfter(Number.POSITIVE_INFINITY);
+      await open(store).start({ toolName, id: "r" });
+      store.crashAfter(appends);
+      const cancelled = await open(store)
+        .cancel("r")
+        .catch(() => undefined);
+      const total = store.appends;
+      store.crashAfter(Number.POSITIVE_INFINITY);
+      // Without its entry in the journal, the cancellation has not begun.
+      if (cancelled === undefined && appends > 0) await open(store).resume("r");
+      else if (cancelled === undefined) await open(store).cancel("r");
+      return total;
+    };
+    const whole = await cancelIn(new CrashingStore(), Number.POSITIVE_INFINITY);
+    expect(whole).toBeGreaterThan(8);
+    for (let appends = 0; appends < whole; appends += 1) {
+      const store = new CrashingStore();
+      await cancelIn(store, appends);
+      const run = await store.find({ tenantId: "default", id: "r" });
+      const undone = done.slice(booked.length);
+      expect([appends, run?.state, undone, new Set(undone).size]).toEqual([
+        ...[appends, "cancelled", undone, undone.length],
+      ]);
+      // A function whose call was under way at the crash fails with EFFECTS_POSSIBLE, and the others run.
+      const report = rollbackOf(run) as readonly { readonly state: string; readonly message?: string }[];
+      expect(report.map(({ state }) => state).filter((state) => state === "failed").length).toBeLessThan(2);
+      expect(report.every(({ state, message }) => state === "succeeded" || message?.includes("possible"))).toBe(true);
+      expect(undone.length).toBeGreaterThanOrEqual(1);
+    }
+  });
+
+  test("runs when nothing of the failed attempt is under way any more, also with a store that answers slowly", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      await ctx.onRollback(async function undo() { await ctx.act("undo"); });
+      for (let n = 0; n < 4; n++) ctx.act("book " + n).catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      throw new Error("failed");
+    };`);
+    class SlowStore extends MemoryRunStore {
+      override async append(claim: RunClaim, entries: readonly string[]): Promise<boolean> {
+        await sleep(20);
+        if (entries[0]?.startsWith('{"type":"rollback"') === true) done.push("rollback");
+        const isWritten = await super.append(claim, entries);
+        await sleep(20);
+        return isWritten;
+      }
+    }
+    const runs = open(new SlowStore());
+    const run = await runs.start({ toolName });
+    expect([run.state, errorOf(run), rollbackOf(run)]).toEqual(["failed", "failed", succeeded(0)]);
+    expect(done.slice(done.indexOf("rollback"))).toEqual(["rollback", "undo"]);
+    const journal = (await runs.journal(run.id)) as readonly { readonly type: string; readonly input?: string }[];
+    const after = journal.slice(journal.findIndex(({ type }) => type === "rollback"));
+    expect(after.filter(({ input }) => input?.includes("book") === true)).toEqual([]);
+    // Each call that was made is in the journal.
+    const booked = done.filter((what) => what.startsWith("book"));
+    expect(journal.filter(({ input }) => input?.includes("book") === true).length).toBeGreaterThanOrEqual(
+      booked.length,
+    );
+  });
+
+  test("a function that fails, hangs or waits does not stop the others", async () => {
+    const toolName = await addTool(
+      `export default async (_, ctx) => {
+        await ctx.onRollback(() => ctx.act("first"));
+        await ctx.onRollback(() => ctx.waitFor({ durationMs: 1 }));
+        await ctx.onRollback(function hangs() { return ctx.act("hang"); });
+        await ctx.onRollback(() => { throw new RangeError("broken"); });
+        setTimeout(() => ctx.act("late"), 5);
+        throw new Error("failed");
+      };`,
+      { timeoutMs: 2_000 },
+    );
+    const run = await open().start({ toolName });
+    expect([run.state, errorOf(run)]).toEqual(["failed", "failed"]);
+    expect(rollbackOf(run)).toMatchObject([
+      { index: 3, state: "failed", message: "RangeError: broken" },
+      { index: 2, name: "hangs", state: "failed" },
+      { index: 1, state: "failed", message: expect.stringContaining("cannot wait") },
+      { index: 0, state: "succeeded" },
+    ]);
+    expect(done).toEqual(["hang", "first"]);
+  });
+
+  test("runs after a timeout and a CPU limit as far as the run can be repeated", async () => {
+    const slow = await addTool(
+      `export default async (_, ctx) => {
+        await ctx.onRollback(() => ctx.act("undo"));
+        await ctx.act("hang");
+      };`,
+      { timeoutMs: 1_500 },
+    );
+    const run = await open().start({ toolName: slow });
+    expect([run.result?.success === false && run.result.error.code, rollbackOf(run), done]).toMatchObject([
+      ...["TOOL_TIMEOUT", [{ state: "succeeded" }], ["hang", "undo"]],
+    ]);
+    const busy = await addTool(
+      `export default async (_, ctx) => {
+        await ctx.onRollback(() => ctx.act("never"));
+        while (true);
+      };`,
+      { cpuMs: 50, timeoutMs: 5_000 },
+    );
+    const stuck = await open().start({ toolName: busy });
+    expect([stuck.result?.success === false && stuck.result.error.code, rollbackOf(stuck)]).toMatchObject([
+      ...["CPU_LIMIT", [{ state: "not_run" }]],
+    ]);
+  });
+
+  test("is denied outside of a run, and rejects what is not a function", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      const codes = [await ctx.onRollback(() => 1).catch((error) => error.code)];
+      try { ctx.onRollback("x"); } catch (error) { codes.push(error.name); }
+      return codes;
+    };`);
+    expect(await box.execute({ id: "c", toolName })).toMatchObject({ output: ["CAPABILITY_DENIED", "TypeError"] });
+    const forged = await addTool(
+      "export default async (_, ctx) => await ctx.waitFor({ rollback: { op: 'done' } }).catch((error) => error.code);",
+    );
+    const run = await open().start({ toolName: forged });
+    expect(run.result).toMatchObject({ success: true, output: "PARAM_INVALID" });
+  });
+});

@@ -1,0 +1,213 @@
+// What remains of deleted rows in the database's files, and commands that must not change a database.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { gunzipSync } from "node:zlib";
+import { sql } from "kysely";
+import { afterAll, describe, expect, test } from "vitest";
+import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { eraseDeleted } from "../../src/server/database/vacuum.ts";
+import { createServer } from "../../src/server/index.ts";
+import { listAudit } from "../../src/server/records/audit.ts";
+import { verifyAudit } from "../../src/server/records/audit-chain.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants.ts";
+import { writeBackup } from "../../src/server/transfer/backup.ts";
+import { apiOf } from "./support/api.ts";
+import { STORES, type TestStore, TestStores } from "./support/stores.ts";
+
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+const open = ({ options }: TestStore, more: object = {}): Promise<OpenDatabase> =>
+  openDatabase({ url: options.database, dataDir: options.dataDir, onError() {}, ...more });
+
+async function addBlobs({ db }: OpenDatabase, tenantId: string, mark: string, count: number): Promise<void> {
+  await insertTenant(db, { id: tenantId, name: tenantId, policy: TenantPolicySchema.parse({}) });
+  const bytes = Buffer.from(mark.repeat(Math.ceil(50_000 / mark.length)));
+  for (let index = 0; index < count; index += 1) {
+    await db
+      .insertInto("blobs")
+      .values({ tenant_id: tenantId, hash: `${tenantId}-${index}`, bytes, size: bytes.length })
+      .execute();
+  }
+}
+
+describe("the file of SQLite", () => {
+  test("is rewritten outside of the event loop, while statements wait", async () => {
+    await using store = await stores.create("sqlite");
+    await using database = await open(store);
+    await addBlobs(database, "acme", "MARK-OF-ACME-", 200);
+    await database.db.deleteFrom("blobs").execute();
+    let isDone = false;
+    const erasing = eraseDeleted(database, [], { vacuumFull: false }).then(() => {
+      isDone = true;
+    });
+    const waits = database.db.selectFrom("tenants").select("id").execute();
+    let turns = 0;
+    while (!isDone) {
+      await setImmediate();
+      turns += 1;
+    }
+    await erasing;
+    // Within the event loop it would end in the turn in which it began.
+    expect(turns).toBeGreaterThan(10);
+    expect(await waits).toEqual([{ id: "acme" }]);
+    for (const name of readdirSync(store.options.dataDir))
+      expect(readFileSync(join(store.options.dataDir, name)).includes("MARK-OF-ACME-")).toBe(false);
+  });
+
+  test("concurrent deletions share a rewrite, and a later one has its own", async () => {
+    await using store = await stores.create("sqlite");
+    await using database = await open(store);
+    const erase = (): Promise<void> => eraseDeleted(database, [], { vacuumFull: false });
+    await Promise.all([erase(), erase(), erase()]);
+    await addBlobs(database, "late", "MARK-OF-LATE-", 3);
+    await database.db.deleteFrom("blobs").execute();
+    await erase();
+    for (const name of readdirSync(store.options.dataDir))
+      expect(readFileSync(join(store.options.dataDir, name)).includes("MARK-OF-LATE-")).toBe(false);
+  });
+});
+
+/** Reads the files of a store, in which the bytes of all its tables are. */
+async function readStoredFiles({ kind, options }: TestStore): Promise<readonly Buffer[]> {
+  if (kind === "sqlite") return filesBelow(options.dataDir);
+  await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+  await sql`checkpoint`.execute(database.db);
+  const { rows } = await sql<{ folder: string }>`select current_setting('data_directory') || '/base/' ||
+    (select oid from pg_database where datname = current_database()) as folder`.execute(database.db);
+  return [...filesBelow((rows[0] as { folder: string }).folder), ...filesBelow(options.dataDir)];
+}
+
+const filesBelow = (folder: string): readonly Buffer[] =>
+  readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name)));
+
+describe.for(STORES)("with %s", (kind) => {
+  test("a deleted tenant leaves no bytes in the database's files, later backups, or its successor's lists", async () => {
+    await using store = await stores.create(kind);
+    await using server = await createServer({ ...store.options, port: 0, logLevel: "silent", vacuumFull: true });
+    const api = apiOf(server);
+    const markOf = (id: string): string => `remainder-of-${id}`;
+    for (const id of ["goes", "stays"]) {
+      const tenant = `/v1/tenants/${id}`;
+      const mark = markOf(id);
+      const send = async (method: string, path: string, body?: object, headers?: { [name: string]: string }) => {
+        const reply = await api(method, path, body, headers);
+        expect([path, reply.status < 300, reply.body]).toEqual([path, true, expect.anything()]);
+        return reply.body;
+      };
+      const policy = { egress: { allow: [`policy-${mark}.example.com`] } };
+      await send("POST", "/v1/tenants", { id, name: `tenant ${mark}`, policy });
+      await send("PATCH", tenant, { name: `renamed ${mark}` });
+      const source = `export default ({ text }) => { console.log("log ${mark}"); return text; };
+        export const description = "description ${mark}";
+        export const annotations = { destructiveHint: ${id === "goes"} };`;
+      const tool = `tool-${mark}`;
+      await send("POST", `${tenant}/tools`, { name: tool, source, approve: true });
+      await send("PUT", `${tenant}/tools/${tool}/releases/alias-${mark}`, { versions: [{ version: 1, weight: 1 }] });
+      const input = { text: `input ${mark} `.repeat(500) };
+      const headers = { "idempotency-key": `idempotency-${mark}` };
+      await send("POST", `${tenant}/tools/${tool}/calls`, { input, approve: true, sessionId: `session-${mark}` });
+      await send("POST", `${tenant}/tools/${tool}/calls`, { input }, headers);
+      await send("POST", `${tenant}/drafts/calls`, { source, input, tool: `draft-${mark}` });
+      await send("PUT", `${tenant}/secrets/secret-${mark}`, { value: "a long value", hosts: [`${mark}.example.com`] });
+      await send("POST", `${tenant}/keys`, { name: `key ${mark}`, scopes: ["calls:run"] });
+      const url = `https://hooks.example.com/webhook-${mark}`;
+      const webhook = await send("POST", `${tenant}/webhooks`, { url, events: ["version.waiting_for_approval"] });
+      await send("PATCH", `${tenant}/webhooks/${webhook.id}`, { url: `${url}?token=changed` });
+      const schedule = { name: `schedule-${mark}`, tool, cron: "0 0 1 1 *", input: { text: `scheduled ${mark}` } };
+      await send("POST", `${tenant}/schedules`, schedule);
+      await send("POST", `${tenant}/triggers`, { name: `trigger-${mark}`, tool });
+      await send("PUT", `${tenant}/kv/kv-${mark}/values/key-${mark}`, { value: `value ${mark}` });
+      await send("DELETE", `${tenant}/kv/kv-${mark}/values/key-${mark}`);
+      await send("PUT", `${tenant}/kv/kv-${mark}/values/key-${mark}`, { value: `value ${mark}` });
+    }
+    // Postgres analyzes its tables by itself after a while, and keeps frequent values.
+    if (kind === "postgres") {
+      await using database = await open(store);
+      await sql`analyze`.execute(database.db);
+    }
+    const remains = async (id: string): Promise<boolean> =>
+      (await readStoredFiles(store)).some((bytes) => bytes.includes(markOf(id)));
+    expect([await remains("goes"), await remains("stays")]).toEqual([true, true]);
+    expect((await api("DELETE", "/v1/tenants/goes")).body.receipt).toMatchObject({ areFilesRewritten: true });
+    expect([await remains("goes"), await remains("stays")]).toEqual([false, true]);
+
+    await using database = await open(store);
+    const file = join(store.options.dataDir, "backup.gz");
+    await writeBackup(database, file);
+    const backup = gunzipSync(readFileSync(file));
+    expect([backup.includes(markOf("goes")), backup.includes(markOf("stays"))]).toEqual([false, true]);
+
+    const { entries } = await listAudit(database.db, { limit: 200 });
+    const erased = entries.filter((entry) => entry.erased_by !== null);
+    expect(new Set(erased.map(({ tenant_id }) => tenant_id))).toEqual(new Set(["goes"]));
+    expect(await verifyAudit(database.db)).toEqual({ brokenAt: undefined, erased: erased.length });
+    expect((await api("GET", "/v1/audit/verification")).body).toEqual({
+      ...{ isIntact: true, brokenAt: null, erased: erased.length },
+    });
+    const listed = (await api<{ items: object[] }>("GET", "/v1/audit?limit=200")).body.items;
+    expect(listed).toContainEqual(
+      expect.objectContaining({ tenantId: "goes", action: "webhook.created", isErased: true, target: "", details: {} }),
+    );
+
+    // A new tenant with the same id.
+    await api("POST", "/v1/tenants", { id: "goes" });
+    const own = await api<{ items: { action: string }[] }>("GET", "/v1/tenants/goes/audit");
+    expect(own.body.items.map(({ action }) => action)).toEqual(["tenant.created"]);
+    const response = await fetch(`${server.url}/v1/tenants/goes/export`, {
+      headers: { authorization: `Bearer ${server.adminKey}` },
+    });
+    const lines = (await response.text()).trim().split("\n");
+    const rows = lines.map((line) => JSON.parse(line) as { type: string; action: string });
+    const actions = rows.filter(({ type }) => type === "audit").map(({ action }) => action);
+    expect(actions).toEqual(["tenant.created", "tenant.exported"]);
+  });
+});
+
+test("Postgres rewrites its tables on request", async () => {
+  await using store = await stores.create("postgres");
+  await using database = await open(store);
+  await addBlobs(database, "acme", "MARK", 20);
+  const fileOf = async (): Promise<unknown> =>
+    (await sql<{ file: string }>`select pg_relation_filepath('blobs') as file`.execute(database.db)).rows[0]?.file;
+  const before = await fileOf();
+  await eraseDeleted(database, ["blobs"], { vacuumFull: false });
+  expect(await fileOf()).toBe(before);
+  await eraseDeleted(database, ["blobs", "calls"], { vacuumFull: true });
+  expect(await fileOf()).not.toBe(before);
+});
+
+describe.for(STORES)("with %s, a database that is opened for reading", (kind) => {
+  const tables = async ({ db }: OpenDatabase): Promise<readonly string[]> =>
+    (await db.introspection.getTables()).map(({ name }) => name);
+
+  test("is not migrated, and an empty one stays empty", async () => {
+    await using store = await stores.create(kind);
+    await expect(open(store, { migrates: false })).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringContaining("glovebox db migrate"),
+    });
+    await using database = await open(store);
+    const all = await tables(database);
+    await sql`delete from kysely_migration where name like '0003%'`.execute(database.db);
+    await expect(open(store, { migrates: false })).rejects.toThrow("0003-nested-calls");
+    expect(await tables(database)).toEqual(all);
+    await sql`insert into kysely_migration (name, timestamp) values ('0003-nested-calls', '0'), ('9999-later', '0')`.execute(
+      database.db,
+    );
+    await expect(open(store, { migrates: false })).rejects.toThrow("later version");
+  });
+
+  test("is opened with the current schema", async () => {
+    await using store = await stores.create(kind);
+    {
+      await using database = await open(store);
+      await insertTenant(database.db, { id: "acme", name: "a", policy: TenantPolicySchema.parse({}) });
+    }
+    await using database = await open(store, { migrates: false });
+    expect(await database.db.selectFrom("tenants").select("id").execute()).toEqual([{ id: "acme" }]);
+  });
+});

@@ -1,0 +1,134 @@
+// Keys that keys create: never with more than their creator has, also in time and in rate.
+import { afterAll, describe, expect, test } from "vitest";
+import { openDatabase } from "../../src/server/database/open-database.ts";
+import { insertKey } from "../../src/server/records/api-keys.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants.ts";
+import { apiOf } from "./support/api.ts";
+import { useServer } from "./support/server.ts";
+import { STORES, TestStores } from "./support/stores.ts";
+
+interface Key {
+  readonly id: string;
+  readonly key: string;
+  readonly expiresAt: number | null;
+  readonly rateLimit: object | null;
+}
+
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+
+describe.for(STORES)("with %s", (kind) => {
+  const under = useServer(stores, kind, ["acme"]);
+  const { api } = under;
+
+  test.for(["/v1/keys", "/v1/tenants/acme/keys"])(
+    "a key of %s passes on neither more time nor a higher rate",
+    async (path) => {
+      const scopes = ["keys:write", "keys:read"];
+      const rateLimit = { calls: 600, per: "minute", burst: 100 };
+      const created = await api<Key>("POST", path, { name: "short", scopes, expiresInDays: 2, rateLimit });
+      expect(created.status).toBe(201);
+      const { expiresAt, key } = created.body;
+      const send = (more: object) => apiOf(under.server, key)<Key>("POST", path, { name: "child", scopes, ...more });
+
+      const plain = await send({});
+      expect([plain.status, plain.body.expiresAt, plain.body.rateLimit]).toEqual([201, expiresAt, rateLimit]);
+      const tighter = { calls: 5, per: "second" };
+      const lower = await send({ expiresInMinutes: 5, rateLimit: tighter });
+      expect([lower.status, lower.body.rateLimit]).toEqual([201, tighter]);
+      expect(lower.body.expiresAt).toBeLessThan(expiresAt as number);
+
+      expect(await send({ expiresInDays: 3 })).toMatchObject({
+        status: 403,
+        body: { error: { message: expect.stringContaining("expiresInDays: This key expires at") } },
+      });
+      for (const looser of [
+        { calls: 601, per: "minute", burst: 100 },
+        { calls: 11, per: "second" },
+        // As many in a minute, but more at once.
+        { calls: 600, per: "minute" },
+      ])
+        expect(await send({ rateLimit: looser })).toMatchObject({
+          status: 403,
+          body: { error: { message: expect.stringContaining("rateLimit: Expected at most that of this key") } },
+        });
+      // And so do the keys of its keys.
+      const grandchild = await apiOf(under.server, plain.body.key)<Key>("POST", path, { name: "of a child", scopes });
+      expect([grandchild.body.expiresAt, grandchild.body.rateLimit]).toEqual([expiresAt, rateLimit]);
+      // A console session has what its key has.
+      const session = await fetch(`${under.server.url}/v1/console/sessions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", origin: under.server.url },
+        body: JSON.stringify({ key }),
+      });
+      const cookie = (session.headers.get("set-cookie") ?? "").split(";")[0] as string;
+      const inSession = await fetch(`${under.server.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", origin: under.server.url, cookie, "x-glovebox-console": "1" },
+        body: JSON.stringify({ name: "of a session", scopes }),
+      });
+      expect(((await inSession.json()) as Key).expiresAt).toBe(expiresAt);
+    },
+  );
+
+  test("a key without an end or a limit passes on what it is told to", async () => {
+    const { body } = await api<Key>("POST", "/v1/tenants/acme/keys", { name: "free", scopes: ["calls:run"] });
+    expect([body.expiresAt, body.rateLimit]).toEqual([null, null]);
+  });
+
+  test("the keys that a revoked key has created stay valid", async () => {
+    const path = "/v1/tenants/acme/keys";
+    const scopes = ["keys:write", "keys:read"];
+    const parent = await api<Key>("POST", path, { name: "parent", scopes });
+    const child = await apiOf(under.server, parent.body.key)<Key>("POST", path, { name: "child", scopes });
+    expect((await api("DELETE", `${path}/${parent.body.id}`)).status).toBe(200);
+    expect((await apiOf(under.server, parent.body.key)("GET", "/v1/me")).status).toBe(401);
+    expect((await apiOf(under.server, child.body.key)("GET", "/v1/me")).status).toBe(200);
+    // Which ones they are is in the audit log.
+    const { items } = (await api("GET", "/v1/tenants/acme/audit?limit=200")).body as {
+      items: { action: string; actor: string; target: string }[];
+    };
+    const ofParent = items.filter(({ action, actor }) => action === "key.created" && actor === `key:${parent.body.id}`);
+    expect(ofParent.map(({ target }) => target)).toEqual([child.body.id]);
+  });
+
+  test("lists keys in pages, and limits how many are valid", async () => {
+    const { options } = under.store;
+    await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+    await insertTenant(database.db, { id: "many", name: "many", policy: TenantPolicySchema.parse({}) });
+    const row = (index: number) => ({
+      ...{
+        id: `key_${String(index).padStart(4, "0")}`,
+        tenantId: "many",
+        name: "n",
+        prefix: "gbx_",
+        hash: `many ${index}`,
+      },
+      ...{ scopes: [], expiresAt: index < 3 ? 1_000 : null, rateLimit: null },
+    });
+    for (let index = 0; index < 1_000; index += 1) await insertKey(database.db, row(index));
+    const path = "/v1/tenants/many/keys";
+    const first = await api<{ items: { id: string }[]; next: string }>("GET", `${path}?limit=2`);
+    expect([first.body.items.map(({ id }) => id), first.body.next]).toEqual([["key_0000", "key_0001"], "key_0001"]);
+    const second = await api<{ items: { id: string }[] }>("GET", `${path}?limit=2&cursor=${first.body.next}`);
+    expect(second.body.items.map(({ id }) => id)).toEqual(["key_0002", "key_0003"]);
+    // The three that have expired make room.
+    const create = () => api("POST", path, { name: "new", scopes: ["calls:run"] });
+    for (let count = 0; count < 3; count += 1) expect((await create()).status).toBe(201);
+    expect(await create()).toMatchObject({
+      status: 422,
+      body: { error: { message: "A tenant can have at most 1000 valid keys" } },
+    });
+  });
+
+  test("limits the aliases of a tool", async () => {
+    const tools = "/v1/tenants/acme/tools";
+    await api("POST", tools, { name: "named", source: "export default () => 1" });
+    const set = (alias: string) =>
+      api("PUT", `${tools}/named/releases/${alias}`, { versions: [{ version: 1, weight: 1 }] });
+    for (let count = 1; count < 100; count += 1) expect((await set(`alias-${count}`)).status).toBe(200);
+    expect(await set("alias-100")).toMatchObject({ status: 429, body: { error: { code: "QUOTA_EXCEEDED" } } });
+    expect((await set("alias-99")).status).toBe(200);
+  });
+});

@@ -1,0 +1,270 @@
+// Queued calls while the database fails: before a call has begun, it goes back to the queue; afterwards, its outcome is stored later. Each runs
+// once. On both databases.
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { sql } from "kysely";
+import { afterAll, describe, expect, test } from "vitest";
+import type { ToolResult } from "../../src/host/index.ts";
+import { CallJournal } from "../../src/server/calls/call-journal.ts";
+import { CallQueue, type CallQueueParts } from "../../src/server/calls/call-queue.ts";
+import { toFailedResult } from "../../src/server/calls/call-results.ts";
+import { toOutcome } from "../../src/server/calls/outcome.ts";
+import { RetryTimes } from "../../src/server/calls/retries.ts";
+import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { createServer } from "../../src/server/index.ts";
+import { claimCalls, renewLeases } from "../../src/server/records/call-claims.ts";
+import { type CallRow, findCall, insertCalls, requestCancel } from "../../src/server/records/calls.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants.ts";
+import { apiOf } from "./support/api.ts";
+import { endedRow } from "./support/call-row.ts";
+import { STORES, type StoreKind, type TestStore, TestStores } from "./support/stores.ts";
+import { openTcpProxy } from "./support/tcp-proxy.ts";
+
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+const patiently = { timeout: 120_000, interval: 20 };
+
+const queuedRow = (more: Partial<CallRow> = {}): CallRow =>
+  endedRow(Date.now(), {
+    ...{ state: "queued", mode: "async", effects: "none", tool_version: null, output: null },
+    ...{ started_at: null, ended_at: null, run_at: 0, attempts: 0, ...more },
+  });
+
+const openStore = async ({ options }: TestStore): Promise<OpenDatabase> =>
+  await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+
+async function open(kind: StoreKind): Promise<AsyncDisposable & { readonly database: OpenDatabase; readonly db: Db }> {
+  const store = await stores.create(kind);
+  const database = await openStore(store);
+  await insertTenant(database.db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
+  return {
+    ...{ database, db: database.db },
+    [Symbol.asyncDispose]: async () => {
+      await database[Symbol.asyncDispose]();
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const rename = async (db: Db, from: string, to: string): Promise<void> => {
+  await sql`alter table ${sql.ref(from)} rename to ${sql.ref(to)}`.execute(db);
+};
+
+const policy = TenantPolicySchema.parse({});
+const notBegun = (row: CallRow): ToolResult => toFailedResult(row, new Error("The database is away"), () => {});
+const succeeded = ({ id }: CallRow): ToolResult =>
+  ({ callId: id, success: true, output: 1, logs: [], usage: {}, durationMs: 0 }) as unknown as ToolResult;
+
+function makeQueue(
+  { db, kind }: OpenDatabase,
+  parts: Pick<CallQueueParts, "run"> & Partial<CallQueueParts>,
+): CallQueue {
+  return new CallQueue({
+    ...{ db, kind, onError() {}, isIdempotent: async () => false },
+    toStored: async (_, result) => ({ outcome: toOutcome(result, {}, policy) }),
+    ...parts,
+  });
+}
+
+describe.for(STORES)("with %s", (kind) => {
+  test.for(["tenants", "secrets", "api_keys", "releases", "blobs", "quota_counters"])(
+    "a call that cannot begin without the table %s waits until it is back, and runs once",
+    async (table) => {
+      await using store = await stores.create(kind);
+      await using server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+      const api = apiOf(server);
+      await api("POST", "/v1/tenants", { id: "acme", policy: { quotas: { calls: { day: 100 } } } });
+      const source = "export default () => { console.log('ran'); return 1; }";
+      expect((await api("POST", "/v1/tenants/acme/tools", { name: "common", source })).status).toBe(201);
+      // So that the policy is looked up again.
+      await api("PATCH", "/v1/tenants/acme", { name: "Acme" });
+      await using database = await openStore(store);
+      const { db } = database;
+      const { id: key } = await db.selectFrom("api_keys").select("id").executeTakeFirstOrThrow();
+      await rename(db, table, "away");
+      const row = queuedRow({ key_id: key });
+      await insertCalls(db, [row]);
+      // Each claim and each return to the queue counts one.
+      await expect.poll(async () => (await findCall(db, "acme", row.id))?.fence ?? 0, patiently).toBeGreaterThan(4);
+      expect(await findCall(db, "acme", row.id)).toMatchObject({ ended_at: null, error: null });
+      await rename(db, "away", table);
+      await expect
+        .poll(async () => await findCall(db, "acme", row.id), patiently)
+        .toMatchObject({ state: "succeeded", effects: "complete", attempts: 1, output: "1" });
+      const { logs } = (await findCall(db, "acme", row.id)) as CallRow;
+      expect(JSON.parse(logs ?? "[]")).toHaveLength(1);
+    },
+  );
+
+  test("the outcome of a call that has run is stored when the database takes it again", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const row = queuedRow();
+    await insertCalls(db, [row]);
+    let runs = 0;
+    let tries = 0;
+    const queue = makeQueue(database, {
+      run: async () => {
+        runs += 1;
+        return succeeded(row);
+      },
+      toStored: async (_, result) => {
+        tries += 1;
+        if (tries < 4) throw new Error("The database is away");
+        return { outcome: toOutcome(result, {}, policy) };
+      },
+    });
+    queue.start();
+    await expect.poll(async () => (await findCall(db, "acme", row.id))?.state, patiently).toBe("succeeded");
+    await queue[Symbol.asyncDispose]();
+    expect([runs, tries]).toEqual([1, 4]);
+  });
+
+  test("a call that is cancelled while it cannot begin ends, and has no effects", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const row = queuedRow();
+    await insertCalls(db, [row]);
+    const queue = makeQueue(database, {
+      run: async () => {
+        // Another server process takes the request to cancel it.
+        await requestCancel(db, "acme", row.id);
+        return notBegun(row);
+      },
+    });
+    queue.start();
+    await expect
+      .poll(async () => await findCall(db, "acme", row.id), patiently)
+      .toMatchObject({ state: "cancelled", effects: "none", error: expect.stringContaining("before it ran") });
+    await queue[Symbol.asyncDispose]();
+  });
+
+  test("calls of a server that stops before they begin are left to the next one", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const rows = [queuedRow(), queuedRow()];
+    await insertCalls(db, rows);
+    const begun = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    const first = makeQueue(database, {
+      run: async (row) => {
+        begun.resolve();
+        await closed.promise;
+        return notBegun(row);
+      },
+    });
+    first.start();
+    await begun.promise;
+    const drained = first.drain();
+    closed.resolve();
+    await drained;
+    await first[Symbol.asyncDispose]();
+    const states = async () =>
+      (await Promise.all(rows.map(({ id }) => findCall(db, "acme", id)))).map((row) => row?.state);
+    expect(await states()).toEqual(["queued", "queued"]);
+    const second = makeQueue(database, { run: async (row) => succeeded(row) });
+    second.start();
+    await expect.poll(states, patiently).toEqual(["succeeded", "succeeded"]);
+    await second[Symbol.asyncDispose]();
+  });
+
+  test("extends the leases of calls that the process knows, and of no others", async () => {
+    await using opened = await open(kind);
+    const { db, database } = opened;
+    const rows = [queuedRow(), queuedRow()];
+    await insertCalls(db, rows);
+    const claimed = await claimCalls(database, 2, { owner: "a", until: 1_000 });
+    const [known, lost] = claimed as [CallRow, CallRow];
+    await renewLeases(db, [known.id], { owner: "a", until: 2_000 });
+    const untilOf = async ({ id }: CallRow) => (await findCall(db, "acme", id))?.lease_until;
+    expect([await untilOf(known), await untilOf(lost)]).toEqual([2_000, 1_000]);
+  });
+
+  test("the journal writes its records when the database takes them again", async () => {
+    await using opened = await open(kind);
+    const { db } = opened;
+    const errors: unknown[] = [];
+    let tries = 0;
+    const counted = new Proxy(db, {
+      get: (target, name) => {
+        if (name === "transaction") tries += 1;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    await rename(db, "calls", "away");
+    const journal = new CallJournal(counted, (error) => errors.push(error));
+    const rows = [endedRow(Date.now()), endedRow(Date.now())];
+    for (const row of rows) void journal.add({ row });
+    await expect.poll(() => tries, patiently).toBeGreaterThan(3);
+    await rename(db, "away", "calls");
+    await journal[Symbol.asyncDispose]();
+    expect(errors).toEqual([]);
+    expect(await Promise.all(rows.map(async ({ id }) => (await findCall(db, "acme", id))?.state))).toEqual([
+      "succeeded",
+      "succeeded",
+    ]);
+  });
+});
+
+test("a call that cannot begin is tried again after growing times, and its failure counts in the end", () => {
+  const times = new RetryTimes();
+  const row = queuedRow();
+  const failure = notBegun(row) as Extract<ToolResult, { success: false }>;
+  const delays: number[] = [];
+  let now = 1_000_000;
+  for (let at = times.next(row, failure, now); at !== undefined; at = times.next(row, failure, now)) {
+    delays.push(at - now);
+    now = at;
+  }
+  expect(delays[0]).toBeGreaterThanOrEqual(250);
+  expect(Math.max(...delays)).toBeLessThanOrEqual(37_500);
+  expect(now - 1_000_000).toBeGreaterThan(15 * 60_000);
+  expect(delays.length).toBeGreaterThan(20);
+  // A call that has its result begins from the start if it is ever seen again.
+  expect(times.next(row, failure, now)).toBeLessThan(now + 400);
+});
+
+test("calls survive cut connections to Postgres: each succeeds and runs once", async () => {
+  await using store = await stores.create("postgres");
+  const url = new URL(store.options.database ?? "");
+  await using proxy = await openTcpProxy(Number(url.port));
+  url.port = String(proxy.port);
+  const runs = new Map<string, number>();
+  const counter = createHttpServer((request, response) => {
+    const id = (request.url ?? "").slice(1);
+    runs.set(id, (runs.get(id) ?? 0) + 1);
+    response.end("ok");
+  });
+  await new Promise<void>((resolve) => counter.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${(counter.address() as AddressInfo).port}`;
+  await using server = await createServer({ ...store.options, database: url.href, port: 0, logLevel: "silent" });
+  const api = apiOf(server);
+  const egress = { allow: [{ to: origin, addresses: ["127.0.0.0/8"] }] };
+  await api("POST", "/v1/tenants", { id: "acme", policy: { egress, limits: { maxQueuedCalls: 1_000 } } });
+  const source = `export const capabilities = { fetch: true };
+    export default async ({ n }) => { await fetch("${origin}/" + n); return n; }`;
+  await api("POST", "/v1/tenants/acme/tools", { name: "common", source, approve: true });
+  await using database = await openStore(store);
+  const calls = 120;
+  const key = (await database.db.selectFrom("api_keys").select("id").executeTakeFirstOrThrow()).id;
+  const rows = Array.from({ length: calls }, (_, n) => queuedRow({ input: JSON.stringify({ n }), key_id: key }));
+  await insertCalls(database.db, rows);
+  for (const share of [0.1, 0.4, 0.7]) {
+    await expect.poll(() => runs.size, patiently).toBeGreaterThan(calls * share);
+    proxy.cut();
+    await expect.poll(() => proxy.refused, patiently).toBeGreaterThan(5);
+    proxy.restore();
+  }
+  await expect
+    .poll(
+      async () => await database.db.selectFrom("calls").select("id").where("ended_at", "is", null).execute(),
+      patiently,
+    )
+    .toEqual([]);
+  const ended = await database.db.selectFrom("calls").selectAll().execute();
+  expect(ended.filter(({ state }) => state !== "succeeded").map(({ error }) => error)).toEqual([]);
+  expect([runs.size, Math.max(...runs.values())]).toEqual([calls, 1]);
+  counter.close();
+});

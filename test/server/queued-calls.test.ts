@@ -1,0 +1,142 @@
+// Queued calls that wait for their tenant's rate, and calls that the end of a drain cuts off. On both databases.
+import { afterAll, describe, expect, test } from "vitest";
+import { ToolError, type ToolResult } from "../../src/host/index.ts";
+import { toFailedResult } from "../../src/server/calls/call-results.ts";
+import { mayBeginLater, RetryTimes } from "../../src/server/calls/retries.ts";
+import { openDatabase } from "../../src/server/database/open-database.ts";
+import { createServer } from "../../src/server/index.ts";
+import { type CallRow, findCall } from "../../src/server/records/calls.ts";
+import { apiOf } from "./support/api.ts";
+import { endedRow } from "./support/call-row.ts";
+import { STORES, TestStores } from "./support/stores.ts";
+
+const stores = new TestStores();
+afterAll(() => stores[Symbol.asyncDispose]());
+const patiently = { timeout: 120_000, interval: 20 };
+
+type Failure = Extract<ToolResult, { success: false }>;
+
+interface StoredCall {
+  readonly state: string;
+  readonly output: unknown;
+  readonly error: unknown;
+  readonly attempts: number;
+  readonly logs: readonly object[];
+  readonly createdAt: number;
+  readonly endedAt: number | null;
+}
+
+describe.for(STORES)("with %s", (kind) => {
+  test("a queued call that meets its tenant's rate waits for its turn; one beyond a quota of a day fails", async () => {
+    await using store = await stores.create(kind);
+    await using server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+    const api = apiOf(server);
+    const rate = { calls: 4, per: "second", burst: 1 };
+    await api("POST", "/v1/tenants", { id: "acme", policy: { rateLimit: rate, quotas: { calls: { day: 12 } } } });
+    const source = "export default ({ n }) => { console.log('ran'); return n; }";
+    expect((await api("POST", "/v1/tenants/acme/tools", { name: "paced", source })).status).toBe(201);
+    const headers = { prefer: "respond-async" };
+    const enqueue = async (n: number): Promise<string> => {
+      const { status, body } = await api<{ id: string }>(
+        "POST",
+        "/v1/tenants/acme/tools/paced/calls",
+        { input: { n } },
+        headers,
+      );
+      expect(status).toBe(202);
+      return body.id;
+    };
+    const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => enqueue(n)));
+    const read = async (id: string) => (await api<StoredCall>("GET", `/v1/tenants/acme/calls/${id}`)).body;
+    await expect
+      .poll(async () => (await Promise.all(ids.map(read))).filter(({ endedAt }) => endedAt === null), patiently)
+      .toEqual([]);
+    const calls = await Promise.all(ids.map(read));
+    for (const [n, { state, output, attempts, logs, error }] of calls.entries()) {
+      expect([error, state, output, attempts, logs.length]).toEqual([null, "succeeded", n, 1, 1]);
+    }
+    // The rate gives twelve calls at least eleven quarters of a second.
+    const begun = Math.min(...calls.map(({ createdAt }) => createdAt));
+    expect(Math.max(...calls.map(({ endedAt }) => endedAt as number)) - begun).toBeGreaterThan(2_700);
+    const beyond = await enqueue(99);
+    await expect.poll(async () => (await read(beyond)).endedAt, patiently).not.toBeNull();
+    expect(await read(beyond)).toMatchObject({
+      ...{ state: "failed", effects: "none" },
+      error: { code: "QUOTA_EXCEEDED", details: { reason: "quota_used_up" } },
+    });
+  });
+
+  test("calls that the end of a drain cuts off run again if their tool is idempotent, and fail otherwise", async () => {
+    await using store = await stores.create(kind);
+    const first = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+    let key: string;
+    const ids: string[] = [];
+    try {
+      key = first.adminKey as string;
+      const api = apiOf(first);
+      await api("POST", "/v1/tenants", { id: "acme" });
+      for (const name of ["repeatable", "once"]) {
+        const source = `export const capabilities = { kv: true };
+          export const annotations = { idempotentHint: ${name === "repeatable"} };
+          export const limits = { timeoutMs: 120_000 };
+          export default async (_, { kv }) => {
+            if ((await kv.get("again")) === true) return "second";
+            await kv.set("began", true);
+            await new Promise((resolve) => setTimeout(resolve, 100_000));
+          };`;
+        expect((await api("POST", "/v1/tenants/acme/tools", { name, source, approve: true })).status).toBe(201);
+        const headers = { prefer: "respond-async" };
+        const { body } = await api<{ id: string }>("POST", `/v1/tenants/acme/tools/${name}/calls`, {}, headers);
+        ids.push(body.id);
+      }
+      for (const name of ["repeatable", "once"]) {
+        const path = `/v1/tenants/acme/kv/${name}/values/began`;
+        await expect.poll(async () => (await api("GET", path)).status, patiently).toBe(200);
+      }
+      for (const name of ["repeatable", "once"]) {
+        await api("PUT", `/v1/tenants/acme/kv/${name}/values/again`, { value: true });
+      }
+    } finally {
+      await first.close({ drainMs: 0 });
+    }
+    const { options } = store;
+    await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+    const [repeatable = "", once = ""] = ids;
+    expect(await findCall(database.db, "acme", repeatable)).toMatchObject({ state: "queued", effects: "none" });
+    const cut = (await findCall(database.db, "acme", once)) as CallRow;
+    expect([cut.state, cut.effects]).toEqual(["failed", "possible"]);
+    expect(JSON.parse(cut.error ?? "{}")).toMatchObject({
+      ...{ code: "SANDBOX_CRASHED", message: expect.stringContaining("shut down") },
+      details: { reason: "shutting_down" },
+    });
+    await using second = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+    const api = apiOf({ url: second.url, adminKey: key });
+    const read = async (id: string) => (await api<StoredCall>("GET", `/v1/tenants/acme/calls/${id}`)).body;
+    await expect.poll(async () => (await read(repeatable)).endedAt, patiently).not.toBeNull();
+    expect(await read(repeatable)).toMatchObject({ state: "succeeded", output: "second", attempts: 2 });
+    expect((await read(once)).state).toBe("failed");
+  });
+});
+
+test("calls that meet a rate return one after another at its pace, at most a day long", () => {
+  const times = new RetryTimes();
+  const details = { reason: "rate_limited", limit: 10, period: "second", retryAfterMs: 70 };
+  const row = endedRow(Date.now());
+  const failure = toFailedResult(row, new ToolError("QUOTA_EXCEEDED", "Too fast", { details }), () => {}) as Failure;
+  expect(mayBeginLater(failure, false)).toBe(true);
+  const used = new ToolError("QUOTA_EXCEEDED", "Used up", { details: { ...details, reason: "quota_used_up" } });
+  expect(
+    mayBeginLater(
+      toFailedResult(row, used, () => {}),
+      false,
+    ),
+  ).toBe(false);
+  const turns = Array.from({ length: 5 }, (_, n) => times.next({ id: `call_${n}`, tenant_id: "acme" }, failure, 1_000));
+  expect(turns).toEqual([1_070, 1_170, 1_270, 1_370, 1_470]);
+  // Another tenant has a pace of its own.
+  expect(times.next({ id: "call_9", tenant_id: "beta" }, failure, 1_000)).toBe(1_070);
+  // When the rate is free again, nothing waits for turns that are over.
+  expect(times.next({ id: "call_5", tenant_id: "acme" }, failure, 9_000)).toBe(9_070);
+  const late = 1_000 + 25 * 3_600_000;
+  expect(times.next({ id: "call_0", tenant_id: "acme" }, failure, late)).toBeUndefined();
+});
