@@ -79,7 +79,8 @@ export class Timeline {
   ): void {
     const from = this.#executeAt ?? to;
     this.#outputAt = to;
-    const ranAt = Math.max(from, to - executeMs);
+    // A busy host notices the end late: the tool ran no later than its first span began.
+    const ranAt = Math.max(from, Math.min(to - executeMs, toolSpans?.begunAt ?? to));
     const startAt = Math.min(ranAt, from + queueMs);
     const runAt = Math.min(ranAt, startAt + startMs);
     if (startAt > from) this.#add("queue", from, startAt);

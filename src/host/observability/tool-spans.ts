@@ -54,6 +54,7 @@ const clamp = (value: number, from: number, to: number): number =>
 export class ToolSpans {
   readonly #spans: OpenSpan[] = [];
   readonly #open = new Map<number, OpenSpan>();
+  #begunAt = Number.POSITIVE_INFINITY;
 
   /**
    * Adds a report; one that is not valid is ignored.
@@ -80,8 +81,14 @@ export class ToolSpans {
     }
     if (this.#open.has(report.id)) return;
     const span: OpenSpan = { name: report.name, from: at, to: undefined, code: "ok", attributes: report.attributes };
+    if (at < this.#begunAt) this.#begunAt = at;
     this.#spans.push(span);
     this.#open.set(report.id, span);
+  }
+
+  /** When the first span of `ctx.span` began, by performance.now(). */
+  get begunAt(): number {
+    return this.#begunAt;
   }
 
   /** Returns the spans within the execution of the call. One that is still open ends with it. */

@@ -100,7 +100,11 @@ test("goes on after a crash at every point, and repeats neither turns nor calls"
 test("belongs to one process at a time", async () => {
   class Leased extends CrashingStore {
     override claim(...args: Parameters<CrashingStore["claim"]>): ReturnType<CrashingStore["claim"]> {
-      return Object.getPrototypeOf(CrashingStore.prototype).claim.call(this, args[0], { now: 0, until: 1e15 });
+      return Object.getPrototypeOf(CrashingStore.prototype).claim.call(this, args[0], {
+        ...args[1],
+        now: 0,
+        until: 1e15,
+      });
     }
   }
   const store = new Leased();

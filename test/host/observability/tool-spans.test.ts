@@ -1,9 +1,12 @@
 // Spans that tools report of their own work: in real tools, and reports as a compromised worker process could send them.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TimelineSpan } from "../../../src/host/contract/timeline-span.ts";
-import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { Timeline } from "../../../src/host/observability/timeline.ts";
 import { ToolSpans } from "../../../src/host/observability/tool-spans.ts";
+import type { Limits } from "../../../src/sandbox/contract/limits.ts";
+import { monotonicMs } from "../../../src/sandbox/contract/monotonic-time.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 let box: Glovebox;
@@ -155,6 +158,34 @@ describe("reports", () => {
       }
     }
   });
+
+  test("keep their length when the host notices the end late", () => {
+    const now = performance.now();
+    const spans = new ToolSpans();
+    const began = monotonicMs();
+    spans.report(began, '{"id":1,"name":"x"}');
+    spans.report(began + 40, '{"id":1,"ok":true}');
+    const timeline = new Timeline(now - 5);
+    timeline.executing({ timeoutMs: 1_000, cpuMs: 1_000, memoryMiB: 8 } as Limits);
+    timeline.executed({ ...NO_USAGE, executeMs: 41 }, "ok", now + 3_000, spans);
+    const own = timeline.end("ok").find(({ kind }) => kind === "tool");
+    expect(own?.durationMs).toBeGreaterThan(39);
+  });
+
+  test.for([Number.NEGATIVE_INFINITY, 0, 1e300, Number.POSITIVE_INFINITY, Number.NaN])(
+    "cannot move the execution out of the call (time %s)",
+    (time) => {
+      const now = performance.now();
+      const spans = new ToolSpans();
+      spans.report(time, '{"id":1,"name":"x"}');
+      const timeline = new Timeline(now);
+      timeline.executing({ timeoutMs: 1_000, cpuMs: 1_000, memoryMiB: 8 } as Limits);
+      timeline.executed({ ...NO_USAGE, executeMs: 1 }, "ok", now + 100, spans);
+      const execute = timeline.end("ok").find(({ kind }) => kind === "execute");
+      expect(execute?.startMs).toBeGreaterThanOrEqual(0);
+      expect((execute?.startMs ?? 0) + (execute?.durationMs ?? 0)).toBeLessThanOrEqual(101);
+    },
+  );
 
   test("keeps 1,000 of them, and one for each number", () => {
     const spans = new ToolSpans();
