@@ -205,6 +205,19 @@ export class TenantClient {
     );
   }
 
+  /**
+   * Deletes a version that nothing needs any more, with its code. Fails with status 409 for the latest version, and while an alias runs it or
+   * calls or runs of it have not ended.
+   */
+  async deleteVersion(tool: string, version: number): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}`);
+  }
+
+  /** Deletes an alias with its history. Calls that name it fail from now on. */
+  async deleteRelease(tool: string, alias: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`);
+  }
+
   /** Deletes a tool with all its versions and releases. Fails with status 409 while runs of it have not ended. */
   async deleteTool(tool: string): Promise<void> {
     await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}`);

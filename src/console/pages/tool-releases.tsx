@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Empty, Facts, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { formatCount, formatJson, formatMs, formatPercent } from "../state/format.ts";
 import type { LoadedResource } from "../state/resource.ts";
 import { can, client } from "../state/session.ts";
@@ -54,14 +55,29 @@ export function Releases({
             <div class="row spread">
               <h2>{one.alias}</h2>
               {can("releases:write") ? (
-                <Button
-                  onClick={async () => {
-                    await tenant.rollback(name, one.alias);
-                    data.reload();
-                  }}
-                >
-                  Roll back
-                </Button>
+                <div class="row">
+                  <Button
+                    onClick={async () => {
+                      await tenant.rollback(name, one.alias);
+                      data.reload();
+                    }}
+                  >
+                    Roll back
+                  </Button>
+                  <ConfirmButton
+                    label="Delete"
+                    title={`Delete the alias ${one.alias}?`}
+                    action="Delete the alias"
+                    onConfirm={async () => {
+                      await tenant.deleteRelease(name, one.alias);
+                      data.reload();
+                    }}
+                  >
+                    {one.alias === "live"
+                      ? "Calls of this tool that name no alias fail until a version is live again."
+                      : "Calls that name this alias fail from now on."}
+                  </ConfirmButton>
+                </div>
               ) : null}
             </div>
             <ul class="weights">

@@ -4,12 +4,13 @@ import type { ToolVersion } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
+import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { DiffView } from "../parts/diff-view.tsx";
 import { Table } from "../parts/table.tsx";
 import { formatCount, formatJson, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
-import { can, request } from "../state/session.ts";
+import { can, client, request } from "../state/session.ts";
 import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
 
 export function Versions({
@@ -32,6 +33,7 @@ export function Versions({
     await request("POST", `${pathOf({ tenantId, name })}/versions/${version}/${decision}`);
     reload();
   };
+  const versionBefore = (version: number): number | undefined => versions.find((one) => one.version < version)?.version;
   return (
     <div class="stack">
       <Table<ToolVersion>
@@ -76,11 +78,7 @@ export function Versions({
                     </Button>
                   </>
                 ) : null}
-                {version === 1 ? null : (
-                  <Button kind="plain" onClick={() => setPair([version - 1, version])}>
-                    Compare with v{version - 1}
-                  </Button>
-                )}
+                <CompareButton before={versionBefore(version)} onCompare={(before) => setPair([before, version])} />
                 {state === "ready" && can("calls:replay") ? (
                   <a
                     class="button plain"
@@ -89,6 +87,19 @@ export function Versions({
                     Rehearse
                   </a>
                 ) : null}
+                {version !== versions[0]?.version && weightOf(version) === "" && can("tools:deploy") ? (
+                  <ConfirmButton
+                    label="Delete"
+                    title={`Delete version ${version}?`}
+                    action="Delete the version"
+                    onConfirm={async () => {
+                      await client.tenant(tenantId).deleteVersion(name, version);
+                      reload();
+                    }}
+                  >
+                    Its code is removed, and no alias can go back to it. Its calls stay in the list.
+                  </ConfirmButton>
+                ) : null}
               </div>
             ),
           },
@@ -96,6 +107,22 @@ export function Versions({
       />
       {pair === undefined ? null : <Comparison {...{ tenantId, name, pair, versions }} />}
     </div>
+  );
+}
+
+/** Compares a version with the one before it, unless it is the oldest. */
+function CompareButton({
+  before,
+  onCompare,
+}: {
+  readonly before: number | undefined;
+  readonly onCompare: (before: number) => void;
+}): JSX.Element | null {
+  if (before === undefined) return null;
+  return (
+    <Button kind="plain" onClick={() => onCompare(before)}>
+      Compare with v{before}
+    </Button>
   );
 }
 

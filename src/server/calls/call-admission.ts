@@ -88,8 +88,9 @@ export class CallAdmission {
   ): Promise<Admission> {
     const { tools } = this.#parts;
     await tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
-    await this.#checkKnown(tenant.id, row.tool_name);
     const version = row.tool_version ?? undefined;
+    // A version can be called by its number although nothing of its tool is released.
+    if (version === undefined) await this.#checkKnown(tenant.id, row.tool_name);
     const session = row.session_id === null ? {} : { sessionId: row.session_id };
     // The alias that every call has, and no version: the Glovebox chooses.
     const isFree = version === undefined && row.alias === LIVE;

@@ -23,6 +23,7 @@ import { addOperationRoutes } from "./routes/operation.ts";
 import { addOverviewRoutes } from "./routes/overview.ts";
 import { addProtocolRoutes } from "./routes/protocols.ts";
 import { addRecordingRoutes } from "./routes/recordings.ts";
+import { addReleaseRoutes } from "./routes/releases.ts";
 import { addRunRoutes } from "./routes/runs.ts";
 import { addScheduleRoutes } from "./routes/schedules.ts";
 import { addSecretRoutes } from "./routes/secrets.ts";
@@ -30,6 +31,7 @@ import { addTenantRoutes } from "./routes/tenants.ts";
 import { addToolRoutes } from "./routes/tools.ts";
 import { addTriggerRoutes } from "./routes/triggers.ts";
 import { addUsageRoutes } from "./routes/usage.ts";
+import { addVersionRoutes } from "./routes/versions.ts";
 import { addWebhookRoutes } from "./routes/webhooks.ts";
 
 const MAX_URL_LENGTH = 4_096;
@@ -118,6 +120,8 @@ export function createApp(parts: ServerParts): App {
   addTenantRoutes(app, parts);
   addKeyRoutes(app, parts);
   addToolRoutes(app, parts);
+  addVersionRoutes(app, parts);
+  addReleaseRoutes(app, parts);
   addCallRoutes(app, parts);
   addCallRecordRoutes(app, parts);
   addRecordingRoutes(app, parts);

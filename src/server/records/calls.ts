@@ -471,3 +471,19 @@ export async function requestCancel(
     return numUpdatedRows > 0n ? "running" : (await findCall(transaction, tenantId, id))?.state;
   });
 }
+
+/** Returns how many calls that have not ended run a version, will run it, or wait for an approval to run it. */
+export async function countOpenCalls(db: Db, tenantId: string, toolName: string, version: number): Promise<number> {
+  const count = async (table: "calls" | "approvals", states: readonly string[]): Promise<number> => {
+    const { open } = await db
+      .selectFrom(table)
+      .select(({ fn }) => fn.countAll().as("open"))
+      .where("state", "in", states as never)
+      .where("tenant_id", "=", tenantId)
+      .where("tool_name", "=", toolName)
+      .where("tool_version", "=", version)
+      .executeTakeFirstOrThrow();
+    return Number(open);
+  };
+  return (await count("calls", ["queued", "running"])) + (await count("approvals", ["pending"]));
+}

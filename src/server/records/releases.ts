@@ -97,6 +97,20 @@ export async function findRelease(db: Db, { tenantId, toolName, alias }: AliasKe
   return row === undefined ? undefined : toRelease(row);
 }
 
+/** Removes an alias with its history. Returns what it ran; undefined if there is none. */
+export async function deleteRelease(db: Db, key: AliasKey): Promise<ReleaseRecord | undefined> {
+  const release = await findRelease(db, key);
+  for (const table of ["releases", "release_history"] as const) {
+    await db
+      .deleteFrom(table)
+      .where("tenant_id", "=", key.tenantId)
+      .where("tool_name", "=", key.toolName)
+      .where("alias", "=", key.alias)
+      .execute();
+  }
+  return release;
+}
+
 export interface ReleaseChange {
   readonly versions: ReleasedVersions;
   readonly reason: ReleaseHistoryTable["reason"];

@@ -108,16 +108,16 @@ export async function deleteEntries(db: Db, { tenantId, id }: RunKey): Promise<v
   await db.deleteFrom("run_entries").where("tenant_id", "=", tenantId).where("run_id", "=", id).execute();
 }
 
-/** Returns how many runs of a tool have not ended. */
-export async function countOpenRuns(db: Db, tenantId: string, toolName: string): Promise<number> {
-  const { open } = await db
+/** Returns how many runs of a tool, or of one version of it, have not ended. */
+export async function countOpenRuns(db: Db, tenantId: string, toolName: string, version?: number): Promise<number> {
+  let query = db
     .selectFrom("runs")
     .select(({ fn }) => fn.countAll().as("open"))
     .where("tenant_id", "=", tenantId)
     .where("tool_name", "=", toolName)
-    .where("state", "in", OPEN)
-    .executeTakeFirstOrThrow();
-  return Number(open);
+    .where("state", "in", OPEN);
+  if (version !== undefined) query = query.where("tool_version", "=", String(version));
+  return Number((await query.executeTakeFirstOrThrow()).open);
 }
 
 /** Stores a request, unless its idempotency key is in use. Returns the one that has it. */

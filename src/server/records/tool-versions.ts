@@ -248,6 +248,30 @@ export async function decideVersion(
   return numUpdatedRows > 0n;
 }
 
+/** Returns how many versions of a tool are stored. */
+export async function countVersions(db: Db, { tenantId, toolName }: ToolKey): Promise<number> {
+  const { count } = await db
+    .selectFrom("tool_versions")
+    .select(({ fn }) => fn.countAll().as("count"))
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Removes one version with its files. Whether something needs it is the caller's question. */
+export async function deleteVersion(db: Db, { tenantId, toolName }: ToolKey, version: number): Promise<void> {
+  for (const table of ["version_files", "tool_versions"] as const) {
+    await db
+      .deleteFrom(table)
+      .where("tenant_id", "=", tenantId)
+      .where("tool_name", "=", toolName)
+      .where("version", "=", version)
+      .execute();
+  }
+  await deleteUnusedBlobs(db, tenantId);
+}
+
 /** Removes a tool with all its versions and releases. Returns the number of versions. */
 export async function deleteTool(db: Db, { tenantId, toolName }: ToolKey): Promise<number> {
   for (const table of ["releases", "release_history"] as const) {

@@ -5,6 +5,7 @@ import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
 import type { CallRow } from "../records/calls.ts";
 import { findPrevious, findRelease, type ReleaseRecord, storeRelease } from "../records/releases.ts";
 import { touchTenant } from "../records/tenants.ts";
+import { findVersion } from "../records/tool-versions.ts";
 import { emitEvents } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 
@@ -67,6 +68,9 @@ export class ReleaseWatch {
       // Another server or a person has changed the release meanwhile, or there is nothing to go back to.
       if (current?.revision !== revision || versions === undefined) return false;
       if (versions.some((one) => one.version === version)) return false;
+      // A version that the alias ran before may have been deleted since.
+      for (const one of versions)
+        if ((await findVersion(transaction, key, one.version))?.state !== "ready") return false;
       const change = {
         versions,
         reason: "automatic_rollback",

@@ -16,6 +16,7 @@ import { findRelease, type ReleasedVersions, type ReleaseRecord, storeRelease } 
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { findTenant, type TenantRecord, touchTenant } from "../records/tenants.ts";
 import {
+  countVersions,
   decideVersion,
   findLatest,
   findVersion,
@@ -151,10 +152,12 @@ async function checkCounts(
     if (tools.length < maxTools) return;
     throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${tools.length} tools; policy.maxTools is ${maxTools}`);
   }
-  if (latest.version < maxVersions) return;
+  const { toolName } = latest;
+  const versions = await countVersions(db, { tenantId: tenant.id, toolName });
+  if (versions < maxVersions) return;
   throw new ToolError(
     "QUOTA_EXCEEDED",
-    `The tool ${JSON.stringify(latest.toolName)} has ${latest.version} versions; policy.maxVersions is ${maxVersions}`,
+    `The tool ${JSON.stringify(toolName)} has ${versions} versions; policy.maxVersions is ${maxVersions}. Delete old versions first`,
   );
 }
 

@@ -9,12 +9,11 @@ import type { CallRow } from "../../records/calls.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { BatchSchema, CallSchema, NewCallSchema, ToolNameSchema } from "../schemas.ts";
+import { BatchSchema, CallSchema, NewCallSchema } from "../schemas.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
 import { CallParamsSchema, showWhole } from "./call-records.ts";
 import { TenantParamsSchema } from "./tenants.ts";
-
-const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
+import { ToolParamsSchema } from "./versions.ts";
 
 const CANCELLABLE: ReadonlySet<CallRow["state"]> = new Set(["waiting_for_approval", "queued", "running"]);
 

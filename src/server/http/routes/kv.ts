@@ -6,10 +6,10 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { OkSchema, pageOf, TimeSchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
+import { ToolParamsSchema } from "./versions.ts";
 
-const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
 const KeySchema = z.string().min(1).max(1_024);
 const KeyParamsSchema = ToolParamsSchema.extend({ key: KeySchema });
 const ListQuerySchema = z.strictObject({

@@ -8,12 +8,11 @@ import { readVersionFile } from "../../records/tool-versions.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { CallIdSchema, TimeSchema, ToolNameSchema, VersionSchema } from "../schemas.ts";
+import { CallIdSchema, TimeSchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
+import { ToolParamsSchema, VersionParamsSchema } from "./versions.ts";
 
 const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });
-const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
-const VersionParamsSchema = ToolParamsSchema.extend({ version: VersionSchema });
 
 const DAY_MS = 86_400_000;
 const VERDICTS = ["identical", "different", "failed", "diverged"] as const;

@@ -1,0 +1,231 @@
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { Db } from "../../database/open-database.ts";
+import { appendAudit } from "../../records/audit.ts";
+import { countOpenCalls } from "../../records/calls.ts";
+import { listReleases } from "../../records/releases.ts";
+import { countOpenRuns } from "../../records/runs.ts";
+import { touchTenant } from "../../records/tenants.ts";
+import {
+  decideVersion,
+  deleteVersion,
+  findLatest,
+  findVersion,
+  listVersions,
+  readVersionFile,
+  type ToolVersionRecord,
+} from "../../records/tool-versions.ts";
+import { changeExclusively } from "../../records/write-lock.ts";
+import { ownLimits } from "../../tools/requested-access.ts";
+import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source-map.ts";
+import type { App, AppEnv, ServerParts } from "../context.ts";
+import { RequestError } from "../problem.ts";
+import { addRoute, json } from "../route.ts";
+import { OkSchema, PageQuerySchema, pageOf, ToolNameSchema, VersionSchema, VersionSummarySchema } from "../schemas.ts";
+import { TenantParamsSchema } from "./tenants.ts";
+
+export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
+export const VersionParamsSchema = ToolParamsSchema.extend({ version: VersionSchema });
+
+export const showVersion = (one: ToolVersionRecord): object => ({
+  ...{ tool: one.toolName, version: one.version, contentHash: one.contentHash, state: one.state },
+  ...{ language: one.language, definition: one.definition, grant: one.settings.grant, limits: ownLimits(one) },
+  ...{ isolateLifetime: one.settings.isolateLifetime, createdBy: one.createdBy, createdAt: one.createdAt },
+  ...{ decidedBy: one.decidedBy, decidedAt: one.decidedAt },
+});
+type StoredSource =
+  | { readonly source: string; readonly sourceMap?: string }
+  | { readonly files: { readonly [path: string]: string }; readonly entry?: string };
+function toFiles(stored: StoredSource) {
+  if (!("source" in stored)) return { files: stored.files, entry: stored.entry ?? "" };
+  const { source, sourceMap } = stored;
+  const originals = sourceMap === undefined ? {} : { originals: originalsOf(parseUploadedSourceMap(sourceMap)) };
+  return { files: { "tool.ts": source }, entry: "tool.ts", ...originals };
+}
+export const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
+
+/** Returns why a version cannot be deleted; undefined if nothing needs it. */
+async function findNeed(
+  transaction: Db,
+  key: { readonly tenantId: string; readonly toolName: string },
+  version: number,
+): Promise<string | undefined> {
+  const { tenantId, toolName } = key;
+  if ((await findLatest(transaction, key))?.version === version)
+    return `Version ${version} is the latest. Deploy another one first, or delete the tool`;
+  const release = (await listReleases(transaction, key)).find(({ versions }) =>
+    versions.some((one) => one.version === version),
+  );
+  if (release !== undefined)
+    return `The alias ${JSON.stringify(release.alias)} runs version ${version}. Release another version first`;
+  const runs = await countOpenRuns(transaction, tenantId, toolName, version);
+  if (runs > 0) return `${runs} runs of version ${version} have not ended. Cancel them first`;
+  const calls = await countOpenCalls(transaction, tenantId, toolName, version);
+  if (calls > 0) return `${calls} calls of version ${version} have not ended. Wait for them, or cancel them first`;
+  return undefined;
+}
+
+export function addVersionRoutes(app: App, parts: ServerParts): void {
+  const { database, authenticator } = parts;
+  const { db } = database;
+
+  const decide = async (
+    c: Context<AppEnv>,
+    { toolName, version }: { readonly toolName: string; readonly version: number },
+    state: "ready" | "denied",
+  ): Promise<ToolVersionRecord> => {
+    const tenantId = c.get("tenant").id;
+    const decidedBy = c.get("principal").keyId;
+    const key = { tenantId, toolName };
+    const decided = await changeExclusively(database, async (transaction) => {
+      const found = await findVersion(transaction, key, version);
+      if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      if (!(await decideVersion(transaction, key, version, { state, decidedBy }))) {
+        throw new RequestError("CONFLICT", `Version ${version} does not wait for approval (${found.state})`);
+      }
+      const action = state === "ready" ? "version.approved" : "version.denied";
+      await appendAudit(transaction, {
+        actor: c.get("actor"),
+        tenantId,
+        action,
+        target: `${toolName}@${version}`,
+        details: {},
+      });
+      return (await findVersion(transaction, key, version)) as ToolVersionRecord;
+    });
+    authenticator.clear();
+    return decided;
+  };
+
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/source",
+    {
+      summary: "Returns the uploaded source of a version",
+      params: VersionParamsSchema,
+      responses: {
+        200: json(
+          z.strictObject({
+            files: z.record(z.string(), z.string()),
+            entry: z.string(),
+            /** The author's files, of which logs and errors name the places, for a bundle that was uploaded with its source map. */
+            originals: z.record(z.string(), z.string()).optional(),
+          }),
+          "The files of the version by path",
+        ),
+      },
+    },
+    async (c, { params }) => {
+      const key = { tenantId: c.get("tenant").id, toolName: params.tool };
+      const text = await readVersionFile(db, key, params.version, "source");
+      if (text === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      return c.json(toFiles(JSON.parse(text) as StoredSource), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/tools/{tool}/versions",
+    {
+      summary: "Lists the versions of a tool, the newest first",
+      params: ToolParamsSchema,
+      query: PageQuerySchema,
+      responses: { 200: json(pageOf(VersionSummarySchema), "A page of versions") },
+    },
+    async (c, input) => {
+      const { limit, cursor } = input.query;
+      const key = { tenantId: c.get("tenant").id, toolName: input.params.tool };
+      const before = cursor === undefined ? undefined : Number(cursor);
+      if (before !== undefined && !Number.isInteger(before))
+        throw new RequestError("INVALID", "cursor: Expected a cursor of this list");
+      const versions = await listVersions(db, key, { before, limit: limit + 1 });
+      if (versions.length === 0 && before === undefined) throw noTool();
+      const items = versions.slice(0, limit);
+      return c.json(
+        {
+          items: items.map(showVersion),
+          next: versions.length > limit ? String(items.at(-1)?.version) : null,
+        } as never,
+        200,
+      );
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}",
+    {
+      summary: "Returns a version of a tool",
+      params: VersionParamsSchema,
+      responses: { 200: json(VersionSummarySchema, "The version") },
+    },
+    async (c, input) => {
+      const { tool: toolName, version } = input.params;
+      const found = await findVersion(db, { tenantId: c.get("tenant").id, toolName }, version);
+      if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      return c.json(showVersion(found), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/tools/{tool}/versions/{version}/approve",
+    {
+      summary: "Approves what a version requests. Release it afterwards",
+      params: VersionParamsSchema,
+      responses: { 200: json(VersionSummarySchema, "The version") },
+    },
+    async (c, input) => {
+      const { tool: toolName, version } = input.params;
+      return c.json(showVersion(await decide(c, { toolName, version }, "ready")), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "POST /v1/tenants/{tenant}/tools/{tool}/versions/{version}/deny",
+    {
+      summary: "Denies what a version requests. It can never be released",
+      params: VersionParamsSchema,
+      responses: { 200: json(VersionSummarySchema, "The version") },
+    },
+    async (c, input) => {
+      const { tool: toolName, version } = input.params;
+      return c.json(showVersion(await decide(c, { toolName, version }, "denied")), 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/tenants/{tenant}/tools/{tool}/versions/{version}",
+    {
+      summary: "Deletes a version that nothing needs any more, with its code",
+      description:
+        "The latest version stays, so that no number is used twice. Recordings of calls of a deleted version can be replayed on other versions.",
+      params: VersionParamsSchema,
+      responses: {
+        200: json(OkSchema, "Deleted"),
+        409: { description: "It is the latest version, an alias runs it, or calls or runs need it" },
+      },
+    },
+    async (c, { params: { tool: toolName, version } }) => {
+      const tenantId = c.get("tenant").id;
+      const key = { tenantId, toolName };
+      await changeExclusively(database, async (transaction) => {
+        const found = await findVersion(transaction, key, version);
+        if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+        const need = await findNeed(transaction, key, version);
+        if (need !== undefined) throw new RequestError("CONFLICT", need);
+        await deleteVersion(transaction, key, version);
+        await touchTenant(transaction, tenantId);
+        await appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId, action: "version.deleted", target: `${toolName}@${version}` },
+          details: { contentHash: found.contentHash },
+        });
+      });
+      authenticator.clear();
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+}
