@@ -6,6 +6,7 @@ const KINDS = {
   "a string that is not empty": (value) => typeof value === "string" && value !== "",
   "a string": (value) => typeof value === "string",
   "a number": (value) => Number.isFinite(value),
+  "a string or a number": (value) => typeof value === "string" || Number.isFinite(value),
   "true or false": (value) => typeof value === "boolean",
   "a function": (value) => typeof value === "function",
   "an AbortSignal": (value) => value instanceof AbortSignal,

@@ -333,6 +333,8 @@ export class TenantClient {
       readonly signal?: AbortSignal | undefined;
     } = {},
   ): Promise<Run> {
+    // Copying a promise below would leave out what it resolves with.
+    checkKind(run, "run", "a plain object");
     checkOptions(options, "options", RUN_FIELDS);
     const { idempotencyKey, wait, signal } = options;
     const headers = {

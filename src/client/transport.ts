@@ -68,6 +68,7 @@ const REQUEST_FIELDS = {
   isSafe: "true or false",
   accept: "a function",
 } as const;
+const OPEN_FIELDS = { query: REQUEST_FIELDS.query, signal: REQUEST_FIELDS.signal } as const;
 /** A segment that URLs resolve to another path, in any spelling. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
@@ -127,6 +128,7 @@ export class ApiTransport {
    * @param path begins with "/"; it may have a query
    */
   async open(path: string, options: Pick<RequestOptions, "query" | "signal"> = {}): Promise<Response> {
+    checkOptions(options, "options", OPEN_FIELDS);
     const response = await this.#send("GET", path, options);
     if (response.ok) return response;
     throw toApiError(response, this.#parse(await response.text(), response));
@@ -134,6 +136,8 @@ export class ApiTransport {
 
   /** Yields the items of a list, one page after the other. */
   async *list<Item>(path: string, query: RequestOptions["query"] = {}): AsyncGenerator<Item, void> {
+    // Copying a promise below would leave out what it resolves with.
+    checkKind(query, "query", "a plain object");
     let cursor: string | undefined;
     do {
       const page: Page<Item> = await this.request("GET", path, { query: { ...query, cursor } });
@@ -208,8 +212,11 @@ export class ApiTransport {
     const { body, query = {}, headers, signal, isSafe } = options;
     const bodyText = body === undefined ? undefined : toJsonText(body);
     const url = new URL(`${this.#url}${path}`);
-    for (const [name, value] of Object.entries(query))
-      if (value !== undefined) url.searchParams.set(name, String(value));
+    for (const [name, value] of Object.entries(query)) {
+      if (value === undefined) continue;
+      checkKind(value, `options.query.${name}`, "a string or a number");
+      url.searchParams.set(name, String(value));
+    }
     const mayRepeat = isSafe ?? method === "GET";
     for (let attempt = 0; ; attempt += 1) {
       const isLast = !mayRepeat || attempt >= this.#retries;

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
@@ -57,6 +57,12 @@ const OptionsSchema = strictObject({
     .default(30 * 86_400_000),
 });
 
+/** The fields of an outcome that the journal keeps. */
+const OutcomeSchema = z.discriminatedUnion("status", [
+  z.looseObject({ status: z.enum(["paused", "cancelled"]) }),
+  z.looseObject({ status: z.literal("finished"), text: z.string() }),
+  z.looseObject({ status: z.literal("failed"), error: z.looseObject({ code: z.string(), message: z.string() }) }),
+]);
 const JsonSchema: z.ZodType<JsonValue> = z.json();
 const EntrySchema = z.discriminatedUnion("type", [
   /** A turn of the model. `request`: hash of the conversation before it. */
@@ -155,8 +161,13 @@ export class AgentJournal implements AsyncDisposable {
     await next;
   }
 
-  /** Wraps a model: a turn that the journal has is not requested again. Calls of a turn start when the journal has it. */
+  /**
+   * Wraps a model: a turn that the journal has is not requested again. Calls of a turn start when the journal has it.
+   * @throws {ToolError} PARAM_INVALID for a model that is not a function
+   */
   model(model: Model): Model {
+    if (typeof model !== "function")
+      throw new ToolError("PARAM_INVALID", `model: Expected a function, got ${describeKind(model)}`);
     const turn = (request: Parameters<Model>[0]): AsyncIterable<ModelEvent> => this.#turn(model, request);
     return turn;
   }
@@ -235,8 +246,12 @@ export class AgentJournal implements AsyncDisposable {
     return await router.execute(call, context, timeoutMs);
   }
 
-  /** Ends the journal with the outcome of the loop. A paused loop can be continued, with the same journal. */
+  /**
+   * Ends the journal with the outcome of the loop. A paused loop can be continued, with the same journal.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for a value that is not an outcome: the journal is as before then
+   */
   async end(outcome: AgentOutcome): Promise<void> {
+    parseOptions(OutcomeSchema, outcome, "outcome");
     const { status, text } = outcome;
     if (status === "paused") return await this.#suspend();
     this.#close();

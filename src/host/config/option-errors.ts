@@ -78,10 +78,7 @@ function collectIssues(schema: z.core.$ZodType, issue: Issue, path: Path): reado
     return issue.keys.map((key) => ({ pointer: toPointer([...path, key]), message: unknownOption(key, known) }));
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
-    // If one alternative of the union fits the type of the value and only some of its fields are invalid, report the issues of those
-    // fields.
-    const sameType = issue.errors.filter((errors) => !errors.some(isTypeMismatch));
-    const meant = onlyOne(sameType) ?? onlyOne(sameType.filter((errors) => !errors.some(hasUnknownKeys)));
+    const meant = issuesOfMeant(issue.errors);
     if (meant !== undefined) return meant.flatMap((inner) => collectIssues(schema, inner, [...path, ...inner.path]));
     if (issue.message === "Invalid input") {
       const expected = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first.message]));
@@ -91,6 +88,24 @@ function collectIssues(schema: z.core.$ZodType, issue: Issue, path: Path): reado
   // The issue inside an invalid key says which names are valid.
   const { message } = (issue.code === "invalid_key" ? issue.issues[0] : undefined) ?? issue;
   return [{ pointer: toPointer(path), message }];
+}
+
+/**
+ * Returns the issues of the fields, if one alternative of a union fits the type of the value and only some of its fields are invalid; undefined
+ * if there is no such alternative.
+ */
+function issuesOfMeant(alternatives: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const sameType = alternatives.filter((errors) => !errors.some(isTypeMismatch));
+  return onlyOne(sameType) ?? onlyOne(sameType.filter((errors) => !errors.some(hasUnknownKeys)));
+}
+
+/** Returns the issues of a request or another value, with those of the alternative that was meant in place of one about a whole union. */
+export function expandUnions(issues: readonly Issue[]): readonly Issue[] {
+  return issues.flatMap((issue) => {
+    const meant = issue.code === "invalid_union" ? issuesOfMeant(issue.errors) : undefined;
+    if (meant === undefined) return [issue];
+    return expandUnions(meant.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })));
+  });
 }
 
 const isTypeMismatch = ({ code, path }: Issue): boolean =>

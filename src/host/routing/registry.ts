@@ -93,7 +93,7 @@ function checkTenantId(tenantId: unknown, what: string): void {
 }
 
 /** Returns the tool's name. @throws {ToolError} PARAM_INVALID for a value that is not a registered tool, or a malformed name or owner */
-function checkTool(tool: RegisteredTool): string {
+export function checkTool(tool: RegisteredTool): string {
   if (typeof tool?.definition !== "object" || typeof tool.executor?.execute !== "function") {
     throw new ToolError("PARAM_INVALID", `tool: Expected a registered tool, got ${describeKind(tool)}`);
   }

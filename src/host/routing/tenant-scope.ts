@@ -36,9 +36,12 @@ export function parseToolOwner(options: unknown = {}): ToolOwner {
   return parseOptions(ToolOwnerSchema, options, "options");
 }
 
-/** @throws {ToolError} PARAM_INVALID for anything but a plain object with `tenantId` or `scope: "all"` */
-export function parseTenantReach(options: unknown = {}): TenantReach {
-  return parseOptions(TenantReachSchema, options, "options");
+/**
+ * @param what names the options in the message
+ * @throws {ToolError} PARAM_INVALID for anything but a plain object with `tenantId` or `scope: "all"`
+ */
+export function parseTenantReach(options: unknown = {}, what = "options"): TenantReach {
+  return parseOptions(TenantReachSchema, options, what);
 }
 
 /** @throws {ToolError} PARAM_INVALID for anything but a string of 1 to 1,024 characters */

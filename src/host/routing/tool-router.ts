@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS, type Limits, type PartialLimits } from "../../sandbox/contract/limits.ts";
-import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
@@ -42,7 +42,7 @@ import {
   parseRegisterOptions,
   type RegisterOptions,
 } from "./registration.ts";
-import type { RegisteredTool } from "./registry.ts";
+import { checkTool, type RegisteredTool } from "./registry.ts";
 import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./router-options.ts";
 import { checkString, parseTenantId, parseTenantReach, parseTenantScope, type TenantScope } from "./tenant-scope.ts";
 import { ToolGate } from "./tool-gate.ts";
@@ -172,10 +172,12 @@ export class ToolRouter implements AsyncDisposable {
   /**
    * Adds a tool provider with a transport of its own, such as an upstream server. Register its tools on the returned object. While the
    * provider keeps failing, a circuit breaker rejects calls of its tools without contacting it; see {@link ToolRouter.health}.
-   * @throws {ToolError} PARAM_INVALID for a malformed id or an invalid transport; NAME_TAKEN if another provider has the id
+   * @param options none yet: each tool has its own owner, which {@link AddedToolProvider.register} names
+   * @throws {ToolError} PARAM_INVALID for a malformed id, an invalid transport, or an option; NAME_TAKEN if another provider has the id
    */
-  addToolProvider(id: string, transport: SourceTransport): AddedToolProvider {
+  addToolProvider(id: string, transport: SourceTransport, options: NoOptions = {}): AddedToolProvider {
     checkSource(id, transport);
+    parseOptions(NoOptionsSchema, options, "options");
     if (this.#sources.has(id))
       throw new ToolError("NAME_TAKEN", `A tool provider with the id "${id}" exists already; choose another id`);
     this.#sources.add(id);
@@ -219,10 +221,12 @@ export class ToolRouter implements AsyncDisposable {
    * Replaces the owner's tool of this name by another version, in one step. Calls that were admitted before end on the version that they
    * began with; later calls run the new one. Clears the health record of the old version and releases its warm isolates. Returns false and
    * changes nothing if the owner has no tool of this name. Throws as the registry does.
+   * @throws {ToolError} PARAM_INVALID for a value that is not a registered tool
    */
   replace(tool: RegisteredTool): boolean {
-    const { definition, tenantId, executor } = tool;
-    const before = this.registry.get(definition.name, tenantId);
+    const name = checkTool(tool);
+    const { tenantId, executor } = tool;
+    const before = this.registry.get(name, tenantId);
     if (before === undefined || before.tenantId !== tenantId || !this.registry.replace(tool)) return false;
     if (before.executor !== executor) {
       this.#updated ??= new WeakSet();
@@ -533,4 +537,7 @@ export class ToolRouter implements AsyncDisposable {
 
 const hasFailed = ({ success }: ToolResult): boolean => !success;
 
+/** An options object that can only be empty. */
+type NoOptions = { readonly [name: string]: never };
+const NoOptionsSchema = strictObject({});
 const DrainSchema = z.int().min(0).max(LIMITS.timeoutMs.max);

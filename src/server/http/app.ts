@@ -1,6 +1,7 @@
 // The HTTP application: guards for every request, the routes of the API, and one form of error.
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
+import { expandUnions } from "../../host/config/option-errors.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
 import type { Principal } from "../auth/principal.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
@@ -80,7 +81,9 @@ export function createApp(parts: ServerParts): App {
     strict: true,
     defaultHook: (result) => {
       if (result.success) return;
-      const issues = result.error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({ path, message }));
+      const issues = expandUnions(result.error.issues)
+        .slice(0, MAX_ISSUES)
+        .map(({ path, message }) => ({ path, message }));
       throw new RequestError("INVALID", describeIssues(issues), { details: { in: result.target, issues } });
     },
   });

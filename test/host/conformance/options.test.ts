@@ -2,14 +2,18 @@
 import { afterAll, expect, test } from "vitest";
 import { makeBox } from "../../support/host-zone.ts";
 import { fuzzOptions } from "../../support/option-fuzz.ts";
+import { listPublicMethods } from "../../support/public-methods.ts";
+import { methodEntries, RECEIVERS, WITHOUT_ROW } from "./method-entries.ts";
 import { publicEntries, WITHOUT_OPTIONS } from "./public-entries.ts";
 import { serviceEntries } from "./service-entries.ts";
 
 const box = await makeBox();
 box.router.register("add", {}, () => ({}));
 const services = serviceEntries();
-const entries = [...publicEntries(box), ...services.entries];
+const methods = methodEntries(box);
+const entries = [...publicEntries(box), ...methods.entries, ...services.entries];
 afterAll(async () => {
+  await methods.close();
   await box.close();
   await services.close();
 });
@@ -38,5 +42,36 @@ test.for(Object.entries(MODULES))(
     expect(exported.map(([name]) => name).filter((name) => !isCovered(name))).toEqual([]);
   },
 );
+
+/** `Class.method(argument)` for a row `receiver.method(…, argument)`; undefined for a function or constructor. */
+function testedArgument(name: string): string | undefined {
+  const [, receiver = "", method, names = ""] = /^([\w.]+)\.(\w+)\((.*)\)$/.exec(name) ?? [];
+  if (method === undefined) return undefined;
+  expect(RECEIVERS, `The receiver of ${name}`).toHaveProperty([receiver]);
+  return `${RECEIVERS[receiver]}.${method}(${names.split(", ").at(-1)})`;
+}
+
+const rows = new Set(entries.flatMap(({ name }) => testedArgument(name) ?? []));
+const methodArguments = listPublicMethods().flatMap(({ name, objects }) =>
+  objects.map((argument) => ({ owner: name.split(".")[0] as string, argument: `${name}(${argument})` })),
+);
+
+test("each argument of a public method that is no plain text or number has a row, or a reason why it has none", () => {
+  const isCovered = ({ owner, argument }: (typeof methodArguments)[number]): boolean =>
+    rows.has(argument) || Object.hasOwn(WITHOUT_ROW, argument) || Object.hasOwn(WITHOUT_ROW, owner);
+  expect(methodArguments.filter((each) => !isCovered(each)).map(({ argument }) => argument)).toEqual([]);
+});
+
+test("each reason is about an argument that exists and has no row", () => {
+  const known = new Set(
+    methodArguments.flatMap(({ owner, argument }) => (rows.has(argument) ? [] : [owner, argument])),
+  );
+  expect(Object.keys(WITHOUT_ROW).filter((name) => !known.has(name))).toEqual([]);
+});
+
+test("each row is about an argument that a public method has", () => {
+  const known = new Set(methodArguments.map(({ argument }) => argument));
+  expect([...rows].filter((argument) => !known.has(argument))).toEqual([]);
+});
 
 fuzzOptions(entries);

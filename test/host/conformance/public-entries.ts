@@ -1,5 +1,6 @@
-// Every public function, constructor and method that takes options, with the options it knows: the table that the fuzz test reads. A new
-// one that is missing here fails the test that compares this table with what the package exports.
+// Every public function, constructor and method that takes options, with the options it knows: the table that the fuzz test reads. The last
+// argument in the name of a row is the one that it tests. A new one that is missing here and in method-entries.ts fails the tests that compare
+// the tables with what the package exports.
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
@@ -37,16 +38,16 @@ import { recordCall } from "../../support/host-zone.ts";
 import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 import { scriptModel } from "../../support/scripted-model.ts";
 
-const limits: OptionTable = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"]));
-const argumentOptions: OptionTable = { repair: "boolean", unknownKeys: "text", coerce: "boolean" };
-const tenantScope: OptionTable = { tenantId: "text" };
+export const limits: OptionTable = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"]));
+export const argumentOptions: OptionTable = { repair: "boolean", unknownKeys: "text", coerce: "boolean" };
+export const tenantScope: OptionTable = { tenantId: "text" };
 /** The owner of a tool, or the tenants that an overview covers. */
-const scope: OptionTable = { tenantId: "text", scope: "text" };
+export const scope: OptionTable = { tenantId: "text", scope: "text" };
 const tenancy: OptionTable = {
   ...{ tenancy: "text", tenants: "object or function" },
   tenantCache: { ttlMs: "number", max: "number", timeoutMs: "number" },
 };
-const callContext: OptionTable = {
+export const callContext: OptionTable = {
   ...{ executionId: "text", stepId: "text", traceparent: "text", tracestate: "text", signal: "object" },
   ...{
     timeoutMs: "number",
@@ -58,13 +59,13 @@ const callContext: OptionTable = {
   // Methods of the caller's, which may be an instance of its own class.
   client: "object",
 };
-const toolContext: OptionTable = {
+export const toolContext: OptionTable = {
   ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text", toolVersion: "text" },
   deterministic: { seed: "text", now: "number" },
   record: { onRecording: "function", maxBytes: "number", redact: "function" },
 };
 /** Without a seed the other field of `deterministic` is not looked at; a call with one is not recorded. */
-const rightContext = () => ({ deterministic: { seed: "s" } });
+export const rightContext = () => ({ deterministic: { seed: "s" } });
 const egress: OptionTable = {
   ...{ allow: "list", methods: "list", ports: "list", requestBytes: "number", responseBytes: "number" },
   ...{ webSocketBytes: "number", timeoutMs: "number", maxRedirects: "number", resolve: "function" },
@@ -131,13 +132,13 @@ const agentContext: OptionTable = {
   ...{ tenantId: "text", executionId: "text", sessionId: "text", traceparent: "text", tracestate: "text" },
   ...{ timeoutMs: "number", client: "object", arguments: "object", logSourceLocations: "boolean" },
 };
-const loopOptions: OptionTable = {
+export const loopOptions: OptionTable = {
   ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
   ...{ maxSteps: "number", maxParallelTools: "number", stopWhen: "list or function", signingKey: "text or object" },
   ...{ needsApproval: "text, list or function", toolChoice: "text or object", prepareMessages: "function" },
   responseSchema: { name: "text", schema: "object" },
 };
-const routingOptions: OptionTable = {
+export const routingOptions: OptionTable = {
   ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
   ...{ arguments: argumentOptions, maxTools: "number", instructions: "text", routingRetries: "number" },
   ...{ toolRetries: "number", backoffMs: "number", streamTools: "boolean", answer: "boolean" },
@@ -406,28 +407,28 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       },
     },
     {
-      name: "glovebox.execute(call, context)",
+      name: "glovebox.execute(toolCall, context)",
       where: "context",
       options: toolContext,
       valid: rightContext,
       call: (context) => box.execute(CALL, given(context)),
     },
     {
-      name: "glovebox.execute(call)",
+      name: "glovebox.execute(toolCall)",
       where: "toolCall",
       options: { id: "text", toolName: "text", arguments: "any", argumentsText: "text" },
       valid: () => ({ id: "c1", toolName: "add" }),
       call: (call) => box.execute(given(call)),
     },
     {
-      name: "glovebox.stream(call, context)",
+      name: "glovebox.stream(toolCall, context)",
       where: "context",
       options: toolContext,
       valid: rightContext,
       call: (context) => lastItem(box.stream(CALL, given(context))),
     },
     {
-      name: "glovebox.executeBatch(calls, context)",
+      name: "glovebox.executeBatch(toolCalls, context)",
       where: "context",
       options: { ...toolContext, maxConcurrency: "number" },
       valid: rightContext,
@@ -484,7 +485,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: (options) => closing(new ToolRouter(given(options))),
     },
     {
-      name: "router.register(name, definition, handler)",
+      name: "router.register(name, definition)",
       where: "definition",
       options: {
         ...{ description: "text", inputSchema: "object or function", outputSchema: "object or function", limits },
@@ -657,7 +658,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: (options) => new AgentLoop().run(given(options)),
     },
     {
-      name: "agentLoop.executeSingleTurn(messages, call, router, context)",
+      name: "agentLoop.executeSingleTurn(messages, toolCall, router, context)",
       where: "context",
       options: agentContext,
       call: (context) => new AgentLoop().executeSingleTurn(MESSAGES, CALL, router, given(context)),
@@ -669,7 +670,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: (options) => new ToolsRouterAgent(given(options)),
     },
     {
-      name: "toolsRouterAgent.run(request, options)",
+      name: "toolsRouterAgent.run(request, overrides)",
       where: "options",
       options: routingOptions,
       valid: () => ({ model, router }),

@@ -166,7 +166,8 @@ export function checkTenantOf(tenantOf: unknown, { mode }: Tenancy): void {
 
 /** Returns the id of the tenant whose tools have changed; undefined for all tenants. @throws {ToolError} PARAM_INVALID */
 export function parseChanged(tenant: unknown, tenancy: Tenancy): string | undefined {
-  if (isPlainObject(tenant) && tenant.scope !== undefined) return tenancy.reachOf(parseTenantReach(tenant));
+  if (isPlainObject(tenant) && Object.keys(tenant).length > 0)
+    return tenancy.reachOf(parseTenantReach(tenant, "tenant"), "tenant");
   const tenantId = tenant === undefined ? undefined : parseOptions(TenantIdSchema, tenant, "tenantId");
   return tenancy.reachOf({ tenantId });
 }

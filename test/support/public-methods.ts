@@ -1,0 +1,130 @@
+// The methods of the classes and interfaces that the package's entry points export, read from the sources: what a table that must have
+// each of them is compared with.
+import { dirname, join } from "node:path";
+import { type ESTree, parseSync } from "vite";
+import { ENTRIES, read } from "./documentation.ts";
+
+type Statement = ESTree.Program["body"][number];
+type Declared = ESTree.Class | ESTree.TSInterfaceDeclaration;
+type Comment = ReturnType<typeof parseSync>["comments"][number];
+
+interface Module {
+  readonly path: string;
+  readonly body: readonly Statement[];
+  readonly source: string;
+  readonly comments: readonly Comment[];
+}
+
+const modules = new Map<string, Module>();
+
+function parse(path: string): Module {
+  const known = modules.get(path);
+  if (known !== undefined) return known;
+  const source = read(path);
+  const { program, comments } = parseSync(path, source);
+  const parsed = { path, body: program.body, source, comments };
+  modules.set(path, parsed);
+  return parsed;
+}
+
+const nameOf = (node: { readonly name: string } | { readonly value: string }): string =>
+  "value" in node ? node.value : node.name;
+
+/** Returns the class or interface of a name, in this module or in the one that the name comes from; undefined for anything else. */
+function find(path: string, name: string): { readonly module: Module; readonly node: Declared } | undefined {
+  const module = parse(path);
+  for (const node of module.body) {
+    if (node.type === "ExportNamedDeclaration" || node.type === "ImportDeclaration") {
+      for (const specifier of node.specifiers) {
+        if (specifier.type !== "ExportSpecifier" && specifier.type !== "ImportSpecifier") continue;
+        const isExport = specifier.type === "ExportSpecifier";
+        if (nameOf(isExport ? specifier.exported : specifier.local) !== name) continue;
+        const original = nameOf(isExport ? specifier.local : specifier.imported);
+        if (node.source === null) return find(path, original);
+        return node.source.value.startsWith(".") ? find(join(dirname(path), node.source.value), original) : undefined;
+      }
+    }
+    const declaration = node.type === "ExportNamedDeclaration" ? node.declaration : node;
+    const isDeclared = declaration?.type === "ClassDeclaration" || declaration?.type === "TSInterfaceDeclaration";
+    if (isDeclared && declaration.id?.name === name) return { module, node: declaration };
+  }
+  return undefined;
+}
+
+/** Whether the comment directly before a member says that it is not for users. */
+function isInternal({ comments, source }: Module, start: number): boolean {
+  return comments.some(
+    ({ end, value }) => end <= start && source.slice(end, start).trim() === "" && /^\*[\s\S]*@internal\b/.test(value),
+  );
+}
+
+/** A method with the names of its arguments that are not text, numbers or booleans. */
+export interface PublicMethod {
+  readonly name: string;
+  readonly objects: readonly string[];
+}
+
+const SIMPLE: ReadonlySet<string> = new Set([
+  ...["TSStringKeyword", "TSNumberKeyword", "TSBooleanKeyword", "TSUndefinedKeyword", "TSNullKeyword", "TSLiteralType"],
+]);
+
+/** Whether values of a type are text, numbers or booleans. */
+const isSimple = (type: ESTree.TSType | undefined): boolean =>
+  type !== undefined && (SIMPLE.has(type.type) || (type.type === "TSUnionType" && type.types.every(isSimple)));
+
+/** The arguments of a function that need a row of their own, by name. */
+function objectsOf(params: readonly ESTree.ParamPattern[]): readonly string[] {
+  return params.flatMap((param, index) => {
+    const inner = param.type === "AssignmentPattern" ? param.left : param;
+    if (inner.type !== "Identifier") return [`argument ${index + 1}`];
+    const type = inner.typeAnnotation?.typeAnnotation;
+    const isText = param.type === "AssignmentPattern" && type === undefined && param.right.type === "Literal";
+    return isText || isSimple(type) ? [] : [inner.name];
+  });
+}
+
+/** The methods that a class or interface declares itself. */
+function ownMethods(module: Module, node: Declared): readonly PublicMethod[] {
+  const members = node.body.body as readonly (ESTree.ClassElement | ESTree.TSSignature)[];
+  return members.flatMap((member): readonly PublicMethod[] => {
+    if (member.type === "StaticBlock" || isInternal(module, member.start)) return [];
+    if (!("key" in member) || member.computed || member.key.type !== "Identifier") return [];
+    const { name } = member.key;
+    if (member.type === "MethodDefinition")
+      return member.kind === "method" ? [{ name, objects: objectsOf(member.value.params) }] : [];
+    if (member.type === "TSMethodSignature") return [{ name, objects: objectsOf(member.params) }];
+    const type = "typeAnnotation" in member ? member.typeAnnotation?.typeAnnotation : undefined;
+    return type?.type === "TSFunctionType" ? [{ name, objects: objectsOf(type.params) }] : [];
+  });
+}
+
+function methodsOf(path: string, name: string): readonly PublicMethod[] {
+  const found = find(path, name);
+  if (found === undefined) return [];
+  const { module, node } = found;
+  const superClass = node.type === "ClassDeclaration" ? [node.superClass] : [];
+  const parents =
+    node.type === "TSInterfaceDeclaration" ? node.extends.map(({ expression }) => expression) : superClass;
+  const inherited = parents.flatMap((parent) =>
+    parent?.type === "Identifier" ? methodsOf(module.path, parent.name) : [],
+  );
+  const own = ownMethods(module, node);
+  return [...inherited.filter((method) => own.every((other) => other.name !== method.name)), ...own];
+}
+
+/** Returns `Name.method` for each method of the classes and interfaces that the entry points export, inherited ones included. */
+export function listPublicMethods(): readonly PublicMethod[] {
+  const all = ENTRIES.flatMap(([, path]) =>
+    parse(path).body.flatMap((node) => {
+      if (node.type !== "ExportNamedDeclaration") return [];
+      const names = node.specifiers.map(({ exported }) => nameOf(exported));
+      const { declaration } = node;
+      if (declaration !== null && "id" in declaration && declaration.id?.type === "Identifier")
+        names.push(declaration.id.name);
+      return names.flatMap((name) =>
+        methodsOf(path, name).map(({ name: method, objects }) => ({ name: `${name}.${method}`, objects })),
+      );
+    }),
+  );
+  return [...new Map(all.map((method) => [method.name, method])).values()];
+}
