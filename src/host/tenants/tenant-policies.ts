@@ -17,6 +17,7 @@ import { resolveLimits } from "../config/resolve-limits.ts";
 import { PoolSchema } from "../fleet/protocol/pool-name.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import {
   DEFAULT_TENANT_CACHE,
   noPolicy,
@@ -66,8 +67,8 @@ export type TenantLookup = (tenantId: string) => TenantOptions | undefined | Pro
  * A record overrides the defaults for the tenants that it lists. All other tenants have the defaults.
  *
  * A function decides for every tenant and can be asynchronous. It returns `{}` for a tenant with the defaults. If it throws, rejects, returns
- * undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, the call is denied with INTERNAL, and `onError` receives
- * the cause. A policy that it returns synchronously is used for one call; the same object is parsed once in `tenantCache.ttlMs`, so return a
+ * undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, the call or other method is denied with INTERNAL, and
+ * `onError` receives the cause. A policy that it returns synchronously is used for one call; the same object is parsed once in `tenantCache.ttlMs`, so return a
  * new object for a changed policy. Asynchronous answers are cached according to `tenantCache`. Calls of one tenant share a pending look-up,
  * and each call waits within its own timeout.
  */
@@ -126,7 +127,7 @@ export interface TenantPolicy {
 }
 
 export interface TenantPoliciesOptions extends Partial<TenantCacheLimits> {
-  /** Receives the failure of a look-up that no call waits for any more. */
+  /** Receives the failure of a look-up, unless it is the result of a call, which the router reports. */
   readonly onError?: ((error: ToolError) => unknown) | undefined;
 }
 
@@ -136,6 +137,9 @@ export class TenantPolicies implements Disposable {
   readonly #defaults: TenantDefaults;
   readonly #find: (tenantId: string) => TenantPolicy | PendingPolicy<TenantPolicy>;
   readonly #cache: PolicyCache<TenantPolicy> | undefined;
+  readonly #onError: TenantPoliciesOptions["onError"];
+  /** A failure that several waits share is reported once. */
+  readonly #reported = new WeakSet<object>();
   /** The policy of a tenant without options of its own. */
   readonly default: TenantPolicy;
   /** Parsed policies by object, because a function may return the same object for each call. */
@@ -149,6 +153,7 @@ export class TenantPolicies implements Disposable {
   ) {
     this.#hostLimits = hostLimits;
     this.#defaults = defaults;
+    this.#onError = onError;
     this.default = this.#toPolicy({});
     if (typeof tenants === "function") {
       const parse = (options: unknown): TenantPolicy => this.#parse(options);
@@ -166,7 +171,7 @@ export class TenantPolicies implements Disposable {
   }
 
   /**
-   * Returns the policy of a tenant; a pending one only while a lookup runs.
+   * Returns the policy of a tenant for a call; a pending one only while a lookup runs.
    * @throws {ToolError} INTERNAL if the host's function throws, or returns anything but a policy or a promise
    */
   of(tenantId: string): TenantPolicy | PendingPolicy<TenantPolicy> {
@@ -174,12 +179,20 @@ export class TenantPolicies implements Disposable {
   }
 
   /**
-   * Returns the policy of a tenant when it is known.
+   * Returns the policy of a tenant when it is known, for anything but a call. Reports a failure to the operator.
    * @throws {ToolError} INTERNAL, as a rejection
    */
-  async whenKnown(tenantId: string, signal?: AbortSignal): Promise<TenantPolicy> {
-    const found = this.of(tenantId);
-    return "wait" in found ? await found.wait(signal) : found;
+  async whenKnown(tenantId: string): Promise<TenantPolicy> {
+    try {
+      const found = this.of(tenantId);
+      return "wait" in found ? await found.wait() : found;
+    } catch (thrown) {
+      const error = thrown as ToolError;
+      const isNew = error.code === "INTERNAL" && !this.#reported.has(error);
+      this.#reported.add(error);
+      if (isNew) notifySafely(this.#onError, error);
+      throw error;
+    }
   }
 
   /** Removes the policy of a tenant from the cache. A pending look-up is used only for the calls that wait for it already. */

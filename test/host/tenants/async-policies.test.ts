@@ -1,9 +1,12 @@
 // `tenants` as an asynchronous function: one lookup for calls that come together, cached for a while, removed when the host invalidates it, and a
 // denial where it gives no valid policy.
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolRouterOptions } from "../../../src/host/routing/router-options.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import { createRuns } from "../../../src/host/runs/runs.ts";
 import type { TenantOptions, Tenants } from "../../../src/host/tenants/tenant-policies.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
@@ -251,6 +254,60 @@ describe("a lookup that fails", () => {
     fail(new Error("down"));
     await expect.poll(() => errors).toMatchObject([{ code: "INTERNAL" }]);
   });
+});
+
+describe("a lookup that fails for any method", async () => {
+  const FAILURES: { readonly [how: string]: () => TenantOptions | Promise<TenantOptions> } = {
+    rejects: () => Promise.reject(new Error("down")),
+    throws: () => {
+      throw new Error("down");
+    },
+    "times out": () => new Promise(() => {}),
+    "resolves with an invalid policy": () => Promise.resolve({ limit: {} } as TenantOptions),
+  };
+  let tenants: () => TenantOptions | Promise<TenantOptions> = () => ({});
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => errors.push(error);
+  const open = async (): Promise<Glovebox> => {
+    const box = await makeBox({ tenancy: "multi", tenants: () => tenants(), tenantCache: { timeoutMs: 50 }, onError });
+    box.router.register("tool", {}, () => 1, { scope: "global" });
+    return box;
+  };
+  const box = await open();
+  const runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 0 });
+  afterAll(async () => {
+    await runs.close();
+    await box.close();
+  });
+  const TOOL = { name: "added", source: "export default () => 1" };
+  const lastOf = async (items: AsyncIterable<unknown>): Promise<unknown> => {
+    let last: unknown;
+    for await (const item of items) last = item;
+    return last;
+  };
+  const METHODS: { readonly [name: string]: () => Promise<unknown> } = {
+    execute: () => box.execute(CALL, ACME),
+    stream: () => lastOf(box.stream(CALL, ACME)),
+    executeBatch: async () => (await box.executeBatch([CALL], ACME))[0],
+    listTools: () => box.listTools(ACME),
+    addTool: () => box.addTool(TOOL, ACME),
+    inspectTool: () => box.inspectTool(TOOL, ACME),
+    openSession: () => box.openSession(ACME),
+    exportTenant: () => lastOf(box.exportTenant("acme")),
+    "runs.start": () => runs.start({ toolName: "tool", ...ACME }),
+  };
+
+  test.for(Object.keys(METHODS).flatMap((method) => Object.keys(FAILURES).map((how) => [method, how] as const)))(
+    "%s() fails if it %s, and onError receives the cause once",
+    async ([method, how]) => {
+      tenants = FAILURES[how] as typeof tenants;
+      box.invalidateTenant("acme");
+      errors.length = 0;
+      const result = await METHODS[method]?.().catch((error: unknown) => ({ success: false, error }));
+      expect(result).toMatchObject({ success: false, error: { code: "INTERNAL" } });
+      expect(errors).toMatchObject([{ code: "INTERNAL", cause: expect.any(Error) }]);
+    },
+  );
 });
 
 describe("the wait for a lookup", () => {
