@@ -114,6 +114,18 @@ const failure = (message: string, words: string, code: string): Failed => ({
   keys: ["code"],
 });
 
+test.for([25, 6_667])("fetch fails with a reason: port %i is blocked by the Fetch standard", async (port) => {
+  const words = `port ${port} is blocked by the Fetch standard`;
+  const blocked = {
+    ...{ name: "TypeError", message: `fetch failed: ${words}`, code: null, cause: words },
+    isError: true,
+    keys: [],
+  };
+  expect(await failureOf(`http://secure.test:${port}/`)).toEqual(blocked);
+  // It is the same for a host that no rule allows.
+  expect(await failureOf(`http://denied.test:${port}/`)).toEqual(blocked);
+});
+
 describe("fetch fails with a reason: the connection", () => {
   test("a port without a listener", async () => {
     const port = await closedPort();

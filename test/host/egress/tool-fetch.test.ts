@@ -163,7 +163,7 @@ describe("a tool's fetch()", () => {
 
   test.for([
     ["manual", { status: 302, redirected: false, path: "/", text: "" }],
-    ["error", "TypeError: fetch failed"],
+    ["error", 'TypeError: fetch failed: the server sent a redirect, and the request has redirect: "error"'],
   ] as const)("with redirect: %s", async ([redirect, expected]) => {
     await withServer(
       (request, response) => {

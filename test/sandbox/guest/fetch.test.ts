@@ -499,7 +499,24 @@ describe("a denied request is", () => {
           capabilities: { fetch: host.answer },
         },
       );
-      expect(value).toEqual(["TypeError", "fetch failed"]);
+      expect(value).toEqual(["TypeError", expect.stringMatching(/^fetch failed: the (scheme|URL) /)]);
+      expect(host.ops()).toEqual([]);
+    },
+  );
+
+  test.for([25, 6_667, 10_080])(
+    "a TypeError that names the blocked port %i, without a request to the host",
+    async (port) => {
+      const host = new FetchHost(() => ({}));
+      const url = `http://mail.a.test:${port}/secret`;
+      const { outcome, value } = await runGuest(`() => fetch(${JSON.stringify(url)})`, {
+        ...{ header: { granted: ["fetch"] }, capabilities: { fetch: host.answer } },
+      });
+      expect(outcome).toBe("thrown");
+      expect(value).toMatchObject({
+        name: "TypeError",
+        message: `fetch failed: port ${port} is blocked by the Fetch standard`,
+      });
       expect(host.ops()).toEqual([]);
     },
   );
@@ -602,7 +619,7 @@ describe("fetch() of a data: URL", () => {
     const { value } = await runGuest(
       `() => fetch(${JSON.stringify(url)}).catch((error) => [error.name, error.message])`,
     );
-    expect(value).toEqual(["TypeError", "fetch failed"]);
+    expect(value).toEqual(["TypeError", expect.stringMatching(/^fetch failed: expected .* data: URL/)]);
   });
 });
 

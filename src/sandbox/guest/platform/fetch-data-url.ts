@@ -37,14 +37,14 @@ export function readDataUrl(href: string): DataUrl {
   const hash = href.indexOf("#");
   const input = href.slice("data:".length, hash < 0 ? undefined : hash);
   const comma = input.indexOf(",");
-  if (comma < 0) throw new TypeError("Expected a comma in a data: URL");
+  if (comma < 0) throw new TypeError("expected a comma in a data: URL");
   let type = input.slice(0, comma).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "");
   let bytes = percentDecode(input.slice(comma + 1));
   if (BASE64_MARK.test(type)) {
     try {
       bytes = decodeBase64(decodeUtf8(bytes));
     } catch (cause) {
-      throw new TypeError("Expected valid base64 in a data: URL marked as base64", { cause });
+      throw new TypeError("expected valid base64 in a data: URL marked as base64", { cause });
     }
     type = type.replace(BASE64_MARK, "");
   }

@@ -27,9 +27,10 @@ const PREFIX = "The exchange failed: ";
 function toFetchError(error: unknown, message: string): unknown {
   const { code, networkCode, message: hostMessage } = (error ?? {}) as Partial<Record<string, unknown>>;
   if (code !== "TOOL_FAILED") return error;
-  if (typeof networkCode !== "string" || typeof hostMessage !== "string")
-    return new TypeError(message, { cause: error });
-  const reason = hostMessage.startsWith(PREFIX) ? hostMessage.slice(PREFIX.length) : hostMessage;
+  const isKnown = typeof hostMessage === "string" && hostMessage.startsWith(PREFIX);
+  const reason = isKnown ? hostMessage.slice(PREFIX.length) : hostMessage;
+  if (typeof networkCode !== "string" || typeof reason !== "string")
+    return new TypeError(isKnown ? `${message}: ${reason}` : message, { cause: error });
   const cause = Object.assign(new Error(reason), { code: networkCode });
   return new TypeError(`${message}: ${reason} (${networkCode})`, { cause });
 }

@@ -19,7 +19,9 @@ for (const isOurs of [isHeaders, isRequest, isResponse, (value: object) => formD
   addPlatformType({ owns: (value) => typeof value === "object" && value !== null && isOurs(value) });
 }
 
-const failed = (reason: string): TypeError => new TypeError("fetch failed", { cause: new Error(reason) });
+/** Returns the error of a fetch that sent no request. Its message has the reason too, since a caller of the tool does not see the cause. */
+const failed = (reason: string, cause: unknown = new Error(reason)): TypeError =>
+  new TypeError(`fetch failed: ${reason}`, { cause });
 
 function respondWithDataUrl({ method, url }: RequestState): Response {
   const { type, bytes } = readDataUrl(url.href);
@@ -32,8 +34,8 @@ function respondWithDataUrl({ method, url }: RequestState): Response {
 function respondWithBlobUrl({ method, url }: RequestState): Response {
   const { blobBytes, resolveObjectURL } = blobs();
   const blob = resolveObjectURL(url.href);
-  if (blob === undefined) throw failed("The URL does not refer to a blob");
-  if (method !== "GET") throw failed("A blob URL supports the method GET only");
+  if (blob === undefined) throw failed("the URL does not refer to a blob");
+  if (method !== "GET") throw failed("a blob URL supports the method GET only");
   const headers = [
     ["Content-Length", String(blob.size)],
     ["Content-Type", blob.type],
@@ -52,13 +54,13 @@ async function fetchRequest(state: RequestState): Promise<Response> {
     try {
       return respondWithDataUrl(state);
     } catch (cause) {
-      throw new TypeError("fetch failed", { cause });
+      throw failed((cause as Error).message, cause);
     }
   }
   if (url.scheme === "blob") return respondWithBlobUrl(state);
-  if (url.scheme !== "http" && url.scheme !== "https") throw failed(`The scheme ${url.scheme} is not supported`);
+  if (url.scheme !== "http" && url.scheme !== "https") throw failed(`the scheme ${url.scheme} is not supported`);
   const port = blockedPort(url.href);
-  if (port !== undefined) throw failed(`Port ${port} is blocked by the Fetch standard`);
+  if (port !== undefined) throw failed(`port ${port} is blocked by the Fetch standard`);
   return await new Exchange(openFetchChannel(), state).run();
 }
 
@@ -91,7 +93,7 @@ async function matchesIntegrity(bytes: Uint8Array, metadata: string): Promise<bo
 /** Checks the integrity of a response before the tool receives any of its bytes. */
 async function check(response: Response, integrity: string): Promise<Response> {
   await settleBody(response, async (bytes) => {
-    if (!(await matchesIntegrity(bytes, integrity))) throw failed("The response does not match the integrity metadata");
+    if (!(await matchesIntegrity(bytes, integrity))) throw failed("the response does not match the integrity metadata");
   });
   return response;
 }
