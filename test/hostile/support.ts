@@ -20,11 +20,11 @@ import { expectIdle, isAlive } from "../support/processes.ts";
 import { DEATH_MS, expectInTime, LATE_MS, LagMeter, MemoryWatch, promptly } from "./assertions.ts";
 
 const TIMEOUT_MS = 300;
-/** Timeout in ms of an attack that ends by itself. It is generous because the duration depends on the machine. */
-const ENDING_TIMEOUT_MS = 30_000;
-const LIMITS = { timeoutMs: 30_000, memoryMiB: 64 };
+/** Timeout in ms of an attack that ends by itself, and of the neighbours' calls. It is generous because the duration depends on the machine. */
+const ENDING_TIMEOUT_MS = 120_000;
+const LIMITS = { timeoutMs: ENDING_TIMEOUT_MS, memoryMiB: 64 };
 /** The limit of the attacker can be lower, but not higher. */
-const MAX_LIMITS = { timeoutMs: 30_000, memoryMiB: 256 };
+const MAX_LIMITS = { timeoutMs: ENDING_TIMEOUT_MS, memoryMiB: 256 };
 
 export interface Attack {
   /** The source of the whole tool. */
@@ -202,7 +202,6 @@ async function closeSharedArena(): Promise<void> {
 interface Strike {
   /** The attacking call's result, or the error of addTool where the attack is in the tool's top level. */
   readonly result: ToolResult | ToolError;
-  /** Without what the machine withheld from the host. */
   readonly tookMs: number;
   /** When it had to be there. */
   readonly dueMs: number;
@@ -211,7 +210,6 @@ interface Strike {
 async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<Strike> {
   const { capabilities = [], others = {}, isolateLifetime, limits, codes } = attack;
   const timeoutMs = attack.timeoutMs ?? (codes.includes("TOOL_TIMEOUT") ? TIMEOUT_MS : ENDING_TIMEOUT_MS);
-  using lag = new LagMeter();
   const begun = performance.now();
   try {
     const grant = [...capabilities.map(({ name }) => name), ...(attack.features ?? [])];
@@ -220,12 +218,11 @@ async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const dueMs = BUILD_MS + (limits?.timeoutMs ?? LIMITS.timeoutMs) + LATE_MS;
-    return { result: thrown, tookMs: performance.now() - begun - lag.withheldMs, dueMs };
+    return { result: thrown, tookMs: performance.now() - begun, dueMs };
   }
-  using callLag = new LagMeter();
   const called = performance.now();
   const result = await box.execute({ id: "evil", toolName: "attack" }, { tenantId, timeoutMs });
-  return { result, tookMs: performance.now() - called - callLag.withheldMs, dueMs: timeoutMs + LATE_MS };
+  return { result, tookMs: performance.now() - called, dueMs: timeoutMs + LATE_MS };
 }
 
 interface AttackSetting {

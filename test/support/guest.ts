@@ -28,7 +28,7 @@ export const HEADER: InvokeHeader = {
 };
 
 /** A guest that has not answered by then is stopped with reason `cpu`. Room for a slow, busy machine. */
-const DEADLINE_MS = 15_000;
+const DEADLINE_MS = 120_000;
 
 let engine: Engine | undefined;
 export async function sharedEngine(): Promise<Engine> {

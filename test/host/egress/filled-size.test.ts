@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EgressOptions, EgressSchema, type Secrets } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import { toHop } from "../../../src/host/capabilities/fetch/redirects.ts";
 import { Upload } from "../../../src/host/capabilities/fetch/request-body.ts";
@@ -13,22 +13,24 @@ import { SecretLiteralSet } from "../../../src/host/observability/redaction/secr
 import { StreamFilter } from "../../../src/host/observability/redaction/stream-filter.ts";
 import { onLoopback, type Rejection, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { makeBox, outputOf } from "../../support/host-zone.ts";
-import { controlHoldMs, holdOf } from "../../support/loop-hold.ts";
+import { expectShortTurns } from "../../support/loop-hold.ts";
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
-const HELD_MS = 50;
+/** On a busy machine a turn takes more, and so does the control: the larger of the two bounds holds. */
+const HOLD = { boundMs: 50, share: 0.25 } as const;
 /** Less than the smallest body. When V8 collects the garbage of earlier parts differs between its versions. */
 const GROWN_MIB = 100;
+/** Rounds until an action counts as one that grows: when garbage is collected depends on what else the machine does. */
+const ROUNDS = 5;
 
 interface Measured<Value> {
   readonly value: Value;
-  readonly heldMs: number;
   /** How much more memory buffers took at the most. */
   readonly grownMiB: number;
 }
 
-async function measured<Value>(action: () => Promise<Value>): Promise<Measured<Value>> {
+async function growthOf<Value>(action: () => Promise<Value>): Promise<Measured<Value>> {
   globalThis.gc?.();
   const before = process.memoryUsage().arrayBuffers;
   let peak = before;
@@ -36,21 +38,20 @@ async function measured<Value>(action: () => Promise<Value>): Promise<Measured<V
     peak = Math.max(peak, process.memoryUsage().arrayBuffers);
   }, 5);
   try {
-    const { value, heldMs } = await holdOf(action);
-    return { value, heldMs, grownMiB: (peak - before) / MiB };
+    const value = await action();
+    return { value, grownMiB: (peak - before) / MiB };
   } finally {
     clearInterval(timer);
   }
 }
 
-/** On a busy machine a turn takes more, and so does the control: the larger of the two bounds holds. */
-async function expectShortTurns(heldMs: number): Promise<void> {
-  if (heldMs >= HELD_MS) expect(heldMs).toBeLessThan((await controlHoldMs()) / 4);
-}
-
-async function expectBounded({ heldMs, grownMiB }: Measured<unknown>): Promise<void> {
-  expect(grownMiB).toBeLessThan(GROWN_MIB);
-  await expectShortTurns(heldMs);
+/** Runs an action, and expects that it takes little memory and holds the event loop for short turns only. */
+async function bounded<Value>(action: () => Promise<Value>): Promise<Value> {
+  for (let round = 1; ; round += 1) {
+    const { value, grownMiB } = await growthOf(() => expectShortTurns(action, HOLD));
+    if (round === ROUNDS) expect(grownMiB).toBeLessThan(GROWN_MIB);
+    if (grownMiB < GROWN_MIB) return value;
+  }
 }
 
 interface Counter {
@@ -115,7 +116,7 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     const secretsOf = (value: string): Secrets => ({ KEY: { value, hosts: [server.origin] } });
     box = await makeBox({
       tenancy: "multi",
-      limits: { timeoutMs: 60_000 },
+      limits: { timeoutMs: 200_000 },
       egress: { allow: onLoopback(server.origin) },
       tenants: Object.fromEntries(Object.entries(VALUES).map(([id, value]) => [id, { secrets: secretsOf(value) }])),
     });
@@ -134,14 +135,15 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     ["107 MiB in parts", "short", { bodies: 1, isStream: true, type: "text/plain" }],
     ["three of 293 MiB in parts", "long", { bodies: 3, isStream: true, type: "text/plain" }],
   ])("is denied by the limit of sent bytes: %s", async ([, tenantId, options]) => {
-    const before = server.received();
     const call = { id: "c", toolName: "send", arguments: { url: server.origin, ...options } };
-    const run = await measured(() => box.execute(call, { tenantId }));
+    const { result, received } = await bounded(async () => {
+      const before = server.received();
+      return { result: await box.execute(call, { tenantId }), received: server.received() - before };
+    });
     const denial = expect.stringMatching(/^QUOTA_EXCEEDED: .*\(egress\.requestBytes\)$/);
-    expect(outputOf(run.value)).toEqual(Array(options.bodies).fill(denial));
+    expect(outputOf(result)).toEqual(Array(options.bodies).fill(denial));
     // Parts of a stream leave before the limit is reached.
-    expect(server.received() - before).toBeLessThanOrEqual(options.isStream ? options.bodies * 16 * MiB : 0);
-    await expectBounded(run);
+    expect(received).toBeLessThanOrEqual(options.isStream ? options.bodies * 16 * MiB : 0);
   });
 });
 
@@ -233,12 +235,7 @@ describe("the body that a tool sends", () => {
     const base64 = body.toString("base64");
     const policy = EgressSchema.parse({ allow: [], requestBytes: limit });
     const request = { method: "POST", url: "http://a.test/", headers: [], redirect: "follow" } as const;
-    // Code that holds the loop does so each time; another program on the machine does not.
-    const { value } = await vi.waitFor(async () => {
-      const held = await holdOf(() => toHop({ ...request, body: { base64 } }, policy, {}));
-      await expectShortTurns(held.heldMs);
-      return held;
-    });
+    const value = await expectShortTurns(() => toHop({ ...request, body: { base64 } }, policy, {}), HOLD);
     expect(body.equals(value.body as Buffer)).toBe(true);
     const over = toHop({ ...request, body: { base64: `${base64}AAAA` } }, policy, {});
     expect(await rejectionOf(over)).toEqual({ code: "QUOTA_EXCEEDED", message: tooLarge(limit) });
@@ -292,10 +289,9 @@ describe("a request's head with placeholders", () => {
     const { server, call } = await openCall(MANY);
     const placeholders = await Promise.all(Object.keys(MANY).map((name) => call.use(name)));
     const { query = "", ...options } = place(placeholders[0] ?? "");
-    const run = await measured(() => rejectionOf(call.request(`${server.origin}/${query}`, options)));
-    expect(run.value).toEqual(shortly(rule));
+    const rejection = await bounded(() => rejectionOf(call.request(`${server.origin}/${query}`, options)));
+    expect(rejection).toEqual(shortly(rule));
     expect(server.requests).toEqual([]);
-    await expectBounded(run);
   });
 
   test("is limited where only its escapes are long", async () => {
@@ -325,11 +321,8 @@ describe("the response of a server", () => {
     const { server, call } = await openCall(MANY, {}, (_request, response) => {
       response.writeHead(200, { "x-long": hostile(8 * KiB).toString() }).end(body);
     });
-    const run = await measured(() => call.fetch(server.origin));
-    expect(createHash("sha256").update(run.value.text).digest("hex")).toBe(
-      createHash("sha256").update(body).digest("hex"),
-    );
-    await expectBounded(run);
+    const { text } = await bounded(() => call.fetch(server.origin));
+    expect(createHash("sha256").update(text).digest("hex")).toBe(createHash("sha256").update(body).digest("hex"));
   });
 
   test("is limited as the tool receives it: the redacted text is longer", async () => {
@@ -339,11 +332,10 @@ describe("the response of a server", () => {
       { responseBytes: MiB },
       (_request, response) => response.end(value.repeat(MiB / 8)),
     );
-    const run = await measured(() => rejectionOf(call.fetch(server.origin)));
-    expect(run.value).toEqual({
+    const rejection = await bounded(() => rejectionOf(call.fetch(server.origin)));
+    expect(rejection).toEqual({
       code: "QUOTA_EXCEEDED",
       message: "The response's body has more than 1048576 bytes (egress.responseBytes)",
     });
-    await expectBounded(run);
   });
 });

@@ -9,12 +9,11 @@ import type { JsonSchema } from "../../../src/sandbox/contract/definition.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS, LIMITS, type Limits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf } from "../../support/host-zone.ts";
-import { controlHoldMs, type Hold, holdOf } from "../../support/loop-hold.ts";
+import { controlHoldMs, expectShortTurns } from "../../support/loop-hold.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 
 /** The target is 50 ms. On a busy machine a turn takes longer, and so does the control, so the larger of the two bounds applies. */
-const BOUND_MS = 100;
-const ATTEMPTS = 3;
+const BOUND = { boundMs: 100, share: 0.5 } as const;
 const MiB = 1024 * 1024;
 const LARGEST: Limits = {
   ...DEFAULT_LIMITS,
@@ -40,23 +39,18 @@ interface Output {
 function normalized(
   text: string | Buffer,
   { outputSchema, limits = DEFAULT_LIMITS, signal = new AbortController().signal }: Output = {},
-): Promise<Hold<ToolResult>> {
+): Promise<ToolResult> | ToolResult {
   const tool = makeTool(outputSchema === undefined ? {} : { outputSchema });
   const metadata = { callId: "c", toolName: "probe", started: performance.now() };
-  return holdOf(() => normalize(metadata, { usage: NO_USAGE, outputText: text }, { tool, limits, thread, signal }));
+  return normalize(metadata, { usage: NO_USAGE, outputText: text }, { tool, limits, thread, signal });
 }
 
-/** Expects a run, out of three, that blocks the loop for less than the bound, or for less than half of the time of the control after it. */
-async function expectNoHold<Value>(run: () => Promise<Hold<Value>>): Promise<Value> {
-  for (let attempt = 1; ; attempt += 1) {
-    const { value, heldMs } = await run();
-    if (heldMs < BOUND_MS || heldMs < (await controlHoldMs()) / 2) return value;
-    if (attempt === ATTEMPTS) expect(heldMs).toBeLessThan(BOUND_MS);
-  }
-}
+const expectNoHold = <Value>(run: () => Value | Promise<Value>): Promise<Value> => expectShortTurns(run, BOUND);
 
-test("the control blocks the event loop measurably", async () => {
-  expect(await controlHoldMs()).toBeGreaterThan(BOUND_MS);
+test("the control blocks the event loop, and a turn longer than the bound fails", async () => {
+  expect(await controlHoldMs()).toBeGreaterThan(0);
+  const never = { boundMs: 0, share: 0 };
+  await expect(expectShortTurns(() => {}, never)).rejects.toThrow("Held the event loop");
 });
 
 describe("normalize() does not block the event loop for", () => {
@@ -139,14 +133,14 @@ describe("normalize() does not block the event loop for", () => {
   test("many large outputs at once", async () => {
     const text = Buffer.from(fill("[", '{"a":[1,2]},', "0]", MiB));
     const many = () => Promise.all(Array.from({ length: 10 }, () => normalized(text)));
-    const results = await expectNoHold(() => holdOf(many));
-    expect(results.map(({ value }) => codeOf(value))).toEqual(Array(10).fill("ok"));
+    const results = await expectNoHold(many);
+    expect(results.map(codeOf)).toEqual(Array(10).fill("ok"));
   });
 
   test("an output whose call has no time left", async () => {
     const reason = new ToolError("TOOL_TIMEOUT", "late");
-    const { value } = await normalized(Buffer.from(records()), { signal: AbortSignal.abort(reason) });
-    expect(codeOf(value)).toBe("TOOL_TIMEOUT");
+    const result = await normalized(Buffer.from(records()), { signal: AbortSignal.abort(reason) });
+    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
   });
 });
 
@@ -164,7 +158,7 @@ describe("validateCall() does not block the event loop for", () => {
         ...{ bounds, thread },
         startClock: () => ({ signal: controller.signal, hold() {}, leftMs: 0, [Symbol.dispose]: () => disposed++ }),
       });
-    expect((await expectNoHold(() => holdOf(run))).input).toEqual(args);
+    expect((await expectNoHold(run)).input).toEqual(args);
     const before = disposed;
     controller.abort(new ToolError("CANCELLED", "enough"));
     await expect(run()).rejects.toMatchObject({ code: "CANCELLED" });

@@ -3,6 +3,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { build, descendants, failureOf } from "../../bundler/workbench.ts";
 
 const TIMEOUT_MS = 1_000;
+/** Of builds that something else than their time limit ends. */
+const PATIENT_MS = 200_000;
 
 function repeat(count: number, wrap: (inner: string) => string, start: string): string {
   let text = start;
@@ -40,16 +42,22 @@ describe("the bundler ends, with nothing left running,", () => {
   });
 
   test("an enum that doubles a string: killed for its memory", async () => {
-    const error = await failureOf(build({ source: doubledString(30) }, { limits: { memoryMiB: 256 } }));
+    const error = await failureOf(
+      build({ source: doubledString(30) }, { limits: { memoryMiB: 256, timeoutMs: PATIENT_MS } }),
+    );
     expect(error.message).toContain("the limit memoryMiB is 256 MiB");
   });
 
   test("an output that is too large to receive", async () => {
-    const error = await failureOf(build({ source: doubledString(21) }, { limits: { memoryMiB: 2_048 } }));
+    const error = await failureOf(
+      build({ source: doubledString(21) }, { limits: { memoryMiB: 2_048, timeoutMs: PATIENT_MS } }),
+    );
     expect(error.message).toMatch(/the limit outputBytes is|too large/);
   });
 
   test("and serves the next build", async () => {
-    expect((await build({ source: "export default 42" })).exports).toEqual(["default"]);
+    expect((await build({ source: "export default 42" }, { limits: { timeoutMs: PATIENT_MS } })).exports).toEqual([
+      "default",
+    ]);
   });
 });

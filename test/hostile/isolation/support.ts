@@ -20,7 +20,7 @@ export interface Stage {
 }
 
 export interface Play<Value> {
-  /** The source of the whole tool. Every tenant may call it. */
+  /** The source of the whole tool, which is read when the tool is added. Every tenant may call it. */
   readonly source: string;
   readonly isolateLifetime?: IsolateLifetime;
   readonly placement?: Placement;
@@ -37,15 +37,15 @@ export function testPlay<Value>(name: string, options: Play<Value>): void {
 }
 
 async function perform<Value>(options: Play<Value>): Promise<void> {
-  const { source, isolateLifetime, placement, limits = {}, capabilities = [], play, judge } = options;
+  const { isolateLifetime, placement, limits = {}, capabilities = [], play, judge } = options;
   await using box = await openBox({ limits, placement, capabilities });
   const grant = capabilities.map((capability) => capability.name);
   const value = await whileNeighboursWork(box, limits, async () => {
-    await box.addTool({ name: "attack", source }, { scope: "global", grant, isolateLifetime });
+    await box.addTool({ name: "attack", source: options.source }, { scope: "global", grant, isolateLifetime });
     const run: Stage["run"] = (args = {}, context = {}) =>
       box.execute(
         { id: "evil", toolName: "attack", arguments: args },
-        { tenantId: "evil", timeoutMs: 30_000, ...context },
+        { tenantId: "evil", timeoutMs: 120_000, ...context },
       );
     return await play({ box, run, call: async (args, context) => outputOf(await run(args, context)) });
   });

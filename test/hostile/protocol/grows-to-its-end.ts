@@ -12,6 +12,5 @@ serve((call) => {
   grow();
 });`,
   codes: ["ok", "MEMORY_LIMIT"],
-  timeoutMs: 10_000,
   limits: { memoryMiB: 16 },
 });

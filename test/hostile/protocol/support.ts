@@ -21,7 +21,7 @@ import { makeTool } from "../../support/registered-tool.ts";
 import { DEATH_MS, expectInTime, LATE_MS, LagMeter, MemoryWatch, promptly } from "../assertions.ts";
 
 /** Wall time of calls that end by themselves. It is generous because it depends on the machine. */
-const ATTACKED_MS = 30_000;
+const ATTACKED_MS = 120_000;
 /** Wall time of calls that end only by their deadline. */
 const BRIEF_MS = 5_000;
 
@@ -117,10 +117,9 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
 }
 
 async function timed(call: Promise<ToolResult>): Promise<{ readonly result: ToolResult; readonly tookMs: number }> {
-  using lag = new LagMeter();
   const begun = performance.now();
   const result = await call;
-  return { result, tookMs: performance.now() - begun - lag.withheldMs };
+  return { result, tookMs: performance.now() - begun };
 }
 
 /** Reads a stream to its end. */

@@ -62,7 +62,7 @@ const PRELUDE = `begin = lambda: print(${JSON.stringify(BEGUN)})\n`;
 const LOOPING_MS = 50;
 /** Timeout in ms of an attack that ends by itself. It is generous because the duration depends on the machine. */
 const ENDING_MS = 180_000;
-/** Time in ms by which a deadline is extended that passed before the attack had begun. */
+/** Factor by which a deadline, or a limit of CPU time, is extended that passed before the attack had begun. */
 const EXTENSION = 4;
 /** Longest time in ms from a deadline, or from the request to stop, to the answer. */
 const DUE_MS = LATE_MS;
@@ -119,11 +119,16 @@ export class PythonArena implements AsyncDisposable {
 
   /** An attack whose deadline is the subject has to begin before it: on a slow machine it needs a later one. */
   async strike(attack: PythonAttack): Promise<void> {
-    const { runsOn, timeoutMs = ENDING_MS } = attack;
+    const { runsOn, timeoutMs = ENDING_MS, limits } = attack;
     const hasBegun = await this.#strikeOnce(attack);
     if (!runsOn || hasBegun) return;
-    expect(timeoutMs, "Time in which it had not begun").toBeLessThan(ENDING_MS);
-    await this.strike({ ...attack, timeoutMs: timeoutMs * EXTENSION });
+    const { cpuMs = ENDING_MS } = limits ?? {};
+    expect(Math.min(timeoutMs, cpuMs), "Time in which it had not begun").toBeLessThan(ENDING_MS);
+    await this.strike({
+      ...attack,
+      timeoutMs: Math.min(ENDING_MS, timeoutMs * EXTENSION),
+      ...(limits?.cpuMs === undefined ? {} : { limits: { ...limits, cpuMs: Math.min(ENDING_MS, cpuMs * EXTENSION) } }),
+    });
   }
 
   /** Returns whether the attack had begun. */
@@ -149,7 +154,7 @@ export class PythonArena implements AsyncDisposable {
     const ended = performance.now();
     expect(codes, JSON.stringify(result).slice(0, 400)).toContain(codeOf(result));
     if (isStopped) expect(hasBegun, "It had begun").toBe(true);
-    const lateMs = ended - (isStopped ? stoppedAt : started + timeoutMs) - lag.withheldMs;
+    const lateMs = ended - (isStopped ? stoppedAt : started + timeoutMs);
     expectInTime(lateMs, DUE_MS);
     expectPublishable(result);
     if (output !== undefined) expect(outputOf(result)).toEqual(output);

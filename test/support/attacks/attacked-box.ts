@@ -9,18 +9,21 @@ import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer, UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, makeBox } from "../host-zone.ts";
-import { holdOf } from "../loop-hold.ts";
+import { expectShortTurns } from "../loop-hold.ts";
 import type { Outcome } from "./mcp-attacks.ts";
 
 const SCRIPT = fileURLToPath(new URL("mcp-attack-server.ts", import.meta.url));
 export const TRANSPORTS = ["json", "events", "stdio"] as const;
 export type Transport = (typeof TRANSPORTS)[number];
-const MAX_HOLD_MS = 50;
+/** On a busy machine, a turn may take less than parsing a message of 4 MiB in one turn (a third of the control): what slicing prevents. */
+const HOLD = { boundMs: 50, share: 0.3 } as const;
 const MAX_GROWTH_MIB = 100;
 const MiB = 1024 * 1024;
 /** For calls that are answered, and for attacks that leave a call without an answer. */
-const PATIENT_MS = 60_000;
+const PATIENT_MS = 120_000;
 const BRIEF_MS = 500;
+/** For a call that is lost with the process of its server: the next one is answered. */
+const RESTART_MS = 20_000;
 const SAMPLE_MS = 25;
 
 setFlagsFromString("--expose-gc");
@@ -97,19 +100,6 @@ async function expectNoGrowth(action: () => Promise<unknown>): Promise<void> {
   expect(mostMiB, "Growth of what lives, in MiB").toBeLessThan(MAX_GROWTH_MIB);
 }
 
-/** Holds the event loop for as long as parsing a message of 4 MiB in one turn: what slicing the work prevents. */
-const UNSLICED = `[${"[],".repeat(1_390_000)}0]`;
-
-/**
- * Expects that no turn of the event loop was long: less than MAX_HOLD_MS, or, on a machine that is slow at the moment, less than what
- * a message takes there that is parsed in one turn.
- */
-async function expectShortHold(heldMs: number): Promise<void> {
-  if (heldMs < MAX_HOLD_MS) return;
-  const control = await holdOf(() => void JSON.parse(UNSLICED));
-  expect(heldMs, "Longest turn, in ms, against that of a message parsed in one turn").toBeLessThan(control.heldMs);
-}
-
 export class AttackedBox implements AsyncDisposable {
   readonly #box: Glovebox;
   readonly #attackers: Attacker[] = [];
@@ -145,8 +135,8 @@ export class AttackedBox implements AsyncDisposable {
     return this.#box.execute({ id: `call-${this.#calls}`, toolName, arguments: args }, { timeoutMs });
   }
 
-  async #askGood(server: string): Promise<string> {
-    const result = await this.#call(`${server}__good`);
+  async #askGood(server: string, timeoutMs = PATIENT_MS): Promise<string> {
+    const result = await this.#call(`${server}__good`, {}, timeoutMs);
     return result.success && result.output === "good" ? "ok" : codeOf(result);
   }
 
@@ -156,32 +146,29 @@ export class AttackedBox implements AsyncDisposable {
     const timeoutMs = outcomes[0] === "TOOL_TIMEOUT" ? BRIEF_MS : PATIENT_MS;
     const run = (): Promise<ToolResult> => this.#call(`${transport}__attack`, { attack }, timeoutMs);
     const both = () => Promise.all([run(), this.#askGood("bystander")]);
-    const { value, mostMiB } = await growthOf(() => holdOf(both), usedMiB);
-    const [result, others] = value.value;
+    const { value, mostMiB } = await growthOf(() => expectShortTurns(both, HOLD), usedMiB);
+    const [result, others] = value;
     expect(outcomes).toContain(codeOf(result));
     expect(others).toBe("ok");
-    await expectShortHold(value.heldMs);
     expect(({} as { readonly polluted?: unknown }).polluted).toBeUndefined();
     if (mostMiB >= MAX_GROWTH_MIB) await expectNoGrowth(run);
     // A program that does not stop writing is started anew.
-    await expect.poll(() => this.#askGood(transport)).toBe("ok");
+    await expect.poll(() => this.#askGood(transport, RESTART_MS)).toBe("ok");
   }
 
   /** Lists the tools of a server whose list is an attack. */
   async expectListBounded(transport: Transport, listAttack: string, mostTools: number): Promise<void> {
     await using attacker = await startAttacker(transport, listAttack);
     const list = async (): Promise<void> => {
+      if (this.#box.mcp.servers().some(({ server }) => server === "lists")) await this.#box.mcp.removeServer("lists");
       this.#box.mcp.addServer("lists", attacker.options);
       await this.#call("lists__good");
     };
     try {
-      const { value, mostMiB } = await growthOf(() => holdOf(list), usedMiB);
-      await expectShortHold(value.heldMs);
+      const { mostMiB } = await growthOf(() => expectShortTurns(list, HOLD), usedMiB);
       const status = this.#box.mcp.servers().find(({ server }) => server === "lists");
       expect(status?.tools).toBeLessThanOrEqual(mostTools);
-      if (mostMiB < MAX_GROWTH_MIB) return;
-      await this.#box.mcp.removeServer("lists");
-      await expectNoGrowth(list);
+      if (mostMiB >= MAX_GROWTH_MIB) await expectNoGrowth(list);
     } finally {
       await this.#box.mcp.removeServer("lists");
       expect(await this.#askGood("bystander")).toBe("ok");
