@@ -13,7 +13,8 @@ const ACME = { tenantId: "acme" };
 let box: Glovebox;
 const opened: AsyncDisposable[] = [];
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi" });
+  // A circuit that has opened stays open for as long as a test looks at it.
+  box = await makeBox({ tenancy: "multi", health: { openMs: 300_000 } });
 });
 afterEach(async () => {
   await box.mcp.removeServer("up");
@@ -28,7 +29,7 @@ async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promi
     return answer(rpc, response, request);
   });
   opened.push(server);
-  box.mcp.addServer("up", { url: server.url, scope: "global", timeoutMs: 2_000, ...options });
+  box.mcp.addServer("up", { url: server.url, scope: "global", timeoutMs: 60_000, ...options });
 }
 
 const call = (context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
@@ -154,7 +155,7 @@ describe("a stream that breaks off", () => {
         response.write(": on its way\n\n");
         setTimeout(() => response.destroy(), 100);
       },
-      { protocol, timeoutMs: 20_000 },
+      { protocol, timeoutMs: 120_000 },
     );
     const result = await call();
     expect(errorOf(result)).toMatchObject({
@@ -207,7 +208,7 @@ describe("a server that stopped", () => {
   test("and started again is connected by the next call", async () => {
     const first = await startToolServer();
     const { port } = new URL(first.url);
-    box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 2_000 });
+    box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 60_000 });
     const echo = (): Promise<ToolResult> =>
       box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }, ACME);
     expect(codeOf(await echo())).toBe("ok");

@@ -113,19 +113,25 @@ describe("a listing", () => {
   });
 
   test("is valid for the TTL that its server sends", async () => {
-    let requests = 0;
-    const answer: Answer = ({ method }) => {
-      if (method !== "tools/list") return undefined;
-      requests += 1;
-      return { tools: [tool(`t${requests}`)], ttlMs: 1_200 };
+    const listing = (prefix: string, ttlMs: number): Answer => {
+      let requests = 0;
+      return ({ method }) => {
+        if (method !== "tools/list") return undefined;
+        requests += 1;
+        return { tools: [tool(`${prefix}${requests}`)], ttlMs };
+      };
     };
-    await using server = await startScriptedServer(answer);
-    box.mcp.addServer("up", { url: server.url, prefix: "" });
-    const names = async (): Promise<readonly string[]> => (await box.listTools()).map(({ name }) => name);
-    expect(await names()).toEqual(["t1"]);
-    expect(await names()).toEqual(["t1"]);
-    await expect.poll(names, { interval: 200 }).toEqual(["t2"]);
-    await box.mcp.removeServer("up");
+    await using long = await startScriptedServer(listing("long", 3_600_000));
+    await using short = await startScriptedServer(listing("short", 400));
+    box.mcp.addServer("long", { url: long.url, prefix: "" });
+    box.mcp.addServer("short", { url: short.url, prefix: "" });
+    const names = async (): Promise<readonly string[]> => (await box.listTools()).map(({ name }) => name).sort();
+    expect(await names()).toEqual(["long1", "short1"]);
+    for (const next of ["short2", "short3"]) {
+      await expect.poll(names, { interval: 100 }).toEqual(["long1", next]);
+    }
+    await box.mcp.removeServer("long");
+    await box.mcp.removeServer("short");
   });
 
   test("is repeated when the server reports a change", async () => {

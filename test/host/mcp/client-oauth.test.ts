@@ -58,7 +58,7 @@ const openIdMetadata = (origin: string): object => ({
 });
 
 function add(oauth: McpHttpServer["oauth"] = {}, more: Partial<McpHttpServer> = {}): void {
-  const options = { protocol: "legacy", timeoutMs: 2_000, authProvider: provider, oauth, ...more } as const;
+  const options = { protocol: "legacy", timeoutMs: 60_000, authProvider: provider, oauth, ...more } as const;
   box.mcp.addServer("up", { url: `${server.origin}/mcp`, ...options });
 }
 const call = (): Promise<ToolResult> => box.execute({ id: "c", toolName: "up__t", arguments: {} });

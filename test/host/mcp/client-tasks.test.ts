@@ -126,7 +126,7 @@ test("cancels the task when its caller cancels the call, and when the call times
   controller.abort();
   expect(codeOf(await running)).toBe("CANCELLED");
   await expect.poll(() => statesOf("never")).toEqual(["cancelled"]);
-  expect(errorOf(await call("s__never", {}, { timeoutMs: 3_000 }))).toMatchObject({ code: "TOOL_TIMEOUT" });
+  expect(errorOf(await call("s__never", {}, { timeoutMs: 10_000 }))).toMatchObject({ code: "TOOL_TIMEOUT" });
   await expect.poll(() => statesOf("never")).toEqual(["cancelled", "cancelled"]);
 });
 

@@ -10,9 +10,10 @@ import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts"
 const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
 const script = { command: process.execPath, args: [SCRIPT] } as const;
 const requests: unknown[] = [];
+const TIMEOUT_MS = 10_000;
 const common: Partial<UpstreamServerOptions> = {
-  // A busy machine can take a second to answer.
-  timeoutMs: 2_000,
+  // A busy machine can take seconds to answer.
+  timeoutMs: TIMEOUT_MS,
   scope: "global",
   onElicitation: (request, { tenantId, callId, toolName, server }) => {
     requests.push({ message: request.message, tenantId, callId, toolName, server });
@@ -182,14 +183,14 @@ describe("a call of an upstream tool", () => {
     async (server, { expect }) => {
       const steps: unknown[] = [];
       const context = { onProgress: (progress: unknown) => steps.push(progress) };
-      expect(outputOf(await call(`${server}__steps`, { steps: 5, everyMs: 500 }, context))).toBe("5 steps");
+      expect(outputOf(await call(`${server}__steps`, { steps: 5, everyMs: TIMEOUT_MS / 4 }, context))).toBe("5 steps");
       expect(steps).toEqual([1, 2, 3, 4, 5].map((n) => ({ progress: n, total: 5, message: `step ${n}` })));
     },
   );
 
   test.concurrent.for(ALL)("times out without result or progress: %s", async (server, { expect }) => {
     const error = errorOf(await call(`${server}__hang`, { id: server }));
-    expect(error).toMatchObject({ code: "TOOL_TIMEOUT", details: { server, timeoutMs: 2_000 } });
+    expect(error).toMatchObject({ code: "TOOL_TIMEOUT", details: { server, timeoutMs: TIMEOUT_MS } });
   });
 
   test.concurrent.for(ALL)("times out at its own limit even with progress: %s", async (server, { expect }) => {
@@ -280,7 +281,9 @@ describe("a server that exits during a call", () => {
     const hanging = Array.from({ length: 8 }, () => call("stdio-new__hang", { id: "killed" }));
     const states = () => box.listCalls({ scope: "all" }).map(({ toolName, state }) => `${toolName} ${state}`);
     await expect.poll(states).toEqual(expect.arrayContaining(Array(8).fill("stdio-new__hang running")));
-    setTimeout(() => process.kill(before, "SIGKILL"), 200);
+    // The server has received them when it answers a later request.
+    expect(outputOf(await call("stdio-new__echo", { said: "after them" }))).toBe("after them");
+    process.kill(before, "SIGKILL");
     for (const error of (await Promise.all(hanging)).map(errorOf)) {
       expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });
       expect(error.message).toBe('The MCP server "stdio-new" disconnected while "hang" ran');

@@ -75,7 +75,7 @@ async function listen(options: McpHandlerOptions): Promise<{ readonly url: URL }
 const closers: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 120_000 } });
   const global = async (name: string, source: string, capabilities = {}) => {
     await box.addTool({ name, source, overrides: { capabilities } }, { scope: "global" });
   };
@@ -621,10 +621,10 @@ describe("McpHandler.fetch()", () => {
     });
 
     test("an idle one ends and its id becomes unknown, but not while a call runs", async () => {
-      const { begin, ask, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { idleMs: 1_000 } }));
+      const { begin, ask, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { idleMs: 6_000 } }));
       const [used, unused] = [await begin("acme"), await begin("acme")];
       // More than twice the idle time, because a busy machine notices the end of a session late.
-      const answer = await (await ask("acme", used, pause(2_500))).text();
+      const answer = await (await ask("acme", used, pause(13_000))).text();
       expect(answer).toContain('"result"');
       expect([await ping("acme", used), await ping("acme", unused)]).toEqual([200, 404]);
     });

@@ -246,7 +246,7 @@ describe("a server's process", () => {
     box.mcp.addServer("deaf", hostile("stays"));
     expect(outputOf(await call("deaf__deaf"))).toBe("deaf");
     const large = { text: "x".repeat(900_000) };
-    const results = await Promise.all(Array.from({ length: 8 }, () => call("deaf__good", large, BRIEF)));
+    const results = await Promise.all(Array.from({ length: 8 }, () => call("deaf__good", large, { timeoutMs: 6_000 })));
     expect(new Set(results.map(codeOf))).toEqual(new Set(["TOOL_TIMEOUT", "TOOL_UNAVAILABLE"]));
   });
 

@@ -235,7 +235,9 @@ describe("the official servers", () => {
     const cut = call("everything__trigger-long-running-operation", { duration: 30, steps: 1 });
     await expect.poll(() => statusOf("everything")?.state).toBe("connected");
     const before = statusOf("everything")?.pid ?? Number.NaN;
-    setTimeout(() => process.kill(before, "SIGKILL"), 100);
+    // The server has received the call when it answers a later one.
+    expect(outputOf(await call("everything__echo", { message: "after it" }))).toBe("Echo: after it");
+    process.kill(before, "SIGKILL");
     expect(errorOf(await cut)).toMatchObject({
       code: "TOOL_UNAVAILABLE",
       message: 'The MCP server "everything" disconnected while "trigger-long-running-operation" ran',
