@@ -30,7 +30,7 @@ const refundSource = `${orderSchema}
   export default ({ orderId }) => ({ refunded: orderId });
 `;
 
-await using box = await createGlovebox({ limits: { timeoutMs: 5_000 } });
+await using box = await createGlovebox({ limits: { timeoutMs: 30_000 } });
 await box.addTool({
   name: "find_order",
   source: findOrderSource,

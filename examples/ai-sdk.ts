@@ -29,7 +29,7 @@ const distanceSource = `
   };
 `;
 
-await using box = await createGlovebox({ limits: { timeoutMs: 5_000 } });
+await using box = await createGlovebox({ limits: { timeoutMs: 30_000 } });
 await box.addTool({ name: "distance", source: distanceSource });
 
 const { fullStream } = streamText({

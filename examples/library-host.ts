@@ -34,7 +34,7 @@ const lookUpPrice = defineCapability({
 // `await using` closes the Glovebox at the end of the file, and its worker processes with it.
 await using box = await createGlovebox({
   capabilities: [lookUpPrice],
-  limits: { timeoutMs: 5_000, cpuMs: 500, memoryMiB: 64 },
+  limits: { timeoutMs: 30_000, cpuMs: 500, memoryMiB: 64 },
 });
 await box.addTool({ name: "quote", source: quoteSource }, { grant: ["lookUpPrice"] });
 await box.addTool({ name: "loop", source: loopSource });

@@ -5,6 +5,7 @@
 import { createGlovebox } from "glovebox";
 
 await using box = await createGlovebox({
+  limits: { timeoutMs: 30_000 },
   mcp: {
     servers: {
       text: {
@@ -12,7 +13,6 @@ await using box = await createGlovebox({
         // The flags of this process, such as --import, apply to the server too.
         args: [...process.execArgv, `${import.meta.dirname}/mcp-server.ts`],
         tools: { allow: ["slugify"] },
-        timeoutMs: 20_000,
       },
     },
   },

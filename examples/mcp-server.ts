@@ -27,7 +27,7 @@ const countSource = `
   export default ({ text }) => text.split(/\\s+/).filter(Boolean).length;
 `;
 
-await using box = await createGlovebox({ limits: { timeoutMs: 5_000, memoryMiB: 64 } });
+await using box = await createGlovebox({ limits: { timeoutMs: 30_000, memoryMiB: 64 } });
 await box.addTool({ name: "slugify", source: slugSource });
 await box.addTool({ name: "count-words", source: countSource });
 

@@ -33,7 +33,7 @@ const policies: { readonly [tenantId: string]: TenantOptions } = {
 const box = await createGlovebox({
   tenancy: "multi",
   tenants: async (tenantId) => policies[tenantId] ?? {},
-  limits: { timeoutMs: 10_000, cpuMs: 1_000, memoryMiB: 64, maxConcurrentCalls: 8, maxQueuedCalls: 32 },
+  limits: { timeoutMs: 30_000, cpuMs: 1_000, memoryMiB: 64, maxConcurrentCalls: 8, maxQueuedCalls: 32 },
   kv: { path: process.env.KV_PATH ?? "kv.sqlite" },
   onError: (error) => console.error(error),
 });

@@ -4,7 +4,7 @@
 // Run: node notebook.ts
 import { createGlovebox } from "glovebox";
 
-await using box = await createGlovebox({ limits: { timeoutMs: 10_000, cpuMs: 500 }, kv: "memory" });
+await using box = await createGlovebox({ limits: { timeoutMs: 30_000, cpuMs: 500 }, kv: "memory" });
 
 // The isolate is kept until the session is closed, idle for too long, or has used up its total.
 await using session = await box.openSession({

@@ -14,7 +14,7 @@ const inputSchema = {
   additionalProperties: false,
 } as const;
 
-await using box = await createGlovebox({ tenancy: "multi", limits: { timeoutMs: 5_000 } });
+await using box = await createGlovebox({ tenancy: "multi", limits: { timeoutMs: 30_000 } });
 await box.addTool(
   {
     name: "add_tax",

@@ -53,10 +53,10 @@ let folder = "";
 let openai: OpenAIServer;
 let end: End;
 
-/** Gives the calls of an example that states no limits more than the default of 5 s, which a busy machine can need to start a process. */
+/** Gives the calls of an example a minute, because a busy machine can need more than the few seconds that it states, or the default of 5 s. */
 const patiently = (source: string): string =>
   source.includes("limits")
-    ? source
+    ? source.replaceAll(/(?<=limits: \{ timeoutMs: )[\d_]+/g, "60_000")
     : source
         .replaceAll("createGlovebox()", "createGlovebox({ limits: { timeoutMs: 60_000 } })")
         .replaceAll("createGlovebox({ ", "createGlovebox({ limits: { timeoutMs: 60_000 }, ")

@@ -122,6 +122,7 @@ describe("a bundle's dynamicCode", () => {
     for (let round = 0; round < 2; round += 1) {
       await using box = await createGlovebox({
         cache,
+        limits: { timeoutMs: 60_000 },
         kv: "memory",
         workers: { warmProcesses: 0 },
         engine: { dynamicCode: false },

@@ -9,6 +9,7 @@ import { createClient } from "../../src/client/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const PATIENCE_MS = 300_000;
 const TOOL = `import { randomUUID } from "node:crypto";
@@ -52,7 +53,7 @@ const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, im
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "glovebox-recorded-"));
-  server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent" });
+  server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent", limits: PATIENT_LIMITS });
   const admin = createClient({ url: server.url, key: server.adminKey as string });
   await admin.createTenant({ id: "acme", policy: { recording: {} } });
   const tenant = admin.tenant("acme");

@@ -8,6 +8,7 @@ import { createClient } from "../../src/client/index.ts";
 import { openTool } from "../../src/host/testing/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "glovebox-remote-"));
 let server: Server;
@@ -36,7 +37,7 @@ async function glovebox(...args: readonly string[]): Promise<End> {
 }
 
 beforeAll(async () => {
-  server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent" });
+  server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent", limits: PATIENT_LIMITS });
   env = cliEnvironment(folder);
   const admin = createClient({ url: server.url, key: server.adminKey as string });
   await admin.createTenant({ id: "acme", policy: { recording: {} } });

@@ -30,7 +30,7 @@ export async function startSuiteServer(): Promise<SuiteServer> {
       return name;
     },
   });
-  const box = await makeBox({ limits: { timeoutMs: 20_000 }, capabilities: [changeList] });
+  const box = await makeBox({ limits: { timeoutMs: 120_000 }, capabilities: [changeList] });
   const runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 100, maxJournalLength: 64 * 1024 });
   const handler = createMcpHandler(box, { name: "suite", register: registerSurroundings, runs });
   // In sequence, because each definition is extracted in its own process.

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { EXPECTED_FAILURES, REVISIONS } from "./expectations.ts";
 import { runSuite } from "./run-suite.ts";
 import { SUITE_TOOLS } from "./tools.ts";
@@ -23,7 +24,7 @@ let proxy: HttpServer;
 let url: string;
 
 beforeAll(async () => {
-  server = await createServer({ port: 0, dataDir: folder, logLevel: "silent" });
+  server = await createServer({ port: 0, dataDir: folder, logLevel: "silent", limits: PATIENT_LIMITS });
   const api = apiOf(server);
   await api("POST", "/v1/tenants", { id: "acme" });
   for (const { name, source, asks = [] } of SUITE_TOOLS) {

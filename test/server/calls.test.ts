@@ -180,13 +180,13 @@ describe.for(STORES)("with %s", (kind) => {
       isIdempotent: async () => false,
     });
     queue.start();
-    await expect.poll(() => claims.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => claims.length).toBe(1);
     // As after the end of its lease.
     const waiting = { state: "queued", lease_owner: null, lease_until: null } as const;
     await db.updateTable("calls").set(waiting).where("id", "=", row.id).execute();
-    await expect.poll(() => claims.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => claims.length).toBe(2);
     claims[0]?.resolve();
-    await expect.poll(() => stored, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => stored).toBe(1);
     for (let turn = 0; turn < 20; turn += 1) await findCall(db, "acme", row.id);
     expect(queue.cancel(row.id, "acme")).toBe(true);
     claims[1]?.resolve();

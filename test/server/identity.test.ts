@@ -9,6 +9,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { packTar } from "modern-tar";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createServer, type Server } from "../../src/server/index.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { apiOf } from "./support/api.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "glovebox-identity-"));
@@ -38,7 +39,7 @@ beforeAll(async () => {
   issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
   vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", issuer);
   server = await createServer({
-    ...{ port: 0, dataDir: folder, logLevel: "silent", telemetry: true },
+    ...{ port: 0, dataDir: folder, logLevel: "silent", telemetry: true, limits: PATIENT_LIMITS },
     jwt: { issuer, audience: AUDIENCE, jwksUri: `${issuer}/jwks`, tenantClaim: "org", scopePrefix: "glovebox:" },
   });
   const admin = apiOf(server);

@@ -8,6 +8,7 @@ import { base64url, exportSPKI, importJWK, type JWTPayload } from "jose";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { makeKey, OAuthIssuer } from "../support/oauth-issuer.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { apiOf, type Reply } from "./support/api.ts";
 
 const AUDIENCE = "https://tools.example.com";
@@ -19,7 +20,7 @@ let passed = 0;
 
 async function start(issuer: OAuthIssuer, name: string): Promise<Server> {
   const opened = await createServer({
-    ...{ port: 0, dataDir: join(folder, name), logLevel: "silent" },
+    ...{ port: 0, dataDir: join(folder, name), logLevel: "silent", limits: PATIENT_LIMITS },
     jwt: { issuer: issuer.url, audience: AUDIENCE, jwksUri: issuer.jwksUri, tenantClaim: "org" },
   });
   expect((await apiOf(opened)("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);

@@ -9,6 +9,7 @@ import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import type { CallRecording } from "../../src/host/recording/recording.ts";
 import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/contract/errors.ts";
 import { DYNAMIC_CODE } from "./dynamic-code.ts";
+import { PATIENT_LIMITS } from "./patient-limits.ts";
 
 /** The cache of a command line that has run Python before. */
 export const PYTHON_HOME = join(tmpdir(), "glovebox-python-home");
@@ -21,7 +22,7 @@ export const SHARED_CACHE = {
 } as const;
 
 /**
- * Creates a Glovebox with a store in memory, no warm processes, and a timeout that a busy machine does not exceed. Tests of building pass
+ * Creates a Glovebox with a store in memory, no warm processes, and time limits that a busy machine does not exceed. Tests of building pass
  * `cache: false`.
  */
 export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
@@ -30,7 +31,8 @@ export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> 
     kv: "memory",
     ...(DYNAMIC_CODE ? {} : { engine: { dynamicCode: false } }),
     ...options,
-    limits: { timeoutMs: 30_000, ...options.limits },
+    bundler: { ...options.bundler, limits: { timeoutMs: PATIENT_LIMITS.timeoutMs, ...options.bundler?.limits } },
+    limits: { ...PATIENT_LIMITS, ...options.limits },
     workers: { max: 4, warmProcesses: 0, ...options.workers },
   });
 }

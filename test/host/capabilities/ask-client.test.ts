@@ -22,7 +22,7 @@ const ASKER = `export default async ({ what, request, thenMs = 0 }, ctx) => {
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ limits: { timeoutMs: 120_000 } });
   const capabilities = { elicit: true, sample: true, roots: true };
   await box.addTool({ name: "asker", source: ASKER, overrides: { capabilities } });
   await box.addTool({ name: "ungranted", source: ASKER });

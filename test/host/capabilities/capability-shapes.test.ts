@@ -100,7 +100,7 @@ const SOURCE = `
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ capabilities: CAPABILITIES, onError, limits: { timeoutMs: 20_000, cpuMs: 20_000 } });
+  box = await makeBox({ capabilities: CAPABILITIES, onError, limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
   const grant = ["shelf", "named", "steps", "note", "notes"];
   await box.addTool({ name: "granted", source: SOURCE, overrides: { limits: { maxCapabilityCalls: 3 } } }, { grant });
   await box.addTool({ name: "bare", source: SOURCE });

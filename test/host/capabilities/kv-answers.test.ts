@@ -31,7 +31,7 @@ let box: Glovebox;
 beforeAll(async () => {
   const ask = (): unknown => answer();
   const store = { get: ask, set: ask, delete: ask, list: ask, usage: ask } as unknown as KvStore;
-  box = await makeBox({ kv: store, limits: { timeoutMs: 20_000 }, onError: (error) => reported.push(error) });
+  box = await makeBox({ kv: store, limits: { timeoutMs: 120_000 }, onError: (error) => reported.push(error) });
   await box.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
 });
 afterAll(() => box.close());

@@ -30,7 +30,7 @@ beforeAll(async () => {
   box = await makeBox({
     tenancy: "multi",
     kv: "memory",
-    limits: { timeoutMs: 20_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
+    limits: { timeoutMs: 120_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
   });
   await box.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
   await box.addTool({ name: "other", source: SOURCE }, { scope: "global", grant: ["kv"] });
@@ -56,7 +56,7 @@ async function run(
   return [...(outputOf(result) as JsonValue[])];
 }
 async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
-  const made = await makeBox({ tenancy: "multi", ...options, limits: { timeoutMs: 20_000, ...options.limits } });
+  const made = await makeBox({ tenancy: "multi", ...options, limits: { timeoutMs: 120_000, ...options.limits } });
   onTestFinished(() => made.close());
   await made.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
   return made;

@@ -389,7 +389,7 @@ describe("places in the queue", () => {
     const full = await open({ workers: { max: 1 } });
     await add(full, "caller");
     await add(full, "leaf", "export default () => 1");
-    const many = Array.from({ length: 20 }, () => run(full, "caller", { name: "leaf" }, { timeoutMs: 20_000 }));
+    const many = Array.from({ length: 20 }, () => run(full, "caller", { name: "leaf" }, { timeoutMs: 120_000 }));
     expect((await Promise.all(many)).map(codeOf)).toEqual(Array(20).fill("ok"));
   });
 });

@@ -75,7 +75,7 @@ describe("the addresses of an allow rule", () => {
     const server = await serve((_request, response) => response.end("inside"));
     await using box = await makeBox({
       tenancy: "multi",
-      limits: { timeoutMs: 20_000 },
+      limits: { timeoutMs: 120_000 },
       egress: { allow: [server.origin] },
       tenants: { acme: { egress: { allow: [{ to: server.origin, addresses: here }] } } },
     });

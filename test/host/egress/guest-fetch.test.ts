@@ -30,7 +30,7 @@ beforeAll(async () => {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
   box = await makeBox({
     tenancy: "multi",
-    limits: { timeoutMs: 20_000 },
+    limits: { timeoutMs: 120_000 },
     egress: { allow: onLoopback("127.0.0.1"), ports, responseBytes: 5_000_000 },
     tenants: { shut: { egress: { allow: [] } } },
   });

@@ -339,7 +339,7 @@ describe("a tool in the sandbox", () => {
   beforeAll(async () => {
     box = await makeBox({
       tenancy: "multi",
-      limits: { timeoutMs: 20_000 },
+      limits: { timeoutMs: 120_000 },
       secrets: { API_KEY: { value: VALUE, hosts: [] } },
       tenants: {
         other: { secrets: {} },
@@ -379,7 +379,7 @@ describe("a tool in the sandbox", () => {
       response.end(`you sent ${request.headers["x-key"]}`);
     });
     await using own = await makeBox({
-      limits: { timeoutMs: 20_000 },
+      limits: { timeoutMs: 120_000 },
       egress: { allow: onLoopback(server.origin) },
       secrets: { API_KEY: { value: HEADER_VALUE, hosts: [server.origin] } },
     });

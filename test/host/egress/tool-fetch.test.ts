@@ -21,7 +21,7 @@ async function withServer(route: Route, use: (setting: Setting) => Promise<void>
   const server = await serve((request, response) => void route(request, response));
   await using box = await makeBox({
     egress: { allow: onLoopback(server.origin) },
-    limits: { timeoutMs: 20_000 },
+    limits: { timeoutMs: 120_000 },
   });
   let count = 0;
   const run = async (body: string): Promise<ToolResult> => {

@@ -458,7 +458,7 @@ describe("the end of a call", () => {
     await using box = await makeBox({
       egress: { allow: onLoopback("127.0.0.1"), ports },
       tenancy: "multi",
-      limits: { timeoutMs: 20_000 },
+      limits: { timeoutMs: 120_000 },
     });
     const session = await box.openSession({ tenantId: "acme", grant: ["fetch"] });
     onTestFinished(() => session.close());

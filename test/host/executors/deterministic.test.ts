@@ -39,7 +39,7 @@ const STEPS = ["numbers", "bytes", "clocks", "timers", "cleared", "timeout", "so
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ limits: { timeoutMs: 120_000 } });
   for (const name of ["fresh", "other"]) await box.addTool({ name, source: SOURCE }, { grant: ["tools"] });
   await box.addTool({ name: "warm", source: SOURCE }, { grant: ["tools"], isolateLifetime: "tool" });
 });

@@ -29,7 +29,7 @@ describe("sql.js", () => {
   let box: Glovebox;
 
   beforeAll(async () => {
-    box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000, cpuMs: 20_000 } });
+    box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
     return () => box.close();
   });
 

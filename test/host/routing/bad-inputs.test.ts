@@ -56,7 +56,7 @@ const TOOLS: readonly (readonly [name: string, source: string])[] = [
 ];
 
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 20_000, memoryMiB: 64, outputBytes: 1_000_000, inputBytes: 100_000 } });
+  box = await makeBox({ limits: { timeoutMs: 120_000, memoryMiB: 64, outputBytes: 1_000_000, inputBytes: 100_000 } });
   await Promise.all(TOOLS.map(([name, source]) => box.addTool({ name, source })));
 });
 afterAll(async () => {

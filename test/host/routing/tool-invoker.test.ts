@@ -45,7 +45,7 @@ interface Setup {
 }
 
 function setUp(maxConcurrentTools?: number, tenancy: "single" | "multi" = "single"): Setup {
-  const router = new ToolRouter({ tenancy, limits: { timeoutMs: 20_000 } });
+  const router = new ToolRouter({ tenancy, limits: { timeoutMs: 120_000 } });
   const gate = new Gate();
   router.register("gate", {}, gate.handler, { scope: "global" });
   router.register("echo", {}, (input) => input, { scope: "global" });

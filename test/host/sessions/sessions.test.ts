@@ -216,7 +216,7 @@ describe("a session's end", () => {
     const onLog = () => {
       for (const pid of before) process.kill(pid, "SIGKILL");
     };
-    const run = session.run("console.log('on'); await new Promise(() => {})", { timeoutMs: 20_000, onLog });
+    const run = session.run("console.log('on'); await new Promise(() => {})", { timeoutMs: 120_000, onLog });
     expect(codeOf(await run)).toBe("SANDBOX_CRASHED");
     expect(codeOf(await session.run("x"))).toBe("TOOL_UNAVAILABLE");
   });

@@ -13,7 +13,7 @@ import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 const ACME = { tenantId: "acme" } as const;
 
 async function boxOf(options: GloveboxOptions): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 }, ...options });
+  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 120_000 }, ...options });
   onTestFinished(() => box.close());
   box.router.register("add", {}, () => 1, { tenantId: "acme" });
   box.router.register("add", {}, () => 1, { tenantId: "beta" });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createServer, type Server } from "../../../src/server/index.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "glovebox-tenant-mcp-"));
 const SOURCE = `export const description = "Adds";
@@ -37,7 +38,7 @@ async function connect(tenant: string, key: string, endpoint = "mcp"): Promise<C
 }
 
 beforeAll(async () => {
-  server = await createServer({ port: 0, dataDir: folder, logLevel: "silent" });
+  server = await createServer({ port: 0, dataDir: folder, logLevel: "silent", limits: PATIENT_LIMITS });
   for (const id of ["acme", "beta"]) await api("POST", "/v1/tenants", { id });
   keys = { acme: await createKey("acme"), beta: await createKey("beta") };
   await api("POST", "/v1/tenants/acme/tools", { source: SOURCE, name: "add" });

@@ -7,6 +7,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PLATFORM_SCOPES, ROUTE_SCOPES, SCOPES, type Scope } from "../../../src/server/auth/scopes.ts";
 import { createServer, type Server } from "../../../src/server/index.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 const MAX_BODY_BYTES = 65_536;
 const folder = mkdtempSync(join(tmpdir(), "glovebox-routes-"));
@@ -94,7 +95,11 @@ const TENANT_SCOPES = SCOPES.filter((scope) => !PLATFORM_SCOPES.has(scope));
 const guarded = (): readonly Route[] => routes().filter(({ scope }) => scope !== "public");
 
 beforeAll(async () => {
-  server = await createServer({ port: 0, dataDir: folder, logLevel: "silent", maxBodyBytes: MAX_BODY_BYTES });
+  server = await createServer({
+    ...{ port: 0, dataDir: folder, logLevel: "silent" },
+    limits: PATIENT_LIMITS,
+    maxBodyBytes: MAX_BODY_BYTES,
+  });
   const response = await fetch(`${server.url}/openapi.json`);
   document = (await response.json()) as OpenApi;
   for (const id of ["acme", "beta"]) {

@@ -33,6 +33,7 @@ await using glovebox = await createGlovebox({
     kv: "memory",
     capabilities: [effect],
     workers: { warmProcesses: 0 },
+    limits: { timeoutMs: 120_000 },
   },
 });
 const source = `export const capabilities = { effect: true, waitFor: true };

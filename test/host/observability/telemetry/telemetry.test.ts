@@ -18,6 +18,7 @@ import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
 import { FAILING_CALLBACKS } from "../../../support/failing-callbacks.ts";
 import { codeOf, outputOf } from "../../../support/host-zone.ts";
 import { type OtlpReceiver, openOtlpReceiver } from "../../../support/otlp-receiver.ts";
+import { PATIENT_LIMITS } from "../../../support/patient-limits.ts";
 import { watchRejections } from "../../../support/unhandled-rejections.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
@@ -73,6 +74,7 @@ beforeAll(async () => {
     ],
   });
   box = await createGlovebox({
+    limits: PATIENT_LIMITS,
     telemetry: { tracerProvider, meterProvider, captureContent: true, propagate: [`127.0.0.1:${portOf()}`] },
     capabilities: [LOOK_UP],
     egress: {
