@@ -14,11 +14,11 @@ const before = new Set(descendants());
 const children = (): readonly number[] => descendants().filter((pid) => !before.has(pid));
 
 async function until<Value>(get: () => Value | undefined): Promise<Value> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 200_000;
   for (;;) {
     const value = get();
     if (value !== undefined) return value;
-    if (performance.now() > deadline) throw new Error("Expected it to happen within 10 s");
+    if (performance.now() > deadline) throw new Error("Expected it to happen within 200 s");
     await sleep(10);
   }
 }
@@ -41,12 +41,18 @@ describe("runBuild()", () => {
   });
 
   test("kills the child and esbuild after the time limit", async () => {
-    const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs: 1_500 } }));
-    await bothRunning();
-    const error = await building;
-    expect(children()).toEqual([]);
-    expect(error.code).toBe("BUNDLE_FAILED");
-    expect(error.message).toBe("Build timed out; the limit timeoutMs is 1500 ms");
+    // A busy machine may need longer than the limit to start both.
+    for (let timeoutMs = 1_500, hasStarted = false; !hasStarted; timeoutMs *= 4) {
+      expect(timeoutMs).toBeLessThan(100_000);
+      const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs } }));
+      let isOver = false;
+      void building.then(() => (isOver = true));
+      hasStarted = await until(() => (children().length >= 2 ? true : isOver ? false : undefined));
+      const error = await building;
+      expect(children()).toEqual([]);
+      expect(error.code).toBe("BUNDLE_FAILED");
+      expect(error.message).toBe(`Build timed out; the limit timeoutMs is ${timeoutMs} ms`);
+    }
   });
 
   test("kills them when the caller aborts", async () => {
@@ -65,12 +71,14 @@ describe("runBuild()", () => {
 
   test("starts the child without the environment of the host in its own process group", async () => {
     process.env.GLOVEBOX_TEST_SECRET = "hush";
-    const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs: 2_000 } }));
+    const controller = new AbortController();
+    const building = failureOf(build({ source: HANGING }, { signal: controller.signal }));
     for (const pid of await bothRunning()) {
       expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.toContain("hush");
       expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.toContain("PATH=");
     }
     delete process.env.GLOVEBOX_TEST_SECRET;
+    controller.abort();
     await building;
   });
 

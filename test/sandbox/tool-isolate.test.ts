@@ -36,7 +36,7 @@ describe("ToolIsolate.load()", () => {
 
   test("forwards logs of the top level, within separate limits", async () => {
     const code = bundleCode(ADD, "for (let i = 0; i < 150; i += 1) console.warn('line ' + i);");
-    const { end } = await loadCode(code, { deadlineMs: 5_000 });
+    const { end } = await loadCode(code, { deadlineMs: 120_000 });
     expect(end.outcome).toBe("ready");
     expect(end.logs.filter((line) => line.startsWith("warn: line"))).toHaveLength(100);
     expect(end.logs.filter((line) => line.startsWith("dropped"))).toHaveLength(50);
@@ -69,7 +69,7 @@ describe("ToolIsolate.load()", () => {
     ["a syntax error", "(async (register) => {", "isolate-failed", undefined],
     ["a script that throws outside of its function", "throw new Error('early')", "isolate-failed", undefined],
   ])("ends with the right outcome for %s", async ([, code, outcome, value]) => {
-    const { end } = await loadCode(code, { deadlineMs: 5_000 });
+    const { end } = await loadCode(code, { deadlineMs: 120_000 });
     expect(end.outcome).toBe(outcome);
     if (value === undefined) expect(end.text).toBe("");
     else expect(end.value).toMatchObject(value as object);

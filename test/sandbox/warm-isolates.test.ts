@@ -1,5 +1,5 @@
 // Tests of the warm pool with real isolates: for which tools isolates are created, which calls get them, and when they are disposed.
-import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
 import { toToolProfile } from "../../src/sandbox/worker/assignment.ts";
@@ -43,12 +43,15 @@ async function benchOf(code: string): Promise<Bench> {
   return bench;
 }
 
-/** Calls the tool twice with an interval, so that the pool creates one isolate for it. */
-async function callTwice(pool: WarmIsolates, toolId: number): Promise<void> {
+/** Calls the tool twice with an interval, so that the pool creates one isolate for it: by the fake clock, the creation takes no time. */
+function callTwice(pool: WarmIsolates, toolId: number): void {
   expect(pool.take(toolOf(toolId))).toBeUndefined();
-  // The pool measures the interval between the calls.
-  await pause(100);
+  vi.advanceTimersByTime(1_000);
   expect(pool.take(toolOf(toolId))).toBeUndefined();
+}
+function fakeClock(): void {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
 }
 
 const invoke = async (isolate: ToolIsolate | undefined): Promise<unknown> =>
@@ -72,8 +75,9 @@ describe("a warm isolate", () => {
   });
 
   test("is not given to another tool", async () => {
+    fakeClock();
     const { pool } = await benchOf(COUNTER);
-    await callTwice(pool, 1);
+    callTwice(pool, 1);
     await pool.refill();
     expect(pool.take(toolOf(2))).toBeUndefined();
     expect(pool.take(toolOf(1))).toBeInstanceOf(ToolIsolate);
@@ -94,8 +98,7 @@ describe("a warm isolate", () => {
 
   test("is not created while a call would have to wait", async () => {
     // The number of isolates depends on how long the creation of one takes. With the fake clock it takes no time.
-    vi.useFakeTimers({ toFake: ["performance"] });
-    onTestFinished(() => void vi.useRealTimers());
+    fakeClock();
     const bench = await benchOf(COUNTER);
     bench.pool.take(toolOf(1));
     vi.advanceTimersByTime(1_000);
@@ -138,10 +141,10 @@ describe("a warm isolate", () => {
   });
 
   test("is not used after it was disposed", async () => {
+    fakeClock();
     const { pool, created } = await benchOf(COUNTER);
-    await callTwice(pool, 1);
+    callTwice(pool, 1);
     await pool.refill();
-    // On a busy machine, where isolates take long, more than one is kept ready.
     await Promise.all(created.map((isolate) => isolate.dispose()));
     expect(pool.take(toolOf(1))).toBeUndefined();
   });

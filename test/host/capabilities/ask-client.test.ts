@@ -136,13 +136,18 @@ describe("a request to the client", () => {
   });
 
   test.for(["asker", "outer"])("takes none of the time of %s, which goes on afterwards", async (toolName) => {
-    const elicit = async () => {
-      await pause(3_500);
-      return { action: "accept", content: { size: 1 } } as const;
+    const contextOf = (timeoutMs: number) => {
+      const elicit = async () => {
+        await pause(timeoutMs + 500);
+        return { action: "accept", content: { size: 1 } } as const;
+      };
+      return { client: { elicit }, timeoutMs };
     };
-    const context = { client: { elicit }, timeoutMs: 3_000 };
-    expect(outputOf(await run(form, context, toolName))).toEqual({ action: "accept", content: { size: 1 } });
-    expect(codeOf(await run({ ...form, thenMs: 60_000 }, context, toolName))).toBe("TOOL_TIMEOUT");
+    let result = await run(form, contextOf(2_500), toolName);
+    // On a busy machine the rest of the call can take as long.
+    if (!result.success) result = await run(form, contextOf(20_000), toolName);
+    expect(outputOf(result)).toEqual({ action: "accept", content: { size: 1 } });
+    expect(codeOf(await run({ ...form, thenMs: 600_000 }, contextOf(2_500), toolName))).toBe("TOOL_TIMEOUT");
   });
 
   test.for(FAILING_CALLBACKS)("fails for a client that %s, and does not end the process", async ([, elicit]) => {

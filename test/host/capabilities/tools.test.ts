@@ -314,7 +314,7 @@ describe("the caller's time", () => {
     const own = await open({ health: false });
     await add(own, "caller");
     own.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
-    const timeouts = Array.from({ length: 8 }, (_, index) => 1_000 + 21 * index);
+    const timeouts = Array.from({ length: 8 }, (_, index) => 5_000 + 21 * index);
     const results = await Promise.all(
       timeouts.map((timeoutMs) => run(own, "caller", { name: "waits", catches }, { timeoutMs })),
     );

@@ -28,6 +28,7 @@ beforeAll(async () => {
         logs: async (ctx) => { console.log("one", { a: 1 }); console.warn("two"); await ctx.log("three", { b: [2] }); ctx.log.error("four"); return null; },
         progress: async (ctx) => { for (let n = 1; n <= 3; n += 1) { ctx.progress({ progress: n, total: 3, message: "step " + n }); await null; } return null; },
         slow: async () => { console.log("begun"); await new Promise((done) => setTimeout(done, 60)); return "done"; },
+        idle: () => new Promise((done) => setTimeout(done, 400)),
         burn: () => { const end = Date.now() + 80; let n = 0; while (Date.now() < end || n < 2e6) n += 1; return null; },
         hold: () => new Array(1e6).fill(1.5).length,
         late: () => { setTimeout(() => console.log("after the end"), 5); Promise.reject(new Error("detached")); return "early"; },
@@ -201,22 +202,27 @@ describe("sandbox executor: logs and progress", () => {
 describe("sandbox executor: usage", () => {
   test("adds up", async () => {
     // On a busy machine, a call may get little of the 80 ms that it computes for.
-    const { usage, durationMs } = await vi.waitFor(async () => {
+    const { usage } = await vi.waitFor(async () => {
       const result = await run("script", { step: "burn" });
       expect(result.usage.cpuMs).toBeLessThan(result.durationMs + 20);
       expect(result.usage.cpuMs).toBeGreaterThan(30);
+      const { executeMs, startMs, queueMs } = result.usage;
+      expect(executeMs + startMs + queueMs).toBeLessThanOrEqual(result.durationMs + 5);
       return result;
     });
     expect(usage.executeMs).toBeGreaterThanOrEqual(79);
-    expect(usage.executeMs + usage.startMs + usage.queueMs).toBeLessThanOrEqual(durationMs + 5);
     expect(usage.startMs).toBeGreaterThan(0);
     expect(usage).toMatchObject({ bundleMs: 0, logsDropped: 0 });
   });
 
   test("counts no CPU time while a tool waits", async () => {
-    const { usage } = await run("script", { step: "slow" });
-    expect(usage.executeMs).toBeGreaterThanOrEqual(55);
-    expect(usage.cpuMs).toBeLessThan(usage.executeMs);
+    // A busy machine may use CPU time of its own to start the isolate, but not in each call as much as the tool waits.
+    const { usage } = await vi.waitFor(async () => {
+      const result = await run("script", { step: "idle" });
+      expect(result.usage.cpuMs).toBeLessThan(result.usage.executeMs / 2);
+      return result;
+    });
+    expect(usage.executeMs).toBeGreaterThanOrEqual(395);
   });
 
   test("reports the heap in use", async () => {
@@ -313,7 +319,7 @@ describe("sandbox executor: isolation", () => {
     );
     const results: string[] = [];
     for (const n of [0, 1, 0]) {
-      const result = await run("grumpy", { n }, { timeoutMs: n === 1 ? 200 : 5_000 });
+      const result = await run("grumpy", { n }, { timeoutMs: n === 1 ? 200 : 120_000 });
       results.push(result.success ? JSON.stringify(result.output) : result.error.code);
     }
     expect(results).toEqual(["1", "TOOL_TIMEOUT", "1"]);

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Glovebox, ToolResult } from "../../../src/host/index.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 async function openBox(...ports: readonly number[]): Promise<Glovebox> {
   const box = await makeBox({ egress: { allow: onLoopback("127.0.0.1"), ports } });
@@ -57,10 +58,10 @@ describe("the timeline of a call", () => {
   test("has the limits that the call had", async () => {
     const box = await openBox();
     await box.addTool({ name: "plain", source: "export default () => 1; export const limits = { memoryMiB: 32 };" });
-    const { timeline = [] } = await box.execute({ id: "c", toolName: "plain" }, { timeline: true, timeoutMs: 900 });
+    const { timeline = [] } = await box.execute({ id: "c", toolName: "plain" }, { timeline: true, timeoutMs: 90_000 });
     expect(timeline.find(({ kind }) => kind === "execute")?.limits).toEqual({
-      timeoutMs: 900,
-      cpuMs: 5_000,
+      timeoutMs: 90_000,
+      cpuMs: PATIENT_LIMITS.cpuMs,
       memoryMiB: 32,
     });
     expect(timeline.filter(({ limits }) => limits !== undefined)).toHaveLength(1);

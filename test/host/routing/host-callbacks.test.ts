@@ -175,7 +175,7 @@ describe("a tool provider's transport", () => {
     ["answers with a thenable", () => toThenable((resolve) => resolve(7)), "ok"],
     ["answers with a promise of another realm", () => inOtherRealm("Promise.resolve(7)"), "ok"],
   ])("whose call() %s: %s", async ([, answer, code]) => {
-    expect(codeOf(await sourceOf(answer).execute(CALL, { timeoutMs: 100 }))).toBe(code);
+    expect(codeOf(await sourceOf(answer).execute(CALL, { timeoutMs: 2_000 }))).toBe(code);
   });
 });
 
@@ -183,7 +183,7 @@ describe("a tool provider's discovery", () => {
   /** Returns a router with one such provider, which registers its tool at its first discovery. */
   function discovering(overrides: { readonly [Name in keyof SourceDiscovery]?: () => unknown }) {
     const errors: ToolError[] = [];
-    const router = new ToolRouter({ limits: { timeoutMs: 200 }, onInternalError: (error) => errors.push(error) });
+    const router = new ToolRouter({ limits: { timeoutMs: 2_000 }, onInternalError: (error) => errors.push(error) });
     router.register("other", {}, () => "other");
     let discovered = 0;
     const discovery = {

@@ -96,10 +96,10 @@ describe("ToolInvoker.execute()", () => {
     const { invoker, gate } = setUp(1, "multi");
     const context = { tenantId: "acme" };
     const first = invoker.execute({ ...gated("first"), context });
-    const second = invoker.execute({ ...echo("second"), timeoutMs: 50, context });
+    const second = invoker.execute({ ...echo("second"), timeoutMs: 1_500, context });
     const other = await invoker.execute({ ...echo("other"), context: { tenantId: "other" } });
     expect(codeOf(other)).toBe("ok");
-    await pause(80);
+    await pause(1_600);
     await gate.pass();
     expect([codeOf(await first), codeOf(await second)]).toEqual(["ok", "ok"]);
   });

@@ -174,7 +174,7 @@ describe("ctx.onRollback", () => {
         setTimeout(() => ctx.act("late"), 5);
         throw new Error("failed");
       };`,
-      { timeoutMs: 2_000 },
+      { timeoutMs: 6_000 },
     );
     const run = await open().start({ toolName });
     expect([run.state, errorOf(run)]).toEqual(["failed", "failed"]);
@@ -193,7 +193,7 @@ describe("ctx.onRollback", () => {
         await ctx.onRollback(() => ctx.act("undo"));
         await ctx.act("hang");
       };`,
-      { timeoutMs: 1_500 },
+      { timeoutMs: 6_000 },
     );
     const run = await open().start({ toolName: slow });
     expect([run.result?.success === false && run.result.error.code, rollbackOf(run), done]).toMatchObject([
@@ -204,7 +204,7 @@ describe("ctx.onRollback", () => {
         await ctx.onRollback(() => ctx.act("never"));
         while (true);
       };`,
-      { cpuMs: 50, timeoutMs: 5_000 },
+      { cpuMs: 1_000 },
     );
     const stuck = await open().start({ toolName: busy });
     expect([stuck.result?.success === false && stuck.result.error.code, rollbackOf(stuck)]).toMatchObject([

@@ -80,7 +80,7 @@ describe("a durable run", () => {
     expect(waiting.waits).toEqual([{ id: 3, kind: "approval", message: "Refund 5" }]);
     const slept = await runs.signal("r1", { approval: 3, approved: true, reason: "fine" });
     expect(["suspended", "succeeded"]).toContain(slept.state);
-    await expect.poll(() => stateOf(runs, "r1"), { timeout: 20_000 }).toBe("succeeded");
+    await expect.poll(() => stateOf(runs, "r1"), { timeout: 200_000 }).toBe("succeeded");
     const ended = (await runs.get("r1")) as RunRecord;
     expect(outputOf(ended)).toMatchObject({
       first: "charge done",
@@ -116,7 +116,7 @@ describe("a durable run", () => {
     };`);
     const runs = open();
     const { id } = await runs.start({ toolName });
-    await expect.poll(() => stateOf(runs, id), { timeout: 20_000 }).toBe("succeeded");
+    await expect.poll(() => stateOf(runs, id), { timeout: 200_000 }).toBe("succeeded");
     expect(outputOf((await runs.get(id)) as RunRecord)).toEqual(["time", "TOOL_TIMEOUT"]);
   });
 
@@ -193,7 +193,7 @@ describe("a durable run", () => {
     expect((await runs.list({ state: "suspended" })).map(({ id }) => id)).toEqual(["b"]);
     const short = createRuns(box, { store: new CrashingStore(), pollMs: 0, lifetimeMs: 1 });
     const { id } = await short.start({ toolName, arguments: { n: 0 } });
-    await expect.poll(() => stateOf(short, id), { timeout: 20_000 }).toBe("failed");
+    await expect.poll(() => stateOf(short, id), { timeout: 200_000 }).toBe("failed");
   });
 
   test("a host prepares each attempt, sets the limits of a tenant, and hears of each attempt", async () => {
@@ -265,12 +265,12 @@ describe("a durable run", () => {
     });
     await using runs = createRuns(one, { store: new MemoryRunStore(), pollMs: 0 });
     const first = one.execute({ id: "holder", toolName: "holder" });
-    await expect.poll(() => one.listCalls()[0]?.state, { timeout: 60_000 }).toBe("running");
+    await expect.poll(() => one.listCalls()[0]?.state, { timeout: 200_000 }).toBe("running");
     const run = await runs.start({ toolName: "waiting" });
     expect(run.state).toBe("suspended");
     release();
     expect((await first).success).toBe(true);
-    await expect.poll(() => stateOf(runs, run.id), { timeout: 60_000 }).toBe("succeeded");
+    await expect.poll(() => stateOf(runs, run.id), { timeout: 200_000 }).toBe("succeeded");
   });
 
   test("a call that is not a run cannot wait", async () => {

@@ -161,19 +161,25 @@ describe("a session in Python", () => {
 
 describe("a session's end", () => {
   test.for([
-    ["its time", "await new Promise(() => {})", { timeoutMs: 1_500 }, "TOOL_TIMEOUT"],
-    ["its CPU time", "for (;;);", {}, "CPU_LIMIT"],
-    ["its memory", "const all = []; for (;;) all.push(new Array(100_000).fill(all.length))", {}, "MEMORY_LIMIT"],
-  ] as const)("follows a run that exceeds %s, and later runs report it", async ([, code, options, expected]) => {
-    const session = await open({ limits: { cpuMs: 400, memoryMiB: 32 } });
-    expect(codeOf(await session.run("const x = 1"))).toBe("ok");
-    expect(codeOf(await session.run(code, options))).toBe(expected);
-    const later = await session.run("x");
-    expect(codeOf(later)).toBe("TOOL_UNAVAILABLE");
-    expect(errorOf(later).message).toContain("has ended");
-    expect(session.isOver).toBe(true);
-    expect(box.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
-  });
+    ["its time", "await new Promise(() => {})", {}, { timeoutMs: 1_500 }, "TOOL_TIMEOUT"],
+    ["its CPU time", "for (;;);", { cpuMs: 1_000 }, {}, "CPU_LIMIT"],
+    [
+      ...["its memory", "const all = []; for (;;) all.push(new Array(100_000).fill(all.length))"],
+      ...[{ memoryMiB: 32 }, {}, "MEMORY_LIMIT"],
+    ] as const,
+  ] as const)(
+    "follows a run that exceeds %s, and later runs report it",
+    async ([, code, limits, options, expected]) => {
+      const session = await open({ limits });
+      expect(codeOf(await session.run("const x = 1"))).toBe("ok");
+      expect(codeOf(await session.run(code, options))).toBe(expected);
+      const later = await session.run("x");
+      expect(codeOf(later)).toBe("TOOL_UNAVAILABLE");
+      expect(errorOf(later).message).toContain("has ended");
+      expect(session.isOver).toBe(true);
+      expect(box.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
+    },
+  );
 
   test("follows a cancelled run; a run cancelled before it began has no effect", async () => {
     const session = await open();
@@ -205,8 +211,8 @@ describe("a session's end", () => {
     const few = await open({ total: { runs: 2 } });
     for (const n of [1, 2]) expect(outputOf(await few.run(String(n)))).toBe(n);
     expect(errorOf(await few.run("3")).message).toContain("2 runs");
-    const little = await open({ total: { cpuMs: 100 } });
-    expect(codeOf(await little.run("for (const end = Date.now() + 5_000; Date.now() < end;);"))).toBe("CPU_LIMIT");
+    const little = await open({ total: { cpuMs: 1_000 } });
+    expect(codeOf(await little.run("for (;;);"))).toBe("CPU_LIMIT");
   });
 
   test("follows the end of its process: one result, and then the reason", async () => {
@@ -356,7 +362,7 @@ describe('a tool with isolation "session"', () => {
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);
     const stopped = await box.execute(
       { id: "c", toolName: "loops", arguments: { loop: true } },
-      { tenantId: "c", sessionId: "1", timeoutMs: 300 },
+      { tenantId: "c", sessionId: "1", timeoutMs: 3_000 },
     );
     expect(codeOf(stopped)).toBe("TOOL_TIMEOUT");
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);

@@ -257,7 +257,7 @@ describe("The prelude keeps its promises after a guest has poisoned", () => {
   test.for(POISONS)("%s", async ([, poison]) => {
     await using tool = await openCode(toolCode(poison), {
       header: { outputBytes: 4_096, granted: ["kv"], denied: ["fetch"] },
-      deadlineMs: 5_000,
+      deadlineMs: 120_000,
     });
     const loaded = await tool.load();
     expect(loaded.outcome).toBe("ready");
@@ -289,7 +289,7 @@ describe("The prelude's asynchronous half works after a guest has poisoned", () 
     await using tool = await openCode(bundleCode(namespace, `const NativePromise = Promise;\n${poison}`), {
       header: { granted: ["kv"], denied: ["fetch"] },
       capabilities: { kv: () => ({ ok: true, value: "answer" }) },
-      deadlineMs: 5_000,
+      deadlineMs: 120_000,
     });
     expect((await tool.load()).outcome).toBe("ready");
     for (let round = 0; round < 2; round += 1) {

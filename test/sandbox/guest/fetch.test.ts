@@ -166,7 +166,7 @@ describe("a response's body is streamed", () => {
         const first = await reader.read();
         const second = await reader.read();
         // Lets the worker run a task in which it could read on.
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await new Promise((resolve) => setTimeout(resolve, 500));
         return [first.value?.length, second.value?.length];
       },
     );
@@ -180,7 +180,7 @@ describe("a response's body is streamed", () => {
       () => ({ body: ["one", "two"] }),
       async () => {
         const response = await fetch("http://a.test/");
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await new Promise((resolve) => setTimeout(resolve, 500));
         return [response.status, response.bodyUsed, await response.text()];
       },
     );

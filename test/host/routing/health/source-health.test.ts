@@ -15,7 +15,8 @@ import { fixedExecutor, makeTool } from "../../../support/registered-tool.ts";
 
 const HEALTH = { failures: 3, openMs: 60_000, maxOpenMs: 60_000 };
 /** Soon enough for a test, and not so soon that a busy machine passes it between two calls. */
-const SOON = { ...HEALTH, openMs: 400 };
+/** Long enough for the calls that an open circuit rejects, on a busy machine. */
+const SOON = { ...HEALTH, openMs: 4_000 };
 
 function routerOf(
   handler: HostFunction,
