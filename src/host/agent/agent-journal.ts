@@ -8,6 +8,7 @@ import { parseOptions } from "../config/option-errors.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 import { toFailure } from "../pipeline/normalize.ts";
+import { RunStoreSchema } from "../runs/run-options.ts";
 import type { RunClaim, RunStore } from "../runs/run-store.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
 import type { AgentOutcome } from "./agent-events.ts";
@@ -16,7 +17,7 @@ import type { Message, Model, ModelEvent } from "./model.ts";
 
 /** Options of {@link openAgentJournal}. */
 export interface AgentJournalOptions {
-  /** Keeps the journals. It can have durable runs too. */
+  /** Keeps the journals. It can have durable runs too. Name it in `createGlovebox({ runStores })`, so that `deleteTenant` removes a tenant's journals. */
   readonly store: RunStore;
   /** Id of the loop's run, unique for its tenant. */
   readonly id: string;
@@ -41,7 +42,7 @@ export interface AgentJournalOptions {
 }
 
 const OptionsSchema = strictObject({
-  store: z.custom<RunStore>((value) => typeof value === "object" && value !== null, "Expected a RunStore"),
+  store: RunStoreSchema,
   id: z.string().min(1).max(200),
   tenantId: z.string().min(1).max(1_024).optional(),
   leaseMs: z.int().min(100).max(3_600_000).default(30_000),

@@ -11,6 +11,7 @@ import { toRegisteredTool } from "../routing/registered-tool.ts";
 import { checkString, type TenantScope } from "../routing/tenant-scope.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import type { RunScope } from "../runs/claimed-run.ts";
+import type { RunStores } from "../runs/run-stores.ts";
 import type { Runs } from "../runs/runs.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { type CodeApi, createApiOf } from "./api/code-api.ts";
@@ -60,6 +61,8 @@ export class CodeMode implements AsyncDisposable {
   readonly languages: readonly CodeLanguage[];
   /** @internal The runs that it continues: code of its tenant. */
   readonly runScope: RunScope;
+  /** @internal The stores of runs of its Glovebox. */
+  readonly runStores: RunStores;
   readonly #host: ToolRouter;
   readonly #options: ParsedCodeModeOptions;
   readonly #list: SideList;
@@ -74,6 +77,7 @@ export class CodeMode implements AsyncDisposable {
   constructor(glovebox: Glovebox, options: ParsedCodeModeOptions) {
     const { tenantId: owner, languages, limits, needsApproval: rule, onApproval, storedValues } = options;
     this.#host = glovebox.router;
+    this.runStores = glovebox.runStores;
     this.#options = options;
     this.languages = languages;
     // Checks the tenant before anything is opened.

@@ -15,6 +15,7 @@ import type { TelemetryOptions } from "../observability/telemetry/telemetry-opti
 import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import type { HealthOptions } from "../routing/health/source-health.ts";
 import type { Flags } from "../routing/tool-gate.ts";
+import type { RunStore } from "../runs/run-store.ts";
 import type { TenantCacheOptions } from "../tenants/policy-cache.ts";
 import type { QuotaOptions, RateLimitOptions } from "../tenants/quotas/quota-options.ts";
 import type { QuotaStore } from "../tenants/quotas/quota-store.ts";
@@ -256,6 +257,12 @@ export interface GloveboxOptions {
    * memory, which are lost when the process ends.
    */
   readonly quotaStore?: QuotaStore | undefined;
+  /**
+   * Stores of durable runs and agents' journals whose data `deleteTenant` removes and `exportTenant` exports, in addition to the stores of open
+   * `createRuns`: those with journals, and those of runs that another process continues. `close()` does not close them.
+   * @default []
+   */
+  readonly runStores?: readonly RunStore[] | undefined;
   /** Where tools with the capability `fetch` may send requests. Default: nowhere. */
   readonly egress?: EgressOptions | undefined;
   /**

@@ -22,6 +22,7 @@ import { ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { HealthSchema } from "../routing/health/source-health.ts";
 import { type Flags, isFlags } from "../routing/tool-gate.ts";
 import { MAX_CONCURRENT_TOOLS } from "../routing/tool-invoker.ts";
+import { RunStoreSchema } from "../runs/run-options.ts";
 import { QuotasSchema, RateLimitSchema } from "../tenants/quotas/quota-options.ts";
 import { QuotaStoreSchema } from "../tenants/quotas/quota-store.ts";
 import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.ts";
@@ -152,6 +153,7 @@ export const GloveboxOptionsSchema = strictObject({
   rateLimit: RateLimitSchema.optional(),
   quotas: QuotasSchema.optional(),
   quotaStore: QuotaStoreSchema.optional(),
+  runStores: z.array(RunStoreSchema).max(100).default([]),
   egress: EgressSchema.default(NO_EGRESS),
   secrets: SecretsSchema.default({}),
   capabilities: z

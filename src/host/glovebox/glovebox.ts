@@ -48,6 +48,7 @@ import {
 } from "../routing/tenant-scope.ts";
 import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
+import { RunStores } from "../runs/run-stores.ts";
 import { createWaitForCapability } from "../runs/wait-for.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";
@@ -125,6 +126,8 @@ export class Glovebox implements AsyncDisposable {
   readonly invoker: ToolInvoker;
   /** Manages the upstream MCP servers. */
   readonly mcp: McpManager;
+  /** @internal Stores of durable runs, whose runs are deleted and exported with their tenant. */
+  readonly runStores: RunStores;
   readonly #config: Config;
   readonly #bundler: Bundler;
   readonly #builder: ToolBuilder;
@@ -181,6 +184,7 @@ export class Glovebox implements AsyncDisposable {
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     this.#store = this.#ownStore ?? (store as KvStore);
+    this.runStores = new RunStores(parts.config.runStores);
     const kv = createKvCapability(this.#store, this.#kvPending);
     const egress = createEgress((context) => callOf(context).tenant);
     const own = [
@@ -222,7 +226,7 @@ export class Glovebox implements AsyncDisposable {
     this.#lifecycle = new TenantLifecycle({
       ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
       ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, bundler: this.#bundler },
-      ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending },
+      ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending, runStores: this.runStores },
       ...{ closing: this.#closingSignal.signal, sideRouters: this.#sideRouters },
       placement: parts.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
@@ -392,9 +396,13 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Deletes everything that a tenant owns: ends its calls (CANCELLED) and sessions, and removes its tools, stored values, cached artifacts, worker
-   * processes, health records, MCP servers and quota counters. Until that is done, its calls are denied with TOOL_UNAVAILABLE and
-   * `details.reason: "tenant_deleted"`. Afterwards the tenant can start again from nothing; a suspension is lifted too. Concurrent deletions of
-   * one tenant resolve with the same receipt. With `tenancy: "single"`, the deleted tools are those that were added with `addTool`.
+   * processes, health records, MCP servers and quota counters, and the durable runs and agents' journals in the stores of open `createRuns` and
+   * of `runStores`. Until that is done, its calls are denied with TOOL_UNAVAILABLE and `details.reason: "tenant_deleted"`. Afterwards the tenant
+   * can start again from nothing; a suspension is lifted too. Concurrent deletions of one tenant resolve with the same receipt. With
+   * `tenancy: "single"`, the deleted tools are those that were added with `addTool`.
+   *
+   * It leaves what other processes have in memory, and what the host received and keeps: results, recordings, logs, traces, states of paused
+   * agents, idempotency stores, and the policy that `tenants` returns. Dispose the tenant's code modes and end its agents before the deletion.
    * @returns a receipt of what was removed
    * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid `tenantId`, or, before anything is removed, for a KvStore without
    *   `deleteTenant()`; INTERNAL if a part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
@@ -408,9 +416,10 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Exports everything that a tenant owns as NDJSON. Yields one line at a time, each with its `\n` and a `type`: `tenant` (its policy, without
-   * the values of secrets), `tool`, `session`, `value` (text of the value in `json`, its bytes in `base64`), and finally `end` with counts. An
-   * export without `end` is incomplete. Tools and sessions are a snapshot of the start. Values are read on demand and not ahead, so a value that
-   * is written during the export may be missing. Leaving the loop early (`break`) releases all resources.
+   * the values of secrets), `tool`, `session`, `run` (a durable run or an agent's journal, with its input and its entries as JSON texts), `value`
+   * (text of the value in `json`, its bytes in `base64`), and finally `end` with counts. An export without `end` is incomplete. Tools and sessions
+   * are a snapshot of the start. Runs and values are read on demand and not ahead, so one that is written during the export may be missing.
+   * Leaving the loop early (`break`) releases all resources.
    * @throws {ToolError} PARAM_INVALID for an invalid `tenantId`, or a KvStore without `entries()`; TOOL_UNAVAILABLE if Glovebox is closed or the
    *   tenant is being deleted, also from the iteration; INTERNAL from the iteration if the store fails
    */
@@ -444,6 +453,7 @@ export class Glovebox implements AsyncDisposable {
       addedTool: (tool) => this.#registrar.exportDataOf(tool),
       sessions: this.#sessions.list(tenantId),
       store: this.#store,
+      runStores: this.runStores,
     });
   }
 

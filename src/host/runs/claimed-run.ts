@@ -18,6 +18,7 @@ import {
 } from "./run-options.ts";
 import { retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome.ts";
 import type { RunClaim, RunRecord, RunRelease } from "./run-store.ts";
+import type { RunStores } from "./run-stores.ts";
 import type { RunWait } from "./run-wait.ts";
 
 /** The runs of a store that a host continues. Others would fail with it. */
@@ -29,9 +30,11 @@ export interface RunScope {
 
 /** What runs need of a Glovebox, or of a code mode. */
 export interface RunHost {
-  readonly router: Pick<ToolRouter, "tenancy" | "registry" | "tenants">;
+  readonly router: Pick<ToolRouter, "tenancy" | "registry" | "tenants" | "tenantStates">;
   /** The runs that it continues. Default: those of kind `tool` of all tenants. */
   readonly runScope?: RunScope | undefined;
+  /** Stores whose runs are deleted with their tenant. Default: the host deletes them itself. */
+  readonly runStores?: RunStores | undefined;
   execute(toolCall: ToolCall, context?: ToolContext): Promise<ToolResult>;
 }
 

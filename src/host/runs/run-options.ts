@@ -100,6 +100,7 @@ const STORE_METHODS = [
   "appendEvent",
   "release",
   "due",
+  "deleteTenant",
 ] as const;
 const isRunStore = (value: unknown): boolean =>
   typeof value === "object" &&
@@ -107,8 +108,13 @@ const isRunStore = (value: unknown): boolean =>
   STORE_METHODS.every((method) => isFunction((value as { readonly [name: string]: unknown })[method]));
 const EXPECTED_FUNCTION = "Expected a function";
 
+export const RunStoreSchema = z.custom<RunStore>(
+  isRunStore,
+  `Expected a RunStore, an object with the methods ${STORE_METHODS.join(", ")}`,
+);
+
 export const RunsOptionsSchema = strictObject({
-  store: z.custom<RunStore>(isRunStore, `Expected a RunStore, an object with the methods ${STORE_METHODS.join(", ")}`),
+  store: RunStoreSchema,
   maxJournalLength: limitFields.maxJournalLength.default(8 * 1024 * 1024),
   lifetimeMs: limitFields.lifetimeMs.default(30 * 86_400_000),
   maxOpen: limitFields.maxOpen.default(1_000),

@@ -33,7 +33,7 @@ import {
 } from "./run-options.ts";
 import { toFailedResult } from "./run-outcome.ts";
 import { type RunSignal, SignalSchema, toEntryText } from "./run-signal.ts";
-import type { RunClaim, RunFilter, RunKey, RunRecord } from "./run-store.ts";
+import type { NewRun, RunClaim, RunFilter, RunKey, RunRecord } from "./run-store.ts";
 import type { RunWait } from "./run-wait.ts";
 
 /** Most runs that one look for them returns, and that the looks of one process continue at the same time. */
@@ -60,6 +60,8 @@ export class Runs implements AsyncDisposable {
   #poller: NodeJS.Timeout | undefined;
   #polling: Promise<void> | undefined;
   readonly #closing = new AbortController();
+  /** While it is open, the tenant's runs are deleted with a tenant of the Glovebox. */
+  readonly #registration: Disposable | undefined;
 
   /** @internal use {@link createRuns} */
   constructor(box: RunHost, options: ParsedRunsOptions) {
@@ -67,6 +69,7 @@ export class Runs implements AsyncDisposable {
     this.#options = options;
     this.#now = clockOf(options.store);
     this.#scope = box.runScope ?? { kind: "tool" };
+    this.#registration = box.runStores?.add(options.store);
     if (options.pollMs === 0) return;
     this.#poller = setInterval(() => {
       this.#polling ??= this.#continueDue()
@@ -122,7 +125,7 @@ export class Runs implements AsyncDisposable {
   /**
    * Starts a run, and returns it when it has ended or waits.
    * @throws {ToolError} PARAM_INVALID for invalid options, and for arguments that are not JSON or exceed `limits.inputBytes`; NAME_TAKEN for an id
-   *   that the tenant has used; QUOTA_EXCEEDED if the tenant has `maxOpen` runs; TOOL_UNAVAILABLE after `close()`
+   *   that the tenant has used; QUOTA_EXCEEDED if the tenant has `maxOpen` runs; TOOL_UNAVAILABLE after `close()`, and while the tenant is deleted
    */
   start(run: RunStart): Promise<RunRecord> {
     return deferFailure(async () => await (await this.#begin(run)).settled);
@@ -155,18 +158,19 @@ export class Runs implements AsyncDisposable {
     const { maxOpen, lifetimeMs } = await limitsOf(this.#options, key.tenantId);
     const bounds = await inputBoundsOf(this.#box.router, key.tenantId, toolName);
     const text = toInputText(input, bounds, "run.arguments", `The arguments of ${toolName}`);
-    const created = await store.create(
-      {
-        ...{ ...key, kind: this.#scope.kind },
-        toolName,
-        toolVersion: this.#versionOf(key.tenantId, toolName, toolVersion),
-        input: text,
-        createdAt: now,
-        expiresAt: now + lifetimeMs,
-        leaseUntil: now + leaseMs,
-      },
-      maxOpen,
-    );
+    const newRun: NewRun = {
+      ...{ ...key, kind: this.#scope.kind },
+      toolName,
+      toolVersion: this.#versionOf(key.tenantId, toolName, toolVersion),
+      input: text,
+      createdAt: now,
+      expiresAt: now + lifetimeMs,
+      leaseUntil: now + leaseMs,
+    };
+    // A deletion of the tenant may have begun meanwhile. One that begins later waits for the run, and deletes it.
+    this.#box.router.tenantStates.checkAdding(key.tenantId);
+    const creation = store.create(newRun, maxOpen);
+    const created = await (this.#box.runStores?.trackCreation(key.tenantId, creation) ?? creation);
     if (created === "taken") throw new ToolError("NAME_TAKEN", `There is a run with the id ${JSON.stringify(id)}`);
     if (created === "full")
       throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${maxOpen} runs that have not ended (runs.maxOpen)`);
@@ -306,6 +310,7 @@ export class Runs implements AsyncDisposable {
     this.#closing.abort();
     await this.#polling;
     await Promise.allSettled(this.#active.values());
+    this.#registration?.[Symbol.dispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -80,7 +80,7 @@ function openDatabase(path: string): DatabaseSync {
     // Loaded with the first store: an import of the package must not need it, nor wait for it.
     const sqlite = process.getBuiltinModule("node:sqlite");
     database = new sqlite.DatabaseSync(path, { timeout: BUSY_MS });
-    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;");
     database.exec("BEGIN IMMEDIATE");
     const read = (name: string): number => Number(Object.values(database?.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
     const { tables } = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as Row;
@@ -257,11 +257,21 @@ export class SqliteRunStore implements RunStore, Disposable {
     return this.#rows(sql, ...values).map((row) => ({ tenantId: String(row.tenant_id), id: String(row.id) }));
   }
 
+  /**
+   * Deletes all runs of a tenant, and their remains in the file: VACUUM rewrites all pages, whose free space may contain what was deleted
+   * before, and the checkpoint empties the write-ahead log. This takes as long as copying the file.
+   * @throws {Error} also if the log cannot be emptied because another process keeps reading the file
+   */
   async deleteTenant(tenantId: string): Promise<number> {
-    return this.#atomically(() => {
+    const deleted = this.#atomically(() => {
       this.#change("DELETE FROM entries WHERE tenant_id = ?", tenantId);
       return this.#change("DELETE FROM runs WHERE tenant_id = ?", tenantId);
     });
+    // Necessary even if no run was found: an earlier attempt may have failed at this point.
+    this.#database.exec("VACUUM");
+    const { busy } = this.#database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as Row;
+    if (busy !== 0) throw new Error("The log of the file could not be emptied: another process is reading the file");
+    return deleted;
   }
 
   /** Closes the file. A second call has no effect. */

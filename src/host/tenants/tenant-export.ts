@@ -5,6 +5,7 @@ import type { KvStore, KvTenantEntry } from "../capabilities/kv/kv-store.ts";
 import { readTenantEntry } from "../capabilities/kv/store-answers.ts";
 import type { AddToolOptions } from "../config/tool-options.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
+import type { RunStores, StoredRun } from "../runs/run-stores.ts";
 import type { SessionInfo } from "../sessions/session-state.ts";
 import { runCallback } from "../util/host-callback.ts";
 import type { TenantPolicy } from "./tenant-policies.ts";
@@ -31,6 +32,7 @@ export interface TenantExportParts {
   readonly addedTool: (tool: RegisteredTool) => AddedTool | undefined;
   readonly sessions: readonly SessionInfo[];
   readonly store: KvStore;
+  readonly runStores: Pick<RunStores, "runsOf">;
   /** Throws if the tenant was deleted, or Glovebox was closed. */
   readonly work: Pick<WorkHandle, "check">;
   /** Aborts when Glovebox closes. */
@@ -84,6 +86,18 @@ function toToolLine(tool: RegisteredTool, added: AddedTool | undefined): string 
   });
 }
 
+/** A durable run. Its input and the entries of its journal are the texts that the store has. */
+function toRunLine({ run, journal }: StoredRun): string {
+  const { id, kind, toolName, toolVersion, state, input, waits, result, createdAt, expiresAt } = run;
+  return line({
+    ...{ type: "run", id, kind, toolName },
+    ...(toolVersion === undefined ? {} : { toolVersion }),
+    ...{ state, input, waits },
+    ...(result === undefined ? {} : { result }),
+    ...{ createdAt: new Date(createdAt).toISOString(), expiresAt: new Date(expiresAt).toISOString(), journal },
+  });
+}
+
 /** Encodes a value as text or bytes, so that it stays on one line and numbers keep their exact form. */
 function toValueLine({ tool, key, kind, data, version, expiresAt }: KvTenantEntry): string {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
@@ -125,10 +139,10 @@ export function checkExportable(store: KvStore): void {
   throw new ToolError("PARAM_INVALID", `createGlovebox options.kv: ${missing}`);
 }
 
-/** Yields the lines of an export. Tools and sessions are those at its start; values are read when their lines are requested. */
+/** Yields the lines of an export. Tools and sessions are those at its start; runs and values are read when their lines are requested. */
 export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<string, void> {
-  const { tools, sessions, store, tenantId, addedTool, work, closing } = parts;
-  const counts = { tools: tools.length, sessions: sessions.length, values: 0, valueBytes: 0 };
+  const { tools, sessions, store, runStores, tenantId, addedTool, work, closing } = parts;
+  const counts = { tools: tools.length, sessions: sessions.length, runs: 0, values: 0, valueBytes: 0 };
   yield toPolicyLine(parts);
   for (const tool of tools) {
     work.check();
@@ -138,6 +152,12 @@ export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<str
     work.check();
     const times = { createdAt: new Date(createdAt).toISOString(), lastUsedAt: new Date(lastUsedAt).toISOString() };
     yield line({ type: "session", ...session, ...times });
+  }
+  work.check();
+  for await (const run of runStores.runsOf(tenantId, closing)) {
+    work.check();
+    counts.runs += 1;
+    yield toRunLine(run);
   }
   work.check();
   const entries = store.entries?.(tenantId)[Symbol.asyncIterator]();

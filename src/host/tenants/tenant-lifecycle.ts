@@ -13,6 +13,7 @@ import type { McpManager } from "../mcp/client/manager.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import type { ToolInvoker } from "../routing/tool-invoker.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
+import type { RunStores } from "../runs/run-stores.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { runCallback } from "../util/host-callback.ts";
 import type { PendingByKey } from "../util/pending-by-key.ts";
@@ -45,6 +46,8 @@ export interface TenantDeletion {
   readonly mcp: { readonly servers: number; readonly connections: number };
   /** Number of counters of rate limits and quotas. */
   readonly quotaCounters: number;
+  /** Number of durable runs and agents' journals. */
+  readonly runs: number;
 }
 
 /** Options of {@link Glovebox.suspendTenant}. */
@@ -70,6 +73,7 @@ export interface TenantLifecycleParts {
   readonly cache: BundleCache;
   readonly bundler: Pick<Bundler, "endOwner">;
   readonly store: KvStore;
+  readonly runStores: RunStores;
   /** Pending store operations of calls, by tenant. */
   readonly kvPending: PendingByKey;
   /** Aborts when Glovebox closes. */
@@ -152,6 +156,7 @@ export class TenantLifecycle {
     router.tenants.invalidate(tenantId);
     const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
     const workers = pool.endOwner(this.#parts.ownerOf(tenantId), placement === "shared");
+    const runs = await this.#deleteRuns(tenantId);
     const values = await this.#deleteValues(tenantId);
     const quotaCounters = await router.tenantStates.quotas.deleteTenant(tenantId);
     await bundler.endOwner(tenantOwner(tenantId));
@@ -159,7 +164,7 @@ export class TenantLifecycle {
     return {
       ...{ tenantId, calls, sessions: closed + late, tools: before, values },
       artifacts: { count: artifacts, bytes, shared: sharedHashes },
-      ...{ workers, healthRecords, mcp: upstream, quotaCounters },
+      ...{ workers, healthRecords, mcp: upstream, quotaCounters, runs },
     };
   }
 
@@ -175,6 +180,14 @@ export class TenantLifecycle {
     const routers = [router, sessionRouter, ...sideRouters];
     const ended = await Promise.all(routers.map((one) => one.endCalls(tenantId, reason)));
     return ended.reduce((sum, count) => sum + count, 0);
+  }
+
+  async #deleteRuns(tenantId: string): Promise<number> {
+    try {
+      return await this.#parts.runStores.deleteTenant(tenantId, this.#parts.closing);
+    } catch (cause) {
+      throw incomplete("a store of durable runs failed", cause);
+    }
   }
 
   async #deleteValues(tenantId: string): Promise<KvDeletion> {

@@ -292,7 +292,7 @@ export class RunService implements AsyncDisposable {
       if (!("event" in signal)) await checkWait(transaction, row, signal);
       // The same runs as part of the transaction.
       const { maxJournalLength } = tenant.policy.runs;
-      const runs = createRuns(this.#parts.box, { store: this.#store.in(transaction), pollMs: 0, maxJournalLength });
+      const runs = createRuns(this.#host, { store: this.#store.in(transaction), pollMs: 0, maxJournalLength });
       await runs.deliver(id, signal, { tenantId: tenant.id });
       const { action, details } = toAudit(signal);
       await appendAudit(transaction, { actor, tenantId: tenant.id, action, target: id, details });

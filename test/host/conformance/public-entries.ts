@@ -114,7 +114,7 @@ const gloveboxOptions: OptionTable = {
     onError: "function",
   },
   telemetry: "boolean or object",
-  ...{ ...tenantQuotas, quotaStore: "object" },
+  ...{ ...tenantQuotas, quotaStore: "object", runStores: "list" },
 };
 const codeModeOptions: OptionTable = {
   ...{ tenantId: "text", tools: "list", language: "text or list", typeCheck: "boolean or text", typeChecker: "object" },

@@ -408,10 +408,44 @@ describe("exportTenant", () => {
     expect([code.includes("kv"), sourceMap.includes("author's own words")]).toEqual([true, true]);
     expect(one).toMatchObject({ id: "s-1", kind: "javascript", runs: 1 });
     expect(value).toMatchObject({ scope: "tenant", tool: "own", key: "a", json: '{"n":[1,"x\\n"]}' });
-    expect(end).toEqual({ type: "end", counts: { tools: 2, sessions: 1, values: 1, valueBytes: 15 } });
+    expect(end).toEqual({ type: "end", counts: { tools: 2, sessions: 1, runs: 0, values: 1, valueBytes: 15 } });
     const text = JSON.stringify(lines);
     expect([text.includes("very-secret-value"), text.includes("of-beta")]).toEqual([false, false]);
   });
+
+  test.for(["shared", "tenant"] as const)(
+    "with several pools has all that the tenant owns, wherever it runs: placement %s",
+    async (placement) => {
+      const pools = ["eu", "us", "default"];
+      const box = await boxOf({
+        placement,
+        tenants: { acme: { pools }, beta: {} },
+        workers: { max: 3, warmProcesses: 1 },
+      });
+      const lifetimes = ["call", "tool", "session"] as const;
+      for (const isolateLifetime of lifetimes) {
+        const tool = { name: `keep-${isolateLifetime}`, source: `/* ${isolateLifetime} */ ${KEEP}` };
+        await box.addTool(tool, { ...ACME, grant: ["kv"], isolateLifetime });
+      }
+      const keys = Array.from({ length: 8 }, (_, index) => `key-${index}`);
+      const calls = lifetimes.flatMap((lifetime) =>
+        keys.map((key) => ({ toolName: `keep-${lifetime}`, arguments: { key, value: key } })),
+      );
+      const results = await box.executeBatch(calls, { ...ACME, sessionId: "s" });
+      expect(new Set(results.map(codeOf))).toEqual(new Set(["ok"]));
+      await using _open = await box.openSession({ ...ACME, id: "opened" });
+      const lines = await linesOf(box, "acme");
+      const of = (type: string) => lines.filter((line) => line.type === type);
+      expect(of("tenant")).toMatchObject([{ policy: { pools } }]);
+      expect(of("tool").map(({ name }) => name)).toEqual(["keep-call", "keep-session", "keep-tool"]);
+      expect(of("session")).toHaveLength(2);
+      const values = of("value").map(({ tool, key, json }) => `${tool} ${key} ${json}`);
+      expect(values.sort()).toEqual(
+        calls.map(({ toolName, arguments: { key } }) => `${toolName} ${key} "${key}"`).sort(),
+      );
+      expect(of("end")).toMatchObject([{ counts: { tools: 3, sessions: 2, values: 24 } }]);
+    },
+  );
 
   test("reads values on demand, and releases the store when the reader leaves early", async () => {
     const memory = new MemoryKvStore();
