@@ -30,21 +30,21 @@ const refundSource = `${orderSchema}
   export default ({ orderId }) => ({ refunded: orderId });
 `;
 
-await using box = await createGlovebox({ limits: { timeoutMs: 30_000 } });
-await box.addTool({
+await using glovebox = await createGlovebox({ limits: { timeoutMs: 30_000 } });
+await glovebox.addTool({
   name: "find_order",
   source: findOrderSource,
   // The host states what it knows about the tool, so that the source cannot claim otherwise.
   overrides: { description: "Finds an order by its number", annotations: { readOnlyHint: true } },
 });
-await box.addTool({
+await glovebox.addTool({
   name: "refund",
   source: refundSource,
   overrides: { description: "Refunds an order", annotations: { destructiveHint: true } },
 });
 
 const loop = new AgentLoop({
-  router: box,
+  router: glovebox,
   model: openaiResponses(new OpenAI(), { model: process.env.OPENAI_MODEL ?? "gpt-5.1" }),
   maxSteps: 8,
   needsApproval: "destructive",

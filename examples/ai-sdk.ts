@@ -29,12 +29,12 @@ const distanceSource = `
   };
 `;
 
-await using box = await createGlovebox({ limits: { timeoutMs: 30_000 } });
-await box.addTool({ name: "distance", source: distanceSource });
+await using glovebox = await createGlovebox({ limits: { timeoutMs: 30_000 } });
+await glovebox.addTool({ name: "distance", source: distanceSource });
 
 const { fullStream } = streamText({
   model: openai(process.env.OPENAI_MODEL ?? "gpt-5.1"),
-  tools: toAISDKTools(box),
+  tools: toAISDKTools(glovebox),
   prompt: process.argv[2] ?? "How far is it from Berlin to Paris?",
   stopWhen: isStepCount(5),
   // An abort stops the tool that runs, too.

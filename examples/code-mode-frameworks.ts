@@ -11,8 +11,8 @@ import { toAISDKTools } from "glovebox/ai-sdk";
 import { createCodeMode } from "glovebox/code-mode";
 import { toAgentsTools } from "glovebox/openai-agents";
 
-await using box = await createGlovebox();
-await box.addTool({
+await using glovebox = await createGlovebox();
+await glovebox.addTool({
   name: "distance",
   source: `const km = { "Berlin Paris": 878, "Paris Berlin": 878 };
     export default ({ from, to }) => ({ km: km[from + " " + to] ?? 0 });`,
@@ -30,7 +30,7 @@ const prompt = process.argv[2] ?? "How far is it from Berlin to Paris and back?"
 const name = process.env.OPENAI_MODEL ?? "gpt-5.1";
 
 // The AI SDK.
-await using codeMode = createCodeMode(box);
+await using codeMode = createCodeMode(glovebox);
 const tools = toAISDKTools(codeMode);
 const { text } = await generateText({ model: openai(name), tools, prompt, stopWhen: isStepCount(5) });
 console.log(`AI SDK: ${text}`);

@@ -9,13 +9,13 @@ import { createCodeMode } from "glovebox/code-mode";
 import { openaiResponses } from "glovebox/openai";
 import OpenAI from "openai";
 
-await using box = await createGlovebox();
+await using glovebox = await createGlovebox();
 const orderSchema = {
   type: "object",
   properties: { customer: { type: "string" }, total: { type: "number" } },
   required: ["customer", "total"],
 } as const;
-await box.addTool({
+await glovebox.addTool({
   name: "list_orders",
   source: `const orders = { "2026-05": [["Ada", 40], ["Bob", 25], ["Ada", 12]] };
     export default ({ month }) => (orders[month] ?? []).map(([customer, total]) => ({ customer, total }));`,
@@ -31,7 +31,7 @@ await box.addTool({
 });
 
 // Three lines: the two tools take the place of the Glovebox.
-await using codeMode = createCodeMode(box);
+await using codeMode = createCodeMode(glovebox);
 const model = openaiResponses(new OpenAI(), { model: process.env.OPENAI_MODEL ?? "gpt-5.1" });
 const loop = new AgentLoop({ model, router: codeMode.router });
 

@@ -32,12 +32,12 @@ const lookUpPrice = defineCapability({
 });
 
 // `await using` closes the Glovebox at the end of the file, and its worker processes with it.
-await using box = await createGlovebox({
+await using glovebox = await createGlovebox({
   capabilities: [lookUpPrice],
   limits: { timeoutMs: 30_000, cpuMs: 500, memoryMiB: 64 },
 });
-await box.addTool({ name: "quote", source: quoteSource }, { grant: ["lookUpPrice"] });
-await box.addTool({ name: "loop", source: loopSource });
+await glovebox.addTool({ name: "quote", source: quoteSource }, { grant: ["lookUpPrice"] });
+await glovebox.addTool({ name: "loop", source: loopSource });
 
 function report(result: ToolResult): void {
   for (const { level, message } of result.logs) console.log(`  ${level}: ${message}`);
@@ -52,8 +52,8 @@ function report(result: ToolResult): void {
 }
 
 // execute() never throws: each call has one result.
-report(await box.execute({ id: "call-1", toolName: "quote", arguments: { sku: "A1", count: 4 } }));
-report(await box.execute({ id: "call-2", toolName: "quote", arguments: { sku: "A1", count: "four" } }));
-report(await box.execute({ id: "call-3", toolName: "quote", arguments: { sku: "B2", count: 1 } }));
-report(await box.execute({ id: "call-4", toolName: "loop" }));
-report(await box.execute({ id: "call-5", toolName: "missing" }));
+report(await glovebox.execute({ id: "call-1", toolName: "quote", arguments: { sku: "A1", count: 4 } }));
+report(await glovebox.execute({ id: "call-2", toolName: "quote", arguments: { sku: "A1", count: "four" } }));
+report(await glovebox.execute({ id: "call-3", toolName: "quote", arguments: { sku: "B2", count: 1 } }));
+report(await glovebox.execute({ id: "call-4", toolName: "loop" }));
+report(await glovebox.execute({ id: "call-5", toolName: "missing" }));

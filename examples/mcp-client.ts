@@ -4,7 +4,7 @@
 // Run: node mcp-client.ts
 import { createGlovebox } from "glovebox";
 
-await using box = await createGlovebox({
+await using glovebox = await createGlovebox({
   limits: { timeoutMs: 30_000 },
   mcp: {
     servers: {
@@ -17,7 +17,7 @@ await using box = await createGlovebox({
     },
   },
 });
-await box.addTool({
+await glovebox.addTool({
   name: "publish",
   source: "export default async ({ title }, { tools }) => '/posts/' + (await tools.text__slugify({ title })).slug",
   // A sandboxed tool may call the tools that its host names, those of MCP servers included.
@@ -25,7 +25,7 @@ await box.addTool({
 });
 
 // The server is started by the first list or call.
-for (const { name, description } of await box.listTools()) console.log(`${name}: ${description}`);
+for (const { name, description } of await glovebox.listTools()) console.log(`${name}: ${description}`);
 
 const calls = [
   { id: "call-1", toolName: "text__slugify", arguments: { title: "Hello, World!" } },
@@ -34,7 +34,7 @@ const calls = [
   { id: "call-4", toolName: "text__slugify", arguments: {} },
 ];
 for (const call of calls) {
-  const result = await box.execute(call);
+  const result = await glovebox.execute(call);
   console.log(result.success ? JSON.stringify(result.output) : `${result.error.code}: ${result.error.message}`);
 }
-for (const { server, state } of box.mcp.servers()) console.log(`Server ${server} is ${state}`);
+for (const { server, state } of glovebox.mcp.servers()) console.log(`Server ${server} is ${state}`);

@@ -27,12 +27,12 @@ const countSource = `
   export default ({ text }) => text.split(/\\s+/).filter(Boolean).length;
 `;
 
-await using box = await createGlovebox({ limits: { timeoutMs: 30_000, memoryMiB: 64 } });
-await box.addTool({ name: "slugify", source: slugSource });
-await box.addTool({ name: "count-words", source: countSource });
+await using glovebox = await createGlovebox({ limits: { timeoutMs: 30_000, memoryMiB: 64 } });
+await glovebox.addTool({ name: "slugify", source: slugSource });
+await glovebox.addTool({ name: "count-words", source: countSource });
 
 // stdout belongs to the protocol, so messages for people go to stderr.
-await using server = serveMcpStdio(box, {
+await using server = serveMcpStdio(glovebox, {
   name: "text-tools",
   version: "1.0.0",
   instructions: "Tools for titles and texts. They have no network and no files.",

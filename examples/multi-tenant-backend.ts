@@ -30,7 +30,7 @@ const policies: { readonly [tenantId: string]: TenantOptions } = {
   globex: { limits: { memoryMiB: 32 }, rateLimit: { calls: 2, per: "minute" } },
 };
 
-const box = await createGlovebox({
+const glovebox = await createGlovebox({
   tenancy: "multi",
   tenants: async (tenantId) => policies[tenantId] ?? {},
   limits: { timeoutMs: 30_000, cpuMs: 1_000, memoryMiB: 64, maxConcurrentCalls: 8, maxQueuedCalls: 32 },
@@ -79,7 +79,7 @@ app.use(
 );
 
 app.get("/tools", async (c) => {
-  const tools = await box.listTools({ tenantId: c.get("tenantId") });
+  const tools = await glovebox.listTools({ tenantId: c.get("tenantId") });
   return c.json(tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })));
 });
 
@@ -87,23 +87,23 @@ app.put("/tools/:name", async (c) => {
   const name = c.req.param("name");
   const tool = { source: await c.req.text(), overrides: { name } };
   // Calls that run finish with the old version; later ones have the new one.
-  const { description } = await box.addTool(tool, { tenantId: c.get("tenantId"), grant: ["kv"], replace: true });
+  const { description } = await glovebox.addTool(tool, { tenantId: c.get("tenantId"), grant: ["kv"], replace: true });
   return c.json({ name, description }, 201);
 });
 
 app.delete("/tools/:name", (c) => {
-  const isRemoved = box.removeTool(c.req.param("name"), { tenantId: c.get("tenantId") });
+  const isRemoved = glovebox.removeTool(c.req.param("name"), { tenantId: c.get("tenantId") });
   return c.body(null, isRemoved ? 204 : 404);
 });
 
 app.post("/tools/:name/calls", async (c) => {
   const call = { id: randomUUID(), toolName: c.req.param("name"), argumentsText: await c.req.text() };
   // A client that goes away ends its call.
-  const result = await box.execute(call, { tenantId: c.get("tenantId"), signal: c.req.raw.signal });
+  const result = await glovebox.execute(call, { tenantId: c.get("tenantId"), signal: c.req.raw.signal });
   return result.success ? c.json({ output: result.output, usage: result.usage }) : fail(c, result.error);
 });
 
-app.get("/calls", (c) => c.json(box.listCalls({ tenantId: c.get("tenantId") })));
+app.get("/calls", (c) => c.json(glovebox.listCalls({ tenantId: c.get("tenantId") })));
 
 const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: Number(process.env.PORT ?? 8080) }, ({ port }) =>
   console.log(`Listening on http://127.0.0.1:${port}`),
@@ -114,6 +114,6 @@ process.once("SIGTERM", async () => {
   console.log("Shutting down");
   isShuttingDown = true;
   server.close();
-  await box.close({ drainMs: 10_000 });
+  await glovebox.close({ drainMs: 10_000 });
   console.log("Closed");
 });

@@ -4,10 +4,10 @@
 // Run: node notebook.ts
 import { createGlovebox } from "glovebox";
 
-await using box = await createGlovebox({ limits: { timeoutMs: 30_000, cpuMs: 500 }, kv: "memory" });
+await using glovebox = await createGlovebox({ limits: { timeoutMs: 30_000, cpuMs: 500 }, kv: "memory" });
 
 // The isolate is kept until the session is closed, idle for too long, or has used up its total.
-await using session = await box.openSession({
+await using session = await glovebox.openSession({
   language: "typescript",
   grant: ["kv"],
   idleMs: 5 * 60_000,

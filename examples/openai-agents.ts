@@ -14,8 +14,8 @@ const inputSchema = {
   additionalProperties: false,
 } as const;
 
-await using box = await createGlovebox({ tenancy: "multi", limits: { timeoutMs: 30_000 } });
-await box.addTool(
+await using glovebox = await createGlovebox({ tenancy: "multi", limits: { timeoutMs: 30_000 } });
+await glovebox.addTool(
   {
     name: "add_tax",
     source: "export default ({ amount }) => ({ total: Math.round(amount * 119) / 100 })",
@@ -23,7 +23,7 @@ await box.addTool(
   },
   { scope: "global" },
 );
-await box.addTool(
+await glovebox.addTool(
   {
     name: "discount",
     source: "export default ({ amount }) => ({ total: Math.round(amount * 90) / 100 })",
@@ -38,7 +38,7 @@ function createClerk(tenantId: string) {
     instructions: "Answer questions about prices. Compute with the tools only.",
     model: process.env.OPENAI_MODEL ?? "gpt-5.1",
     // `context` applies to each call: here, every tool has two seconds.
-    tools: toAgentsTools(box, { tenantId, context: { timeoutMs: 2_000 } }),
+    tools: toAgentsTools(glovebox, { tenantId, context: { timeoutMs: 2_000 } }),
   });
 }
 

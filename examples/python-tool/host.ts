@@ -4,9 +4,9 @@
 // Run: node python-tool/host.ts
 import { createGlovebox } from "glovebox";
 
-await using box = await createGlovebox({ kv: "memory" });
+await using glovebox = await createGlovebox({ kv: "memory" });
 // The first Python tool loads the interpreter; a process with one is then kept ready for the next call.
-const definition = await box.addTool({ name: "summarize", path: import.meta.dirname }, { grant: ["kv"] });
+const definition = await glovebox.addTool({ name: "summarize", path: import.meta.dirname }, { grant: ["kv"] });
 console.log(`${definition.name}: ${definition.description}`);
 
 const inputs = [
@@ -16,7 +16,7 @@ const inputs = [
   { numbers: "2, 3, 5" },
 ];
 for (const [index, input] of inputs.entries()) {
-  const result = await box.execute({ id: `call-${index + 1}`, toolName: "summarize", arguments: input });
+  const result = await glovebox.execute({ id: `call-${index + 1}`, toolName: "summarize", arguments: input });
   for (const { message } of result.logs) console.log(`  log: ${message}`);
   if (result.success) console.log(JSON.stringify(result.output));
   else console.log(`${result.error.code}: ${result.error.message}`, result.error.stack ?? "");

@@ -9,6 +9,7 @@ import {
   type Announcement,
   type ControlMessage,
   ControlMessageSchema,
+  carriedBytes,
   MAX_DIRECT_BYTES,
   NESTED_PER_SLOT,
   type PartRequest,
@@ -276,7 +277,7 @@ export class ExecutorService implements AsyncDisposable {
     const { control, token } = call;
     if (call.isBroken) return undefined;
     const bytes = encodeFrame({ ...report, token, n: call.sent + 1 }, parts);
-    if (bytes.byteLength <= Math.min(MAX_DIRECT_BYTES, this.#options.connection.maxPayload / 2)) {
+    if (bytes.byteLength <= carriedBytes(this.#options.connection.maxPayload, MAX_DIRECT_BYTES)) {
       call.sent += 1;
       this.#publish(control, bytes);
       return undefined;

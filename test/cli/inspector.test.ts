@@ -19,7 +19,7 @@ class TestIsolate implements InspectedIsolate {
     return this.received.findLast(({ method }) => method !== "Runtime.getIsolateId");
   }
   go(): void {}
-  hold(): void {}
+  setPaused(): void {}
 }
 
 let hub: InspectorHub;

@@ -21,7 +21,7 @@ export interface ToolSelection {
    */
   readonly tenantId?: string | undefined;
   /**
-   * Restricts the tools to these, by name or as returned by `await box.listTools({ tenantId })`, which also waits for feature flags.
+   * Restricts the tools to these, by name or as returned by `await glovebox.listTools({ tenantId })`, which also waits for feature flags.
    * @default all tools of the tenant that are known to be enabled
    */
   readonly tools?: readonly (string | ToolDefinition)[] | undefined;

@@ -29,8 +29,8 @@ function readProperty(value: unknown, key: string): unknown {
  * @example
  * ```ts
  * import { createGlovebox, toHttpStatus } from "glovebox";
- * await using box = await createGlovebox();
- * const result = await box.execute({ id: "c1", toolName: "missing", arguments: {} });
+ * await using glovebox = await createGlovebox();
+ * const result = await glovebox.execute({ id: "c1", toolName: "missing", arguments: {} });
  * console.log(result.success ? 200 : toHttpStatus(result.error)); // 404
  * ```
  */

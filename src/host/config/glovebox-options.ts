@@ -80,7 +80,7 @@ export interface ToolsOptions {
    */
   readonly executionTimeoutMs?: number | undefined;
   /**
-   * Most calls of one tenant that `box.invoker` runs at the same time, across all batches, 1 to 10.
+   * Most calls of one tenant that `glovebox.invoker` runs at the same time, across all batches, 1 to 10.
    * @default 10
    */
   readonly maxConcurrentTools?: number | undefined;
@@ -147,7 +147,7 @@ export interface GloveboxOptions {
   /** How long the results of an asynchronous `tenants` function are cached. */
   readonly tenantCache?: TenantCacheOptions | undefined;
   /**
-   * Hardening of the worker processes. `"auto"`: every layer that works on this machine; `box.hardening` reports which. `"strict"`:
+   * Hardening of the worker processes. `"auto"`: every layer that works on this machine; `glovebox.hardening` reports which. `"strict"`:
    * `createGlovebox` fails if a layer is missing. An object names the layers to require and those to leave out.
    * @default "auto"
    */

@@ -109,7 +109,7 @@ interface HostileTool {
 }
 
 /** Time in ms for what another limit should end: a busy machine takes long to fill memory. */
-const PATIENCE_MS = 60_000;
+const LONG_TIMEOUT_MS = 60_000;
 
 const HOSTILE_TOOLS: readonly HostileTool[] = [
   { attack: "an endless loop", source: "export default () => { for (;;); }", codes: ["TOOL_TIMEOUT"] },
@@ -122,13 +122,13 @@ const HOSTILE_TOOLS: readonly HostileTool[] = [
     attack: "memory without end",
     source: "export default () => { const all = []; for (;;) all.push(new Array(1000).fill(all.length)); }",
     codes: ["MEMORY_LIMIT"],
-    timeoutMs: PATIENCE_MS,
+    timeoutMs: LONG_TIMEOUT_MS,
   },
   {
     attack: "memory that V8 does not count",
     source: "export default () => { const all = []; for (;;) all.push(new Intl.DateTimeFormat()); }",
     codes: ["MEMORY_LIMIT"],
-    timeoutMs: PATIENCE_MS,
+    timeoutMs: LONG_TIMEOUT_MS,
   },
 ];
 const TIMEOUT_MS = 1_000;
@@ -149,7 +149,7 @@ async function runHostileTool(
 }
 
 async function runHostileTools(signal: AbortSignal): Promise<readonly ToolFinding[]> {
-  const limits = { memoryMiB: 64, timeoutMs: PATIENCE_MS, cpuMs: PATIENCE_MS };
+  const limits = { memoryMiB: 64, timeoutMs: LONG_TIMEOUT_MS, cpuMs: LONG_TIMEOUT_MS };
   await using box = await createGlovebox({ cache: false, shutdown: false, tenancy: "multi", limits });
   signal.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
   await box.addTool({ name: "good", source: "export default () => 1" }, { scope: "global" });

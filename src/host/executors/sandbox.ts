@@ -359,7 +359,7 @@ class SandboxRun implements CallListener, ChainedRun {
       const decision = await run.request(requestId, name, text);
       if (run.isRolledBack) return this.#stop(new ToolError("CANCELLED", "The run has been rolled back"));
       if (decision.kind === "send") return send(decision.envelope);
-      if (decision.kind === "hold") return;
+      if (decision.kind === "leave-open") return;
       // The process reports when nothing else of the run is under way.
       if (decision.kind === "wait") return this.#ticket?.watchIdle(true);
       if (run.stopped !== undefined) throw run.stopped;
@@ -408,8 +408,8 @@ class SandboxRun implements CallListener, ChainedRun {
     this.#resolve?.({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
   }
 
-  onPaused(isHeld: boolean): void {
-    this.#call.clock?.hold(isHeld);
+  onPaused(isPaused: boolean): void {
+    this.#call.clock?.setPaused(isPaused);
   }
 
   onStuck(): void {}

@@ -93,7 +93,7 @@ export class InspectorHub implements Inspector {
     this.#open.clear();
     this.#sendRequest({ method: "Debugger.disable" });
     this.#sendRequest({ method: "Runtime.disable" });
-    if (this.#hasStarted) this.#isolate?.hold(false);
+    if (this.#hasStarted) this.#isolate?.setPaused(false);
   }
 
   /** Processes a message of the client. Text that is not a request is dropped; a request beyond the limits is answered with an error. */
@@ -133,7 +133,7 @@ export class InspectorHub implements Inspector {
     this.#isolate = isolate;
     this.#hasStarted = false;
     this.#startBreakpoint = undefined;
-    isolate.hold(true);
+    isolate.setPaused(true);
     if (this.#client !== undefined) {
       if (this.#state.commands.length > 0) this.#reload();
       for (const text of this.#queue.splice(0)) {
@@ -164,7 +164,7 @@ export class InspectorHub implements Inspector {
     if (this.#isolate === undefined || this.#hasStarted || (breakAtStart && !this.#isClientReady)) return;
     this.#hasStarted = true;
     if (breakAtStart) this.#breakAtStart();
-    this.#isolate.hold(false);
+    this.#isolate.setPaused(false);
     this.#isolate.go();
   }
 
@@ -206,10 +206,10 @@ export class InspectorHub implements Inspector {
   #onNotification(message: DevToolsMessage, text: string): void {
     const { method, params = {} } = message;
     if (method === "Debugger.paused") {
-      this.#isolate?.hold(true);
+      this.#isolate?.setPaused(true);
       this.#removeStartBreakpoint();
     } else if (method === "Debugger.resumed") {
-      this.#isolate?.hold(false);
+      this.#isolate?.setPaused(false);
     } else if (method === "Runtime.executionContextCreated") {
       this.#onContextCreated(params.context);
       return;

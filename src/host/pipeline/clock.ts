@@ -11,7 +11,7 @@ export interface Clock extends Disposable {
    * holder pauses it.
    * @param holder identifies who pauses it. Default: the inspector
    */
-  hold(isHeld: boolean, holder?: object): void;
+  setPaused(isPaused: boolean, holder?: object): void;
   /** Remaining time of the call in ms. */
   readonly leftMs: number;
 }
@@ -147,9 +147,9 @@ class CallClock implements Clock {
     return this.#leftMs ?? Math.max(0, this.#endsAt - performance.now());
   }
 
-  hold(isHeld: boolean, holder: object = INSPECTOR): void {
+  setPaused(isPaused: boolean, holder: object = INSPECTOR): void {
     if (!this.#slot.isListed) return;
-    if (isHeld) this.#holders.add(holder);
+    if (isPaused) this.#holders.add(holder);
     else this.#holders.delete(holder);
     const mustPause = this.#holders.size > 0;
     if (mustPause === (this.#leftMs !== undefined)) return;

@@ -65,7 +65,7 @@ export interface PreparedCall {
   /** Aborts at the deadline or when the caller cancels. Its reason is the ToolError of the result. */
   readonly signal: AbortSignal;
   /** Clock behind the deadline of the signal. */
-  readonly clock?: Pick<Clock, "hold" | "leftMs">;
+  readonly clock?: Pick<Clock, "setPaused" | "leftMs">;
   readonly context: ToolContext;
   /** The call as the operator sees it. An executor reports here that the call waits. */
   readonly tracked?: TrackedCall | undefined;

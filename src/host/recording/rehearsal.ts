@@ -72,7 +72,7 @@ export interface RehearsalReport {
 
 const MAX_LISTED = 100;
 /** Longest time in ms that one recording waits for a limit of the host, and the wait where the error names none. */
-const PATIENCE_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 const WAIT_MS = 1_000;
 
 const OptionsSchema = strictObject({
@@ -188,7 +188,7 @@ export async function rehearse(
   const running = new Set<Promise<void>>();
   /** Replays a recording as soon as the limits of the host let it run. @returns undefined if they do not */
   const replayWhenAdmitted = async (recording: CallRecording): Promise<ReplayedCall | undefined> => {
-    const until = performance.now() + PATIENCE_MS;
+    const until = performance.now() + MAX_RETRY_MS;
     for (;;) {
       const replayed = await replay(recording, { tenantId, toolVersion, redact, signal });
       const waitMs = waitMsOf(replayed);

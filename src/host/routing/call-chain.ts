@@ -47,7 +47,7 @@ export class CallChain {
   /** The call in the operator's list. */
   tracked: TrackedCall | undefined;
   /** Clock of the call, once it has started. */
-  clock: Pick<Clock, "hold"> | undefined;
+  clock: Pick<Clock, "setPaused"> | undefined;
   /** The call in its executor. Undefined if the call cannot wait for its caller. */
   run: ChainedRun | undefined;
   /** Pending requests to the caller, and nested calls that are paused. */
@@ -151,7 +151,7 @@ export class CallChain {
     const isPaused = size > 0 && this.#isIdle !== false && (this.run?.openCalls ?? 0) <= size;
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
-    this.clock?.hold(isPaused, this);
+    this.clock?.setPaused(isPaused, this);
     this.run?.setPaused(isPaused);
     this.parent?.setWaiting(isPaused, this);
   }

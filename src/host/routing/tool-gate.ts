@@ -54,7 +54,7 @@ export interface ToolGateOptions {
 }
 
 /** How long to wait for an asynchronous flag. */
-export interface GatePatience {
+export interface GateBounds {
   /** In ms, 1,000 at most. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -80,13 +80,13 @@ export class ToolGate {
    * cannot be evaluated; otherwise it is enabled if one is true, or the configuration enables it.
    * @throws {ToolError} CANCELLED, as a rejection, if the signal aborts first
    */
-  isOn(context: FlagContext, patience: GatePatience = {}): boolean | Promise<boolean> {
+  isOn(context: FlagContext, bounds: GateBounds = {}): boolean | Promise<boolean> {
     if (this.#flags === undefined) return this.#enabled;
     // An invalid tool name comes from a model and must not be used as the name of a flag.
     if (!TOOL_NAME_PATTERN.test(context.toolName)) return false;
     const answers = this.#answers(context);
     const isOn = this.#decideNow(answers);
-    return isOn === undefined ? this.#wait(answers, context, patience) : isOn;
+    return isOn === undefined ? this.#wait(answers, context, bounds) : isOn;
   }
 
   /** Returns whether the tool is enabled, without waiting: false if that depends on an asynchronous flag. */
@@ -138,7 +138,7 @@ export class ToolGate {
   async #wait(
     answers: readonly (Answer | Promise<Answer>)[],
     { toolName }: FlagContext,
-    { timeoutMs = FLAG_TIMEOUT_MS, signal }: GatePatience,
+    { timeoutMs = FLAG_TIMEOUT_MS, signal }: GateBounds,
   ): Promise<boolean> {
     const withinMs = Math.min(timeoutMs, FLAG_TIMEOUT_MS);
     const { promise: ended, resolve, reject } = Promise.withResolvers<boolean>();

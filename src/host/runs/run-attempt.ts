@@ -54,12 +54,12 @@ export interface CodeCallRules {
   readonly isRepeatable: (text: string) => boolean;
 }
 
-/** What the executor does with a capability call. `send`: the answer is known. `wait`: the run waits. `hold`: it gets no answer. */
+/** What the executor does with a capability call. `send`: the answer is known. `wait`: the run waits. `leave-open`: it gets no answer. */
 export type RunDecision =
   | { readonly kind: "send"; readonly envelope: string }
   | { readonly kind: "execute" }
   | { readonly kind: "wait" }
-  | { readonly kind: "hold" };
+  | { readonly kind: "leave-open" };
 
 const DONE = JSON.stringify({ ok: true, value: null });
 const failure = (code: string, message: string): string => JSON.stringify({ ok: false, code, message });
@@ -251,7 +251,7 @@ export class RunAttempt {
     const envelope = journal.answers.get(id);
     if (envelope !== undefined) return this.#send(envelope);
     if (step !== undefined) return await this.#answer(id, DONE);
-    if (this.#isHeld) return { kind: "hold" };
+    if (this.#isPastEnd) return { kind: "leave-open" };
     if (known.wait !== undefined && name !== "tools") return await this.#wait(known.wait);
     if (known.wait !== undefined && !journal.approved.has(id)) return await this.#waitForCall(known.wait, text);
     const mayRepeat = name === "tools" ? this.codeCalls?.isRepeatable(text) : undefined;
@@ -266,8 +266,8 @@ export class RunAttempt {
     return step?.op === "register" || this.#options.journal.rollback !== undefined ? step : undefined;
   }
 
-  /** Whether the run's own code asks, although the run is rolled back. */
-  get #isHeld(): boolean {
+  /** Whether a request is one of the run's own code after the end of the run, whose rollback continues. */
+  get #isPastEnd(): boolean {
     return this.#options.journal.rollback !== undefined && !this.#isRollingBack;
   }
 
@@ -275,7 +275,7 @@ export class RunAttempt {
     const input = text.slice(0, SHOWN_INPUT_LENGTH);
     const request = { type: "request", id, name, hash: inputHashOf(text), input } as const;
     if (step !== undefined) return await this.#beginStep(request, step);
-    if (this.#isHeld) return { kind: "hold" };
+    if (this.#isPastEnd) return { kind: "leave-open" };
     if (name === "waitFor" && this.#isRollingBack) {
       await this.#append([request]);
       return await this.#answer(id, failure("CAPABILITY_DENIED", "A function of ctx.onRollback cannot wait"));

@@ -6,7 +6,7 @@ export interface InspectedIsolate {
   /** Lets the call of a loaded tool continue. Calling it twice is a no-op. */
   go(): void;
   /** Pauses or resumes the call's clock. */
-  hold(isHeld: boolean): void;
+  setPaused(isPaused: boolean): void;
 }
 
 /** Receives the inspected isolates. Their messages come from a worker, so they are not trusted. */

@@ -64,7 +64,7 @@ export interface CallListener {
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
   onLost(loss: CallLossReason, peakBytes: number): void;
   /** A person who inspects the call has paused or resumed it. Time does not count while it is paused. */
-  onPaused(isHeld: boolean): void;
+  onPaused(isPaused: boolean): void;
   /** Whether the guest of an observed call only waits for the host. Reported by the worker process, so not trusted. */
   onIdle?(isIdle: boolean): void;
   /** The call has ended but did not stop, so its process is killed. */

@@ -34,7 +34,7 @@ const MISPLACED = 1_000;
 /** The same for a short call in another process than the last one. It only decides between equals. */
 const AWAY = 0.5;
 /** Time in ms that a call waits for a process that is about to be free before it gets another one. */
-const PATIENCE_MS = 2;
+const OWN_PROCESS_WAIT_MS = 2;
 
 /** Returns the process of an owner's last short call, if that was recent. The isolates of its short calls are ready there. */
 function homeOfShortCalls(own: readonly WorkerProcess[]): WorkerProcess | undefined {
@@ -61,8 +61,8 @@ export interface PlacementSources {
   readonly quarantine: CrashQuarantine;
   /** Running jobs of each process. */
   readonly placed: ReadonlyMap<WorkerProcess, LinkedList<PlacedJob>>;
-  /** Called when the waiting calls may have run out of patience. */
-  readonly onPatienceEnd: () => void;
+  /** Called when the waiting calls have waited long enough for their process. */
+  readonly onWaitEnd: () => void;
 }
 
 export class Placement implements Disposable {
@@ -70,19 +70,19 @@ export class Placement implements Disposable {
   readonly #manager: WorkerManager;
   readonly #quarantine: CrashQuarantine;
   readonly #placed: PlacementSources["placed"];
-  readonly #onPatienceEnd: () => void;
+  readonly #onWaitEnd: () => void;
   /** When an owner's last short call was placed, by performance.now(). */
   readonly #shortUses = new Map<string, number>();
-  #patience: NodeJS.Timeout | undefined;
+  #rescheduleTimer: NodeJS.Timeout | undefined;
   /** Until when an owner's calls run on threads, by performance.now(): many at once need fewer wake-ups there. */
   readonly #crowdedUntil = new Map<string, number>();
 
-  constructor(room: CallRoom, { manager, quarantine, placed, onPatienceEnd }: PlacementSources) {
+  constructor(room: CallRoom, { manager, quarantine, placed, onWaitEnd }: PlacementSources) {
     this.#room = room;
     this.#manager = manager;
     this.#quarantine = quarantine;
     this.#placed = placed;
-    this.#onPatienceEnd = onPatienceEnd;
+    this.#onWaitEnd = onWaitEnd;
   }
 
   /**
@@ -107,7 +107,7 @@ export class Placement implements Disposable {
     const home = homeOfShortCalls(own);
     let best = this.#leastLoaded(candidates, { pace, usesParentSlot, isAlone, unproven, home });
     const isBusyBriefly = best === undefined && candidates.some((worker) => worker.isInside);
-    if (isBusyBriefly && performance.now() - queuedAt < PATIENCE_MS) {
+    if (isBusyBriefly && performance.now() - queuedAt < OWN_PROCESS_WAIT_MS) {
       if (waiting >= crowdOf(job)) {
         setBounded(this.#crowdedUntil, job.owner, performance.now() + CROWDED_MS, MAX_OWNERS);
       }
@@ -184,12 +184,12 @@ export class Placement implements Disposable {
     return pace === "long" || performance.now() - (this.#shortUses.get(owner) ?? -SHORT_USE_MS) < SHORT_USE_MS;
   }
 
-  /** Schedules again when the waiting calls may have run out of patience. */
+  /** Schedules again when the waiting calls have waited long enough for their process. */
   #scheduleSoon(): void {
-    this.#patience ??= setTimeout(() => {
-      this.#patience = undefined;
-      this.#onPatienceEnd();
-    }, PATIENCE_MS);
+    this.#rescheduleTimer ??= setTimeout(() => {
+      this.#rescheduleTimer = undefined;
+      this.#onWaitEnd();
+    }, OWN_PROCESS_WAIT_MS);
   }
 
   /** Whether the process has calls, of tools not known to be short, that have just begun or that compute. */
@@ -254,6 +254,6 @@ export class Placement implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#patience);
+    clearTimeout(this.#rescheduleTimer);
   }
 }

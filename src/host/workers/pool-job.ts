@@ -138,8 +138,8 @@ export class PlacedJob implements CallListener, Ticket {
     this.job.listener.onStarted?.();
   }
 
-  onPaused(isHeld: boolean): void {
-    this.job.listener.onPaused(isHeld);
+  onPaused(isPaused: boolean): void {
+    this.job.listener.onPaused(isPaused);
   }
 
   onIdle(isIdle: boolean): void {

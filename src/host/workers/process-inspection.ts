@@ -39,7 +39,7 @@ export class ProcessInspection {
     const isolate: InspectedIsolate = {
       send: (text) => this.#send({ type: "inspect", seq }, [text]),
       go: () => this.#send({ type: "inspect-go", seq }),
-      hold: (isHeld) => this.#calls.get(seq)?.listener.onPaused(isHeld),
+      setPaused: (isPaused) => this.#calls.get(seq)?.listener.onPaused(isPaused),
     };
     this.#inspected = { seq, isolate };
     this.#inspector.onOpened(isolate);

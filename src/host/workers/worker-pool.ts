@@ -72,7 +72,7 @@ export class WorkerPool implements CallPool, JobOwner {
         manager: this.#manager,
         quarantine: this.#quarantine,
         placed: this.#placed,
-        onPatienceEnd: () => this.#schedule(),
+        onWaitEnd: () => this.#schedule(),
       },
     );
   }

@@ -41,7 +41,7 @@ let pendingCalls = 0;
 let pendingLength = 0;
 
 /** Returns the descriptor of a capability. Reads own fields only, because a tool may have added others to Object.prototype. */
-export function shapeOf(header: InvokeHeader, name: string): CapabilityDescriptor | undefined {
+export function findDescriptor(header: InvokeHeader, name: string): CapabilityDescriptor | undefined {
   if (!ObjectHasOwn(header, "descriptors")) return undefined;
   const descriptors = header.descriptors as CapabilityDescriptors;
   return ObjectHasOwn(descriptors, name) ? descriptors[name] : undefined;
@@ -50,9 +50,9 @@ export function shapeOf(header: InvokeHeader, name: string): CapabilityDescripto
 /** Returns whether the input continues an operation that was already counted. The host checks this again. */
 function isUncounted(header: InvokeHeader, name: string, input: unknown): boolean {
   if (typeof input !== "object" || input === null) return false;
-  const shape = shapeOf(header, name);
-  if (shape === undefined || !ObjectHasOwn(shape, "uncounted")) return false;
-  const ops = shape.uncounted as readonly string[];
+  const descriptor = findDescriptor(header, name);
+  if (descriptor === undefined || !ObjectHasOwn(descriptor, "uncounted")) return false;
+  const ops = descriptor.uncounted as readonly string[];
   const { op } = input as { readonly op?: unknown };
   for (let index = 0; index < ops.length; index += 1) if (ops[index] === op) return true;
   return false;

@@ -2,7 +2,7 @@
 
 import type { CapabilityDescriptor, InvokeHeader } from "../protocol/guest-messages.ts";
 import type { MemberModule } from "../protocol/platform-modules.ts";
-import { callCapability, shapeOf } from "./bridge.ts";
+import { callCapability, findDescriptor } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { createCapabilityError, describeValue, notGranted, truncateText } from "./error-text.ts";
 import { post } from "./host.ts";
@@ -90,9 +90,9 @@ const onRollback =
 type Ask = (input: unknown) => Promise<unknown>;
 
 /** Creates a capability's member of ctx: a function, or an object with a function for each of its members. */
-function createFace(shape: CapabilityDescriptor | undefined, ask: Ask): unknown {
-  if (shape === undefined || !ObjectHasOwn(shape, "members")) return ask;
-  const members = shape.members as readonly string[];
+function createFace(descriptor: CapabilityDescriptor | undefined, ask: Ask): unknown {
+  if (descriptor === undefined || !ObjectHasOwn(descriptor, "members")) return ask;
+  const members = descriptor.members as readonly string[];
   const object = { __proto__: null };
   for (let index = 0; index < members.length; index += 1) {
     const op = members[index] as string;
@@ -113,12 +113,12 @@ function defineLazy(ctx: object, name: string, get: () => unknown): void {
 
 /** Defines a capability's member. Built-in capabilities such as kv have a platform module that creates it. */
 function defineMember(ctx: object, name: string, header: InvokeHeader, ask: Ask): void {
-  const shape = shapeOf(header, name);
-  if (shape === undefined || !ObjectHasOwn(shape, "platformModule")) {
-    defineValue(ctx, name, createFace(shape, ask));
+  const descriptor = findDescriptor(header, name);
+  if (descriptor === undefined || !ObjectHasOwn(descriptor, "platformModule")) {
+    defineValue(ctx, name, createFace(descriptor, ask));
     return;
   }
-  const platformModule = shape.platformModule as MemberModule;
+  const platformModule = descriptor.platformModule as MemberModule;
   defineLazy(ctx, name, () => {
     const member = (usePlatformModule(platformModule).createMember as (ask: Ask) => unknown)(ask);
     defineValue(ctx, name, member);

@@ -47,7 +47,7 @@ function openSqliteIn(dataDir: string): Db {
 }
 
 /** How long a start waits for Postgres, which may start at the same time, and how long it pauses between attempts, in ms. */
-const PATIENCE_MS = 60_000;
+const STARTUP_WAIT_MS = 60_000;
 const RETRY_MS = 500;
 /** States of Postgres in which another attempt may succeed: connection failures, and "too many connections". The others are settled. */
 const MAY_PASS = /^(08|57P0|53300)/;
@@ -60,7 +60,7 @@ const mayPass = ({ code = "" }: { readonly code?: unknown }): boolean => {
 
 /** @throws {ToolError} PARAM_INVALID if Postgres rejects connections, or accepts none for a minute */
 async function waitForPostgres(db: Db): Promise<void> {
-  const until = performance.now() + PATIENCE_MS;
+  const until = performance.now() + STARTUP_WAIT_MS;
   for (;;) {
     try {
       await sql`select 1`.execute(db);

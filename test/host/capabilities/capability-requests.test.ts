@@ -1,6 +1,6 @@
 // What a tool requests of the built-in capabilities. A request that is malformed must not give the tool more than a valid one would.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readAskedHosts } from "../../../src/host/capabilities/fetch/egress-policy.ts";
+import { parseRequestedHosts } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { readRequestedList } from "../../../src/sandbox/contract/capability-requests.ts";
@@ -110,12 +110,13 @@ describe("what a tool requests of a capability", () => {
   test.for(["https://a.example", { hosts: ["a.example"] }, false, null, 5] satisfies JsonValue[])(
     "a reader allows nothing for %j",
     (setting) => {
-      expect(readAskedHosts({ fetch: setting })).toEqual([]);
+      expect(parseRequestedHosts({ fetch: setting })).toEqual([]);
       expect(readRequestedList({ secrets: setting }, "secrets")).toEqual([]);
     },
   );
 
   test("a reader narrows nothing without a request, and for true and {}", () => {
-    for (const requested of [{}, { fetch: true }, { fetch: {} }]) expect(readAskedHosts(requested)).toBeUndefined();
+    for (const requested of [{}, { fetch: true }, { fetch: {} }])
+      expect(parseRequestedHosts(requested)).toBeUndefined();
   });
 });

@@ -156,7 +156,12 @@ describe("validateCall() does not block the event loop for", () => {
     const run = () =>
       validateCall({ callId: "c", toolName: "probe", arguments: args }, { tenantId: "t" }, registry, {
         ...{ bounds, thread },
-        startClock: () => ({ signal: controller.signal, hold() {}, leftMs: 0, [Symbol.dispose]: () => disposed++ }),
+        startClock: () => ({
+          signal: controller.signal,
+          setPaused() {},
+          leftMs: 0,
+          [Symbol.dispose]: () => disposed++,
+        }),
       });
     expect((await expectNoHold(run)).input).toEqual(args);
     const before = disposed;

@@ -57,7 +57,7 @@ function openPlacement({ own, spare, isPastShare = false }: Situation): (pace: P
       jobs.add(Object.assign(placedJob("long"), { placedAt: performance.now() }));
     placed.set(worker, jobs);
   }
-  const sources = { manager, quarantine: new CrashQuarantine(), placed, onPatienceEnd() {} };
+  const sources = { manager, quarantine: new CrashQuarantine(), placed, onWaitEnd() {} };
   const placement = new Placement({ callsPerWorker: 8, nestedPerWorker: 0 }, sources);
   onTestFinished(() => placement[Symbol.dispose]());
   return (pace) => placement.workerFor(placedJob(pace), false, 1);

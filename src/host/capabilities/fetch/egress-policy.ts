@@ -209,7 +209,7 @@ export const denied = (rule: DenyingRule, reason: string): ToolError =>
  * Parses the rules in the `capabilities.fetch` of a tool's definition, which narrow the host's rules. Returns undefined if the definition
  * does not narrow them.
  */
-export function readAskedHosts(requested: CapabilityRequests): readonly EgressRule[] | undefined {
+export function parseRequestedHosts(requested: CapabilityRequests): readonly EgressRule[] | undefined {
   return readRequestedList(requested, "fetch")?.map((text) => {
     const rule = typeof text === "string" ? parseEgressRule(text) : undefined;
     if (rule !== undefined) return rule;

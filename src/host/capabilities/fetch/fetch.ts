@@ -7,7 +7,7 @@ import { cpuAccountOf, meterOf, observerOf, traceOf, useOf } from "../call-scope
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
 import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { Connections } from "./connections.ts";
-import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
+import { type EgressPolicy, parseRequestedHosts } from "./egress-policy.ts";
 import { type ExchangeParts, HttpExchange } from "./exchange.ts";
 import type { Resolver } from "./pinned-addresses.ts";
 import type { RedirectGuard } from "./redirects.ts";
@@ -146,7 +146,7 @@ export interface FetchParts {
 export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capability {
   const open = async (context: CapabilityContext): Promise<CallExchanges> => {
     const policy = policyOf(context);
-    const requested = readAskedHosts(context.requested);
+    const requested = parseRequestedHosts(context.requested);
     const secrets = secretsOf(context);
     const resolve: Resolver = (host, signal) => systemResolver.resolve(host, `tenant ${context.tenantId}`, signal);
     const connections = new Connections(policy, resolve, meterOf(context));

@@ -4,7 +4,13 @@
 import { setBounded } from "../../util/bounded-map.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
-import { type Announcement, type ControlMessage, MAX_DIRECT_BYTES, type PartRequest } from "../protocol/messages.ts";
+import {
+  type Announcement,
+  type ControlMessage,
+  carriedBytes,
+  MAX_DIRECT_BYTES,
+  type PartRequest,
+} from "../protocol/messages.ts";
 import { controlSubject, executorSubject } from "../protocol/subjects.ts";
 import { encodeFrame } from "../protocol/wire.ts";
 import type { ExecutorInfo } from "./fleet-state.ts";
@@ -15,8 +21,6 @@ import { type Candidate, hashText } from "./placement.ts";
 type Unkeyed<Message> = Message extends { readonly key: string } ? Omit<Message, "key"> : never;
 export type OutgoingMessage = Unkeyed<ControlMessage>;
 
-/** Room for the protocol of NATS around a payload. */
-const HEADER_BYTES = 4_096;
 /** Bundles of one executor that are counted. */
 const MAX_BUNDLES = 4_096;
 /** Time in ms for which a full executor gets no calls, unless it announces itself earlier. */
@@ -181,7 +185,7 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   }
 
   get #maxDirectBytes(): number {
-    return Math.min(MAX_DIRECT_BYTES, this.#options.connection.maxPayload - HEADER_BYTES);
+    return carriedBytes(this.#options.connection.maxPayload, MAX_DIRECT_BYTES);
   }
 
   #publish(bytes: Uint8Array): void {

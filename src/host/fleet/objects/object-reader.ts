@@ -1,10 +1,8 @@
 // Reads an object of the other side in parts, and checks it against its hash. A few parts are under way at the same time,
 // so that a large object fills neither the connection nor the memory of NATS.
-import { MAX_PART_BYTES, type ObjectRef, type PartRequest } from "../protocol/messages.ts";
+import { carriedBytes, MAX_PART_BYTES, type ObjectRef, type PartRequest } from "../protocol/messages.ts";
 import { hashOf, ObjectError } from "./object-offers.ts";
 
-/** Room for the JSON of a part and the protocol of NATS. */
-const HEADER_BYTES = 4_096;
 const LEAST_PART_BYTES = 4_096;
 /** Time in ms without a part after which an object cannot be read. */
 const TIMEOUT_MS = 30_000;
@@ -38,7 +36,7 @@ export class ObjectReader {
    * @param attemptMs time after which a request without an answer is sent again
    */
   constructor(maxPayload: number, attemptMs: number = ATTEMPT_MS) {
-    this.#partBytes = Math.max(LEAST_PART_BYTES, Math.min(MAX_PART_BYTES, maxPayload - HEADER_BYTES));
+    this.#partBytes = Math.max(LEAST_PART_BYTES, carriedBytes(maxPayload, MAX_PART_BYTES));
     this.#attemptMs = attemptMs;
   }
 

@@ -12,10 +12,15 @@ export const MAX_SLOTS = 2_048;
 /** For each slot, an executor accepts this number of nested calls beyond its slots, since their callers wait for them. */
 export const NESTED_PER_SLOT = 3;
 
+/** Room for the JSON of a message and the protocol of NATS around what it carries. */
+const OVERHEAD_BYTES = 4_096;
 /** Messages above this size are read in parts, so that large ones of one call do not delay those of others. */
 export const MAX_DIRECT_BYTES: number = 256 * 1024;
 /** Largest part of such a message. */
 export const MAX_PART_BYTES: number = 256 * 1024;
+
+/** Returns how many bytes one message may carry. @param maxPayload largest payload that the NATS server accepts, in bytes */
+export const carriedBytes = (maxPayload: number, limit: number): number => Math.min(limit, maxPayload - OVERHEAD_BYTES);
 
 /** 16 random bytes in base64url. */
 const secret = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
