@@ -43,13 +43,25 @@ export function checkKind(value: unknown, where: string, kind: keyof typeof KIND
 }
 
 /**
- * Encodes a name, id or number as a segment of a path.
+ * Returns a version or the number of a wait as a segment of a path.
+ * @throws {TypeError} for anything but a whole number
+ */
+export function numberSegment(value: number): string {
+  if (Number.isSafeInteger(value) && value >= 0) return String(value);
+  const got = typeof value === "number" ? String(value) : describeKind(value);
+  throw invalid("argument", `Expected a whole number for the path, got ${got}`);
+}
+
+/**
+ * Encodes a name or id as a segment of a path.
  * @throws {TypeError} for anything else, and for the names "." and "..", which URLs resolve to another path
  */
-export function segment(value: string | number): string {
-  const isNumber = Number.isSafeInteger(value) && Number(value) >= 0;
-  if (!isNumber && (typeof value !== "string" || value === ""))
-    throw invalid("argument", `Expected a name, an id or a number for the path, got ${describeKind(value)}`);
+export function segment(value: string): string {
+  if (typeof value !== "string" || value === "")
+    throw invalid(
+      "argument",
+      `Expected a name or an id for the path, got ${value === "" ? "an empty string" : describeKind(value)}`,
+    );
   if (value === "." || value === "..") throw invalid("argument", `The name "${value}" cannot be part of a path`);
   return encodeURIComponent(value);
 }

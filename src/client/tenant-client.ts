@@ -1,5 +1,5 @@
 // The methods of the client that concern one tenant, each of which is one route of the HTTP API.
-import { checkKind, checkOptions, segment } from "./check-arguments.ts";
+import { checkKind, checkOptions, numberSegment, segment } from "./check-arguments.ts";
 import type { ApiTransport } from "./transport.ts";
 import type {
   ApiKey,
@@ -49,6 +49,11 @@ const CALL_FIELDS = { idempotencyKey: "a string that is not empty", signal: "an 
 const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
 const RELEASE_FIELDS = { rollback: "an object, or null" } as const;
 const BATCH_FIELDS = { signal: "an AbortSignal" } as const;
+
+function toReason(reason: string | undefined): { readonly reason?: string | undefined } {
+  if (reason !== undefined) checkKind(reason, "reason", "a string");
+  return { reason };
+}
 
 /** A call that failed has a status of its own, but its body is the call. */
 const isCall = (_status: number, body: unknown): boolean =>
@@ -128,7 +133,7 @@ export class TenantClient {
 
   /** Returns a version of a tool. */
   async version(tool: string, version: number): Promise<ToolVersion> {
-    return await this.#client.request("GET", `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}`);
+    return await this.#client.request("GET", `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`);
   }
 
   /** Lists the versions that wait for approval. */
@@ -151,12 +156,16 @@ export class TenantClient {
 
   /** Approves a call, which then runs once. @param reason for the audit log */
   async approveCall(id: string, reason?: string): Promise<CallApproval> {
-    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/approve`, { body: { reason } });
+    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/approve`, {
+      body: toReason(reason),
+    });
   }
 
   /** Denies a call. @param reason for its caller and the audit log */
   async denyCall(id: string, reason?: string): Promise<CallApproval> {
-    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/deny`, { body: { reason } });
+    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/deny`, {
+      body: toReason(reason),
+    });
   }
 
   /** Returns a call and all calls below it, each before those that it made. */
@@ -175,7 +184,7 @@ export class TenantClient {
   async approve(tool: string, version: number): Promise<ToolVersion> {
     return await this.#client.request(
       "POST",
-      `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}/approve`,
+      `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}/approve`,
     );
   }
 
@@ -210,7 +219,7 @@ export class TenantClient {
    * calls or runs of it have not ended.
    */
   async deleteVersion(tool: string, version: number): Promise<void> {
-    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}`);
+    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`);
   }
 
   /** Deletes an alias with its history. Calls that name it fail from now on. */
@@ -334,6 +343,7 @@ export class TenantClient {
     } = {},
   ): Promise<Run> {
     // Copying a promise below would leave out what it resolves with.
+    checkKind(tool, "tool", "a string that is not empty");
     checkKind(run, "run", "a plain object");
     checkOptions(options, "options", RUN_FIELDS);
     const { idempotencyKey, wait, signal } = options;
@@ -370,24 +380,25 @@ export class TenantClient {
 
   /** Approves what a run waits for, and returns the run when it waits again or has ended. @param wait id of the wait */
   async approveRun(id: string, wait: number, reason?: string): Promise<Run> {
-    const path = `${this.#path}/runs/${segment(id)}/waits/${segment(wait)}/approve`;
-    return await this.#client.request("POST", path, { body: { reason } });
+    const path = `${this.#path}/runs/${segment(id)}/waits/${numberSegment(wait)}/approve`;
+    return await this.#client.request("POST", path, { body: toReason(reason) });
   }
 
   /** Denies what a run waits for. @param reason for the tool and the audit log */
   async denyRun(id: string, wait: number, reason?: string): Promise<Run> {
-    const path = `${this.#path}/runs/${segment(id)}/waits/${segment(wait)}/deny`;
-    return await this.#client.request("POST", path, { body: { reason } });
+    const path = `${this.#path}/runs/${segment(id)}/waits/${numberSegment(wait)}/deny`;
+    return await this.#client.request("POST", path, { body: toReason(reason) });
   }
 
   /** Answers an elicitation that a run waits for. */
   async answerRun(id: string, wait: number, answer: RunAnswer): Promise<Run> {
-    const path = `${this.#path}/runs/${segment(id)}/waits/${segment(wait)}/answer`;
+    const path = `${this.#path}/runs/${segment(id)}/waits/${numberSegment(wait)}/answer`;
     return await this.#client.request("POST", path, { body: answer });
   }
 
   /** Gives a run an event. One that no wait needs yet is kept. */
   async sendRunEvent(id: string, name: string, value?: unknown): Promise<Run> {
+    checkKind(name, "name", "a string that is not empty");
     return await this.#client.request("POST", `${this.#path}/runs/${segment(id)}/events`, { body: { name, value } });
   }
 
@@ -418,7 +429,7 @@ export class TenantClient {
   async bundle(tool: string, version: number): Promise<object> {
     return await this.#client.request(
       "GET",
-      `${this.#path}/tools/${segment(tool)}/versions/${segment(version)}/bundle`,
+      `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}/bundle`,
     );
   }
 

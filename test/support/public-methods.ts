@@ -58,10 +58,16 @@ function isInternal({ comments, source }: Module, start: number): boolean {
   );
 }
 
-/** A method with the names of its arguments that are not text, numbers or booleans. */
+/** An argument of a method. Plain ones are text, numbers or booleans. */
+export interface MethodArgument {
+  readonly name: string;
+  readonly isPlain: boolean;
+}
+
+/** A method with its arguments in order. */
 export interface PublicMethod {
   readonly name: string;
-  readonly objects: readonly string[];
+  readonly parameters: readonly MethodArgument[];
 }
 
 const SIMPLE: ReadonlySet<string> = new Set([
@@ -72,14 +78,13 @@ const SIMPLE: ReadonlySet<string> = new Set([
 const isSimple = (type: ESTree.TSType | undefined): boolean =>
   type !== undefined && (SIMPLE.has(type.type) || (type.type === "TSUnionType" && type.types.every(isSimple)));
 
-/** The arguments of a function that need a row of their own, by name. */
-function objectsOf(params: readonly ESTree.ParamPattern[]): readonly string[] {
-  return params.flatMap((param, index) => {
+function argumentsOf(params: readonly ESTree.ParamPattern[]): readonly MethodArgument[] {
+  return params.map((param, index) => {
     const inner = param.type === "AssignmentPattern" ? param.left : param;
-    if (inner.type !== "Identifier") return [`argument ${index + 1}`];
+    if (inner.type !== "Identifier") return { name: `argument ${index + 1}`, isPlain: false };
     const type = inner.typeAnnotation?.typeAnnotation;
     const isText = param.type === "AssignmentPattern" && type === undefined && param.right.type === "Literal";
-    return isText || isSimple(type) ? [] : [inner.name];
+    return { name: inner.name, isPlain: isText || isSimple(type) };
   });
 }
 
@@ -91,10 +96,10 @@ function ownMethods(module: Module, node: Declared): readonly PublicMethod[] {
     if (!("key" in member) || member.computed || member.key.type !== "Identifier") return [];
     const { name } = member.key;
     if (member.type === "MethodDefinition")
-      return member.kind === "method" ? [{ name, objects: objectsOf(member.value.params) }] : [];
-    if (member.type === "TSMethodSignature") return [{ name, objects: objectsOf(member.params) }];
+      return member.kind === "method" ? [{ name, parameters: argumentsOf(member.value.params) }] : [];
+    if (member.type === "TSMethodSignature") return [{ name, parameters: argumentsOf(member.params) }];
     const type = "typeAnnotation" in member ? member.typeAnnotation?.typeAnnotation : undefined;
-    return type?.type === "TSFunctionType" ? [{ name, objects: objectsOf(type.params) }] : [];
+    return type?.type === "TSFunctionType" ? [{ name, parameters: argumentsOf(type.params) }] : [];
   });
 }
 
@@ -122,7 +127,7 @@ export function listPublicMethods(): readonly PublicMethod[] {
       if (declaration !== null && "id" in declaration && declaration.id?.type === "Identifier")
         names.push(declaration.id.name);
       return names.flatMap((name) =>
-        methodsOf(path, name).map(({ name: method, objects }) => ({ name: `${name}.${method}`, objects })),
+        methodsOf(path, name).map(({ name: method, parameters }) => ({ name: `${name}.${method}`, parameters })),
       );
     }),
   );

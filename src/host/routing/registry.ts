@@ -162,6 +162,7 @@ export class MemoryToolRegistry implements ToolRegistry {
 
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {
     checkTenantId(tenantId, "tenantId");
+    checkString(toolName, "toolName");
     const own = tenantId === undefined ? undefined : this.#tenants.get(tenantId)?.get(toolName);
     return own ?? this.#global.get(toolName);
   }

@@ -52,8 +52,10 @@ function testedArgument(name: string): string | undefined {
 }
 
 const rows = new Set(entries.flatMap(({ name }) => testedArgument(name) ?? []));
-const methodArguments = listPublicMethods().flatMap(({ name, objects }) =>
-  objects.map((argument) => ({ owner: name.split(".")[0] as string, argument: `${name}(${argument})` })),
+const methodArguments = listPublicMethods().flatMap(({ name, parameters }) =>
+  parameters
+    .filter(({ isPlain }) => !isPlain)
+    .map((parameter) => ({ owner: name.split(".")[0] as string, argument: `${name}(${parameter.name})` })),
 );
 
 test("each argument of a public method that is no plain text or number has a row, or a reason why it has none", () => {
