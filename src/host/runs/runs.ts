@@ -17,6 +17,7 @@ import {
   type RunScope,
   toJournalLengthError,
 } from "./claimed-run.ts";
+import { DueRuns, MAX_DUE } from "./due-runs.ts";
 import { checkStarter, copySignal, inputBoundsOf, toInputText } from "./run-input.ts";
 import { RunJournal } from "./run-journal.ts";
 import {
@@ -36,12 +37,6 @@ import { type RunSignal, SignalSchema, toEntryText } from "./run-signal.ts";
 import type { NewRun, RunClaim, RunFilter, RunKey, RunRecord } from "./run-store.ts";
 import type { RunWait } from "./run-wait.ts";
 
-/** Most runs that one look for them returns, and that the looks of one process continue at the same time. */
-const MAX_DUE = 100;
-/** Most of them that are of one tenant, also while they only wait for a free slot of the tenant. */
-const MAX_DUE_PER_TENANT = 10;
-/** Places that are kept for tenants with no run among them. */
-const KEPT_FREE = 20;
 const NEVER = new AbortController().signal;
 /** A run that is only ended has no attempt to stop. */
 const NO_SIGNALS = { lost: NEVER, cancelled: NEVER };
@@ -52,8 +47,6 @@ export class Runs implements AsyncDisposable {
   readonly #options: ParsedRunsOptions;
   readonly #now: () => number;
   readonly #scope: RunScope;
-  /** Number of runs that were due and are under way, by tenant. */
-  readonly #continued = new Map<string, number>();
   readonly #active = new Map<string, Promise<RunRecord>>();
   /** Cancels the attempts that are under way, by run. */
   readonly #cancels = new Map<string, AbortController>();
@@ -71,55 +64,22 @@ export class Runs implements AsyncDisposable {
     this.#scope = box.runScope ?? { kind: "tool" };
     this.#registration = box.runStores?.add(options.store);
     if (options.pollMs === 0) return;
+    const due = new DueRuns({
+      ...{ store: options.store, onError: options.onError, scope: this.#scope, now: this.#now },
+      // The router of a code mode is not there yet.
+      isAlone: () => this.#scope.tenantId !== undefined || box.router.tenancy.mode === "single",
+      claim: (key) => this.#claim(key),
+      continueRun: (claim) => this.#continue(claim),
+    });
     this.#poller = setInterval(() => {
-      this.#polling ??= this.#continueDue()
+      this.#polling ??= due
+        .look()
         .catch((thrown) => notifySafely(options.onError, thrown))
         .then(() => {
           this.#polling = undefined;
         });
     }, options.pollMs);
     this.#poller.unref();
-  }
-
-  /** Continues runs that are due, as many as there is room for. Does not wait for them: one that takes long delays no other. */
-  async #continueDue(): Promise<void> {
-    const total = [...this.#continued.values()].reduce((sum, count) => sum + count, 0);
-    const isAlone = this.#scope.tenantId !== undefined || this.#box.router.tenancy.mode === "single";
-    let room = MAX_DUE - total;
-    const shareOf = (): number => (isAlone ? MAX_DUE : room > KEPT_FREE ? MAX_DUE_PER_TENANT : 1);
-    const hasShare = (tenantId: string): boolean => (this.#continued.get(tenantId) ?? 0) >= shareOf();
-    if (room <= 0) return;
-    const except = [...this.#continued.keys()].filter(hasShare);
-    const filter = { ...this.#scope, except, perTenant: shareOf(), limit: room };
-    const due = await this.#options.store.due(this.#now(), filter);
-    const claims: Promise<void>[] = [];
-    for (const key of due) {
-      if (hasShare(key.tenantId)) continue;
-      room -= 1;
-      claims.push(this.#continueOne(key));
-    }
-    await Promise.all(claims);
-  }
-
-  /** Claims a run that is due, and continues it in the background. */
-  async #continueOne(key: RunKey): Promise<void> {
-    const { tenantId } = key;
-    const add = (count: number): void => {
-      const sum = (this.#continued.get(tenantId) ?? 0) + count;
-      if (sum > 0) this.#continued.set(tenantId, sum);
-      else this.#continued.delete(tenantId);
-    };
-    add(1);
-    let fence: number | undefined;
-    try {
-      fence = await this.#claim(key);
-    } finally {
-      if (fence === undefined) add(-1);
-    }
-    if (fence === undefined) return;
-    this.#continue({ ...key, fence })
-      .catch((thrown) => notifySafely(this.#options.onError, thrown))
-      .finally(() => add(-1));
   }
 
   /**
