@@ -246,9 +246,9 @@ describe("a mistake gets its exit code and a message that helps", () => {
     ],
     [
       "too much CPU",
-      ["run", "loop.ts", "--cpu-ms", "100", "--timeout-ms", "60000"],
+      ["run", "loop.ts", "--cpu-ms", "1000", "--timeout-ms", "60000"],
       1,
-      /CPU_LIMIT: loop used more than 100 ms/,
+      /CPU_LIMIT: loop used more than 1000 ms/,
     ],
     [
       "too much memory",

@@ -10,7 +10,7 @@ import { hasNatsServer } from "../support/nats-server.ts";
 /** How often the load balancer looks at a server, in ms. */
 const CHECK_MS = 100;
 /** Longer than several checks, also on a busy machine. */
-const STOP_DELAY_MS = 3_000;
+const STOP_DELAY_MS = 6_000;
 const CONFIG = { limits: { timeoutMs: 120_000, queueMs: 120_000 }, maxWorkers: 2, stopDelayMs: STOP_DELAY_MS };
 const LANES = 4;
 const TOOL = `export default async ({ n, ms }) => {
@@ -57,6 +57,10 @@ class LoadBalancer implements AsyncDisposable {
   async send(path: string, body?: object, headers: { readonly [name: string]: string } = {}): Promise<Response> {
     for (;;) {
       const urls = [...this.#ready.values()];
+      if (urls.length === 0) {
+        await sleep(CHECK_MS);
+        continue;
+      }
       const url = urls[this.#turn % urls.length];
       this.#turn += 1;
       try {

@@ -53,7 +53,7 @@ describe.skipIf(!hasNatsServer)("glovebox serve --nats and glovebox executor", (
     expect((await api("POST", "/v1/tenants", { id: "acme", policy })).status).toBe(201);
     const source = "export default ({ n }) => n * 2";
     expect((await api("POST", "/v1/tenants/acme/tools", { name: "double", source })).status).toBe(201);
-    const waits = "export default () => new Promise((resolve) => setTimeout(resolve, 3_000, 'waited'))";
+    const waits = "export default () => new Promise((resolve) => setTimeout(resolve, 8_000, 'waited'))";
     expect((await api("POST", "/v1/tenants/acme/tools", { name: "waits", source: waits })).status).toBe(201);
   });
   afterAll(async () => {

@@ -50,11 +50,11 @@ async function startDev(...args: string[]): Promise<{ readonly dev: CliProcess; 
 test("--inspect-brk waits, stops at the tool's first line, at a breakpoint in TypeScript, and steps; clocks stand still", {
   timeout: INSPECT_MS,
 }, async () => {
-  // Both limits are far below the time that it will be held.
-  const { dev, url } = await startDev("--inspect-brk=0", "--timeout-ms", "6000", "--cpu-ms", "3000");
+  // Both limits are below the time that it will be held, and far above the rest of its time.
+  const { dev, url } = await startDev("--inspect-brk=0", "--timeout-ms", "15000", "--cpu-ms", "15000");
   await dev.says("stderr", /tool\.ts\n/);
   // The call has begun, and waits for us: none of its time passes.
-  await pause(7_000);
+  await pause(8_000);
   await using client = await DevToolsClient.connect(url);
   await client.send("Runtime.enable");
   await client.send("Debugger.enable");
@@ -75,7 +75,7 @@ test("--inspect-brk waits, stops at the tool's first line, at a breakpoint in Ty
     expression: "twice + n",
   });
   expect(result).toMatchObject({ value: 21 });
-  await pause(7_000);
+  await pause(8_000);
 
   await client.send("Debugger.stepOut");
   const after = await client.paused();
@@ -146,13 +146,13 @@ test("--inspect runs at once; breakpoints hold for the next runs and can be take
 test("a tool that loops is stopped by its deadline, though a client is attached", { timeout: INSPECT_MS }, async () => {
   await writeFile(join(folder, "tool.ts"), "export default () => {\n  for (;;);\n};\n");
   // The time of the call includes the start of its process, which takes more than a second on a busy machine.
-  const { dev, url } = await startDev("--inspect-brk=0", "--timeout-ms", "10000", "--cpu-ms", "60000");
+  const { dev, url } = await startDev("--inspect-brk=0", "--timeout-ms", "20000", "--cpu-ms", "60000");
   await using client = await DevToolsClient.connect(url);
   await client.send("Debugger.enable");
   await client.send("Runtime.runIfWaitingForDebugger");
   await client.paused();
   await client.send("Debugger.resume");
-  await dev.says("stderr", /TOOL_TIMEOUT: .* did not finish within 10000 ms/);
+  await dev.says("stderr", /TOOL_TIMEOUT: .* did not finish within 20000 ms/);
 });
 
 /** A request as a browser would send it, with headers that fetch would not take. */

@@ -55,7 +55,7 @@ beforeAll(async () => {
   });
   box = await makeBox({
     cache: PYTHON_CACHE,
-    limits: { timeoutMs: 30_000, maxCapabilityCalls: 100_000 },
+    limits: { timeoutMs: 120_000, maxCapabilityCalls: 100_000 },
     capabilities: [beat],
   });
   await box.addTool({ name: "add", source: ADD });

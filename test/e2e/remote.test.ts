@@ -309,7 +309,7 @@ test("starts, shows, answers and cancels durable runs", async () => {
     await runs("cancel", other.id);
     return (await acme.getRun(other.id)).state;
   };
-  await expect.poll(cancelled, { timeout: 60_000 }).toBe("cancelled");
+  await expect.poll(cancelled, { timeout: 200_000 }).toBe("cancelled");
   expect(await runs("approve", id)).toMatchObject({ code: 2, stderr: expect.stringContaining("WAIT") });
   expect(await runs("show", "run 1")).toMatchObject({ code: 1 });
 });

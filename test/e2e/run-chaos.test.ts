@@ -15,7 +15,7 @@ const RUNS = Number(process.env.GLOVEBOX_SUSPENDED_RUNS ?? 20);
 const TOOLS = 5;
 const KILLS = 2;
 const BATCH = 10;
-const TEST_MS = 300_000 + RUNS * 3_000;
+const TEST_MS = 600_000 + RUNS * 3_000;
 
 const stores = new TestStores();
 afterAll(() => stores[Symbol.asyncDispose]());

@@ -39,8 +39,10 @@ test("starts in an empty folder, prints an admin key once, and lets a call finis
   await using server = start(["serve", "--port", "0", "--log-level", "silent"]);
   const { url, adminKey } = await listening(server);
   const api = apiOf({ url, adminKey });
-  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
-  const source = "export default () => new Promise((resolve) => setTimeout(() => resolve('finished'), 1500))";
+  const policy = { limits: { timeoutMs: 60_000 } };
+  expect((await api("POST", "/v1/tenants", { id: "acme", policy })).status).toBe(201);
+  // Long enough to be seen while it runs.
+  const source = "export default () => new Promise((resolve) => setTimeout(() => resolve('finished'), 5_000))";
   await api("POST", "/v1/tenants/acme/tools", { name: "slow", source });
   const call = api<Call>("POST", "/v1/tenants/acme/tools/slow/calls", {});
   await vi.waitFor(
@@ -178,11 +180,11 @@ test.for(["SIGTERM", "SIGKILL"] as const)("started by npx, it stops when npx end
   try {
     let output = "";
     for (const stream of [npx.stdout, npx.stderr]) stream.on("data", (text) => (output += text));
-    await vi.waitFor(() => expect(output).toMatch(/API reference/), { timeout: 120_000 });
+    await vi.waitFor(() => expect(output).toMatch(/API reference/));
     const url = /Listening at (\S+)/.exec(output)?.[1] ?? "";
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     npx.kill(name);
-    await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow(), { timeout: 60_000, interval: 100 });
+    await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow(), { interval: 100 });
   } finally {
     try {
       process.kill(-(npx.pid as number), "SIGKILL");

@@ -89,9 +89,9 @@ export class NodeProcess implements AsyncDisposable {
   }
 }
 
-/** The command line. Its home is the folder that it runs in, unless another is given. */
+/** The command line, whose calls have time for a busy machine. Its home is the folder that it runs in, unless another is given. */
 export class CliProcess extends NodeProcess {
   constructor(args: readonly string[], folder: string, home: string = folder) {
-    super([MAIN, ...args], { cwd: folder, env: cliEnvironment(home) });
+    super([MAIN, ...patiently(args)], { cwd: folder, env: cliEnvironment(home) });
   }
 }
