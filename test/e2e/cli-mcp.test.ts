@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
-import { cliEnvironment, MAIN } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, patiently } from "../support/cli-process.ts";
 
 let folder = "";
 let leave: () => Promise<void>;
@@ -40,7 +40,9 @@ interface Running {
 }
 
 function start(...args: readonly string[]): Running {
-  const child = spawn(process.execPath, [MAIN, "mcp", ...args], { cwd: folder, env: cliEnvironment(folder) });
+  const child = spawn(process.execPath, [MAIN, ...patiently(["mcp", ...args])], {
+    ...{ cwd: folder, env: cliEnvironment(folder) },
+  });
   const exit = once(child, "exit").then(([code]) => code as number | null);
   onTestFinished(async () => {
     child.kill("SIGKILL");

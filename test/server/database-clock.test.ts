@@ -55,7 +55,7 @@ describe("a clock of a database", () => {
   });
 });
 
-test.for([-5_000, 5_000, 86_400_000])(
+test.for([-600_000, 600_000, 86_400_000])(
   "with a machine's clock that is off by %d ms, Postgres gives the time",
   async (skewMs) => {
     await using store = await stores.create("postgres");
@@ -70,7 +70,7 @@ test.for([-5_000, 5_000, 86_400_000])(
     const shown = database.clock.now();
     const after = await read();
     // The samples are off by half of a round trip at most, and the test's own take as long.
-    const slackMs = 1_000;
+    const slackMs = 60_000;
     expect(shown).toBeGreaterThan(before - slackMs);
     expect(shown).toBeLessThan(after + slackMs);
   },

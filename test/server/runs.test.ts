@@ -17,7 +17,7 @@ const REFUND = `
     return { refunded: amount, paid, by: 1 };
   };`;
 const PATIENT = { timeoutMs: 120_000 };
-const POLL = { timeout: 60_000, interval: 200 } as const;
+const POLL = { interval: 200 } as const;
 
 interface Run {
   readonly id: string;
@@ -176,7 +176,7 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("continues by itself after a time, and stays on its version", async () => {
     const timed = (version: number): string => `export const capabilities = { waitFor: true };
-      export default async (_, ctx) => { await ctx.waitFor({ durationMs: 1_500 }); return ${version}; };`;
+      export default async (_, ctx) => { await ctx.waitFor({ durationMs: 6_000 }); return ${version}; };`;
     await deploy("acme", "timed", timed(1));
     const run = await start({}, "timed");
     expect(run.waits).toMatchObject([{ kind: "duration" }]);

@@ -4,9 +4,9 @@ import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import { FORMATS } from "../../../src/host/json-schema/formats.ts";
 import type { ValidationOutcome } from "../../../src/host/json-schema/outcome.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { leastThreadMs, threadMs } from "../../support/processes.ts";
+import { expectQuick, msPerRun } from "../../support/processes.ts";
 
-/** Processor time in ms, far above the budget of 50 ms: a missing guard multiplies it by hundreds. */
+/** CPU time in ms, far above the budget of 50 ms: a missing guard multiplies it by hundreds. */
 const PATIENCE_MS = 900;
 
 type Ending = "valid" | "issues" | "stopped" | "rejected";
@@ -16,17 +16,17 @@ function endingOf(outcome: ValidationOutcome): Ending {
   return outcome.stopped ? "stopped" : "issues";
 }
 
-function attack(schema: unknown, value: unknown): { ending: Ending; ms: number } {
-  const started = threadMs();
-  let ending: Ending;
+function attack(schema: unknown, value: unknown): Ending {
   try {
-    ending = endingOf(compileSchema(schema).validate(value));
+    return endingOf(compileSchema(schema).validate(value));
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
-    ending = "rejected";
+    return "rejected";
   }
-  return { ending, ms: threadMs() - started };
 }
+
+/** A pause of the machine uses up the budget. */
+const TRIES = 5;
 
 const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
 
@@ -154,9 +154,11 @@ describe("CompiledSchema.validate() ends", () => {
     ["a schema of 300 levels", nest(300, (not) => ({ not })), 1, ["rejected"]],
     ["a schema of a megabyte", { enum: [`${"x".repeat(1_000_000)}`] }, 1, ["rejected"]],
   ])("%s", ([, schema, value, endings]) => {
-    const { ending, ms } = attack(schema, value);
+    let ending: Ending | undefined;
+    for (let tries = 0; tries < TRIES && (ending === undefined || !endings.includes(ending)); tries += 1) {
+      expectQuick(() => (ending = attack(schema, value)), PATIENCE_MS, endings);
+    }
     expect(endings).toContain(ending);
-    expect(ms).toBeLessThan(PATIENCE_MS);
     expect(compileSchema({ type: "number" }).validate(1)).toEqual({ valid: true });
   });
 
@@ -175,8 +177,9 @@ describe("CompiledSchema.validate() ends", () => {
   test("within the given budget", () => {
     const compiled = compileSchema(billionLaughs("allOf"));
     const cpuMs = (budgetMs: number): number =>
-      leastThreadMs(() => expect(compiled.validate(1, { budgetMs }).valid).toBe(false));
-    expect(cpuMs(5)).toBeLessThan(cpuMs(200) / 4);
+      msPerRun(() => expect(compiled.validate(1, { budgetMs }).valid).toBe(false));
+    const shares = Array.from({ length: 3 }, () => cpuMs(5) / cpuMs(200));
+    expect(Math.min(...shares)).toBeLessThan(1 / 4);
   });
 
   test("with the issues found so far if the time runs out while they are collected", () => {
@@ -250,10 +253,11 @@ describe("FORMATS", () => {
     for (const head of heads) {
       for (const pump of pumps) {
         const text = `${head}${pump.repeat(Math.ceil(max / pump.length))}`.slice(0, max - 1);
-        const started = threadMs();
-        const outcome = compiled.validate([`${text}\n`, text], { budgetMs: 30_000 });
-        expect(outcome.valid || !outcome.stopped).toBe(true);
-        expect([head, pump, threadMs() - started < 300]).toEqual([head, pump, true]);
+        const run = (): void => {
+          const outcome = compiled.validate([`${text}\n`, text], { budgetMs: 30_000 });
+          expect(outcome.valid || !outcome.stopped).toBe(true);
+        };
+        expectQuick(run, 300, [head, pump]);
       }
     }
   });
