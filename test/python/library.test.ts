@@ -13,17 +13,21 @@ const EACH = 14;
 /** A call of many programs would reach its time limit on a busy machine. */
 const CELLS_PER_CALL = 25;
 /** Time in ms for preparations, on a machine that runs other work too. */
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 600_000;
+const CALL_MS = 300_000;
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ cache: PYTHON_CACHE, tools: { enabled: true, builtinTools: ["python_exec"] } });
+  box = await makeBox({
+    ...{ cache: PYTHON_CACHE, tools: { enabled: true, builtinTools: ["python_exec"] } },
+    limits: { timeoutMs: CALL_MS, cpuMs: CALL_MS },
+  });
 }, PATIENCE_MS);
 afterAll(() => box.close());
 
 function run(code: string, input?: JsonValue, sessionId?: string): Promise<ToolResult> {
   const args = input === undefined ? { code } : { code, input };
-  return box.execute({ id: "cell", toolName: "python_exec", arguments: args }, { timeoutMs: 60_000, sessionId });
+  return box.execute({ id: "cell", toolName: "python_exec", arguments: args }, { sessionId });
 }
 
 const printedIn = ({ logs }: ToolResult): string =>

@@ -2,7 +2,8 @@
 // Prints one line when all of them have started. Run by test/chaos/host-death.test.ts.
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
-const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, warmProcesses: 1 } });
+const limits = { timeoutMs: 300_000, cpuMs: 300_000 };
+const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { max: 6, warmProcesses: 1 } });
 await box.addTool(
   { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
   { scope: "global" },
@@ -12,7 +13,7 @@ await box.addTool({ name: "quick", source: "export default () => 1" }, { scope: 
 const loops = ["a", "b"].map(
   (tenantId) =>
     new Promise<void>((onLog) => {
-      void box.execute({ id: "c1", toolName: "loop" }, { tenantId, timeoutMs: 60_000, onLog: () => onLog() });
+      void box.execute({ id: "c1", toolName: "loop" }, { tenantId, timeoutMs: 300_000, onLog: () => onLog() });
     }),
 );
 

@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
-const limits = { timeoutMs: 45_000 };
+const limits = { timeoutMs: 120_000 };
 const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { warmProcesses: 0 } });
 await box.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });
 const codeOfCall = async (tenantId: string, timeoutMs?: number): Promise<string> => {

@@ -92,7 +92,7 @@ const MODES: { readonly [name: string]: Mode } = {
   loop: {
     source: "export default () => { console.log(1); for (;;); }",
     begin: async (box) => {
-      void box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 60_000, onLog: nowItHangs });
+      void box.execute({ id: "c", toolName: "tool" }, { onLog: nowItHangs });
     },
   },
   session: {
@@ -144,10 +144,13 @@ for (const mode of modes) {
   hanging = Promise.withResolvers();
   const { options = {}, context, source = "export default () => 1", grant = [], begin } = found;
   const cache = { directory: join(folder, "cache") };
-  const box = await createGlovebox({ cache, kv: "memory", workers: { max: 2, warmProcesses: 0 }, ...options });
+  // Nothing but close() ends a call.
+  const limits = { timeoutMs: 300_000, cpuMs: 300_000 };
+  const workers = { max: 2, warmProcesses: 0 };
+  const box = await createGlovebox({ cache, kv: "memory", limits, workers, ...options });
   await box.addTool({ name: "tool", source }, { grant: [...grant] });
   if (begin !== undefined) await begin(box);
-  else void box.execute({ id: "c", toolName: "tool" }, context, 60_000);
+  else void box.execute({ id: "c", toolName: "tool" }, context);
   await hanging.promise;
   say(`${mode}: begun`);
   await box.close();

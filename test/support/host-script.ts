@@ -1,7 +1,8 @@
 // A separate host process, to be killed: starts calls that never end by themselves, and prints the process ids of its workers.
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
-const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, warmProcesses: 1 } });
+const limits = { timeoutMs: 300_000, cpuMs: 300_000 };
+const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { max: 4, warmProcesses: 1 } });
 await box.addTool(
   { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
   { scope: "global" },
@@ -14,7 +15,7 @@ await box.addTool(
 const begun = ["loop", "wait"].map(
   (toolName) =>
     new Promise<void>((onLog) => {
-      void box.execute({ id: "c1", toolName }, { tenantId: toolName, timeoutMs: 60_000, onLog: () => onLog() });
+      void box.execute({ id: "c1", toolName }, { tenantId: toolName, timeoutMs: 300_000, onLog: () => onLog() });
     }),
 );
 await Promise.all(begun);

@@ -23,6 +23,7 @@ import {
   WorkerMessageSchema,
 } from "../../src/sandbox/protocol/messages.ts";
 import type { Deterministic } from "../../src/sandbox/worker/seeded-bytes.ts";
+import { PATIENT_LIMITS } from "./patient-limits.ts";
 
 const NOTHING = new Uint8Array(0);
 
@@ -177,7 +178,13 @@ export class PythonWorker implements AsyncDisposable {
     const toolId = order.toolId ?? seq + 1_000_000;
     const { sha256 } = this.#assets;
     const profile = { sha256, isolateLifetime, prewarm: true, logSourceLocations: false, features, coarseTime: false };
-    const tool = { ...profile, granted, denied: [], descriptors, limits: { ...DEFAULT_LIMITS, ...limits } };
+    const tool = {
+      ...profile,
+      granted,
+      denied: [],
+      descriptors,
+      limits: { ...DEFAULT_LIMITS, ...PATIENT_LIMITS, ...limits },
+    };
     this.#writer.write({ type: "tool", toolId, ...tool });
     const run: PythonRun = {
       code,

@@ -14,6 +14,8 @@ const box = await createGlovebox({
   tenancy: "multi",
   shutdown,
   workers: { warmProcesses: 0 },
+  // Nothing but the shutdown ends a call.
+  limits: { timeoutMs: 300_000, cpuMs: 300_000 },
 });
 const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);
 const source = `export default ({ how }, ctx) => {
@@ -23,7 +25,7 @@ const source = `export default ({ how }, ctx) => {
 await box.addTool({ name: "tool", source }, { scope: "global", grant: ["gate"] });
 
 async function call(id: string, how: string): Promise<string> {
-  const context = { tenantId: how === "loop" ? "looping" : "acme", timeoutMs: 60_000 };
+  const context = { tenantId: how === "loop" ? "looping" : "acme", timeoutMs: 300_000 };
   const result = await box.execute({ id, toolName: "tool", arguments: { how } }, context);
   return result.success ? "ok" : result.error.code;
 }

@@ -19,7 +19,7 @@ let server: OpenAIServer;
 let client: OpenAI;
 
 beforeAll(async () => {
-  box = await createGlovebox({ cache: false, limits: { timeoutMs: 120_000 } });
+  box = await createGlovebox({ cache: false, limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
   const tools: readonly (readonly [name: string, source: string, inputSchema?: object])[] = [
     ["math.add", "export default ({ a, b = 10 }) => a + b", integers],
     ["spin", "export default () => { for (;;); }"],

@@ -9,6 +9,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
 import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { makeWheel } from "../../support/wheel.ts";
 
 let box: Glovebox;
@@ -26,7 +27,7 @@ beforeAll(async () => {
     tenancy: "multi",
     cache: PYTHON_CACHE,
     tools: { enabled: true, builtinTools: ["python_exec"] },
-    limits: { timeoutMs: 60_000 },
+    limits: PATIENT_LIMITS,
     python: { packages: { dir: store, allow: ["half"] }, capabilities: { kv: {}, tools: ["half"] } },
   });
 });

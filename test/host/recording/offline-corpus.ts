@@ -50,7 +50,7 @@ export async function openCorpus({ cache, origin, isWhole }: CorpusOptions): Pro
     capabilities: [slow],
     egress: { allow: [{ to: origin, addresses: ["127.0.0.1/32"] }] },
     bundler: { root: new URL(".", root).pathname },
-    limits: { timeoutMs: 120_000 },
+    limits: { timeoutMs: 120_000, cpuMs: 120_000 },
     workers: { max: 4, warmProcesses: 0, warmPythonProcesses: 0 },
   });
   for (const [name, path, grant] of isWhole ? [...QUICK_FOLDERS, ...SLOW_FOLDERS] : QUICK_FOLDERS)
