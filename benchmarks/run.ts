@@ -21,6 +21,7 @@ const BENCHMARKS = [
   "bundle",
   "compute",
   "code-mode",
+  "recording",
   "payload",
   "stream",
   "density",

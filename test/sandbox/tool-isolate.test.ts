@@ -5,11 +5,12 @@ import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifa
 import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/contract/engine-features.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 import { createEngine } from "../../src/sandbox/worker/isolate/engine.ts";
-import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
+import { type GuestListener, IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
 import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import {
   bundleCode,
   type GuestSettings,
+  HEADER,
   openCode,
   openGuest,
   runGuest,
@@ -574,5 +575,36 @@ describe("ToolIsolate's meters", () => {
     expect(isolates.map((isolate) => isolate.isRunning)).toEqual([false, false, false, false, false]);
     await Promise.all(isolates.map((isolate) => isolate.dispose()));
     expect(isolates.every((isolate) => isolate.isDisposed)).toBe(true);
+  });
+});
+
+describe("an answer that the guest processes on the main thread", () => {
+  const READS = "async (_, { kv }) => { for (let i = 0; i < 3; i += 1) await kv('key'); return 'read'; }";
+
+  test("brings the next request with it, also if the call began on another thread", async () => {
+    await using tool = await openGuest(READS, { header: { granted: ["kv"] } });
+    const events: string[] = [];
+    const requested = Promise.withResolvers<void>();
+    const listener: GuestListener = {
+      ...IGNORE_MESSAGES,
+      onCapability: (requestId) => {
+        events.push(`request ${requestId}`);
+        requested.resolve();
+      },
+      onLeft: () => events.push("left"),
+    };
+    const header = JSON.stringify({ ...HEADER, granted: ["kv"] });
+    const end = tool.isolate.call({ header, input: "{}", callId: "c1", tenantId: "acme" }, listener);
+    await requested.promise;
+    await tool.isolate.settle(60_000);
+    for (const id of [1, 2]) {
+      const until = { at: performance.now() + 60_000, reason: "cancelled" } as const;
+      tool.isolate.deliver(id, JSON.stringify({ ok: true, value: null }), until);
+      // Deliveries of one turn of the event loop share an entry, which is made in a microtask.
+      await Promise.resolve();
+      expect(events.splice(0).slice(-2)).toEqual([`request ${id + 1}`, "left"]);
+    }
+    tool.isolate.deliver(3, JSON.stringify({ ok: true, value: null }));
+    expect(await end).toMatchObject({ outcome: "output", text: '"read"' });
   });
 });

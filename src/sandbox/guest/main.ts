@@ -94,6 +94,8 @@ function enter(
       (usePlatformModule("stream-output").takeCredit as (chunks: number) => void)(a as number);
       break;
     case "deliver":
+    case "deliver-now":
+      if (!isRepeatable) postAtOnce(kind === "deliver-now");
       deliver(a as number, b as string);
       if (c !== undefined) deliver(c as number, d as string);
       for (let index = 0; index < rest.length; index += 2) deliver(rest[index] as number, rest[index + 1] as string);

@@ -95,9 +95,10 @@ export interface GuestIssue {
  * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the next calls if a warm-up call should run, else empty; then pairs of name and function for the platform modules that earlier isolates of the bundle used |
  * | `describe` | | |
  * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they differ from those of the last call; then whether to stream chunks, and the {@link BytesHeader} and the bytes of the input, if it has any |
- * | `invoke-now` | as for `invoke`, on the worker's main thread: the call's messages are posted at once | |
+ * | `invoke-now` | as for `invoke`, on the worker's main thread: what the guest posts from now on is posted at once | |
  * | `credit` | number of chunks that the reader has consumed | |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further such pairs |
+ * | `deliver-now` | as for `deliver`, on the worker's main thread: what the guest posts from now on is posted at once | |
  * | `timer` | timer id | |
  * | `answer` | request id of a job | JSON text of a JobAnswer (crypto-messages.ts); then its ArrayBuffers |
  * | `rollback` | limit of each registered function in ms | |
@@ -110,6 +111,7 @@ export type EnterKind =
   | "invoke-now"
   | "credit"
   | "deliver"
+  | "deliver-now"
   | "timer"
   | "answer"
   | "rollback"

@@ -135,7 +135,14 @@ export class ToolIsolate {
     const boot = this.#isolate.evaluate(engine.preludeSource, PRELUDE_SCRIPT_NAME, engine.preludeCache);
     const receive = (kind: unknown, a: unknown, b: unknown, c: unknown, ...rest: unknown[]): void =>
       this.#receive(kind as GuestMessageKind, a, b, c, rest);
-    const post = new ivm.Callback(receive, { ignored: true });
+    const post = new ivm.Callback(
+      (...message: Parameters<typeof receive>) => {
+        receive(...message);
+        // isolated-vm calls this outside of Node's callbacks, so nothing else would run the ticks that send what the guest has posted.
+        setImmediate(runTicks);
+      },
+      { ignored: true },
+    );
     const postNow = new ivm.Callback(
       (...message: Parameters<typeof receive>) => {
         try {
@@ -358,7 +365,7 @@ export class ToolIsolate {
     this.#deliverUntil = undefined;
     const deliveries = this.#deliveries.splice(0);
     if (until === undefined || this.isRunning) void this.#run("deliver", undefined, ...deliveries);
-    else this.#runNow(until, "deliver", undefined, ...deliveries);
+    else this.#runNow(until, "deliver-now", undefined, ...deliveries);
     if (until !== undefined) this.#reportLeft();
   }
 
@@ -570,6 +577,9 @@ export class ToolIsolate {
     }
   }
 }
+
+/** For setImmediate(): Node runs the ticks that wait after each callback. */
+function runTicks(): void {}
 
 /** Copies bytes into the guest's memory. */
 const copyIn = (data: Uint8Array): unknown => new ivm.ExternalCopy(new Uint8Array(data)).copyInto({ release: true });
