@@ -674,7 +674,8 @@ export const RESPONSE_CASES: Cases = {
     return written;
   },
   ...given("fetch() of a blocked port", [1, 25, 6000, 10_080], async (port: number) => {
-    const rejection = (error: Error) => [error.name, error.message];
+    // The guest's message says more: which port is blocked.
+    const rejection = (error: Error) => [error.name, error.message.startsWith("fetch failed")];
     return [
       await fetch(`http://127.0.0.1:${port}/`).then(String, rejection),
       await fetch(`https://[::1]:${port}?x`).then(String, rejection),
