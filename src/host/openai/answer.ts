@@ -46,16 +46,18 @@ const createAnswer = (api: OpenAIApi, tools: OpenAITools | undefined, { createId
  * Reads a whole response of either API.
  * @param tools tools of the request, which map aliases back to names
  * @throws {ModelResponseError} for a failed response, or one beyond the limits
- * @throws {ToolError} PARAM_INVALID for invalid tools or options, or if the response is a promise
+ * @throws {ToolError} PARAM_INVALID for invalid tools or options, or if the response is not an object, or is a promise
  */
 export function readAnswer(response: unknown, tools?: OpenAITools, options: ReadOptions = {}): Answer {
   if (isThenable(response)) {
     ignoreOutcome(() => response);
     throw new ToolError("PARAM_INVALID", "response: Expected a response, got a promise. Await it first");
   }
+  if (!isRecord(response))
+    throw new ToolError("PARAM_INVALID", `response: Expected a response, got ${describeKind(response)}`);
   checkOpenAITools(tools, "tools");
   parseOptions(ReadOptionsSchema, options, "options");
-  const api = isRecord(response) && "choices" in response ? "chat" : (tools?.api ?? "responses");
+  const api = "choices" in response ? "chat" : (tools?.api ?? "responses");
   const answer = createAnswer(api, tools, options);
   answer.readWhole(response);
   for (const event of answer.finish()) {

@@ -2,7 +2,7 @@
 import type { Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { CHAT_PROVIDER } from "./chat-answer.ts";
-import { checkCall, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
+import { checkCall, checkResult, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
 import {
   type OutputLimits,
   type OutputPart,
@@ -32,7 +32,7 @@ function toContent(part: OutputPart): Json {
 /**
  * Converts the answer to a call to a `tool` message, which contains only text. Images and files are replaced by a note: in a user message,
  * they would carry a user's authority.
- * @throws {ToolError} PARAM_INVALID for a call without an id, or invalid limits
+ * @throws {ToolError} PARAM_INVALID for a call without an id, a value that is not a ToolResult, or invalid limits
  */
 export function toToolMessage(
   call: Pick<ModelToolCall, "id">,
@@ -40,6 +40,7 @@ export function toToolMessage(
   limits?: OutputLimits,
 ): ChatMessage {
   checkCall(call);
+  checkResult(result);
   const content = result === undefined ? NO_RESULT : toTextOnly(toOutputParts(result, limits));
   return { role: "tool", tool_call_id: call.id, content };
 }

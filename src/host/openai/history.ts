@@ -24,6 +24,15 @@ export function checkCall(call: unknown): void {
   throw new ToolError("PARAM_INVALID", `call: Expected a call with an id, got ${describeKind(call)}`);
 }
 
+/**
+ * Rejects a promise in particular: the model would read that a tool has failed, which may have succeeded.
+ * @throws {ToolError} PARAM_INVALID unless the value is a result, or undefined for none
+ */
+export function checkResult(result: unknown, what = "result"): void {
+  if (result === undefined || (isPlainObject(result) && typeof result.success === "boolean")) return;
+  throw new ToolError("PARAM_INVALID", `${what}: Expected a ToolResult, got ${describeKind(result)}`);
+}
+
 const ROLES: readonly unknown[] = ["system", "user", "assistant", "tool"];
 
 /** @throws {ToolError} PARAM_INVALID unless the value is an array of messages, naming the path */
@@ -36,9 +45,10 @@ function checkMessages(messages: unknown): void {
     if (!isPlainObject(message)) {
       throw new ToolError("PARAM_INVALID", `${what}: Expected a message, got ${describeKind(message)}`);
     }
-    const { role, content } = message;
+    const { role, content, result } = message;
     if (!ROLES.includes(role))
       throw new ToolError("PARAM_INVALID", `${what}.role: Expected system, user, assistant or tool`);
+    if (role === "tool") checkResult(result, `${what}.result`);
     const isText = typeof content === "string" && role !== "assistant";
     if (role !== "tool" && !isText && !Array.isArray(content)) {
       throw new ToolError("PARAM_INVALID", `${what}.content: Expected text or parts, got ${describeKind(content)}`);

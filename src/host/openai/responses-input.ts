@@ -1,7 +1,7 @@
 // Converts a conversation to the input of a Responses API request. The whole conversation is sent, because the provider stores nothing.
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
-import { checkCall, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
+import { checkCall, checkResult, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
 import { type OutputLimits, type OutputPart, parseOutputLimits, toOutputParts, toUserParts } from "./output.ts";
 import { RESPONSES_PROVIDER } from "./responses-answer.ts";
 import { ToolNames } from "./tool-names.ts";
@@ -35,7 +35,7 @@ function toOutput(parts: readonly OutputPart[]): string | InputContent[] {
 
 /**
  * Converts the answer to a call to a `function_call_output` or `custom_tool_call_output`. A missing result is reported in the output.
- * @throws {ToolError} PARAM_INVALID for a call without an id, or invalid limits
+ * @throws {ToolError} PARAM_INVALID for a call without an id, a value that is not a ToolResult, or invalid limits
  */
 export function toCallOutput(
   call: Pick<ModelToolCall, "id" | "kind">,
@@ -43,6 +43,7 @@ export function toCallOutput(
   limits?: OutputLimits,
 ): ResponsesInputItem {
   checkCall(call);
+  checkResult(result);
   const output = result === undefined ? NO_RESULT : toOutput(toOutputParts(result, limits));
   const type = call.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
   return { type, call_id: call.id, output };

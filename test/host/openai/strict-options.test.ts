@@ -128,6 +128,9 @@ describe("readAnswer() and readAnswerStream()", () => {
   test.for<[string, () => unknown]>([
     ["a promise for a response", () => readAnswer(Promise.resolve(RESPONSE))],
     ["a promise that rejects for a response", () => readAnswer(Promise.reject(new Error("later")))],
+    ["nothing for a response", () => readAnswer(null)],
+    ["text for a response", () => readAnswer("{}")],
+    ["a number for a response", () => readAnswer(5)],
     ["a list of definitions for tools", () => readAnswer(RESPONSE, definitions as never)],
     ["a promise for a stream", () => readAnswerStream(Promise.resolve(stream()) as never, { api: "responses" })],
     ["a list for a stream", () => readAnswerStream([] as never, { api: "responses" })],
@@ -164,6 +167,11 @@ describe("messages and outputs", () => {
       /^messages\[0\]: Expected a message/,
     ],
     ["an unknown role", () => toChatMessages([{ role: "admin", content: "x" }] as never), /^messages\[0\]\.role: /],
+    [
+      "a promise as the result of a message",
+      () => toChatMessages([{ role: "tool", callId: "c", toolName: "ask", result: Promise.resolve(result) }] as never),
+      /^messages\[0\]\.result: Expected a ToolResult, got a Promise/,
+    ],
     ["invalid content", () => toChatMessages([{ role: "user", content: 5 }] as never), /^messages\[0\]\.content: /],
     [
       "definitions for tools",
@@ -202,8 +210,24 @@ describe("messages and outputs", () => {
       message: expect.stringMatching(message),
     });
   });
+});
 
-  test("a promise for a result becomes the output of a failed call", () => {
-    expect(toToolMessage({ id: "c" }, Promise.resolve(result) as never).content).toMatch(/failed with INTERNAL/);
+describe.for<[string, (result: unknown) => unknown]>([
+  ["toCallOutput()", (result) => toCallOutput({ id: "c", kind: "function" }, result as never)],
+  ["toToolMessage()", (result) => toToolMessage({ id: "c" }, result as never)],
+])("%s", ([, convert]) => {
+  // The model would read that a tool has failed, which may have succeeded.
+  test.for<readonly [string, unknown]>([
+    ["a promise", router.execute({ id: "c", toolName: "ask" })],
+    ["null", null],
+    ["the output", 1],
+    ["an object without success", { output: 1 }],
+    ["a list", [{ success: true, output: 1 }]],
+  ])("rejects %s as result", async ([, result]) => {
+    const error = await failureOfAction(() => convert(result));
+    expect(error).toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringMatching(/^result: Expected a ToolResult, got /),
+    });
   });
 });
