@@ -181,9 +181,9 @@ describe("the server for DevTools", () => {
     await openRaw();
     await openWebSocket();
     const closed = server[Symbol.asyncDispose]();
-    await expect(Promise.race([closed.then(() => "closed"), once(AbortSignal.timeout(30_000), "abort")])).resolves.toBe(
-      "closed",
-    );
+    await expect(
+      Promise.race([closed.then(() => "closed"), once(AbortSignal.timeout(200_000), "abort")]),
+    ).resolves.toBe("closed");
   });
 
   test("survives invalid HTTP and invalid handshakes", async () => {

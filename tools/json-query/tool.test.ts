@@ -107,8 +107,8 @@ test.for<[string, unknown]>([
   }
 });
 
-test("json-query sums and groups twenty thousand records", async () => {
-  const data = Array.from({ length: 20_000 }, (_, id) => ({ id, group: `g${id % 5}`, value: id }));
+test("json-query sums and groups four thousand records", async () => {
+  const data = Array.from({ length: 4_000 }, (_, id) => ({ id, group: `g${id % 5}`, value: id }));
   const sumOf = (group: number) => data.filter(({ id }) => id % 5 === group).reduce((sum, { value }) => sum + value, 0);
   const grouped = await tool.output<QueryResult>({ query: "$ {group: $sum(value)}", data });
   expect(grouped.result).toEqual(Object.fromEntries([0, 1, 2, 3, 4].map((group) => [`g${group}`, sumOf(group)])));

@@ -63,7 +63,7 @@ describe("ToolIndex.search()", () => {
       places.filter((place) => place >= 0 && place < within).length / cases.length;
     expect(recall(20)).toBeGreaterThanOrEqual(0.98);
     expect(recall(5)).toBeGreaterThanOrEqual(0.9);
-  }, 60_000);
+  });
 
   const TOOLS = [
     tool("gmail_messages_send", "Sends a message"),

@@ -19,7 +19,7 @@ const SIGNING_KEY = "a secret of the host's own, long enough";
 /** A router with one tool, and how often it ran. */
 function openRouter() {
   let runs = 0;
-  const router = new ToolRouter({ limits: { timeoutMs: 2_000 } });
+  const router = new ToolRouter({ limits: { timeoutMs: RUN_MS } });
   router.register("erase", { inputSchema: { type: "object" } }, () => {
     runs += 1;
     return {};
@@ -30,7 +30,7 @@ function openRouter() {
 const modelOf = () => scriptModel(says("On it", call("c1", "erase")), says("Done")).model;
 
 /** A callback that hangs is ended by the run's signal at the latest. */
-const RUN_MS = 2_000;
+const RUN_MS = 6_000;
 
 const isFinished = ({ status }: AgentOutcome): boolean => status === "finished";
 

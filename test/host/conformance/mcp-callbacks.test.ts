@@ -24,7 +24,7 @@ import { makeBox } from "../../support/host-zone.ts";
 import { startScriptedServer } from "../../support/mcp-http.ts";
 
 const URL_OF_SERVER = "http://127.0.0.1/mcp";
-const IDENTIFY_MS = 300;
+const IDENTIFY_MS = 2_000;
 const CALLER = { subject: "ada", scopes: [], expiresAt: Math.floor(Date.now() / 1_000) + 3_600, claims: {} };
 
 /** Global tools; the outcome of a scenario shows whether one ran. */

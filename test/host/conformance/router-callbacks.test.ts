@@ -12,7 +12,7 @@ import {
 } from "../../support/callback-table.ts";
 
 const CALL = { id: "c1", toolName: "add", arguments: { a: 1, b: 2 } } as const;
-const TIMEOUT_MS = 1_000;
+const TIMEOUT_MS = 5_000;
 
 interface Setting {
   readonly options?: ToolRouterOptions;

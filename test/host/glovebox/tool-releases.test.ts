@@ -129,7 +129,7 @@ describe("a release", () => {
     } as const;
     box.setRelease("snake", [version], ACME);
     expect(outputOf(await run("snake"))).toBe("python");
-  }, 120_000);
+  });
 
   test("rejects a name that is taken, a definition of another name, and versions of the same name", async () => {
     await box.addTool({ source: sourceOf("x"), name: "taken" }, ACME);

@@ -391,7 +391,7 @@ describe("30 clients that read nothing", () => {
     child = spawn(process.execPath, ["--expose-gc", SCRIPT], { stdio: ["ignore", "pipe", "pipe"] });
     const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
     origin = `http://127.0.0.1:${Number(line)}`;
-  }, 60_000);
+  });
   afterAll(async () => {
     child.kill("SIGKILL");
     await once(child, "exit");

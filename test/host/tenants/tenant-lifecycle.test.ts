@@ -42,7 +42,7 @@ const call = (
 
 /** Waits for a state, however slow the machine is. */
 async function until(isSo: () => boolean): Promise<void> {
-  for (const end = Date.now() + 60_000; !isSo(); await pause(5)) {
+  for (const end = Date.now() + 200_000; !isSo(); await pause(5)) {
     if (Date.now() > end) throw new Error("It did not come to be");
   }
 }
