@@ -132,6 +132,8 @@ export class ExecutorService implements AsyncDisposable {
 
   #receiveGeneral(message: Exclude<ControlMessage, { readonly token: string }>): void {
     if (message.type === "end-owner") this.#options.workers.endOwner(message.owner, message.isShared);
+    else if (message.type === "delete-tenant")
+      this.#options.bundles.deleteTenant(message.tenantId).catch(this.#options.onError);
     else if (message.type === "hold") {
       this.#controls.set(message.control, performance.now());
       const held = new Set(message.tokens);
@@ -228,14 +230,14 @@ export class ExecutorService implements AsyncDisposable {
       return;
     }
     const { bundles, workers } = this.#options;
-    const known = bundles.known(message.bundle);
+    const known = bundles.known(message.bundle, message.tenantId);
     if (known !== undefined) {
       call.start(() => workers.run(toJob(message, jobParts, known, call)));
       return;
     }
     // Later messages about the call must not wait for its bundle, for example a cancellation.
     bundles
-      .get(message.bundle, () => this.#reader.read(message.bundle, this.#sourceOf(message)))
+      .get(message.bundle, message.tenantId, () => this.#reader.read(message.bundle, this.#sourceOf(message)))
       .then(
         (bundle) => call.start(() => workers.run(toJob(message, jobParts, bundle, call))),
         () => call.reject("no-bundle"),

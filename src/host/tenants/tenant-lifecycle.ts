@@ -69,7 +69,7 @@ export interface TenantLifecycleParts {
   readonly invoker: ToolInvoker;
   readonly sessions: Sessions;
   readonly mcp: McpManager;
-  readonly pool: Pick<CallPool, "endOwner">;
+  readonly pool: Pick<CallPool, "endOwner" | "deleteTenant">;
   readonly cache: BundleCache;
   readonly bundler: Pick<Bundler, "endOwner">;
   readonly store: KvStore;
@@ -156,6 +156,7 @@ export class TenantLifecycle {
     router.tenants.invalidate(tenantId);
     const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
     const workers = pool.endOwner(this.#parts.ownerOf(tenantId), placement === "shared");
+    pool.deleteTenant?.(tenantId);
     const runs = await this.#deleteRuns(tenantId);
     const values = await this.#deleteValues(tenantId);
     const quotaCounters = await router.tenantStates.quotas.deleteTenant(tenantId);

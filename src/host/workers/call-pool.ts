@@ -34,4 +34,6 @@ export interface CallPool extends AsyncDisposable {
   chargeHostTime(account: string, ms: number): void;
   /** Ends the processes of an owner. Returns their number on this machine. */
   endOwner(owner: string, isShared: boolean): number;
+  /** Deletes what other machines keep of a tenant's code. Its calls have ended. */
+  deleteTenant?(tenantId: string): void;
 }

@@ -107,6 +107,10 @@ export class ExecutorDirectory implements AsyncDisposable {
     for (const executor of this.#live()) executor.send({ type: "end-owner", owner, isShared });
   }
 
+  deleteTenant(tenantId: string): void {
+    for (const executor of this.#live()) executor.send({ type: "delete-tenant", tenantId });
+  }
+
   #attemptOf(token: string): RemoteAttempt | undefined {
     for (const { executor } of this.#followed.values()) {
       const attempt = executor.attempts.get(token);

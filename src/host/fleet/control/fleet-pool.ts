@@ -261,6 +261,10 @@ export class FleetPool implements CallPool, AttemptOwner {
     return this.#local.endOwner(owner, isShared);
   }
 
+  deleteTenant(tenantId: string): void {
+    this.#executors.deleteTenant(tenantId);
+  }
+
   /** Ends every call as lost, and the local worker processes. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return;

@@ -118,6 +118,8 @@ const EndOwnerSchema = z.strictObject({
   owner: z.string().min(1).max(8_192),
   isShared: z.boolean(),
 });
+/** A tenant was deleted: bundles that only its calls have used are deleted. Executors of releases without this message ignore it. */
+const DeleteTenantSchema = z.strictObject({ type: z.literal("delete-tenant"), key: secret, tenantId: name });
 /**
  * The executor finishes its calls, accepts no others, and ends. Executors of releases without this message ignore it.
  */
@@ -149,6 +151,7 @@ export const ControlMessageSchema = z.discriminatedUnion("type", [
   WatchIdleSchema,
   HoldSchema,
   EndOwnerSchema,
+  DeleteTenantSchema,
   DrainSchema,
   ControlObjectSchema,
   ControlFetchSchema,
