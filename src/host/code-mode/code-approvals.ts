@@ -117,6 +117,11 @@ export class ApprovalGate {
     return this.#waiting.delete(id);
   }
 
+  /** Drops the calls of a tenant that was deleted, also those that were approved. */
+  deleteTenant(tenantId: string): void {
+    for (const kept of [...this.#waiting.values()]) if (kept.tenantId === tenantId) this.#waiting.delete(kept.id);
+  }
+
   /** Returns whether a person must approve the call. */
   async isNeeded(call: CodeCall, { tenantId, callId, signal }: CallOrigin): Promise<boolean> {
     return await needsApproval(this.#options.rule, toQuestion(call, tenantId, callId), { signal });

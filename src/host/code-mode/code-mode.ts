@@ -69,7 +69,7 @@ export class CodeMode implements AsyncDisposable {
   readonly #gate: ApprovalGate | undefined;
   readonly #ownChecker: TypeChecker | undefined;
   #runs: CodeRuns | undefined;
-  readonly #search = new CodeToolSearch();
+  #search = new CodeToolSearch();
   /** The API of the tools that were listed last: schemas are converted again only when a tool has changed. */
   #latest: CodeApi | undefined;
 
@@ -89,7 +89,11 @@ export class CodeMode implements AsyncDisposable {
     this.#gate = rule === undefined ? undefined : new ApprovalGate({ rule, onApproval });
     // Checks its options before anything is opened, and uses the router only when a run starts.
     if (options.runs !== undefined) this.#runs = new CodeRuns(this, options.runs, glovebox.router.tenancy);
-    this.#list = glovebox.openSideList();
+    this.#list = glovebox.openSideList((tenantId) => {
+      this.#gate?.deleteTenant(tenantId);
+      this.#latest = undefined;
+      this.#search = new CodeToolSearch();
+    });
     const { router, pool, bundler, python, environments, store, kvPending } = this.#list;
     this.router = router;
     const executor = createRunCodeExecutor({

@@ -140,8 +140,8 @@ export class Glovebox implements AsyncDisposable {
   readonly #releases: ToolReleases;
   readonly #sessionRouter: ToolRouter;
   readonly #openRouter: () => ToolRouter;
-  /** Routers of code modes. */
-  readonly #sideRouters = new Set<ToolRouter>();
+  /** Routers of code modes, each with a function that drops what its list keeps of a tenant. */
+  readonly #sideLists = new Map<ToolRouter, (tenantId: string) => void>();
   readonly #ownStore: KvStore | undefined;
   readonly #store: KvStore;
   readonly #lifecycle: TenantLifecycle;
@@ -227,7 +227,7 @@ export class Glovebox implements AsyncDisposable {
       ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
       ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, bundler: this.#bundler },
       ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending, runStores: this.runStores },
-      ...{ closing: this.#closingSignal.signal, sideRouters: this.#sideRouters },
+      ...{ closing: this.#closingSignal.signal, sideLists: this.#sideLists },
       placement: parts.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
@@ -402,7 +402,7 @@ export class Glovebox implements AsyncDisposable {
    * `tenancy: "single"`, the deleted tools are those that were added with `addTool`.
    *
    * It leaves what other processes have in memory, and what the host received and keeps: results, recordings, logs, traces, states of paused
-   * agents, idempotency stores, and the policy that `tenants` returns. Dispose the tenant's code modes and end its agents before the deletion.
+   * agents, idempotency stores, and the policy that `tenants` returns. End the tenant's agents before the deletion.
    * @returns a receipt of what was removed
    * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid `tenantId`, or, before anything is removed, for a KvStore without
    *   `deleteTenant()`; INTERNAL if a part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
@@ -582,18 +582,19 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Opens a list of tools of its own, such as a code mode's, which runs on the parts of this Glovebox and ends with it.
+   * @param onTenantDeleted drops what the list keeps of a tenant
    * @internal
    */
-  openSideList(): SideList {
+  openSideList(onTenantDeleted: (tenantId: string) => void): SideList {
     this.#throwIfClosed();
     const router = this.#openRouter();
-    this.#sideRouters.add(router);
+    this.#sideLists.set(router, onTenantDeleted);
     return {
       ...{ router, pool: this.#pool, bundler: this.#bundler, python: this.#python },
       ...{ environments: this.#environments, store: this.#store, kvPending: this.#kvPending },
       close: async () => {
         await router[Symbol.asyncDispose]();
-        this.#sideRouters.delete(router);
+        this.#sideLists.delete(router);
       },
     };
   }
@@ -615,7 +616,7 @@ export class Glovebox implements AsyncDisposable {
     const toolCalls = this.router.listCalls(options);
     const tenantId = this.router.tenancy.reachOf(options ?? {});
     const sessionCalls = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
-    const sideCalls = [...this.#sideRouters].flatMap((router) => router.listCalls(options));
+    const sideCalls = [...this.#sideLists.keys()].flatMap((router) => router.listCalls(options));
     const all = [...toolCalls, ...sessionCalls, ...sideCalls];
     return all.sort((a, b) => a.startedAt - b.startedAt);
   }
@@ -630,7 +631,7 @@ export class Glovebox implements AsyncDisposable {
     const isToolCall = this.router.cancelCall(id, options);
     const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
     const isSessionCall = this.#sessionRouter.cancelCall(id, { tenantId });
-    const isSideCall = [...this.#sideRouters].map((router) => router.cancelCall(id, options)).includes(true);
+    const isSideCall = [...this.#sideLists.keys()].map((router) => router.cancelCall(id, options)).includes(true);
     return isToolCall || isSessionCall || isSideCall;
   }
 
@@ -659,7 +660,7 @@ export class Glovebox implements AsyncDisposable {
     return deferFailure(async () => {
       const { drainMs } = parseCloseOptions(options);
       this.#closed = true;
-      const routers = [this.router, this.#sessionRouter, ...this.#sideRouters];
+      const routers = [this.router, this.#sessionRouter, ...this.#sideLists.keys()];
       if (drainMs > 0) await Promise.all(routers.map((router) => router.drain(drainMs)));
       this.#closingSignal.abort();
       this.#closing ??= this.#closeParts();
@@ -678,7 +679,7 @@ export class Glovebox implements AsyncDisposable {
           withinMs: CALLS_CLOSE_MS,
           parts: [
             { name: "the running calls", close: dispose(this.router), forceClose: () => this.router.forceClose() },
-            ...[...this.#sideRouters].map((router) => ({
+            ...[...this.#sideLists.keys()].map((router) => ({
               name: "the runs of code",
               close: dispose(router),
               forceClose: () => router.forceClose(),

@@ -505,6 +505,22 @@ describe("with its Glovebox", { timeout: PATIENCE_MS }, () => {
     await codeMode.close();
   });
 
+  test("deleting a tenant deletes its approvals: a later tenant of the same name needs its own", async () => {
+    await using own = await makeBox({ tenancy: "multi" });
+    const addErase = (): void => own.router.register("erase", {}, () => "erased", { tenantId: "acme" });
+    addErase();
+    await using codeMode = createCodeMode(own, { tenantId: "acme", typeChecker: checker, needsApproval: ["erase"] });
+    const call = { id: "e", toolName: "run_code", arguments: { code: "return await tools.erase({})" } };
+    const statusOf = async (): Promise<unknown> => outputOf(await codeMode.execute(call, { tenantId: "acme" }));
+    expect(await statusOf()).toMatchObject({ status: "approval_required" });
+    expect(codeMode.approve(String(codeMode.waitingApprovals[0]?.id))).toBe(true);
+    await own.deleteTenant("acme");
+    addErase();
+    expect(await statusOf()).toMatchObject({ status: "approval_required" });
+    await own.deleteTenant("acme");
+    expect(codeMode.waitingApprovals).toEqual([]);
+  });
+
   test("deleting a tenant deletes its stored values", async () => {
     await using own = await makeBox({ tenancy: "multi" });
     await using codeMode = createCodeMode(own, { tenantId: "acme", typeChecker: checker });
