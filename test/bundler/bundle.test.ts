@@ -198,6 +198,36 @@ describe.concurrent("bundleTool() with packages", () => {
     expect(bundle.code + bundle.sourceMap).not.toContain(root.slice(1));
   });
 
+  test.for([
+    ["required", 'module.exports = require("./data.json");'],
+    ["imported", 'import data from "./data.json"; export default data;'],
+    ["imported by name", 'import { list, last } from "./data.json"; export default { list, last };'],
+    ["re-exported", 'export { default } from "./data.json";'],
+    ["with an import attribute", 'import data from "./data.json" with { type: "json" }; export default data;'],
+  ] as const)("megabytes of JSON, %s", async ([title, code]) => {
+    const list = Array.from({ length: 60_000 }, (_, index) => ({ index, text: `“${index}” \u2028` }));
+    const data = { list, last: [1.5, null, { deep: true }] };
+    const [type, file] = title === "required" ? ["commonjs", "index.js"] : ["module", "index.js"];
+    const root = makeFolder(packageFiles("data", { [file]: code, "data.json": JSON.stringify(data) }, { type }));
+    const source = 'import data from "data"; export default [data.list.length, data.list[59_999], data.last];';
+    const bundle = await buildHere({ source }, { root });
+    expect((await evaluate(bundle)).value).toEqual([60_000, list[59_999], data.last]);
+    // Without an entry for each value.
+    if (title !== "with an import attribute") expect(bundle.sourceMap.length).toBeLessThan(20_000);
+  });
+
+  test("names the line of a mistake in a large JSON file", async () => {
+    const broken = `{\n"list": [${"1, ".repeat(50_000)}],\n}`;
+    const root = makeFolder(
+      packageFiles("data", { "index.js": 'module.exports = require("./data.json");', "data.json": broken }),
+    );
+    const built = buildHere({ source: 'import data from "data"; export default data' }, { root });
+    await expect(built).rejects.toMatchObject({
+      code: "BUNDLE_FAILED",
+      message: expect.stringMatching(/data\.json:2:/),
+    });
+  });
+
   test("finds them next to the tool and above it, up to the root", async () => {
     const above = makeFolder({
       ...packageFiles("out-of-reach", { "index.js": "export default 0" }),

@@ -28,6 +28,8 @@ const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-
 const GUEST_MODULE = "glovebox/tool";
 
 /** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
+/** Size of a JSON file from which on it is parsed when the tool runs. */
+const LARGE_JSON_BYTES = 64 * 1024;
 const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
 
 /** Specifiers of rewritten imports. They have the form of a URL, which no tool may import. */
@@ -127,7 +129,7 @@ class ImportPolicy {
       case NAMESPACES.absent:
         return { contents: absentText(args.path), loader: "js" };
       case NAMESPACES.package:
-        if (phase === "link") return this.#loadPackageFile(args.path);
+        if (phase === "link") return this.#loadPackageFile(args);
     }
     throw new BuildIssueError({ message: "The import leads to a file that a tool may not load", hint: ALLOWED_HINT });
   }
@@ -256,7 +258,16 @@ class ImportPolicy {
     if (loader === undefined || text === undefined || !scanned.has(args.path)) {
       throw denyImport(args.path, "there is no such file in the tool");
     }
-    if (loader === "json") return { contents: text, loader, ...this.#resolveDirOf(text, phase, store) };
+    if (loader === "json") {
+      const isParsed = phase === "link" && args.with.type !== "json";
+      return (
+        (isParsed && parseWhenRun(Buffer.from(text))) || {
+          contents: text,
+          loader,
+          ...this.#resolveDirOf(text, phase, store),
+        }
+      );
+    }
     const code = phase === "link" ? await this.#rewriteNamespaces(text) : text;
     return { contents: code + NO_SOURCE_MAP, loader, ...this.#resolveDirOf(text, phase, store) };
   }
@@ -316,7 +327,7 @@ class ImportPolicy {
     return { resolveDir: `/.glovebox-dead-end${"/x".repeat(dots / 2 + 1)}` };
   }
 
-  #loadPackageFile(path: string): OnLoadResult {
+  #loadPackageFile({ path, with: attributes }: OnLoadArgs): OnLoadResult {
     const loader = loaderOf(path);
     if (loader === undefined) {
       // The file is checked before its extension, so that a path outside the store discloses nothing about itself.
@@ -331,7 +342,8 @@ class ImportPolicy {
     if (WS_CLIENT_FILE.test(path) && store.packageOf(path)?.name === "ws") {
       return { contents: this.#useBuiltinText(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT), loader };
     }
-    if (loader === "json") return { contents, loader };
+    // esbuild demands the loader for JSON if the import has the attribute.
+    if (loader === "json") return (attributes.type !== "json" && parseWhenRun(contents)) || { contents, loader };
     const isLocated = facts.recall("location", { sha256 }, () => mentionsLocation(contents.toString("utf8")));
     const guestPath = isLocated ? store.guestPath(path) : undefined;
     if (guestPath === undefined) return { contents: Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
@@ -348,6 +360,22 @@ class ImportPolicy {
     if (bundled !== text) this.#ownRequire.add(path);
     return bundled;
   }
+}
+
+/**
+ * Returns a module that parses a large JSON file when it runs. As an object of JavaScript, each of its values would have an entry in the source
+ * map, and megabytes of data would take hundreds of megabytes to bundle. Returns undefined for a small file, and for one that is not JSON.
+ */
+function parseWhenRun(contents: Buffer): OnLoadResult | undefined {
+  if (contents.byteLength < LARGE_JSON_BYTES) return undefined;
+  const text = contents.toString("utf8").replace(/^\uFEFF/, "");
+  try {
+    JSON.parse(text);
+  } catch {
+    // esbuild reports where the error is.
+    return undefined;
+  }
+  return { contents: `module.exports = JSON.parse(${JSON.stringify(text)});`, loader: "js" };
 }
 
 /** Turns exceptions into messages that contain no path of the host. */
