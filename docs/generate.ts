@@ -5,6 +5,7 @@ import { Application } from "typedoc";
 import { USAGE } from "../src/cli/usage.ts";
 import { ERROR_CODES, UNAVAILABLE_REASONS } from "../src/sandbox/contract/errors.ts";
 import { LIMITS } from "../src/sandbox/contract/limits.ts";
+import { REQUEST_ERRORS } from "../src/server/http/problem.ts";
 import { toHttpApiPage } from "./http-api.ts";
 import { toOptionsPage } from "./options.ts";
 
@@ -43,6 +44,16 @@ Each failure has one of these codes. The audience says who may read \`message\` 
 | code | HTTP | audience | recoverable | \`userMessage\` |
 |---|---|---|---|---|
 ${codes.join("\n")}
+
+## Codes of requests to a server
+
+\`glovebox serve\` answers with the codes above, and with these for requests that it does not accept.
+
+| code | HTTP |
+|---|---|
+${Object.entries(REQUEST_ERRORS)
+  .map(([code, http]) => `| [\`${code}\`](errors/${code}.md) | ${http} |`)
+  .join("\n")}
 
 ## Reasons of TOOL_UNAVAILABLE
 

@@ -7,6 +7,8 @@ import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ERROR_CODES, type ErrorCode, ToolError } from "../src/sandbox/contract/errors.ts";
+import { REQUEST_ERRORS, RequestError, type RequestErrorCode, toProblem } from "../src/server/http/problem.ts";
+import { ErrorSchema } from "../src/server/http/schemas.ts";
 import { cliEnvironment } from "./support/cli-process.ts";
 import { type CodeBlock, DOCUMENTS, ENTRIES, listCodeBlocks, ROOT, read } from "./support/documentation.ts";
 import { type OpenAIServer, startOpenAIServer } from "./support/openai-server.ts";
@@ -115,6 +117,21 @@ describe("the reference", () => {
     expect(headings).toEqual([code, "Causes", "What to do", "Example"]);
     expect(page).toMatch(/```ts\n/);
   });
+});
+
+describe("the reference of the server", () => {
+  test.for(Object.keys(REQUEST_ERRORS) as RequestErrorCode[])(
+    "has a page for %s, whose path responses carry",
+    (code) => {
+      const { status, body } = toProblem(new RequestError(code, ""), "request_1");
+      const page = read(body.error.docs);
+      const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading);
+      expect(headings).toEqual([code, "Causes", "What to do", "Example"]);
+      expect(page).toContain(`status ${status}.`);
+      const [, example = ""] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
+      expect(ErrorSchema.parse(JSON.parse(example)).error).toMatchObject({ code, docs: body.error.docs });
+    },
+  );
 });
 
 describe("a link in the documents", () => {

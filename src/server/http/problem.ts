@@ -7,7 +7,6 @@ export const REQUEST_ERRORS = {
   UNAUTHENTICATED: 401,
   FORBIDDEN: 403,
   NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
   CONFLICT: 409,
   INVALID: 422,
   TOO_LARGE: 413,
@@ -48,6 +47,8 @@ export interface ErrorBody {
     readonly code: ErrorCode | RequestErrorCode;
     readonly message: string;
     readonly details?: { readonly [name: string]: unknown };
+    /** Path of the page about the code within the package. */
+    readonly docs: string;
     readonly requestId: string;
   };
 }
@@ -57,6 +58,8 @@ export interface Problem {
   readonly body: ErrorBody;
   readonly headers: { readonly [name: string]: string };
 }
+
+const docsPathOf = (code: ErrorCode | RequestErrorCode): string => `docs/reference/errors/${code}.md`;
 
 /**
  * Returns the response for a thrown value. Anything but a ToolError and a RequestError is an internal error, whose cause only the operator
@@ -69,7 +72,9 @@ export function toProblem(thrown: unknown, requestId: string): Problem {
     const retry = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
     return {
       status: REQUEST_ERRORS[code],
-      body: { error: { code, message, ...(details === undefined ? {} : { details }), requestId } },
+      body: {
+        error: { code, message, ...(details === undefined ? {} : { details }), docs: docsPathOf(code), requestId },
+      },
       headers: { ...challenge, ...headers, ...retry },
     };
   }
@@ -78,10 +83,16 @@ export function toProblem(thrown: unknown, requestId: string): Problem {
     const seconds = toRetryAfterSeconds(thrown);
     return {
       status: toHttpStatus(thrown),
-      body: { error: { code, message, ...(details === undefined ? {} : { details }), requestId } },
+      body: {
+        error: { code, message, ...(details === undefined ? {} : { details }), docs: docsPathOf(code), requestId },
+      },
       headers: seconds === undefined ? {} : { "retry-after": String(seconds) },
     };
   }
   const message = `The server failed. Its operator finds the cause in the log by the request id ${requestId}`;
-  return { status: 500, body: { error: { code: "INTERNAL", message, requestId } }, headers: {} };
+  return {
+    status: 500,
+    body: { error: { code: "INTERNAL", message, docs: docsPathOf("INTERNAL"), requestId } },
+    headers: {},
+  };
 }

@@ -39,6 +39,7 @@ export const ErrorSchema = z
       code: z.string(),
       message: z.string(),
       details: z.record(z.string(), z.unknown()).optional(),
+      docs: z.string().describe("Path of the page about the code within the package `glovebox`"),
       requestId: z.string(),
     }),
   })
