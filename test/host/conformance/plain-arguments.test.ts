@@ -1,13 +1,22 @@
-// The arguments of public methods that are text or numbers: any other value is rejected, a promise of the right one included.
+// The arguments of public functions and methods that are text or numbers: any other value is rejected, a promise of the right one included.
 import { afterAll, expect, test } from "vitest";
 import { createClient } from "../../../src/client/index.ts";
+import {
+  afterFailedSteps,
+  afterOutputTokens,
+  createFileIdempotencyStore,
+  whenCalled,
+  whenSucceeded,
+} from "../../../src/host/agent/index.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
+import { matchesName } from "../../../src/host/routing/name-wildcard.ts";
 import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
+import { undescribed } from "../../../src/host/testing/index.ts";
 import { inOtherRealm } from "../../support/failing-callbacks.ts";
 import { makeBox } from "../../support/host-zone.ts";
-import { listPublicMethods, type PublicMethod } from "../../support/public-methods.ts";
+import { listPublicFunctions, listPublicMethods, type PublicMethod } from "../../support/public-methods.ts";
 
 const box = await makeBox();
 const multi = await makeBox({ tenancy: "multi" });
@@ -58,6 +67,14 @@ async function lastOf(items: AsyncIterable<unknown>): Promise<unknown> {
 }
 
 const HOST_ROWS: readonly Row[] = [
+  ["matchesName(pattern)", "text", (value) => void matchesName(given(value), "add")],
+  ["matchesName(name)", "text", (value) => void matchesName("add", given(value))],
+  ["afterFailedSteps(count)", "number", (value) => void afterFailedSteps(given(value))],
+  ["afterOutputTokens(count)", "number", (value) => void afterOutputTokens(given(value))],
+  ["whenCalled(toolName)", "text", (value) => void whenCalled(given(value))],
+  ["whenSucceeded(toolName)", "text", (value) => void whenSucceeded(given(value))],
+  ["createFileIdempotencyStore(directory)", "text", (value) => void createFileIdempotencyStore(given(value))],
+  ["undescribed(path)", "text", (value) => void undescribed({}, given(value))],
   ["Glovebox.drainExecutor(executorId)", "text", (value) => box.drainExecutor(given(value))],
   ["Glovebox.setRelease(toolName)", "text", (value) => box.setRelease(given(value), [])],
   ["Glovebox.suspendTenant(tenantId)", "text", (value) => multi.suspendTenant(given(value))],
@@ -143,16 +160,20 @@ const ROWS: readonly Row[] = [
 const IMPLEMENTED = "is implemented by the host, whose answers are checked";
 const STORE = "is called by Runs, with what it has checked";
 const LOOK_UP = "looks a text up: for another value there is nothing to find";
+const ERROR = "is an error: another one in its place would hide what has failed";
+const GUEST = "is used in the guest";
 /** Classes, interfaces and arguments without rows, with the reason. */
 const WITHOUT_ROW: { readonly [name: string]: string } = {
   ...{ FlagClient: IMPLEMENTED, IdempotencyStore: IMPLEMENTED, KvStore: IMPLEMENTED, McpHttpServer: IMPLEMENTED },
   ...{ McpStdioServer: IMPLEMENTED, McpTaskRuns: IMPLEMENTED, QuotaStore: IMPLEMENTED, RequestOptions: IMPLEMENTED },
   ...{ RunStore: IMPLEMENTED, SourceDiscovery: IMPLEMENTED, SourceTransport: IMPLEMENTED, ToolRegistry: IMPLEMENTED },
   ...{ MemoryRunStore: STORE, SqliteRunStore: STORE },
-  ...{ ToolContext: "is used in the guest", ToolKv: "is used in the guest", ToolSecrets: "is used in the guest" },
+  ...{ ToolContext: GUEST, ToolKv: GUEST, ToolSecrets: GUEST },
   CapabilityContext: "is what a capability of the host receives: other values are ignored",
   HostFunctionContext: "is what a function of the host receives: a message is shown as text",
   ToolError: "takes the tool's name for a message",
+  ...{ "new ToolError": ERROR, unavailable: ERROR, "new ApiError": ERROR, "new ModelResponseError": ERROR },
+  ...{ text: GUEST, image: GUEST, audio: GUEST },
   ...{ CodeApi: LOOK_UP, OpenAITools: LOOK_UP, ToolNames: LOOK_UP },
 };
 
@@ -169,13 +190,13 @@ test.for(
   expect(error).toMatchObject({ code: "PARAM_INVALID" });
 });
 
-const plain = methods.flatMap(({ name, parameters }) =>
+const plain = [...methods, ...listPublicFunctions()].flatMap(({ name, parameters }) =>
   parameters
     .filter(({ isPlain }) => isPlain)
     .map((parameter) => ({ owner: name.split(".")[0] as string, argument: `${name}(${parameter.name})` })),
 );
 
-test("each plain argument of a public method has a row, or a reason why it has none", () => {
+test("each plain argument of a public function or method has a row, or a reason why it has none", () => {
   const rows = new Set(ROWS.map(([argument]) => argument));
   const isCovered = ({ owner, argument }: (typeof plain)[number]): boolean =>
     rows.has(argument) || Object.hasOwn(WITHOUT_ROW, owner) || Object.hasOwn(WITHOUT_ROW, argument);

@@ -1,6 +1,6 @@
 // Every public function, constructor and method that takes options, with the options it knows: the table that the fuzz test reads. The last
-// argument in the name of a row is the one that it tests. A new one that is missing here and in method-entries.ts fails the tests that compare
-// the tables with what the package exports.
+// argument in the name of a row is the one that it tests. A new one that is missing here, in function-entries.ts and in method-entries.ts fails
+// the test that compares the tables with the sources.
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
@@ -8,7 +8,6 @@ import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
 import { toOpenApi } from "../../../src/host/adapters/openapi.ts";
 import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import { checkConversation, mendConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { sendGuardedRequest } from "../../../src/host/capabilities/fetch/guarded-request.ts";
@@ -739,44 +738,3 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     },
   ];
 }
-
-/** Exports that take no options, with the reason why no row is needed. */
-export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
-  createCodeApi: "takes definitions",
-  CodeMode: "is created by createCodeMode",
-  Runs: "is created by createRuns",
-  MemoryRunStore: "takes runs and claims; test/server/run-stores.test.ts",
-  SqliteRunStore: "is tested with invalid options in test/server/run-stores.test.ts",
-  MemoryToolRegistry: "takes tools and names; test/host/routing/registry-conformance.ts",
-  ApiError: "is thrown by the client",
-  TenantClient: "is created by client.tenant()",
-  ToolError: "is thrown by Glovebox and its capabilities",
-  parseRecording: "takes a recording; test/host/recording/replay.test.ts",
-  redactRecording: "takes a JSON value",
-  unavailable: "creates a ToolError, with the options of its constructor",
-  ModelResponseError: "is thrown by Glovebox",
-  createToolFailureMessage: "takes a result",
-  digestOfTool: "takes a registered tool",
-  matchesName: "takes a pattern and a name",
-  toCallSchema: "takes definitions",
-  toHttpStatus: "takes an error; test/host/adapters/http-status.test.ts",
-  toRetryAfterSeconds: "takes an error; test/host/adapters/http-status.test.ts",
-  toJson: "takes a value",
-  afterFailedSteps: "takes a number; test/host/agent/agent-options.test.ts",
-  afterOutputTokens: "takes a number; test/host/agent/agent-options.test.ts",
-  allOf: "takes conditions; test/host/agent/agent-options.test.ts",
-  anyOf: "takes conditions; test/host/agent/agent-options.test.ts",
-  whenCalled: "takes names; test/host/agent/agent-options.test.ts",
-  whenSucceeded: "takes names; test/host/agent/agent-options.test.ts",
-  [checkConversation.name]: "takes messages",
-  [mendConversation.name]: "takes messages",
-  [trimConversation.name]: "takes messages and a function; test/host/agent/agent-options.test.ts",
-  createFileIdempotencyStore: "takes a folder",
-  createMemoryIdempotencyStore: "takes nothing",
-  ToolNames: "takes names",
-  toCallOutput: "takes a call, a result and the limits of toResponsesInput",
-  toToolMessage: "takes a call, a result and the limits of toChatMessages",
-  toStrictSchema: "takes a schema",
-  stubCapability: "takes a name and a function",
-  undescribed: "takes a schema",
-};
