@@ -141,6 +141,39 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await send("GET", "/v1/me", { cookie: own })).status).toBe(401);
   });
 
+  test("an operator lists those of all keys, in pages, and ends one at once", async () => {
+    await api("POST", "/v1/tenants", { id: "listed" });
+    const own = await api<{ id: string; key: string }>("POST", "/v1/tenants/listed/keys", {
+      ...{ name: "k", scopes: ["tenants:read", "keys:read", "keys:write"] },
+    });
+    const cookie = await signIn(own.body.key);
+    await signIn(server.adminKey);
+    type Session = { readonly id: string; readonly keyId: string; readonly tenantId: string | null };
+    const all: Session[] = [];
+    for (let query = "?limit=1"; query !== ""; ) {
+      const { body } = await api<{ items: Session[]; next: string | null }>("GET", `/v1/sessions${query}`);
+      expect(body.items.length).toBeLessThanOrEqual(1);
+      all.push(...body.items);
+      query = body.next === null ? "" : `?limit=1&cursor=${body.next}`;
+    }
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+    const found = all.find(({ keyId }) => keyId === own.body.id);
+    expect([found?.tenantId, all.some(({ tenantId }) => tenantId === null)]).toEqual(["listed", true]);
+    const path = `/v1/sessions/${found?.id}`;
+    // A key of a tenant has no part of it, whatever its scopes are.
+    for (const [method, url] of [
+      ["GET", "/v1/sessions"],
+      ["DELETE", path],
+    ] as const)
+      expect((await apiOf(server, own.body.key)(method, url)).status).toBe(403);
+    expect((await send("GET", "/v1/tenants/listed", { cookie })).status).toBe(200);
+    expect((await api("DELETE", path)).status).toBe(200);
+    expect((await send("GET", "/v1/tenants/listed", { cookie })).status).toBe(401);
+    expect((await api("DELETE", path)).status).toBe(404);
+    const { body: audit } = await api<{ items: readonly object[] }>("GET", "/v1/tenants/listed/audit");
+    expect(audit.items).toContainEqual(expect.objectContaining({ action: "console.signed_out", target: found?.id }));
+  });
+
   test("of one key are at most fifty, of which the oldest end", async () => {
     const { key } = await newKey(["tenants:read"]);
     const first = await signIn(key);

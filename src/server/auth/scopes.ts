@@ -54,6 +54,8 @@ export const ROUTE_SCOPES = {
   "GET /v1/console/sign-in-methods": "public",
   "GET /v1/console/sessions": "any",
   "DELETE /v1/console/sessions/{session}": "any",
+  "GET /v1/sessions": "keys:read",
+  "DELETE /v1/sessions/{session}": "keys:write",
   "GET /v1/overview": "usage:read",
   "GET /v1/calls": "calls:read",
   "GET /v1/problems": "usage:read",

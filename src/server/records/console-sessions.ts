@@ -39,14 +39,29 @@ export async function listSessions(db: Db, keyId: string, now: number): Promise<
     .execute();
 }
 
-/** Ends a session. Returns false if the key has no such session. */
-export async function deleteSession(db: Db, keyId: string, id: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom("console_sessions")
-    .where("id", "=", id)
-    .where("key_id", "=", keyId)
-    .executeTakeFirst();
-  return numDeletedRows > 0n;
+/** Lists the sessions of all keys and users that have not expired, the newest first. */
+export async function listAllSessions(
+  db: Db,
+  now: number,
+  { before, limit }: { readonly before?: string | undefined; readonly limit: number },
+): Promise<readonly ConsoleSessionRecord[]> {
+  let query = db.selectFrom("console_sessions").selectAll().where("expires_at", ">", now);
+  if (before !== undefined) query = query.where("id", "<", before);
+  return await query.orderBy("id", "desc").limit(limit).execute();
+}
+
+/**
+ * Ends a session. Returns whose it was; undefined if there is none.
+ * @param keyId the key or user that the session must belong to. Default: any
+ */
+export async function deleteSession(
+  db: Db,
+  id: string,
+  keyId?: string,
+): Promise<Pick<ConsoleSessionRecord, "key_id" | "tenant_id"> | undefined> {
+  let query = db.deleteFrom("console_sessions").where("id", "=", id);
+  if (keyId !== undefined) query = query.where("key_id", "=", keyId);
+  return await query.returning(["key_id", "tenant_id"]).executeTakeFirst();
 }
 
 export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {

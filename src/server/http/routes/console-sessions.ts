@@ -1,4 +1,4 @@
-// Routes of the console's sessions: sign in with an API key, list the sessions of this key, and end one.
+// Routes of the console's sessions: sign in with an API key, list the sessions of this key or of all, and end one.
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { createSessionToken, SESSION_MS, toSessionCookie } from "../../auth/console-session.ts";
@@ -8,13 +8,14 @@ import {
   type ConsoleSessionRecord,
   deleteSession,
   insertSession,
+  listAllSessions,
   listSessions,
 } from "../../records/console-sessions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { IdSchema, OkSchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
+import { IdSchema, OkSchema, PageQuerySchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
 
 const MAX_USER_AGENT = 300;
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/i;
@@ -26,6 +27,8 @@ const SignInMethodsSchema = z
 export const ConsoleSessionSchema = z
   .strictObject({
     id: z.string(),
+    keyId: z.string().describe("The key or the user that has signed in"),
+    tenantId: z.string().nullable().describe("Null for a session that may act for every tenant"),
     ip: z.string().nullable(),
     userAgent: z.string(),
     createdAt: TimeSchema,
@@ -35,7 +38,14 @@ export const ConsoleSessionSchema = z
   .openapi("ConsoleSession");
 
 const show = (session: ConsoleSessionRecord, currentId: string | undefined): object => ({
-  ...{ id: session.id, ip: session.ip, userAgent: session.user_agent, createdAt: session.created_at },
+  ...{
+    id: session.id,
+    keyId: session.key_id,
+    tenantId: session.tenant_id,
+    ip: session.ip,
+    userAgent: session.user_agent,
+    createdAt: session.created_at,
+  },
   ...{ expiresAt: session.expires_at, isCurrent: session.id === currentId },
 });
 
@@ -45,6 +55,20 @@ const isSecure = (c: Context<AppEnv>): boolean => !LOOPBACK.test(c.req.header("h
 export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
   const { database, authenticator } = parts;
 
+  /** @param keyId the key or user that the session must belong to. Default: any */
+  const end = async (c: Context<AppEnv>, session: string, keyId?: string): Promise<void> => {
+    const ended = await changeExclusively(database, async (transaction) => {
+      const deleted = await deleteSession(transaction, session, keyId);
+      if (deleted !== undefined)
+        await appendAudit(transaction, {
+          ...{ actor: c.get("actor"), tenantId: deleted.tenant_id, action: "console.signed_out", target: session },
+          details: { keyId: deleted.key_id },
+        });
+      return deleted;
+    });
+    authenticator.clear();
+    if (ended === undefined) throw new RequestError("NOT_FOUND", "There is no such session");
+  };
   addRoute(
     app,
     parts,
@@ -113,19 +137,41 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(OkSchema, "Ended") },
     },
     async (c, { params }) => {
-      const { keyId, tenantId, sessionId } = c.get("principal");
-      const isEnded = await changeExclusively(database, async (transaction) => {
-        const deleted = await deleteSession(transaction, keyId, params.session);
-        if (deleted)
-          await appendAudit(transaction, {
-            ...{ actor: c.get("actor"), tenantId, action: "console.signed_out", target: params.session, details: {} },
-          });
-        return deleted;
-      });
-      authenticator.clear();
-      if (!isEnded) throw new RequestError("NOT_FOUND", "There is no such session");
+      const { keyId, sessionId } = c.get("principal");
+      await end(c, params.session, keyId);
       if (params.session === sessionId)
         c.header("set-cookie", toSessionCookie("", { isSecure: isSecure(c), maxAgeMs: 0 }));
+      return c.json({ ok: true } as const, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "GET /v1/sessions",
+    {
+      summary: "Lists the console's sessions of all keys and users",
+      query: PageQuerySchema,
+      responses: { 200: json(pageOf(ConsoleSessionSchema), "The sessions, the newest first") },
+    },
+    async (c, { query: { limit, cursor } }) => {
+      const page = { before: cursor, limit: limit + 1 };
+      const sessions = await listAllSessions(database.db, database.clock.now(), page);
+      const items = sessions.slice(0, limit).map((session) => show(session, c.get("principal").sessionId));
+      return c.json({ items, next: sessions.length > limit ? (sessions[limit - 1]?.id ?? null) : null } as never, 200);
+    },
+  );
+  addRoute(
+    app,
+    parts,
+    "DELETE /v1/sessions/{session}",
+    {
+      summary: "Ends a session of any key or user at once",
+      description: "The user can sign in again, unless the key is revoked or the identity provider denies it.",
+      params: z.strictObject({ session: IdSchema }),
+      responses: { 200: json(OkSchema, "Ended") },
+    },
+    async (c, { params }) => {
+      await end(c, params.session);
       return c.json({ ok: true } as const, 200);
     },
   );
