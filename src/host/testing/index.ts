@@ -50,7 +50,7 @@ const OpenToolOptionsSchema = strictObject({
 export interface OpenedTool extends AsyncDisposable {
   readonly definition: ToolDefinition;
   /** The tool's Glovebox, for example to add tools that it calls. */
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   /** Calls the tool. Always resolves. */
   call(input?: unknown, context?: ToolContext): Promise<ToolResult>;
   /** Returns the output of a call that must succeed. `Output` is not checked. @throws {Error} with the text of the failure */
@@ -143,7 +143,7 @@ function createOpenedTool(box: Glovebox, definition: ToolDefinition, scope: Tena
   };
   const tool: OpenedTool = {
     definition,
-    box,
+    glovebox: box,
     call,
     async output<Output>(input?: unknown, context?: ToolContext) {
       const result = await call(input, context);
