@@ -91,6 +91,28 @@ describe("the list of calls", () => {
     await page.getByText("No call matches these filters").waitFor();
   });
 
+  test("copies where the browser has no clipboard for pages, as in frames and without TLS", async () => {
+    const { api } = suite.under;
+    await api("POST", "/v1/tenants", { id: "copied" });
+    await api("POST", "/v1/tenants/copied/tools", { name: "give", source: "export default () => ({ given: 42 });" });
+    const { body } = await api<{ id: string }>("POST", "/v1/tenants/copied/tools/give/calls", {});
+    const { page, go, problems } = await open();
+    await page.addInitScript("delete Navigator.prototype.clipboard");
+    await go(`/t/copied/calls/${body.id}?tab=copy`);
+    const copy = page.getByRole("button", { name: "Copy curl" });
+    await copy.click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    await page.evaluate(`{
+      const field = document.createElement("textarea");
+      field.id = "pasted";
+      document.body.append(field);
+      field.focus();
+    }`);
+    await page.keyboard.press("Control+V");
+    expect(await page.locator("#pasted").inputValue()).toContain("curl");
+    expect(problems).toEqual([]);
+  });
+
   test("shows the error of a call with the author's lines", async () => {
     await suite.under.api("POST", "/v1/tenants", { id: "lines" });
     const source = "const fail = () => {\n  throw new TypeError('broken here');\n};\nexport default () => fail();";

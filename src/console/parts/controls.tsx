@@ -107,16 +107,35 @@ export function Copyable({ text, label = "Copy" }: { readonly text: string; read
   );
 }
 
-export function CopyButton({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
-  const [isCopied, setCopied] = useState(false);
-  const copy = async (): Promise<void> => {
+/** Copies text. Frames and pages without TLS have no clipboard, but may copy what is selected. Returns false if nothing was copied. */
+async function copyText(text: string): Promise<boolean> {
+  try {
     await navigator.clipboard.writeText(text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1_500);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "hidden";
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    return isCopied;
+  }
+}
+
+const COPY_NOTE_MS = 1_500;
+const COPY_NOTES = { copied: "Copied", failed: "The browser does not allow it" } as const;
+
+export function CopyButton({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
+  const [note, setNote] = useState<keyof typeof COPY_NOTES>();
+  const copy = async (): Promise<void> => {
+    setNote((await copyText(text)) ? "copied" : "failed");
+    setTimeout(() => setNote(undefined), COPY_NOTE_MS);
   };
   return (
     <button type="button" class="button quiet" onClick={() => void copy()}>
-      {isCopied ? "Copied" : label}
+      {note === undefined ? label : COPY_NOTES[note]}
     </button>
   );
 }
