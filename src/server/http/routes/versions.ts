@@ -45,7 +45,7 @@ function toFiles(stored: StoredSource) {
 export const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
 
 /** Returns why a version cannot be deleted; undefined if nothing needs it. */
-async function findNeed(
+async function findReasonToKeep(
   transaction: Db,
   key: { readonly tenantId: string; readonly toolName: string },
   version: number,
@@ -215,8 +215,8 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
       await changeExclusively(database, async (transaction) => {
         const found = await findVersion(transaction, key, version);
         if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
-        const need = await findNeed(transaction, key, version);
-        if (need !== undefined) throw new RequestError("CONFLICT", need);
+        const reason = await findReasonToKeep(transaction, key, version);
+        if (reason !== undefined) throw new RequestError("CONFLICT", reason);
         await deleteVersion(transaction, key, version);
         await touchTenant(transaction, tenantId);
         await appendAudit(transaction, {
