@@ -1,3 +1,4 @@
+// Routes of the releases of a tool: which versions an alias runs.
 import type { Context } from "hono";
 import { appendAudit } from "../../records/audit.ts";
 import {

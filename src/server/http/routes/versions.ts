@@ -1,3 +1,4 @@
+// Routes of the versions of a tool: list, show, approve, deny and delete them.
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { Db } from "../../database/open-database.ts";
