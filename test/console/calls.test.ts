@@ -53,13 +53,20 @@ describe("the list of calls", () => {
         const top = list.getBoundingClientRect().top + 40;
         [...list.querySelectorAll("a.call-row")].find((row) => row.getBoundingClientRect().top > top)?.href;
       }`);
-    await page.waitForTimeout(100);
-    const before = await shown();
+    /** The list has come to rest when it shows the same twice. */
+    const atRest = async (): Promise<unknown> => {
+      for (let last = await shown(); ; ) {
+        await page.waitForTimeout(300);
+        const now = await shown();
+        if (now === last) return now;
+        last = now;
+      }
+    };
+    const before = await atRest();
     expect(before).toContain("/console/t/busy/calls/call_");
     await make(150, 500);
     await page.getByText("650 loaded, live").waitFor();
-    await page.waitForTimeout(100);
-    expect(await shown()).toBe(before);
+    expect(await atRest()).toBe(before);
   });
 
   test("finds a call behind 125,000 others, and says how far back it has searched", async () => {
