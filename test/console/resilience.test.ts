@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createServer } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
 import { TestStores } from "../server/support/stores.ts";
+import { freePort } from "../support/free-port.ts";
 import { type ConsoleUnderTest, openBrowser, openConsole, type Visit, visit } from "./browser.ts";
 
 let browser: Browser;
@@ -136,7 +137,7 @@ test("a page says that the server does not answer, and goes on when it does", as
   await using stores = new TestStores();
   const { options } = await stores.create("sqlite");
   const start = (port: number) => createServer({ ...options, port, logLevel: "silent" });
-  let server = await start(0);
+  let server = await start(await freePort());
   const key = server.adminKey as string;
   const port = Number(new URL(server.url).port);
   try {

@@ -4,6 +4,7 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freePort } from "./free-port.ts";
 
 /** Whether the program is installed. Tests that need it are skipped otherwise, and say so. */
 export const hasNatsServer: boolean = (() => {
@@ -92,7 +93,8 @@ export async function startNatsServer({
     child.kill("SIGKILL");
     await ended;
   };
-  const port = await start(-1);
+  // It may be started again, with the same port.
+  const port = await start(await freePort());
   return {
     port,
     url: `nats://127.0.0.1:${port}`,

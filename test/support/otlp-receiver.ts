@@ -1,6 +1,6 @@
 // A third-party OTLP receiver: that of autotel-mcp, over HTTP on loopback, with a store that can be queried.
-import { createServer } from "node:net";
 import { createBackend, loadConfig, type MetricSeries, type SpanRecord } from "autotel-mcp";
+import { freePort } from "./free-port.ts";
 
 export interface OtlpReceiver extends AsyncDisposable {
   readonly url: string;
@@ -8,15 +8,6 @@ export interface OtlpReceiver extends AsyncDisposable {
   spans(traceId: string): Promise<ReadonlyMap<string, SpanRecord>>;
   /** Returns the received series of a metric. */
   metric(name: string): Promise<readonly MetricSeries[]>;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<number>();
-  server.listen(0, "127.0.0.1", () => resolve((server.address() as { readonly port: number }).port));
-  const port = await promise;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 export async function openOtlpReceiver(): Promise<OtlpReceiver> {

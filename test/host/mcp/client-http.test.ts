@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
+import { freePort } from "../../support/free-port.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, sendResult, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 
@@ -206,7 +207,7 @@ describe("a stream that breaks off", () => {
 
 describe("a server that stopped", () => {
   test("and started again is connected by the next call", async () => {
-    const first = await startToolServer();
+    const first = await startToolServer(await freePort());
     const { port } = new URL(first.url);
     box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 60_000 });
     const echo = (): Promise<ToolResult> =>

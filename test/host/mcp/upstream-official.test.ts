@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import { freePort } from "../../support/free-port.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const scriptOf = (name: string): string =>
@@ -18,15 +18,6 @@ const official = (name: string, ...args: string[]): { command: string; args: str
   command: process.execPath,
   args: [scriptOf(name), ...args],
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { readonly port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 let box: Glovebox;
 let folder: string;

