@@ -157,3 +157,12 @@ export const ROUTE_SCOPES = {
   "GET /v1/audit": "audit:read",
 } as const satisfies { readonly [route: string]: Scope | "public" | "any" };
 export type RouteName = keyof typeof ROUTE_SCOPES;
+
+const ROUTES = Object.keys(ROUTE_SCOPES).map((route) => {
+  const [method = "", path = ""] = route.split(" ");
+  return { method, pattern: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`) };
+});
+
+/** Returns the methods of the routes with this path, in the order of the table. */
+export const methodsOf = (path: string): readonly string[] =>
+  ROUTES.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);

@@ -4,6 +4,7 @@ import { HTTPException } from "hono/http-exception";
 import { expandUnions } from "../../host/config/option-errors.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
 import type { Principal } from "../auth/principal.ts";
+import { methodsOf } from "../auth/scopes.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
@@ -139,7 +140,12 @@ export function createApp(parts: ServerParts): App {
   addUsageRoutes(app, parts);
   addAuditRoutes(app, parts);
 
-  app.notFound(() => {
+  app.notFound((c) => {
+    const methods = methodsOf(c.req.path);
+    if (methods.length > 0)
+      throw new RequestError("METHOD_NOT_ALLOWED", `This path takes ${methods.join(" and ")}, not ${c.req.method}`, {
+        headers: { allow: methods.join(", ") },
+      });
     throw new RequestError("NOT_FOUND", "There is no such path. The reference is at /reference");
   });
   app.onError((thrown, c) => {

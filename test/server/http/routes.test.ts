@@ -269,9 +269,19 @@ describe("a request", () => {
     expect((await send("GET", `/healthz?${"x".repeat(5_000)}`)).status).toBe(414);
   });
 
-  test("of an unknown method or path is answered with 404", async () => {
-    expect((await send("PATCH", "/healthz")).status).toBe(404);
-    expect((await send("GET", "/v2/tenants", { key: server.adminKey })).status).toBe(404);
+  test("of an unknown path is answered with 404", async () => {
+    for (const path of ["/v2/tenants", "/v1/tenants/acme/nothing", "/v1/keys/", "/readyz/x", "/openapi-json"])
+      expect((await send("GET", path, { key: server.adminKey })).status).toBe(404);
+  });
+
+  test("of a method that the path does not have is answered with 405, and names those that it has", async () => {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      const own = Object.keys(methods).map((method) => method.toUpperCase());
+      const other = ["PUT", "PATCH", "DELETE"].find((method) => !own.includes(method)) as string;
+      const { status, headers, body } = await send(other, exampleOf(path), { key: server.adminKey });
+      expect([path, status, body.error?.code]).toEqual([path, 405, "METHOD_NOT_ALLOWED"]);
+      expect([path, headers.get("allow")?.split(", ").sort()]).toEqual([path, own.sort()]);
+    }
   });
 });
 
