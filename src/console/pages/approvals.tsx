@@ -68,6 +68,11 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
       {versions.map((approval) => (
         <VersionCard key={`${approval.tool} ${approval.version}`} {...{ tenantId, approval, onDecided: reload }} />
       ))}
+      {Math.max(value.calls.length, versions.length) < MAX_SHOWN ? null : (
+        <p class="faint">
+          {MAX_SHOWN} of each kind are shown. The others appear when these are decided; the API lists all of them.
+        </p>
+      )}
     </div>
   );
 }
@@ -82,7 +87,7 @@ function Decided({ tenantId }: TenantProps): JSX.Element {
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
   return (
     <Table<CallApproval>
-      caption="Decided approvals"
+      caption={`Decided approvals, the latest ${MAX_SHOWN} of each state`}
       items={value}
       keyOf={({ id }) => id}
       empty={<Empty title="No call was decided yet">Approved, denied and expired calls appear here.</Empty>}

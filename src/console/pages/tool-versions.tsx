@@ -7,6 +7,7 @@ import { Badge, Button, Empty, ErrorBox, Loading, Time } from "../parts/controls
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { DiffView } from "../parts/diff-view.tsx";
 import { Table } from "../parts/table.tsx";
+import { MAX_ITEMS } from "../state/collect.ts";
 import { formatCount, formatJson, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
@@ -105,6 +106,9 @@ export function Versions({
           },
         ]}
       />
+      {versions.length < MAX_ITEMS ? null : (
+        <p class="faint">The newest {MAX_ITEMS} versions are shown. The API lists all of them.</p>
+      )}
       {pair === undefined ? null : <Comparison {...{ tenantId, name, pair, versions }} />}
     </div>
   );
