@@ -36,6 +36,6 @@ function leftTimers(): readonly string[] {
 
 // Registered first, so it runs last: after the file has closed what it opened.
 afterAll(async () => {
-  const left = [...(await settle(childProcesses, 60_000)), ...(await settle(leftTimers, 30_000))];
+  const left = [...(await settle(childProcesses, 200_000)), ...(await settle(leftTimers, 100_000))];
   if (left.length > 0) throw new Error(`Expected the tests to leave nothing behind, got:\n${left.join("\n")}`);
 });

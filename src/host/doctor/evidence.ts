@@ -32,10 +32,12 @@ export interface DoctorEvidence {
   readonly v8Flags: readonly string[];
 }
 
-const PROBE_MS = 20_000;
+/** Longest time in ms of a probe, on a busy machine: it includes the start of a process. */
+const PROBE_MS = 60_000;
 const MAX_REPORT_LENGTH = 64 * 1024;
 const NAMESPACES = ["ipc", "mnt", "net", "pid", "user", "uts"];
-const DEATH_MS = 2_000;
+/** Longest time in ms until a killed process is gone: the kernel needs a core for it. */
+const DEATH_MS = 30_000;
 
 function readOrEmpty(path: string): string {
   try {
