@@ -48,7 +48,12 @@ async function watchMemory(limitMiB: number, signal: AbortSignal): Promise<Build
   const message = `Build ran out of memory; the limit memoryMiB is ${limitMiB} MiB`;
   return {
     ok: false,
-    problems: [{ message, hint: "simplify source that is deeply nested or expands to a very large value" }],
+    problems: [
+      {
+        message,
+        hint: "import only a part of a large package, simplify deeply nested source, or raise bundler.limits.memoryMiB",
+      },
+    ],
   };
 }
 
