@@ -5,6 +5,7 @@ import { parseOptions } from "../config/option-errors.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
+import type { TenantStates } from "../tenants/tenant-states.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { clockOf } from "../util/store-clock.ts";
 import { RunAttempt } from "./run-attempt.ts";
@@ -30,7 +31,10 @@ export interface RunScope {
 
 /** What runs need of a Glovebox, or of a code mode. */
 export interface RunHost {
-  readonly router: Pick<ToolRouter, "tenancy" | "registry" | "tenants" | "tenantStates">;
+  readonly router: Pick<ToolRouter, "tenancy" | "registry" | "tenants"> & {
+    /** @internal stripped from the published declarations, as in {@link ToolRouter} */
+    readonly tenantStates: Pick<TenantStates, "checkAdding">;
+  };
   /** The runs that it continues. Default: those of kind `tool` of all tenants. */
   readonly runScope?: RunScope | undefined;
   /** Stores whose runs are deleted with their tenant. Default: the host deletes them itself. */

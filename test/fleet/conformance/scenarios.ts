@@ -177,12 +177,13 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
       const call = acme.call("waits");
       const id = await runningCall(client, "acme", "waits");
       await cancel(acme, id);
+      const cancelled = await call;
       const queued = await acme.enqueue("waits");
-      await runningCall(client, "acme", "waits");
+      await expect.poll(async () => (await acme.getCall(queued.id)).state).toBe("running");
       await cancel(acme, queued.id);
       const ended = await endOf(acme, queued.id);
       return {
-        ...{ call: showCall(await call), ended: showCall(ended), again: await failureOf(acme.cancelCall(queued.id)) },
+        ...{ call: showCall(cancelled), ended: showCall(ended), again: await failureOf(acme.cancelCall(queued.id)) },
         unknown: await failureOf(acme.cancelCall("call_00000000000000000000000000")),
       };
     },
