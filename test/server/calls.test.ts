@@ -5,7 +5,7 @@ import { CallQueue } from "../../src/server/calls/call-queue.ts";
 import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
-import { claimCalls, findExpired, markStarted, requeue } from "../../src/server/records/call-claims.ts";
+import { claimCalls, findExpired, markStarted, putBackCall, requeue } from "../../src/server/records/call-claims.ts";
 import {
   type CallOutcome,
   type CallRow,
@@ -14,6 +14,7 @@ import {
   insertOnce,
   storeOutcome,
 } from "../../src/server/records/calls.ts";
+import { claimSession } from "../../src/server/records/session-homes.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
 import { STORES, TestStores } from "./support/stores.ts";
@@ -77,6 +78,39 @@ describe.for(STORES)("with %s", (kind) => {
     expect([ids.length, new Set(ids).size]).toEqual([60, 60]);
     expect(await claimCalls(database, 10, { owner: "late", until: Date.now() + 60_000 })).toEqual([]);
   });
+
+  test.runIf(kind === "postgres")(
+    "a call of a session is claimed by the replica that has it, while that one lives",
+    async () => {
+      await using opened = await open(kind);
+      const { db, database } = opened;
+      await insertCalls(db, [toRow({ session_id: "a" })]);
+      const see = (id: string, seenAt: number) =>
+        db
+          .insertInto("replicas")
+          .values({ id, version: "1", started_at: 0, seen_at: seenAt })
+          .onConflict((conflict) => conflict.column("id").doUpdateSet({ seen_at: seenAt }))
+          .execute();
+      const { id: home, ...key } = { id: "home", tenantId: "acme", toolName: "t", sessionId: "a" };
+      await see(home, Date.now() + 600_000);
+      expect(await claimSession(db, key, home, 600_000)).toBe(true);
+      const claim = (replicaId?: string) =>
+        claimCalls(database, 10, { owner: "o", until: Date.now() + 60_000, replicaId });
+      const giveBack = (row: CallRow) => putBackCall(db, row, 0);
+      expect(await claim("other")).toEqual([]);
+      const [own] = await claim(home);
+      expect(own?.session_id).toBe("a");
+      await giveBack(own as CallRow);
+      await see(home, 0);
+      const [orphan] = await claim("other");
+      expect(orphan?.session_id).toBe("a");
+      await giveBack(orphan as CallRow);
+      // Nothing else of the session's tenant is affected.
+      await see(home, Date.now() + 600_000);
+      await insertCalls(db, [toRow(), toRow({ session_id: "b" }), toRow({ session_id: "a", tool_name: "plain" })]);
+      expect((await claim("other")).length).toBe(3);
+    },
+  );
 
   test("an outcome counts only with the number of the latest claim", async () => {
     await using opened = await open(kind);

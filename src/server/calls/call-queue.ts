@@ -25,6 +25,8 @@ const FULL_MS = 20;
 
 export interface CallQueueParts extends ClaimedCallsParts {
   readonly kind: DatabaseKind;
+  /** This server among those with the same database. It leaves calls to the others that have their session. Default: it is the only one. */
+  readonly replicaId?: string | undefined;
   /** Delivers calls, for a server with executors. */
   readonly work?: WorkQueue | undefined;
   /** Called when calls were added for which this process has no room. Default: they wait. */
@@ -152,8 +154,8 @@ export class CallQueue implements AsyncDisposable {
     this.#isWanted = false;
     const free = MAX_RUNNING - this.#running.size;
     if (free <= 0 || this.#isClosed) return;
-    const { db, kind } = this.#parts;
-    const rows = await claimCalls({ db, kind }, free, this.#lease());
+    const { db, kind, replicaId } = this.#parts;
+    const rows = await claimCalls({ db, kind }, free, { ...this.#lease(), replicaId });
     if (rows.length === free) this.#isWanted = true;
     for (const row of rows) this.#begin(row);
   }

@@ -65,6 +65,8 @@ export class CallService implements AsyncDisposable {
     this.#queue = new CallQueue({
       ...{ db: parts.database.db, kind: parts.database.kind, now: () => parts.database.clock.now() },
       ...{ onError: parts.onError, work: parts.work },
+      // Only replicas that share a Postgres keep sessions at one of them.
+      ...(parts.database.kind === "postgres" ? { replicaId: parts.bus.replicaId } : {}),
       admit: (row) => this.#admission.admitQueued(row),
       run: (row, signal) => this.#runQueued(row, signal),
       toStored: async (row, result) => {

@@ -2,6 +2,7 @@
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { CallsTable } from "../database/schema.ts";
+import { hasSessionElsewhere } from "./session-homes.ts";
 
 /** A claim of a queued call. */
 export interface CallClaim {
@@ -17,6 +18,8 @@ export interface LeaseOptions {
   readonly now?: number | undefined;
   /** Ids of the calls that may be claimed. Default: all. */
   readonly ids?: readonly string[] | undefined;
+  /** The replica that claims: it leaves calls to other replicas that have their session. Default: it claims those too. */
+  readonly replicaId?: string | undefined;
 }
 
 /**
@@ -26,7 +29,7 @@ export interface LeaseOptions {
 export async function claimCalls(
   { db, kind }: { readonly db: Db; readonly kind: DatabaseKind },
   limit: number,
-  { owner, until, now = Date.now(), ids }: LeaseOptions,
+  { owner, until, now = Date.now(), ids, replicaId }: LeaseOptions,
 ): Promise<readonly CallsTable[]> {
   return await db
     .updateTable("calls")
@@ -40,7 +43,8 @@ export async function claimCalls(
     .where("id", "in", (query) => {
       const all = query.selectFrom("calls").select("id").where("state", "=", "queued").where("run_at", "<=", now);
       const allowed = ids === undefined ? all : all.where("id", "in", ids);
-      const due = allowed.orderBy("run_at").orderBy("id").limit(limit);
+      const own = replicaId === undefined ? allowed : allowed.where((of) => of.not(hasSessionElsewhere(of, replicaId)));
+      const due = own.orderBy("run_at").orderBy("id").limit(limit);
       return kind === "postgres" ? due.forUpdate().skipLocked() : due;
     })
     .returningAll()

@@ -1,7 +1,8 @@
 // Stores which replica has the isolate of a session, so that a call at another one does not start with an empty isolate.
-import { sql } from "kysely";
+import { type ExpressionBuilder, sql } from "kysely";
 import { databaseNow } from "../database/database-time.ts";
 import type { Db } from "../database/open-database.ts";
+import type { DatabaseSchema } from "../database/schema.ts";
 import { isAlive } from "../replicas/liveness.ts";
 
 export interface SessionKey {
@@ -31,6 +32,20 @@ export async function claimSession(
     returning replica_id`.execute(db);
   return rows.length > 0;
 }
+
+/** Returns a condition for a row of `calls`: whether another replica that lives has its session. */
+export const hasSessionElsewhere = (of: ExpressionBuilder<DatabaseSchema, "calls">, replicaId: string) =>
+  of.exists(
+    of
+      .selectFrom("session_homes as home")
+      .select("home.replica_id")
+      .whereRef("home.tenant_id", "=", "calls.tenant_id")
+      .whereRef("home.tool_name", "=", "calls.tool_name")
+      .whereRef("home.session_id", "=", "calls.session_id")
+      .where("home.replica_id", "<>", replicaId)
+      .where("home.expires_at", ">=", databaseNow)
+      .where(isAlive(sql.ref("home.replica_id"))),
+  );
 
 /** Removes sessions that have ended without a call. */
 export async function deleteEndedSessions(db: Db): Promise<void> {
