@@ -49,6 +49,8 @@ export class Timeline {
   readonly #spans: TimelineSpan[] = [];
   readonly #uses: CapabilityUse[] = [];
   #executeAt: number | undefined;
+  /** When the first use of a capability began. */
+  #firstUseAt: number | undefined;
   #limits: SpanDetails["limits"];
   #outputAt: number | undefined;
 
@@ -79,8 +81,8 @@ export class Timeline {
   ): void {
     const from = this.#executeAt ?? to;
     this.#outputAt = to;
-    // A busy host notices the end late: the tool ran no later than its first span began.
-    const ranAt = Math.max(from, Math.min(to - executeMs, toolSpans?.begunAt ?? to));
+    // A busy host notices the end late: the tool ran no later than its first span or use of a capability began.
+    const ranAt = Math.max(from, Math.min(to - executeMs, toolSpans?.begunAt ?? to, this.#firstUseAt ?? to));
     const startAt = Math.min(ranAt, from + queueMs);
     const runAt = Math.min(ranAt, startAt + startMs);
     if (startAt > from) this.#add("queue", from, startAt);
@@ -97,7 +99,9 @@ export class Timeline {
   }
 
   beginCapability(name: string): CapabilityUse {
-    const startMs = round(performance.now() - this.#acceptedAt);
+    const now = performance.now();
+    this.#firstUseAt ??= now;
+    const startMs = round(now - this.#acceptedAt);
     const span: Writable<TimelineSpan> = { kind: "capability", name, startMs, durationMs: 0, code: "ok" };
     const use = new CapabilityUse(span, this.#acceptedAt);
     this.#spans.push(span);
@@ -111,6 +115,9 @@ export class Timeline {
     if (this.#executeAt === undefined) this.#add("validate", this.#acceptedAt, now, code);
     else if (this.#outputAt !== undefined) this.#add("output", this.#outputAt, now, code);
     for (const use of this.#uses) if (use.isOpen) use.ended("CANCELLED");
-    return this.#spans.toSorted((one, other) => one.startMs - other.startMs);
+    return this.#spans.toSorted((one, other) => one.startMs - other.startMs || rankOf(one) - rankOf(other));
   }
 }
+
+/** Orders spans with the same start: a stage of the call comes before what happens in it. */
+const rankOf = ({ kind }: TimelineSpan): number => (kind === "capability" || kind === "tool" ? 1 : 0);

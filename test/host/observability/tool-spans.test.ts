@@ -172,6 +172,16 @@ describe("reports", () => {
     expect(own?.durationMs).toBeGreaterThan(39);
   });
 
+  test("come after the begin of the execution, as uses of capabilities do, when the host notices the end late", () => {
+    const timeline = new Timeline(performance.now());
+    timeline.executing({ timeoutMs: 1_000, cpuMs: 1_000, memoryMiB: 8 } as Limits);
+    timeline.beginCapability("kv").ended("ok");
+    // The times of a worker process are its own.
+    timeline.executed({ ...NO_USAGE, startMs: 2_000, executeMs: 1 }, "ok", performance.now() + 3_000, undefined);
+    const kinds = timeline.end("ok").map(({ kind }) => kind);
+    expect(kinds.indexOf("execute")).toBeLessThan(kinds.indexOf("capability"));
+  });
+
   test.for([Number.NEGATIVE_INFINITY, 0, 1e300, Number.POSITIVE_INFINITY, Number.NaN])(
     "cannot move the execution out of the call (time %s)",
     (time) => {
