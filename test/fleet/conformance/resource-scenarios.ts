@@ -46,7 +46,8 @@ async function runIn(tenant: TenantClient, id: string, state: Run["state"]): Pro
 }
 
 const VALUE = "export default () => 'value'";
-const WAITS = "export default () => new Promise((resolve) => setTimeout(resolve, 300_000))";
+const WAITS =
+  "export default () => { console.log('begun'); return new Promise((resolve) => setTimeout(resolve, 300_000)); }";
 const COUNTER = "let count = 0; export default ({ by = 1 }) => (count += by);";
 const REFUND = `export const capabilities = { waitFor: true, kv: true };
   export default async ({ amount }, ctx) => {

@@ -38,7 +38,12 @@ export async function endOf(tenant: TenantClient, id: string): Promise<Call> {
   return call as Call;
 }
 
-/** Waits until a call of a tool runs, in any server, and returns its id. */
+/** Waits until a call has logged that it has begun: one that is cancelled before has no effects. */
+async function untilBegun(tenant: TenantClient, id: string): Promise<void> {
+  for await (const { event } of tenant.watch(id)) if (event === "log" || event === "result") return;
+}
+
+/** Waits until a call of a tool runs, in any server, and returns its id. The tool logs that it has begun. */
 export async function runningCall(client: GloveboxClient, tenant: string, tool: string): Promise<string> {
   let id: string | undefined;
   await expect
@@ -49,6 +54,7 @@ export async function runningCall(client: GloveboxClient, tenant: string, tool: 
       return id;
     })
     .toBeDefined();
+  await untilBegun(client.tenant(tenant), id as string);
   return id as string;
 }
 
@@ -179,7 +185,7 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
       await cancel(acme, id);
       const cancelled = await call;
       const queued = await acme.enqueue("waits");
-      await expect.poll(async () => (await acme.getCall(queued.id)).state).toBe("running");
+      await untilBegun(acme, queued.id);
       await cancel(acme, queued.id);
       const ended = await endOf(acme, queued.id);
       return {
@@ -205,6 +211,7 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
       const stream = acme.stream("waits", {}, watching.signal);
       const { value } = await stream.next();
       const streamed = (value as { readonly data: { readonly id: string } }).data.id;
+      await untilBegun(acme, streamed);
       watching.abort();
       await stream.next().catch(() => {});
       return {

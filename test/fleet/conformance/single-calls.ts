@@ -30,7 +30,10 @@ export const TOOLS: { readonly [name: string]: ScenarioTool } = {
   },
   invalid: { source: "export const outputSchema = { type: 'object' }; export default () => 'text'" },
   loop: { source: "export const limits = { cpuMs: 300 }; export default () => { for (;;); }" },
-  waits: { source: "export default () => new Promise((resolve) => setTimeout(resolve, 60_000))" },
+  waits: {
+    source:
+      "export default () => { console.log('begun'); return new Promise((resolve) => setTimeout(resolve, 60_000)); }",
+  },
   memory: {
     source: "export default () => { const kept = []; for (;;) kept.push(new Array(100_000).fill(Math.random())); }",
   },
