@@ -65,7 +65,6 @@ const HOST_TRACES = [
   process.cwd(),
   homedir(),
   tmpdir(),
-  "/work/",
   "/root",
   "/node_modules",
   "file://",
