@@ -61,15 +61,7 @@ export function errorOf(result: ToolResult): ToolErrorData {
 /** Code of an error, or `ok`. */
 export const codeOf = (result: ToolResult): string => (result.success ? "ok" : result.error.code);
 
-const HOST_TRACES = [
-  process.cwd(),
-  homedir(),
-  tmpdir(),
-  "/root",
-  "/node_modules",
-  "file://",
-  "node:internal",
-];
+const HOST_TRACES = [process.cwd(), homedir(), tmpdir(), "/root", "/node_modules", "file://", "node:internal"];
 
 /** Plain JSON, and nothing in it tells where on this machine we are. */
 export function expectPublishable(value: unknown): void {
