@@ -131,9 +131,17 @@ export class TenantClient {
     return this.#client.list(`${this.#path}/tools/${segment(tool)}/versions`);
   }
 
+  #versionPath(tool: string, version: number): string {
+    return `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`;
+  }
+
+  #releasePath(tool: string, alias: string): string {
+    return `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`;
+  }
+
   /** Returns a version of a tool. */
   async version(tool: string, version: number): Promise<ToolVersion> {
-    return await this.#client.request("GET", `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`);
+    return await this.#client.request("GET", this.#versionPath(tool, version));
   }
 
   /** Lists the versions that wait for approval. */
@@ -182,10 +190,7 @@ export class TenantClient {
 
   /** Approves what a version requests, so that it can run. */
   async approve(tool: string, version: number): Promise<ToolVersion> {
-    return await this.#client.request(
-      "POST",
-      `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}/approve`,
-    );
+    return await this.#client.request("POST", `${this.#versionPath(tool, version)}/approve`);
   }
 
   /**
@@ -200,7 +205,7 @@ export class TenantClient {
   ): Promise<Release> {
     checkOptions(options, "options", RELEASE_FIELDS);
     const { rollback } = options;
-    return await this.#client.request("PUT", `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`, {
+    return await this.#client.request("PUT", this.#releasePath(tool, alias), {
       body: { versions, ...(rollback === undefined ? {} : { rollback }) },
       isSafe: true,
     });
@@ -208,10 +213,7 @@ export class TenantClient {
 
   /** Sets an alias to what it ran before its latest change. */
   async rollback(tool: string, alias: string): Promise<Release> {
-    return await this.#client.request(
-      "POST",
-      `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}/rollback`,
-    );
+    return await this.#client.request("POST", `${this.#releasePath(tool, alias)}/rollback`);
   }
 
   /**
@@ -219,12 +221,12 @@ export class TenantClient {
    * calls or runs of it have not ended.
    */
   async deleteVersion(tool: string, version: number): Promise<void> {
-    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`);
+    await this.#client.request("DELETE", this.#versionPath(tool, version));
   }
 
   /** Deletes an alias with its history. Calls that name it fail from now on. */
   async deleteRelease(tool: string, alias: string): Promise<void> {
-    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`);
+    await this.#client.request("DELETE", this.#releasePath(tool, alias));
   }
 
   /** Deletes a tool with all its versions and releases. Fails with status 409 while runs of it have not ended. */
@@ -427,10 +429,7 @@ export class TenantClient {
 
   /** Returns the code of a version as it runs: the bundle of a JavaScript tool, or the files of a Python tool. */
   async bundle(tool: string, version: number): Promise<object> {
-    return await this.#client.request(
-      "GET",
-      `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}/bundle`,
-    );
+    return await this.#client.request("GET", `${this.#versionPath(tool, version)}/bundle`);
   }
 
   /** Yields the secrets, without their values. */

@@ -3,7 +3,7 @@
 import type { Schedule } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Empty, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Empty, PauseButton, SelectField, TextField, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
@@ -77,14 +77,13 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
             if (!can("schedules:write")) return null;
             return (
               <div class="row">
-                <Button
-                  onClick={async () => {
-                    await tenant.updateSchedule(id, { state: state === "active" ? "paused" : "active" });
+                <PauseButton
+                  state={state}
+                  onChange={async (next) => {
+                    await tenant.updateSchedule(id, { state: next });
                     reload();
                   }}
-                >
-                  {state === "active" ? "Pause" : "Resume"}
-                </Button>
+                />
                 <DialogButton label="Edit" title={`Edit the schedule ${name}`} kind="plain">
                   {(close) => (
                     <ScheduleForm

@@ -3,7 +3,7 @@
 import type { CreatedTrigger, Trigger } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Copyable, Empty, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Copyable, Empty, PauseButton, SelectField, TextField, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
@@ -52,14 +52,13 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
           cell: ({ id, name, state, alias }) =>
             can("webhooks:write") ? (
               <div class="row">
-                <Button
-                  onClick={async () => {
-                    await tenant.updateTrigger(id, { state: state === "active" ? "paused" : "active" });
+                <PauseButton
+                  state={state}
+                  onChange={async (next) => {
+                    await tenant.updateTrigger(id, { state: next });
                     reload();
                   }}
-                >
-                  {state === "active" ? "Pause" : "Resume"}
-                </Button>
+                />
                 <DialogButton label="Edit" title={`Edit the trigger ${name}`} kind="plain">
                   {(close) => (
                     <AliasForm

@@ -107,6 +107,17 @@ export function Copyable({ text, label = "Copy" }: { readonly text: string; read
   );
 }
 
+interface PauseButtonProps {
+  readonly state: string;
+  readonly onChange: (next: "active" | "paused") => Promise<void>;
+}
+
+/** Pauses what is active, and makes active what is not. */
+export function PauseButton({ state, onChange }: PauseButtonProps): JSX.Element {
+  const isActive = state === "active";
+  return <Button onClick={() => onChange(isActive ? "paused" : "active")}>{isActive ? "Pause" : "Resume"}</Button>;
+}
+
 /** Copies text. Frames and pages without TLS have no clipboard, but may copy what is selected. Returns false if nothing was copied. */
 async function copyText(text: string): Promise<boolean> {
   try {

@@ -88,7 +88,7 @@ export interface CodeModeOptions {
    */
   readonly onApproval?: ((request: CodeApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>) | undefined;
   /**
-   * Makes code durable, with the options of `createRuns`. A call that needs approval and that nobody can decide about at once suspends the
+   * Makes code durable, with the options of `createRuns`. A call that needs approval and that no one can decide about at once suspends the
    * code: `run_code` returns the id of a run, `codeMode.runs.signal()` takes the decision, and the code goes on. The model has a third tool,
    * `get_run`, which looks the run up.
    */

@@ -56,7 +56,7 @@ export async function* exportTenant(db: Db, tenantId: string): AsyncGenerator<st
   for (const [table, omitted] of EXPORTED) {
     counts[table] = 0;
     for await (const row of readRows(db, table, tenantId)) {
-      // Entries of an earlier tenant with the same id belong to nobody.
+      // Entries of an earlier tenant with the same id belong to no tenant.
       if (table === "audit" && Number(row.sequence) <= former) continue;
       counts[table] += 1;
       yield `${JSON.stringify({ type: table, ...show(row, omitted) })}\n`;
