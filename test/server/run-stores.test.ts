@@ -312,7 +312,15 @@ test("a file is private, and one with other content is left as it is", () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const text = join(folder, "text.txt");
   writeFileSync(text, "not a database, and long enough to be read as the header of one".repeat(10));
-  for (const wrong of [{ path: text }, { path: folder }, { path: "" }, { file: path }, {}])
+  for (const wrong of [
+    { path: text },
+    { path: folder },
+    { path: "" },
+    { path: ":memory:" },
+    { path: "file:runs?mode=memory" },
+    { file: path },
+    {},
+  ])
     expect(() => new SqliteRunStore(wrong as never)).toThrow(/options/);
   expect(statSync(text).size).toBe(630);
   const other = join(folder, "other.sqlite");

@@ -54,7 +54,15 @@ const IS_OPEN = "state IN ('running', 'suspended')";
 const OF_RUN = "tenant_id = ? AND id = ?";
 const CLAIMED = `${OF_RUN} AND fence = ? AND state = 'running'`;
 
-const OptionsSchema = strictObject({ path: z.string().min(1).max(4_096) });
+/** SQLite opens a database in memory for the first, and reads options from the second. */
+const NO_FILE = /^(:memory:$|file:)/;
+const OptionsSchema = strictObject({
+  path: z
+    .string()
+    .min(1)
+    .max(4_096)
+    .refine((path) => !NO_FILE.test(path), "Expected the path of a file. For a store in memory use MemoryRunStore"),
+});
 
 interface Row {
   readonly [column: string]: SQLOutputValue;

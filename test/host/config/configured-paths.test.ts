@@ -39,6 +39,8 @@ describe("a key-value store", () => {
     ["where no folder can be made", () => "/proc/glovebox/kv.db", /cannot create a file in its folder \(E[A-Z]+\)/],
     ["where no file can be made", () => "/proc/kv.db", /cannot create a file in its folder \(E[A-Z]+\)/],
     ["a device", () => "/dev/null", /not a regular file/],
+    ["a database in memory", () => ":memory:", /use "memory"/],
+    ["a URI", () => "file:kv.db?mode=memory", /use "memory"/],
     ["a path with a NUL", () => `${folder}/kv\0.db`, /NUL/],
     ["a text", () => join(folder, "text"), /not a SQLite database/],
   ])("%s", async ([, path, message]) => {

@@ -1,5 +1,8 @@
 // The rest of the table of public-entries.ts for functions and constructors: arguments other than options objects, and the reasons why some have
 // no row.
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
@@ -34,6 +37,11 @@ const RESULT = { success: true, output: 1 };
 const LIMITS = { textChars: "number", mediaBytes: "number" } as const;
 const CLIENT = { responses: { create() {} }, chat: { completions: { create() {} } } };
 const TOOL_FOLDER = fileURLToPath(new URL("../../../tools/csv-stats", import.meta.url));
+const RUNS_FILE = join(tmpdir(), `glovebox-conformance-runs-${process.pid}.sqlite`);
+function openRunsFile(options: { readonly path: string }): void {
+  new SqliteRunStore(options)[Symbol.dispose]();
+  rmSync(RUNS_FILE);
+}
 const closing = async (made: AsyncDisposable): Promise<void> => await made[Symbol.asyncDispose]();
 
 /** Built for the Glovebox of {@link publicEntries}. */
@@ -49,7 +57,7 @@ export function functionEntries(box: Glovebox): readonly PublicEntry[] {
     ],
     ["createCodeMode(glovebox)", "object", box, (host) => closing(createCodeMode(given(host), { typeCheck: false }))],
     ["new ToolInvoker(router)", "object or function", router, (own) => void new ToolInvoker(given(own))],
-    ["new SqliteRunStore(options)", { path: "text" }, { path: ":memory:" }, (own) => new SqliteRunStore(given(own))],
+    ["new SqliteRunStore(options)", { path: "text" }, { path: RUNS_FILE }, (own) => openRunsFile(given(own))],
     ["toAISDKTools(host)", "object", box, (host) => void toAISDKTools(given(host))],
     ["toAgentsTools(host)", "object", box, (host) => void toAgentsTools(given(host))],
     ["createMcpHandler(host)", "object", box, (host) => closing(createMcpHandler(given(host)))],
