@@ -75,6 +75,27 @@ describe.for(STORES)("with %s", (kind) => {
     await deploy("acme", "plain", "export default ({ n }) => n + 1;");
   });
 
+  test("a run with long inputs of capabilities ends, and nothing of these inputs is shown", async () => {
+    const source = `
+      export const capabilities = { waitFor: true, kv: true };
+      export default async ({ text }, ctx) => {
+        await ctx.kv.set("long", { tokens: [text] });
+        await ctx.waitFor({ event: "go" });
+        return (await ctx.kv.get("long")).tokens[0].length;
+      };`;
+    await deploy("acme", "long", source);
+    const run = await start({ text: "hunter2".repeat(1_000) }, "long");
+    expect(run.state).toBe("suspended");
+    const journal = async (): Promise<string> =>
+      JSON.stringify((await api("GET", `${base}/runs/${run.id}/journal`)).body);
+    const before = await journal();
+    expect([before.includes('"name":"kv","input":null'), before.includes("hunter2")]).toEqual([true, false]);
+    const { body: ended } = await api<Run>("POST", `${base}/runs/${run.id}/events`, { name: "go" });
+    expect([ended.error, ended.state, ended.output]).toEqual([null, "succeeded", 7_000]);
+    const after = await journal();
+    expect([after.includes('"name":"kv","input":null'), after.length > 100]).toEqual([true, true]);
+  });
+
   test("a run waits for a person and an event, and becomes a call when it has ended", async () => {
     const run = await start({ amount: 50, password: "hunter2hunter2" });
     expect(run).toMatchObject({ state: "suspended", version: 1, input: { amount: 50 }, output: null, error: null });

@@ -26,11 +26,25 @@ interface Fields {
 /** Fields of an entry that hold JSON as text. */
 const TEXTS = ["input", "envelope"] as const;
 
+/**
+ * Returns the JSON text of a field without the secrets in it. A journal has only the beginning of a long input, in which a secret can have any
+ * form, so nothing of it is kept or shown.
+ */
+function redactText(text: string): string {
+  let value: JsonValue;
+  try {
+    value = parse(text);
+  } catch {
+    return "null";
+  }
+  return toStoredJson(value);
+}
+
 /** Returns an entry of a journal without the secrets in it, in the form in which it was stored. */
 function redactEntry(text: string): string {
   const entry = parse(text) as Fields;
   const texts = TEXTS.flatMap((name) =>
-    typeof entry[name] === "string" ? [[name, toStoredJson(parse(entry[name]))] as const] : [],
+    typeof entry[name] === "string" ? [[name, redactText(entry[name])] as const] : [],
   );
   const { input: _, envelope: __, turns, ...rest } = entry;
   const redacted = JSON.parse(toStoredJson(rest)) as Fields;
