@@ -42,6 +42,7 @@ import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
 import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
 import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
 import { readSecrets } from "./records/secrets.ts";
+import { checkStoredBytes, StoredBytesSweeper } from "./records/stored-bytes.ts";
 import { toTenantOptions } from "./records/tenant-policy.ts";
 import { findTenant } from "./records/tenants.ts";
 import { emitEvents } from "./records/webhooks.ts";
@@ -189,7 +190,12 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
       emitEvents(db, [{ tenantId, type: "quota.warning", data }]).catch(onEventError);
     },
   });
-  const kv = new DatabaseKvStore(database);
+  const kv = new DatabaseKvStore(database, (transaction, tenantId, bytes) =>
+    checkStoredBytes(transaction, tenantId, { what: "The value", bytes }),
+  );
+  const storedBytes = new StoredBytesSweeper(database, ({ tenantId, ...data }) => {
+    emitEvents(db, [{ tenantId, type: "quota.warning", data }]).catch(onEventError);
+  });
   // Closed after the Glovebox, whose last calls it reports.
   const telemetry = config.telemetry ? resources.use(await openTelemetry(version)) : undefined;
   const box = resources.use(await openBox(config, { database, masterKey, quotas, kv, telemetry, log }));
@@ -217,7 +223,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   const runs = resources.use(new RunService({ database, box, tools, calls, slots, onError }));
   const former = { sweep: () => eraseFormerTenants(database, config) };
   await former.sweep();
-  resources.use(startRetention(database, [quotas, kv, former], onError));
+  resources.use(startRetention(database, [quotas, kv, former, storedBytes], onError));
   const deliveries = resources.use(
     new DeliveryQueue({ database, masterKey, addresses: config.webhookAddresses, onError: onEventError }),
   );

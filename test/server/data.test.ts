@@ -24,7 +24,7 @@ for (const kind of STORES) {
   testKvStore(`the key-value store in ${kind}`, async () => {
     const store = await stores.create(kind);
     const database = await openDatabase({ url: store.options.database, dataDir: store.options.dataDir, onError() {} });
-    return Object.assign(new DatabaseKvStore(database), {
+    return Object.assign(new DatabaseKvStore(database, async () => {}), {
       [Symbol.asyncDispose]: async () => {
         await database[Symbol.asyncDispose]();
         await store[Symbol.asyncDispose]();

@@ -244,7 +244,10 @@ describe.for(STORES)("with %s", (kind) => {
     await api("POST", "/v1/tenants", { id: "tiny", policy: { maxStoredBytes: 2_000 } });
     const big = `export default () => ${JSON.stringify("x".repeat(4_000))}`;
     const { status, body } = await api("POST", "/v1/tenants/tiny/tools", { name: "big", source: big });
-    expect([status, JSON.stringify(body)]).toEqual([429, expect.stringContaining("policy.maxStoredBytes is 2000")]);
+    expect([status, JSON.stringify(body)]).toEqual([
+      429,
+      expect.stringContaining("stored 0 of 2000 bytes (policy.maxStoredBytes)"),
+    ]);
   });
 
   test("limits the requests of a key", async () => {

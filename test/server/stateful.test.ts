@@ -1,5 +1,7 @@
 // Random operations on SQLite, on Postgres and on a model in memory, which must agree after each of them.
+
 import fc from "fast-check";
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import type { CallsTable } from "../../src/server/database/schema.ts";
@@ -18,6 +20,7 @@ import {
   requestCancel,
 } from "../../src/server/records/calls.ts";
 import { findPrevious, findRelease, storeRelease } from "../../src/server/records/releases.ts";
+import { recountStoredBytes } from "../../src/server/records/stored-bytes.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
 import { readUsage } from "../../src/server/records/usage.ts";
@@ -138,7 +141,7 @@ class DatabaseMachine implements Machine {
 
   constructor(database: OpenDatabase) {
     this.#database = database;
-    this.#kv = new DatabaseKvStore(database);
+    this.#kv = new DatabaseKvStore(database, async () => {});
     this.#quotas = new DatabaseQuotaStore({ db: database.db, kind: database.kind, now: () => NOW });
   }
 
@@ -258,7 +261,21 @@ class DatabaseMachine implements Machine {
   }
 
   async check(): Promise<void> {
-    expect((await verifyAudit(this.#database.db)).brokenAt).toBeUndefined();
+    const { db } = this.#database;
+    expect((await verifyAudit(db)).brokenAt).toBeUndefined();
+    const sumOf = async (): Promise<unknown> =>
+      (
+        await db
+          .selectFrom("stored_bytes")
+          .select(["tenant_id", sql<string>`cast(sum(bytes) as text)`.as("bytes")])
+          .groupBy("tenant_id")
+          .having(sql`sum(bytes)`, "<>", 0)
+          .orderBy("tenant_id")
+          .execute()
+      ).map(({ tenant_id, bytes }) => [tenant_id, bytes]);
+    const counted = await sumOf();
+    await db.transaction().execute(recountStoredBytes);
+    expect(counted).toEqual(await sumOf());
   }
 }
 

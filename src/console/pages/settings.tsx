@@ -68,7 +68,7 @@ function QuotaList({ quotas }: { readonly quotas: Quotas }): JSX.Element {
     note: string,
   ])[] = [
     ["Tools", quotas.tools.used, quotas.tools.limit, formatCount, ""],
-    ["Stored code", quotas.storedBytes.used, quotas.storedBytes.limit, formatBytes, ""],
+    ["Stored data", quotas.storedBytes.used, quotas.storedBytes.limit, formatBytes, ""],
     ...quotas.quotas.map(({ name, used, limit, resetSeconds }) => {
       const format = name.startsWith("cpuMs") ? formatMs : name.startsWith("egressBytes") ? formatBytes : formatCount;
       return [name, used, limit, format, `resets in ${formatMs(resetSeconds * 1_000)}`] as const;

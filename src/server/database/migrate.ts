@@ -18,6 +18,7 @@ import { up as sessionHomes } from "./migrations/0008-session-homes.ts";
 import { up as concurrencySlots } from "./migrations/0009-concurrency-slots.ts";
 import { up as fleetScope } from "./migrations/0010-fleet-scope.ts";
 import { up as auditErasure } from "./migrations/0011-audit-erasure.ts";
+import { up as storedBytes } from "./migrations/0012-stored-bytes.ts";
 
 interface KnownMigration {
   readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
@@ -43,6 +44,8 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   "0010-fleet-scope": { up: fleetScope, worksWith: 10 },
   // A release before it appends to the chain as before. It cannot verify the entries of this one.
   "0011-audit-erasure": { up: auditErasure, worksWith: 10 },
+  // Triggers count what a release before it writes.
+  "0012-stored-bytes": { up: storedBytes, worksWith: 10 },
 };
 /** The first migration after which the database has a table for rules. */
 const FIRST_RULE = 7;

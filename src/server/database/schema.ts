@@ -477,7 +477,17 @@ export interface ConcurrencySlotsTable {
   expires_at: number;
 }
 
+/** How many bytes a tenant has stored: the sum of its rows. Triggers of the database write them. */
+export interface StoredBytesTable {
+  tenant_id: string;
+  /** 0, or with Postgres the process of the connection that has counted, so that no transaction waits for another one. */
+  part: number;
+  /** Can be negative, as what one connection has stored is removed by another one. */
+  bytes: number;
+}
+
 export interface DatabaseSchema {
+  stored_bytes: StoredBytesTable;
   concurrency_slots: ConcurrencySlotsTable;
   session_homes: SessionHomesTable;
   migration_rules: MigrationRulesTable;

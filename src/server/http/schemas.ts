@@ -211,7 +211,9 @@ export const CallSchema = z
     rootId: z.string().nullable().describe("The call of a client that this one belongs to; null for that call itself"),
     approvalId: z.string().nullable().describe("The approval that the call waits or has waited for"),
     isRecorded: z.boolean().describe("Whether the call has a recording, and can be replayed"),
-    omitted: z.array(z.enum(["input", "output"])).describe("What is left out here because it is large"),
+    omitted: z
+      .array(z.enum(["input", "output"]))
+      .describe("What is left out here because it is large, or because the quota of stored bytes is used up"),
     logs: JsonSchema.optional(),
     content: JsonSchema.optional().describe(
       "Content parts that the tool returned in addition to the output, as MCP has them: text, images and audio in base64. Above 4 MiB, bytes are not kept (`isOmitted`). Not in lists",
@@ -348,7 +350,11 @@ export const QuotasSchema = z
       }),
     ),
     tools: z.strictObject({ limit: z.int(), used: z.int() }),
-    storedBytes: z.strictObject({ limit: z.int(), used: z.int() }),
+    storedBytes: z
+      .strictObject({ limit: z.int(), used: z.int() })
+      .describe(
+        "Bytes of all that the tenant stores: code, values of its tools, contents and recordings of calls, and journals of runs",
+      ),
   })
   .openapi("Quotas");
 export const AuditEntrySchema = z

@@ -1,17 +1,18 @@
 // Keeps the values of tools in the server's database, so that several servers share them and a backup contains them.
 import { randomUUID } from "node:crypto";
-import type {
-  KvDeleteOutcome,
-  KvDeletion,
-  KvEntry,
-  KvListOptions,
-  KvPage,
-  KvQuota,
-  KvSetOutcome,
-  KvSpace,
-  KvStore,
-  KvTenantEntry,
-  KvWrite,
+import {
+  type KvDeleteOutcome,
+  type KvDeletion,
+  type KvEntry,
+  type KvListOptions,
+  type KvPage,
+  type KvQuota,
+  type KvSetOutcome,
+  type KvSpace,
+  type KvStore,
+  type KvTenantEntry,
+  type KvWrite,
+  ToolError,
 } from "../../host/index.ts";
 import type { Clock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
@@ -46,12 +47,19 @@ export interface SpaceUsage extends KvQuota {
   readonly tool: string;
 }
 
+/** @throws {ToolError} QUOTA_EXCEEDED if the tenant may not store so many bytes more */
+export type GrowthCheck = (transaction: Db, tenantId: string, bytes: number) => Promise<void>;
+
 export class DatabaseKvStore implements KvStore {
   readonly #db: Db;
   readonly #clock: Clock;
   readonly #isShared: boolean;
 
-  constructor({ db, kind, clock }: Pick<OpenDatabase, "db" | "kind" | "clock">) {
+  readonly #checkGrowth: GrowthCheck;
+
+  /** @param checkGrowth decides whether a tenant may store more, within the transaction that stores it */
+  constructor({ db, kind, clock }: Pick<OpenDatabase, "db" | "kind" | "clock">, checkGrowth: GrowthCheck) {
+    this.#checkGrowth = checkGrowth;
     this.#db = db;
     this.#clock = clock;
     this.#isShared = kind === "postgres";
@@ -79,6 +87,10 @@ export class DatabaseKvStore implements KvStore {
         bytes: used.bytes + size - (known?.size ?? 0),
       });
       if (exceeded(before, next(before), quota) !== undefined) before = await this.#sweepSpace(transaction, space);
+      if (!(await this.#mayGrow(transaction, space, size - (known?.size ?? 0)))) {
+        before = await this.#sweepSpace(transaction, space);
+        await this.#checkGrowth(transaction, toColumn(space.tenantId), size - (known?.size ?? 0));
+      }
       const after = next(before);
       const limit = exceeded(before, after, quota);
       if (limit !== undefined) return { status: "full", exceeded: limit, needed: after[limit] };
@@ -221,6 +233,16 @@ export class DatabaseKvStore implements KvStore {
         await this.#lock(transaction, { tenantId, tool });
         await this.#sweepSpace(transaction, { tenantId, tool });
       });
+    }
+  }
+
+  async #mayGrow(db: Db, { tenantId }: KvSpace, bytes: number): Promise<boolean> {
+    try {
+      await this.#checkGrowth(db, toColumn(tenantId), bytes);
+      return true;
+    } catch (thrown) {
+      if (thrown instanceof ToolError) return false;
+      throw thrown;
     }
   }
 

@@ -35,6 +35,9 @@ export type ContentColumn = (typeof COLUMNS)[number];
 type WithContent = Pick<CallsTable, "id" | "tenant_id" | "content" | ContentColumn>;
 type Texts = { input: string | null; output: string | null; timeline: string | null; content: number };
 
+/** Stands for a text that is left out, although it is not too long. */
+export const OMITTED: unique symbol = Symbol("omitted");
+
 /** Returns which columns of a row are in the other table. */
 export const separateColumns = ({ content }: Pick<CallsTable, "content">): readonly ContentColumn[] =>
   COLUMNS.filter((column) => (content & BITS[column]) !== 0);
@@ -47,18 +50,23 @@ export const separateColumns = ({ content }: Pick<CallsTable, "content">): reado
 export async function separateContents(
   db: Db,
   { id, tenantId }: { readonly id: string; readonly tenantId: string },
-  texts: Omit<Texts, "content">,
+  given: { readonly [Column in ContentColumn]: string | null | typeof OMITTED },
   { keepsAll = false, recording, parts }: CallExtras & { readonly keepsAll?: boolean } = {},
 ): Promise<{ readonly texts: Texts; readonly store: () => Promise<void> }> {
+  const textOf = (column: ContentColumn): string | null => {
+    const text = given[column];
+    return text === OMITTED ? null : text;
+  };
   const kept: Texts = {
-    ...{ input: texts.input, output: texts.output, timeline: texts.timeline },
+    ...{ input: textOf("input"), output: textOf("output"), timeline: textOf("timeline") },
     content: bitsOf({ recording, parts }),
   };
   const moved: { readonly kind: ContentColumn | keyof CallExtras; readonly text: string }[] = [];
   if (recording !== undefined) moved.push({ kind: "recording", text: recording });
   if (parts !== undefined) moved.push({ kind: "parts", text: parts });
   for (const kind of COLUMNS) {
-    const text = texts[kind];
+    const text = kept[kind];
+    if (given[kind] === OMITTED) kept.content |= BITS[kind];
     if (text === null || text.length <= INLINE_LENGTH) continue;
     kept[kind] = null;
     kept.content |= BITS[kind];

@@ -9,12 +9,14 @@ import {
   type CallExtras,
   type ContentColumn,
   deleteContents,
+  OMITTED,
   RECORDING_BIT,
   separateColumns,
   separateContents,
   withContents,
 } from "./call-contents.ts";
 import { Slices } from "./slices.ts";
+import { checkStoredBytes, HistoryRoom } from "./stored-bytes.ts";
 import { addUsage } from "./usage.ts";
 import { emitEvents } from "./webhooks.ts";
 
@@ -57,7 +59,10 @@ export interface CallRecord {
   readonly approvalId: string | null;
   /** Whether the call can be replayed. */
   readonly isRecorded: boolean;
-  /** Which of input and output are left out here, because they are large. A single call is shown with them, up to 4 MiB each. */
+  /**
+   * Which of input and output are left out here, because they are large, or because the tenant has used up its quota of stored bytes. A single
+   * call is shown with large ones, up to 4 MiB each.
+   */
   readonly omitted: readonly Exclude<ContentColumn, "timeline">[];
 }
 
@@ -127,7 +132,10 @@ export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<voi
   }
 }
 
-/** Inserts a call unless one with its idempotency key exists. Returns that one. Part of a transaction, if `db` is one. */
+/**
+ * Inserts a call unless one with its idempotency key exists. Returns that one. Part of a transaction, if `db` is one.
+ * @throws {ToolError} QUOTA_EXCEEDED if the tenant may not store its input
+ */
 export async function insertOnce(db: Db, row: CallRow): Promise<CallRow | undefined> {
   if (!db.isTransaction) {
     return await db.transaction().execute(async (transaction) => await insertOnce(transaction, row));
@@ -142,6 +150,8 @@ export async function insertOnce(db: Db, row: CallRow): Promise<CallRow | undefi
     .executeTakeFirst();
   if (numInsertedOrUpdatedRows > 0n) {
     await store();
+    const bytes = Buffer.byteLength(row.input ?? "");
+    await checkStoredBytes(db, row.tenant_id, { what: "The input of the call", bytes, isStored: true });
     return undefined;
   }
   return await db
@@ -364,13 +374,34 @@ export async function endCall(
   extras: CallExtras = {},
 ): Promise<boolean> {
   const key = { id: row.id, tenantId: row.tenant_id };
-  const { texts, store } = await separateContents(transaction, key, outcome, extras);
-  const isStored = await storeOutcome(transaction, row, { ...outcome, ...texts }, from);
+  const room = await HistoryRoom.read(transaction, [row.tenant_id], true);
+  const kept = withinRoom(room, row.tenant_id, outcome, extras);
+  const { texts, store } = await separateContents(transaction, key, kept.outcome, kept.extras);
+  const isStored = await storeOutcome(transaction, row, { ...outcome, logs: kept.outcome.logs, ...texts }, from);
   if (!isStored) return false;
   await deleteContents(transaction, row.id);
   await store();
   await recordEnded(transaction, [{ ...row, ...outcome }]);
   return true;
+}
+
+type KeptContents = Pick<CallOutcome, ContentColumn | "logs">;
+
+/** Returns what is stored of a call that has ended: without contents if its tenant has no room for them. */
+function withinRoom(
+  room: HistoryRoom,
+  tenantId: string,
+  { input, output, timeline, logs }: KeptContents,
+  extras: CallExtras,
+): {
+  readonly outcome: { readonly [Name in ContentColumn]: string | null | typeof OMITTED } & Pick<KeptContents, "logs">;
+  readonly extras: CallExtras;
+} {
+  const { recording, parts } = extras;
+  if (room.take(tenantId, [input, output, timeline, logs, recording, parts]))
+    return { outcome: { input, output, timeline, logs }, extras };
+  const omit = (text: string | null): typeof OMITTED | null => (text === null ? null : OMITTED);
+  return { outcome: { input: omit(input), output: omit(output), timeline: omit(timeline), logs: null }, extras: {} };
 }
 
 /** Inserts calls that have ended, and their usage, all or nothing. Part of a transaction, if `db` is one. */
@@ -381,14 +412,22 @@ export async function insertEndedCalls(db: Db, ended: readonly EndedCall[]): Pro
   }
   const transaction = db;
   const rows = ended.map(({ row }) => row);
+  const room = await HistoryRoom.read(
+    transaction,
+    rows.map(({ tenant_id: tenantId }) => tenantId),
+    false,
+  );
   const separated = await Promise.all(
-    ended.map(({ row, ...extras }) =>
-      separateContents(transaction, { id: row.id, tenantId: row.tenant_id }, row, extras),
-    ),
+    ended.map(async ({ row, ...extras }) => {
+      const kept = withinRoom(room, row.tenant_id, row, extras);
+      const key = { id: row.id, tenantId: row.tenant_id };
+      const { texts, store } = await separateContents(transaction, key, kept.outcome, kept.extras);
+      return { row: { ...row, logs: kept.outcome.logs, ...texts }, store };
+    }),
   );
   await insertCalls(
     transaction,
-    rows.map((row, index) => ({ ...row, ...separated[index]?.texts })),
+    separated.map(({ row }) => row),
   );
   for (const { store } of separated) await store();
   await recordEnded(transaction, rows);

@@ -2,6 +2,7 @@
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
+import { checkStoredBytes } from "./stored-bytes.ts";
 
 export interface ScheduleRecord {
   readonly id: string;
@@ -44,7 +45,13 @@ export async function findSchedule(db: Db, tenantId: string, id: string): Promis
     .executeTakeFirst();
 }
 
-/** @throws {ToolError} NAME_TAKEN */
+const checkInput = (db: Db, tenantId: string, input: string, knownBytes: number): Promise<void> =>
+  checkStoredBytes(db, tenantId, {
+    what: "The input of the schedule",
+    bytes: Buffer.byteLength(input) - knownBytes,
+  });
+
+/** @throws {ToolError} NAME_TAKEN; QUOTA_EXCEEDED if the tenant may not store its input */
 export async function insertSchedule(db: Db, row: SchedulesTable): Promise<ScheduleRecord> {
   const known = await db
     .selectFrom("schedules")
@@ -54,11 +61,15 @@ export async function insertSchedule(db: Db, row: SchedulesTable): Promise<Sched
     .executeTakeFirst();
   if (known !== undefined)
     throw new ToolError("NAME_TAKEN", `The tenant has a schedule named ${JSON.stringify(row.name)}`);
+  await checkInput(db, row.tenant_id, row.input, 0);
   await db.insertInto("schedules").values(row).execute();
   return toSchedule(row);
 }
 
+/** @throws {ToolError} QUOTA_EXCEEDED if the tenant may not store its input */
 export async function updateSchedule(db: Db, row: SchedulesTable): Promise<ScheduleRecord> {
+  const known = await findSchedule(db, row.tenant_id, row.id);
+  await checkInput(db, row.tenant_id, row.input, Buffer.byteLength(known?.input ?? ""));
   const changed = { ...row, updated_at: Date.now() };
   const { id, tenant_id: tenantId, ...changes } = changed;
   await db.updateTable("schedules").set(changes).where("tenant_id", "=", tenantId).where("id", "=", id).execute();

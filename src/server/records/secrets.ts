@@ -5,6 +5,7 @@ import type { Db } from "../database/open-database.ts";
 import type { SecretsTable } from "../database/schema.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { readJson } from "./json.ts";
+import { checkStoredBytes } from "./stored-bytes.ts";
 
 /** Most secrets of a tenant, as the library allows. */
 const MAX_SECRETS = 64;
@@ -67,6 +68,14 @@ export async function storeSecret(
     sealed: key.seal(value, { table: "secrets", tenantId, name }),
     ...{ hosts: JSON.stringify(hosts), changed_by: changedBy, updated_at: now },
   };
+  const known = await db
+    .selectFrom("secrets")
+    .select("sealed")
+    .where("tenant_id", "=", tenantId)
+    .where("name", "=", name)
+    .executeTakeFirst();
+  const bytes = changes.sealed.byteLength - (known?.sealed.byteLength ?? 0);
+  await checkStoredBytes(db, tenantId, { what: "The secret", bytes });
   await db
     .insertInto("secrets")
     .values({ tenant_id: tenantId, name, created_at: now, ...changes })

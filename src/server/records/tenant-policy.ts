@@ -68,7 +68,9 @@ export const TenantPolicySchema = z.strictObject({
   /** Most tools, and most versions of one tool. */
   maxTools: z.int().min(0).max(1_000_000).default(1_000),
   maxVersions: z.int().min(1).max(100_000).default(1_000),
-  /** Most bytes of code that all versions of the tenant's tools take. */
+  /**
+   * Most bytes that the tenant stores: code of versions, values of its tools, inputs, outputs, logs and recordings of calls, and journals of runs.
+   */
   maxStoredBytes: z
     .int()
     .min(0)

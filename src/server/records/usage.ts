@@ -110,13 +110,3 @@ export async function* readUsage(
     if (rows.length < PAGE) return;
   }
 }
-
-/** Returns how many bytes of code a tenant has stored. */
-export async function storedBytes(db: Db, tenantId: string): Promise<number> {
-  const row = await db
-    .selectFrom("blobs")
-    .select(({ fn }) => fn.sum<number | string>("size").as("bytes"))
-    .where("tenant_id", "=", tenantId)
-    .executeTakeFirst();
-  return Number(row?.bytes ?? 0);
-}

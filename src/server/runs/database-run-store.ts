@@ -17,6 +17,8 @@ import type { DatabaseKind } from "../database/column-types.ts";
 import { type Clock, SYSTEM_CLOCK } from "../database/database-clock.ts";
 import type { Db } from "../database/open-database.ts";
 import type { RunsTable } from "../database/schema.ts";
+import { isRollingBack } from "../records/runs.ts";
+import { checkStoredBytes } from "../records/stored-bytes.ts";
 
 const OPEN = ["running", "suspended"] as const;
 const ENTRIES_PER_INSERT = 100;
@@ -60,7 +62,7 @@ export class DatabaseRunStore implements RunStore {
     return this.#clock.now();
   }
 
-  /** @throws {Error} for a run of another kind than `tool` */
+  /** @throws {Error} for a run of another kind than `tool`; {ToolError} QUOTA_EXCEEDED if the tenant may not store its input */
   async create(run: NewRun, maxOpen: number): Promise<"created" | "taken" | "full"> {
     if (run.kind !== KIND) throw new Error(`The database keeps runs of kind ${KIND} only`);
     return await this.#db.transaction().execute(async (transaction) => {
@@ -88,7 +90,10 @@ export class DatabaseRunStore implements RunStore {
         .values(row)
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirst();
-      return numInsertedOrUpdatedRows > 0n ? "created" : "taken";
+      if (numInsertedOrUpdatedRows === 0n) return "taken";
+      const bytes = Buffer.byteLength(run.input);
+      await checkStoredBytes(transaction, run.tenantId, { what: "The input of the run", bytes, isStored: true });
+      return "created";
     });
   }
 
@@ -181,7 +186,18 @@ export class DatabaseRunStore implements RunStore {
         .values(rows.slice(start, start + ENTRIES_PER_INSERT))
         .execute();
     }
+    await this.#checkQuota({ tenantId, id }, texts);
     return counted.state;
+  }
+
+  /** @throws {ToolError} QUOTA_EXCEEDED, but not while a run is rolled back: what undoes it has room of its own in the journal */
+  async #checkQuota(key: RunKey, texts: readonly string[]): Promise<void> {
+    const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+    try {
+      await checkStoredBytes(this.#db, key.tenantId, { what: "The journal of the run", bytes, isStored: true });
+    } catch (thrown) {
+      if (!(await isRollingBack(this.#db, key))) throw thrown;
+    }
   }
 
   /** Returns the store as part of a transaction. */

@@ -1,10 +1,12 @@
 // Starts the runs of schedules: adds a call to the queue and moves the schedule on, in one transaction, so that no run is lost or doubled
 // whatever ends meanwhile. Several servers may do so at the same time.
+import { ToolError } from "../../host/index.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
-import { findCall, insertOnce } from "../records/calls.ts";
+import { type CallRow, findCall, insertOnce } from "../records/calls.ts";
 import { advanceSchedule, findDueSchedules } from "../records/schedules.ts";
+import { checkStoredBytes } from "../records/stored-bytes.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { nextRunAfter, runsUntil } from "./cron.ts";
 
@@ -89,6 +91,7 @@ export class Scheduler implements AsyncDisposable {
     const runs = row.overlap === "skip" ? wanted.slice(-1) : wanted;
     const started = isBusy ? [] : runs;
     const added: string[] = [];
+    let skipped = isBusy ? runs.length : 0;
     for (const at of started) {
       const call = this.#parts.calls.toQueuedRow(
         {
@@ -98,13 +101,17 @@ export class Scheduler implements AsyncDisposable {
         },
         { tenant, keyId: row.id },
       );
+      if (!(await hasRoomFor(db, call))) {
+        skipped += 1;
+        continue;
+      }
       await insertOnce(db, call);
       added.push(call.id);
     }
     const isFirst = await advanceSchedule(db, row, {
       next_at: nextRunAfter({ cron: row.cron, timeZone: row.time_zone }, now),
       ...{ last_at: started.at(-1) ?? row.last_at, last_call_id: added.at(-1) ?? row.last_call_id },
-      skipped: row.skipped + (isBusy ? runs.length : 0),
+      skipped: row.skipped + skipped,
     });
     if (!isFirst) throw new LostRace();
     return added;
@@ -115,6 +122,18 @@ export class Scheduler implements AsyncDisposable {
     const call = await findCall(db, tenant_id, last_call_id);
     return call !== undefined && call.ended_at === null;
   }
+}
+
+/** Whether the tenant may store the input of a call. Otherwise the run is skipped, and the schedule goes on. */
+async function hasRoomFor(db: Db, { tenant_id: tenantId, input }: CallRow): Promise<boolean> {
+  const bytes = Buffer.byteLength(input ?? "");
+  return await checkStoredBytes(db, tenantId, { what: "The input of the call", bytes }).then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof ToolError) return false;
+      throw thrown;
+    },
+  );
 }
 
 /** Rolls a transaction back, because another server has started the run. */

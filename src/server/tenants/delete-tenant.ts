@@ -49,6 +49,8 @@ const TENANT_TABLES = [
   "blobs",
   "console_sessions",
   "api_keys",
+  // Last, because the triggers of the others write it.
+  "stored_bytes",
 ] as const;
 
 /**

@@ -13,6 +13,7 @@ import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
 import { findRelease, type ReleasedVersions, type ReleaseRecord, storeRelease } from "../records/releases.ts";
+import { checkStoredBytes } from "../records/stored-bytes.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { findTenant, type TenantRecord, touchTenant } from "../records/tenants.ts";
 import {
@@ -25,7 +26,6 @@ import {
   type ToolVersionRecord,
   type VersionSettings,
 } from "../records/tool-versions.ts";
-import { storedBytes } from "../records/usage.ts";
 import { emitEvents, type WebhookEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { type Files, unpackArchive } from "./archive.ts";
@@ -141,12 +141,8 @@ async function checkCounts(
   latest: ToolVersionRecord | undefined,
   newBytes: number,
 ): Promise<void> {
-  const { maxTools, maxVersions, maxStoredBytes } = tenant.policy;
-  const stored = await storedBytes(db, tenant.id);
-  if (stored + newBytes > maxStoredBytes) {
-    const message = `The tenant's code takes ${stored} bytes, and this upload ${newBytes}; policy.maxStoredBytes is ${maxStoredBytes}`;
-    throw new ToolError("QUOTA_EXCEEDED", message);
-  }
+  const { maxTools, maxVersions } = tenant.policy;
+  await checkStoredBytes(db, tenant.id, { what: "The upload", bytes: newBytes });
   if (latest === undefined) {
     const tools = await listToolNames(db, tenant.id, { limit: maxTools + 1 });
     if (tools.length < maxTools) return;
@@ -206,7 +202,9 @@ export async function deploy(
     const isApproved = requests.added.length === 0 || (approve && mayApprove);
     const isKnown = latest?.contentHash === contentHash;
     const files = { source: JSON.stringify(stored), bundle: JSON.stringify(bundle) };
-    const newBytes = Buffer.byteLength(files.source) + Buffer.byteLength(files.bundle);
+    const newBytes = [files.source, files.bundle, JSON.stringify(definition)]
+      .map((text) => Buffer.byteLength(text))
+      .reduce((sum, size) => sum + size, 0);
     if (!isKnown) await checkCounts(transaction, tenant, latest, newBytes);
     const version = isKnown
       ? approve && mayApprove

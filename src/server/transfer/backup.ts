@@ -10,6 +10,7 @@ import { sql } from "kysely";
 import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
+import { recountStoredBytes, setCounting } from "../records/stored-bytes.ts";
 import { type Row, readRows, TABLES, type TableName } from "./table-rows.ts";
 
 const FORMAT = "glovebox-backup";
@@ -135,10 +136,11 @@ const decode = (row: z.output<typeof RowSchema>["row"]): Row =>
  * @returns how many rows of each table were restored
  * @throws {ToolError} PARAM_INVALID for a file that is not a complete backup of this or an earlier version, or a database that is not empty
  */
-export async function restoreBackup({ db }: OpenDatabase, path: string): Promise<Counts> {
+export async function restoreBackup({ db, kind }: OpenDatabase, path: string): Promise<Counts> {
   const known = await migrationsOf(db);
   return await db.transaction().execute(async (transaction) => {
     await checkEmpty(transaction);
+    await setCounting(transaction, kind, "disable");
     const counts: Record<string, number> = {};
     const hash = createHash("sha256");
     let isFirst = true;
@@ -170,6 +172,8 @@ export async function restoreBackup({ db }: OpenDatabase, path: string): Promise
     }
     if (end === undefined) throw invalid("it is incomplete");
     if (end.sha256 !== hash.digest("hex")) throw invalid("it is damaged");
+    await setCounting(transaction, kind, "enable");
+    await recountStoredBytes(transaction);
     return counts;
   });
 }

@@ -6,6 +6,7 @@ import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
 import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts";
 import type { CallRow } from "../../records/calls.ts";
+import { checkStoredBytes } from "../../records/stored-bytes.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
@@ -137,6 +138,14 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
         throw new RequestError("INVALID", "calls: Expected a different idempotencyKey for each call");
       const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
       const isLater = isAsync(c);
+      if (isLater) {
+        // All or none: a client that repeats a rejected request must not repeat calls without a key that were queued before the quota was used up.
+        const inputs = body.calls.flatMap(({ idempotencyKey, input }) =>
+          idempotencyKey === undefined ? [input ?? {}] : [],
+        );
+        const bytes = inputs.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(inputs));
+        await checkStoredBytes(parts.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
+      }
       const rows = await Promise.all(
         body.calls.map(async ({ tool: toolName, approve, ...call }) => {
           const approvedBy = approverOf(c, approve);

@@ -1,8 +1,9 @@
 // Routes of usage: what a tenant's tools used by hour, as JSON or CSV, and what is left of its limits.
 import { z } from "@hono/zod-openapi";
 import { quotaStatuses } from "../../quotas/quota-status.ts";
+import { readStoredBytes } from "../../records/stored-bytes.ts";
 import { listToolNames } from "../../records/tool-versions.ts";
-import { readUsage, storedBytes, type UsageRecord } from "../../records/usage.ts";
+import { readUsage, type UsageRecord } from "../../records/usage.ts";
 import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
@@ -92,12 +93,14 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const { id, policy } = c.get("tenant");
+      await parts.calls.flush();
+      const { used = 0 } = (await readStoredBytes(db, [id])).get(id) ?? {};
       const tools = await listToolNames(db, id, { limit: policy.maxTools + 1 });
       return c.json(
         {
           quotas: [...quotaStatuses(policy, await parts.quotas.read(id), parts.database.clock.now())],
           tools: { limit: policy.maxTools, used: tools.length },
-          storedBytes: { limit: policy.maxStoredBytes, used: await storedBytes(db, id) },
+          storedBytes: { limit: policy.maxStoredBytes, used },
         },
         200,
       );
