@@ -3,6 +3,10 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, posix, relative, sep } from "node:path";
 import type { Plugin } from "esbuild";
+import { mergeChunks } from "./merge-chunks.ts";
+
+/** The entry point `glovebox`. */
+const MAIN = "host/index";
 
 /** The entry point that also runs in browsers and other runtimes, so it shares no bundle with the others. */
 const CLIENT = "client/index";
@@ -130,7 +134,7 @@ export async function bundlePackage(dist: string): Promise<void> {
     legalComments: "none",
     logLevel: "warning",
   } as const;
-  const results = await Promise.all([
+  const [main, client] = await Promise.all([
     build({
       ...common,
       entryPoints: pointsOf(entries.filter((entry) => entry !== CLIENT)),
@@ -145,14 +149,15 @@ export async function bundlePackage(dist: string): Promise<void> {
   await removeModules(dist);
   await hideTypes(dist);
   await mkdir(join(dist, BUNDLES), { recursive: true });
-  for (const { path, contents } of results.flatMap(({ outputFiles }) => outputFiles)) await writeFile(path, contents);
+  const files = [...(await mergeChunks(build, main, `dist/${BUNDLES}/${nameOf(MAIN)}.js`)), ...client.outputFiles];
+  for (const { path, contents } of files) await writeFile(path, contents);
   for (const entry of entries) {
     const specifier = JSON.stringify(posix.relative(posix.dirname(entry), `${BUNDLES}/${nameOf(entry)}.js`));
     const isProgram = entry === "cli/main";
     const text = isProgram ? `#!/usr/bin/env node\nimport ${specifier};\n` : `export * from ${specifier};\n`;
     await writeFile(join(dist, `${entry}.js`), text);
   }
-  const inputs = results.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const inputs = [main, client].flatMap(({ metafile }) => Object.keys(metafile.inputs));
   await writeFile(join(dist, BUNDLES, "LICENSES.txt"), await licensesOf(dirname(dist), inputs));
 }
 
