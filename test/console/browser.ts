@@ -5,10 +5,11 @@ import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
 import { TestStores } from "../server/support/stores.ts";
+import { browserPath } from "./browser-path.ts";
 
 export const openBrowser = async (): Promise<Browser> =>
   await driver.launch({
-    executablePath: await chromium.executablePath(),
+    executablePath: browserPath(),
     // A browser in a single process ends with its first context.
     args: chromium.args.filter((arg) => arg !== "--single-process"),
     headless: true,
