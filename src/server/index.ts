@@ -236,6 +236,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   const mcpParts = {
     ...{ box, authenticator, tools, calls, runs, database, onError },
     allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts],
+    maxBodyBytes: config.maxBodyBytes,
   };
   const mcp = resources.use(openTenantMcp(mcpParts));
   const codeMode = resources.use(openTenantCodeMode(mcpParts));

@@ -162,12 +162,27 @@ const error = (description: string): RouteConfig["responses"][number] => ({
   description,
 });
 
+export type ResponseDocumentation = RouteConfig["responses"][number];
+
+/** What the document says about a request whose headers and body the handler reads by itself. Nothing of it is checked before. */
+export interface RequestDocumentation {
+  readonly headers?: z.ZodObject;
+  readonly body?: { readonly schema: z.ZodType; readonly description: string };
+  /**
+   * How a body that is not valid is answered. `json-rpc`: with an error of JSON-RPC. `signed`: as one without a valid signature, before it is
+   * parsed.
+   */
+  readonly format?: "json-rpc" | "signed";
+}
+
 interface RouteOptions<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
   readonly summary: string;
   readonly description?: string;
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
+  readonly request?: RequestDocumentation;
+  /** Responses in addition to those that all routes with such a request have, and in place of them. */
   readonly responses: RouteConfig["responses"];
   /**
    * Which requests may get a response that stays open. They are limited in number, and their streams end when their sender is revoked or
@@ -195,10 +210,12 @@ export function addRoute<
   options: RouteOptions<Params, Query, Body>,
   handle: (c: Context<AppEnv>, input: RouteInput<Params, Query, Body>) => Response | Promise<Response>,
 ): void {
-  const { params, query, body } = options;
+  const { params, query, body, request } = options;
   const route = toRouteConfig(parts, name, options);
+  // What the route has in its configuration, the library checks. So the handler's own headers and body are in the document alone.
+  if (request !== undefined) app.openAPIRegistry.registerPath(withRequest(route, request));
   app.openapi(
-    route as never,
+    { ...route, hide: request !== undefined } as never,
     (async (c: Context<AppEnv>) => {
       const valid = (target: string): unknown => c.req.valid(target as never);
       const input = {
@@ -215,7 +232,7 @@ function toRouteConfig(
   parts: ServerParts,
   name: RouteName,
   options: RouteOptions<z.ZodType, z.ZodType, z.ZodType>,
-): object {
+): RouteConfig {
   const { summary, description, params, query, body, responses, streams } = options;
   const [method = "", path = ""] = name.split(" ");
   const scope = ROUTE_SCOPES[name];
@@ -236,16 +253,33 @@ function toRouteConfig(
     },
     middleware: createGuard(name, parts, options),
     responses: {
-      ...responses,
       ...(isPublic ? {} : { 401: error("The key is missing or not valid") }),
       ...(isPublic ? {} : { 403: error("The key does not have the scope") }),
-      ...(path.includes("{") ? { 404: error("There is no such resource for this key") } : {}),
+      ...(path.includes("{") && !isPublic ? { 404: error("There is no such resource for this key") } : {}),
       ...(body === undefined ? {} : { 400: error("The body is not JSON"), 413: error("The body is too large") }),
       ...(body === undefined ? {} : { 415: error("The body is not application/json") }),
       422: error("A parameter or a field is not valid"),
       ...(streams === undefined ? {} : { 429: error("The tenant or the key has too many streams open") }),
+      ...responses,
     },
   });
+}
+
+/** Adds what a handler reads by itself to the documentation of its route. */
+function withRequest({ request, ...route }: RouteConfig, { headers, body, format }: RequestDocumentation): RouteConfig {
+  const content = body && {
+    ...{ required: true, description: body.description },
+    content: { [JSON_TYPE]: { schema: body.schema } },
+  };
+  return {
+    ...route,
+    ...(format === undefined ? {} : { "x-glovebox-body": format }),
+    request: {
+      ...request,
+      ...(headers === undefined ? {} : { headers }),
+      ...(content === undefined ? {} : { body: content }),
+    },
+  };
 }
 
 /** `GET /v1/tenants/{tenant}/tools` becomes `getTenantsTools`. */

@@ -5,7 +5,7 @@ import { type CodeMode, createCodeMode, TypeChecker } from "../../host/code-mode
 import { ToolError } from "../../host/index.ts";
 import { createMcpHandler, type McpHandler, type McpHost } from "../../host/mcp/server/index.ts";
 import type { CallCaller } from "../calls/call-request.ts";
-import { type TenantMcpParts, toResourceServer } from "./tenant-mcp.ts";
+import { type TenantMcpParts, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
 
 /** Tenants whose code mode is open. The one that was used longest ago is closed, with its MCP sessions. */
 const MAX_OPEN = 64;
@@ -39,7 +39,7 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   #create(tenantId: string): OpenCodeMode {
-    const { box, authenticator, calls, onError, allowedHosts } = this.#parts;
+    const { box, authenticator, calls, onError, allowedHosts, maxBodyBytes } = this.#parts;
     // Without TypeScript on this machine, code runs unchecked.
     const codeMode = createCodeMode(box, {
       ...{ tenantId, typeCheck: "auto", typeChecker: this.#checker },
@@ -59,6 +59,7 @@ export class TenantCodeMode implements AsyncDisposable {
       auth: toResourceServer(authenticator),
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: () => tenantId,
+      ...toRequestLimits(maxBodyBytes),
       onError,
     });
     return { codeMode, handler };

@@ -27,6 +27,8 @@ export interface TenantMcpParts {
   readonly runs: RunService;
   readonly database: OpenDatabase;
   readonly allowedHosts: readonly string[];
+  /** Largest body of a request in bytes. */
+  readonly maxBodyBytes: number;
   readonly onError: (error: unknown) => void;
 }
 
@@ -45,6 +47,17 @@ export const toResourceServer = (authenticator: RequestAuthenticator): NonNullab
     const { keyId, tenantId, scopes } = principal;
     const expiresAt = principal.expiresAt === null ? Number.POSITIVE_INFINITY : principal.expiresAt / 1_000;
     return { subject: keyId, scopes: [...scopes], expiresAt, claims: { tenantId } };
+  },
+});
+
+/** Bytes of the bodies of all requests of a caller, and of all callers, that are being received or answered. */
+const REQUEST_BYTES = { perCaller: 32 * 1024 * 1024, total: 128 * 1024 * 1024 } as const;
+
+/** Returns the limits of requests: the operator's limit of a body, and at least one such body for each caller. */
+export const toRequestLimits = (maxBodyBytes: number): Pick<McpHandlerOptions, "limits" | "maxBodyBytes"> => ({
+  maxBodyBytes,
+  limits: {
+    requestBytes: { ...REQUEST_BYTES, perCaller: Math.max(REQUEST_BYTES.perCaller, maxBodyBytes) },
   },
 });
 
@@ -77,6 +90,7 @@ export class TenantMcp implements AsyncDisposable {
       auth: toResourceServer(authenticator),
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: ({ request }) => tenantOfPath(request.url),
+      ...toRequestLimits(parts.maxBodyBytes),
       runs: createTaskRuns(parts.runs, parts.database.db, () => this.#caller()),
       onError,
     });

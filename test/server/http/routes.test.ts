@@ -18,6 +18,8 @@ interface Operation {
   readonly requestBody?: unknown;
   readonly security?: readonly unknown[];
   readonly "x-glovebox-scope": string;
+  /** How the handler of a route reads its body by itself. */
+  readonly "x-glovebox-body"?: "json-rpc" | "signed";
 }
 interface OpenApi {
   readonly paths: { readonly [path: string]: { readonly [method: string]: Operation } };
@@ -28,6 +30,7 @@ interface Route {
   readonly path: string;
   readonly scope: string;
   readonly hasBody: boolean;
+  readonly format: Operation["x-glovebox-body"];
 }
 
 const EXAMPLES: { readonly [parameter: string]: string } = {
@@ -50,13 +53,18 @@ const routes = (): readonly Route[] =>
       ...{ name: `${method.toUpperCase()} ${path}` as Route["name"], method: method.toUpperCase(), path },
       scope: operation["x-glovebox-scope"],
       hasBody: operation.requestBody !== undefined,
+      format: operation["x-glovebox-body"],
     })),
   );
 
 interface Reply {
   readonly status: number;
   readonly headers: Headers;
-  readonly body: { readonly error?: { readonly code: string; readonly message: string }; readonly key?: string };
+  readonly body: {
+    readonly error?: { readonly code: string | number; readonly message: string };
+    readonly key?: string;
+    readonly jsonrpc?: string;
+  };
 }
 
 interface Request {
@@ -187,7 +195,10 @@ describe("every route that is not public", () => {
 });
 
 describe("every route with a body", () => {
-  const withBody = (): readonly Route[] => guarded().filter(({ hasBody }) => hasBody);
+  const withBody = (format?: Route["format"]): readonly Route[] =>
+    routes().filter(
+      (route) => route.hasBody && route.format === format && (format !== undefined || route.scope !== "public"),
+    );
 
   test.for([
     ["415 without Content-Type: application/json", { body: "{}", type: "text/plain" }, 415, "UNSUPPORTED_MEDIA_TYPE"],
@@ -205,8 +216,36 @@ describe("every route with a body", () => {
     }
   });
 
+  test.for([
+    ["415 without Content-Type: application/json", { body: "{}", type: "text/plain" }, 415, -32_000],
+    ["415 for a coded body", { body: "{}", headers: { "content-encoding": "gzip" } }, 415, -32_000],
+    ["400 for text that is not JSON", { body: "{" }, 400, -32_700],
+    ["413 for a body above the limit", { body: `{"a":"${"x".repeat(MAX_BODY_BYTES)}"}` }, 413, -32_000],
+    ["400 for no message", { body: '{"unknown_key_of_a_test":1}' }, 400, -32_600],
+    ["400 for a batch", { body: '[{"jsonrpc":"2.0","id":1,"method":"ping"}]' }, 400, -32_600],
+    ["400 for null", { body: "null" }, 400, -32_600],
+  ] as const)("of JSON-RPC answers %s", async ([, request, status, code]) => {
+    expect(withBody("json-rpc").map(({ scope }) => scope)).toEqual(["calls:run", "calls:run"]);
+    for (const { method, path, name } of withBody("json-rpc")) {
+      const reply = await send(method, exampleOf(path), { key: server.adminKey, ...request });
+      expect([name, reply.status, reply.body.jsonrpc, reply.body.error?.code]).toEqual([name, status, "2.0", code]);
+    }
+  });
+
+  test.for([
+    ["401", { body: "{}" }, 401, "UNAUTHENTICATED"],
+    ["401 to text that is not JSON", { body: "{" }, 401, "UNAUTHENTICATED"],
+    ["413 for a body above the limit", { body: "x".repeat(1024 * 1024 + 1) }, 413, "TOO_LARGE"],
+  ] as const)("that is signed answers %s without a valid signature", async ([, request, status, code]) => {
+    expect(withBody("signed").length).toBeGreaterThan(0);
+    for (const { method, path, name } of withBody("signed")) {
+      const reply = await send(method, exampleOf(path), request);
+      expect([name, reply.status, reply.body.error?.code]).toEqual([name, status, code]);
+    }
+  });
+
   test("answers 413 to a body of unknown length above the limit, without reading all of it", async () => {
-    for (const { method, path, name } of withBody()) {
+    for (const { method, path, name } of [...withBody(), ...withBody("json-rpc")]) {
       let sent = 0;
       const status = await new Promise<number | undefined>((resolve, reject) => {
         const request = httpRequest(

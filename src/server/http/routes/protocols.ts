@@ -4,6 +4,7 @@ import type { Context } from "hono";
 import { toOpenAITools } from "../../../host/openai/index.ts";
 import type { CallCaller } from "../../calls/call-request.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
+import { MCP_DELETE, MCP_GET, MCP_POST } from "../mcp-schemas.ts";
 import { addRoute, json } from "../route.ts";
 import { OpenAIToolsSchema, PageQuerySchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -22,7 +23,6 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     return { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
   };
   const serveMcp = async (c: Context<AppEnv>): Promise<Response> => await parts.mcp.fetch(c.req.raw, callerOf(c));
-  const responses = { 200: json(z.any(), "A JSON-RPC message, or a stream of them") };
   const params = TenantParamsSchema;
   const streams = (): boolean => true;
 
@@ -30,21 +30,32 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     app,
     parts,
     "POST /v1/tenants/{tenant}/mcp",
-    { summary: "Sends a message of the Model Context Protocol (Streamable HTTP)", params, responses, streams },
+    {
+      summary: "Sends a message of the Model Context Protocol (Streamable HTTP)",
+      description:
+        "Serves revision 2026-07-28, whose requests are independent of each other, and the revisions of 2025, whose sessions begin with `initialize`. There, `Accept` must contain `application/json` and `text/event-stream`.",
+      ...{ params, ...MCP_POST, streams },
+    },
     serveMcp,
   );
   addRoute(
     app,
     parts,
     "GET /v1/tenants/{tenant}/mcp",
-    { summary: "Opens the stream of notifications of an MCP session", params, responses, streams },
+    {
+      summary: "Opens the stream of notifications of an MCP session",
+      description: "For sessions of a revision of 2025. `Accept` must contain `text/event-stream`.",
+      params,
+      ...MCP_GET,
+      streams,
+    },
     serveMcp,
   );
   addRoute(
     app,
     parts,
     "DELETE /v1/tenants/{tenant}/mcp",
-    { summary: "Ends an MCP session", params, responses },
+    { summary: "Ends an MCP session", params, ...MCP_DELETE },
     serveMcp,
   );
   const serveCodeMode = async (c: Context<AppEnv>): Promise<Response> =>
@@ -56,7 +67,7 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Sends a message of the Model Context Protocol to the tenant's code mode",
       description: "It has two tools, search_tools and run_code, instead of the tenant's tools.",
-      ...{ params, responses, streams },
+      ...{ params, ...MCP_POST, streams },
     },
     serveCodeMode,
   );
@@ -64,14 +75,17 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     app,
     parts,
     "GET /v1/tenants/{tenant}/code-mode/mcp",
-    { summary: "Opens the stream of notifications of an MCP session of the code mode", params, responses, streams },
+    {
+      summary: "Opens the stream of notifications of an MCP session of the code mode",
+      ...{ params, ...MCP_GET, streams },
+    },
     serveCodeMode,
   );
   addRoute(
     app,
     parts,
     "DELETE /v1/tenants/{tenant}/code-mode/mcp",
-    { summary: "Ends an MCP session of the code mode", params, responses },
+    { summary: "Ends an MCP session of the code mode", params, ...MCP_DELETE },
     serveCodeMode,
   );
   addRoute(

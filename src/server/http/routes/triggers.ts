@@ -8,7 +8,7 @@ import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json, readBody } from "../route.ts";
-import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { newSigningSecret } from "./webhooks.ts";
@@ -18,6 +18,31 @@ const HookParamsSchema = z.strictObject({ trigger: IdSchema });
 const MAX_TRIGGERS = 1_000;
 /** Longest body of a request to a trigger. */
 const MAX_HOOK_BYTES = 1024 * 1024;
+
+/** A request to a trigger, as its document says. The handler checks the signature of the body's bytes before it parses them. */
+const HookHeadersSchema = z.object({
+  "webhook-id": z
+    .string()
+    .optional()
+    .describe(
+      "Standard Webhooks: id of the message, at most 128 of A-Z a-z 0-9 . _ : -. A repeated id adds no second call",
+    ),
+  "webhook-timestamp": z
+    .string()
+    .optional()
+    .describe("Standard Webhooks: when it was sent, in seconds since 1970, at most five minutes away"),
+  "webhook-signature": z
+    .string()
+    .optional()
+    .describe(
+      "Standard Webhooks: `v1,` and the HMAC-SHA256 of id, time and body in base64. Several are separated by spaces",
+    ),
+  "x-hub-signature-256": z
+    .string()
+    .optional()
+    .describe("GitHub, instead of the others: `sha256=` and the HMAC-SHA256 of the body in hexadecimal"),
+});
+const HookBodySchema = z.record(z.string(), z.unknown()).openapi("HookInput");
 
 const VerificationSchema = z.enum(["standard_webhooks", "github"]);
 const StateSchema = z.enum(["active", "paused"]);
@@ -144,9 +169,22 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Calls the tool of a trigger",
       description:
-        "For other services, without a key: the request carries a signature. The body is the tool's input, a JSON object. A request that is repeated with its id adds no second call.",
+        "For other services, without a key: the request carries a signature in the headers of Standard Webhooks or of GitHub, as the trigger was created. The body is the tool's input, a JSON object in UTF-8, with any Content-Type. A request that is repeated with its id adds no second call.",
       params: HookParamsSchema,
-      responses: { 202: json(OkSchema, "The call was queued") },
+      request: {
+        headers: HookHeadersSchema,
+        body: { schema: HookBodySchema, description: `The tool's input: at most ${MAX_HOOK_BYTES} bytes` },
+        format: "signed",
+      },
+      responses: {
+        202: json(OkSchema, "The call was queued, or an earlier request with this id has queued it"),
+        400: json(ErrorSchema, "The signature is valid, but the body is not JSON"),
+        401: json(ErrorSchema, "The signature is missing or not valid, or there is no such active trigger"),
+        409: json(ErrorSchema, "The id was used with another body"),
+        413: json(ErrorSchema, "The body is too large"),
+        422: json(ErrorSchema, "The body is not an object, or the id of the trigger is malformed"),
+        429: json(ErrorSchema, "A quota of the tenant is used up, such as that of stored bytes"),
+      },
     },
     async (c, { params }) => {
       const request = await readBody(c.req.raw, MAX_HOOK_BYTES);
