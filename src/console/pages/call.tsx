@@ -1,34 +1,23 @@
 // One call: its timeline, logs, input and output, usage and limits. It can be cancelled, copied, and run again with another input or version.
 
-import { ApiError, type Call as CallData, type CallTimeline as TimelineData } from "glovebox/client";
+import type { Call as CallData, CallTimeline as TimelineData } from "glovebox/client";
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ContentParts } from "../parts/content-parts.tsx";
-import {
-  Badge,
-  Button,
-  CopyButton,
-  ErrorBox,
-  Facts,
-  Loading,
-  PageHead,
-  SelectField,
-  Tabs,
-  Time,
-} from "../parts/controls.tsx";
-import { DiffView } from "../parts/diff-view.tsx";
-import { ErrorView, type SourceFiles, type StoredError } from "../parts/error-view.tsx";
+import { Badge, Button, CopyButton, ErrorBox, Facts, Loading, PageHead, Tabs, Time } from "../parts/controls.tsx";
 import { JsonView } from "../parts/json-view.tsx";
-import { type LogLine, LogView } from "../parts/log-view.tsx";
-import { type FormSchema, InputForm, initialValue, JsonField } from "../parts/schema-form.tsx";
+import { LogView } from "../parts/log-view.tsx";
+import { JsonField } from "../parts/schema-form.tsx";
 import { Timeline } from "../parts/timeline.tsx";
-import { collect } from "../state/collect.ts";
-import { formatBytes, formatJson, formatMs } from "../state/format.ts";
+import { formatBytes, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
-import { can, client, request } from "../state/session.ts";
+import { can, client } from "../state/session.ts";
+import { CallError } from "./call-error.tsx";
 import { CallTree } from "./call-tree.tsx";
+import { useLiveCall } from "./live-call.ts";
 import { Replay } from "./replay.tsx";
+import { MissingInput, RunAgain } from "./run-again.tsx";
 
 interface CallProps {
   readonly tenantId: string;
@@ -119,72 +108,6 @@ const Waiting = ({ tenantId }: Pick<CallProps, "tenantId">): JSX.Element => (
   </p>
 );
 
-interface LiveCall {
-  readonly call: CallData | undefined;
-  readonly lines: readonly LogLine[];
-  readonly error: unknown;
-}
-
-/** Log lines that the page keeps of a call that writes without end. */
-const MAX_LINES = 100_000;
-const DRAW_MS = 100;
-/** Time in ms until a call is followed again after a failure. */
-const RETRY_MS = 2_000;
-
-/** Loads a call and follows it until it ends. Log lines are added in groups, because a call may write thousands in a second. */
-function useLiveCall(tenantId: string, id: string): LiveCall {
-  const [state, setState] = useState<LiveCall>({ call: undefined, lines: [], error: undefined });
-  useEffect(() => {
-    const stop = new AbortController();
-    let waiting: LogLine[] = [];
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let retry: ReturnType<typeof setTimeout> | undefined;
-    setState({ call: undefined, lines: [], error: undefined });
-    const flush = (): void => {
-      timer = undefined;
-      const added = waiting;
-      waiting = [];
-      setState((before) => ({ ...before, lines: [...before.lines, ...added].slice(-MAX_LINES) }));
-    };
-    const showEnded = (call: CallData): void => {
-      clearTimeout(timer);
-      waiting = [];
-      setState({ call, lines: (call.logs ?? []) as readonly LogLine[], error: undefined });
-    };
-    const follow = async (): Promise<void> => {
-      waiting = [];
-      const path = `/v1/tenants/${encodeURIComponent(tenantId)}/calls/${encodeURIComponent(id)}`;
-      try {
-        const found = await request<CallData>("GET", path, { signal: stop.signal, accept: (status) => status === 404 });
-        const isKnown = "state" in found;
-        if (isKnown && found.endedAt !== null) return showEnded(found);
-        // The stream begins with the lines that the call has written.
-        setState((before) => ({ ...before, ...(isKnown ? { call: found } : {}), lines: [] }));
-        for await (const { event, data } of client.tenant(tenantId).watch(id, stop.signal)) {
-          if (event === "result") return showEnded(data as CallData);
-          if (event !== "log") continue;
-          waiting.push(data as LogLine);
-          timer ??= setTimeout(flush, DRAW_MS);
-        }
-        retry = setTimeout(() => void follow(), RETRY_MS);
-      } catch (error) {
-        if (stop.signal.aborted) return;
-        // The server restarts, or the connection broke: what is shown stays until it answers again.
-        const isTemporary = !(error instanceof ApiError) || error.status === 0 || error.status >= 500;
-        if (isTemporary) retry = setTimeout(() => void follow(), RETRY_MS);
-        else setState((before) => ({ ...before, error }));
-      }
-    };
-    void follow();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-      clearTimeout(retry);
-    };
-  }, [tenantId, id]);
-  return state;
-}
-
 interface Usage {
   readonly cpuMs: number;
   readonly queueMs: number;
@@ -247,24 +170,6 @@ function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenan
   );
 }
 
-interface CallErrorProps {
-  readonly tenantId: string;
-  readonly call: CallData;
-}
-
-/** The error of a call, with the source of the version that ran. */
-function CallError({ tenantId, call }: CallErrorProps): JSX.Element {
-  const { tool, version } = call;
-  const error = call.error as StoredError;
-  const hasPlace = typeof error.details?.file === "string" && version !== null && can("tools:read");
-  const { value } = useResource(`source ${tenantId} ${tool} ${version} ${hasPlace}`, async (signal) => {
-    if (!hasPlace) return undefined;
-    const path = `/v1/tenants/${encodeURIComponent(tenantId)}/tools/${encodeURIComponent(tool)}/versions/${version}/source`;
-    return await request<{ readonly files: SourceFiles; readonly originals?: SourceFiles }>("GET", path, { signal });
-  });
-  return <ErrorView error={error} files={value?.originals ?? value?.files} />;
-}
-
 interface TimelinePanelProps extends CallProps {
   readonly call: CallData | undefined;
   readonly isOver: boolean;
@@ -314,69 +219,6 @@ function Contents({ call }: { readonly call: CallData }): JSX.Element {
           </>
         ) : (
           <p class="faint">There is no output, because the call did not succeed.</p>
-        )}
-      </section>
-    </div>
-  );
-}
-
-/** Says why a form does not have the input of the call. */
-const MissingInput = (): JSX.Element => (
-  <p role="status">The input of this call was not kept. Enter an input: it may differ from what the call had.</p>
-);
-
-function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
-  const tenant = client.tenant(tenantId);
-  const versions = useResource(`versions ${call.tool}`, () => collect(tenant.versions(call.tool)));
-  const [version, setVersion] = useState(call.version === null ? "" : String(call.version));
-  const [edited, setInput] = useState<unknown>(call.input);
-  const [result, setResult] = useState<CallData>();
-  if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
-  const list = (versions.value ?? []).filter(({ state }) => state === "ready");
-  const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
-  const schema = (definition?.inputSchema ?? {}) as FormSchema;
-  const input = edited ?? initialValue(schema);
-  const run = async (): Promise<void> => {
-    const chosen = version === "" ? {} : { version: Number(version) };
-    setResult(await tenant.call(call.tool, { input, ...chosen }));
-  };
-  return (
-    <div class="columns">
-      <section class="stack">
-        <SelectField
-          label="Version"
-          value={version}
-          options={[
-            ["", `The alias ${call.alias}`],
-            ...list.map(({ version: one }) => [String(one), `v${one}`] as const),
-          ]}
-          onInput={setVersion}
-        />
-        {call.input === null ? <MissingInput /> : null}
-        {versions.value === undefined ? <Loading /> : <InputForm schema={schema} value={input} onChange={setInput} />}
-        <Button kind="primary" disabled={edited === null} onClick={run}>
-          Run again
-        </Button>
-      </section>
-      <section class="stack">
-        {result === undefined ? (
-          <p class="faint">The new result appears here, next to the one before.</p>
-        ) : (
-          <>
-            <h2>
-              <a href={urlOf(["t", tenantId, "calls", result.id])}>New result</a> <Badge>{result.state}</Badge>
-            </h2>
-            {result.error === null ? (
-              <JsonView value={result.output} label="New output" />
-            ) : (
-              <CallError tenantId={tenantId} call={result} />
-            )}
-            {formatJson(result.output) === formatJson(call.output) ? (
-              <p class="faint">The output is the same as before.</p>
-            ) : (
-              <DiffView name="output" before={formatJson(call.output)} after={formatJson(result.output)} />
-            )}
-          </>
         )}
       </section>
     </div>

@@ -4,8 +4,9 @@ import type { CallTimeline as TimelineData, ToolVersion } from "glovebox/client"
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { CodeEditor } from "../parts/code-editor.tsx";
-import { Button, PageHead, TextField } from "../parts/controls.tsx";
+import { Button, PageHead } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { type FormSchema, InputForm, initialValue, JsonField } from "../parts/schema-form.tsx";

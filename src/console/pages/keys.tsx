@@ -3,8 +3,9 @@
 import type { ApiKey, CreatedApiKey } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Checkbox, Copyable, Empty, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Copyable, Empty, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { Checkbox, SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
 import { type OwnerProps, prefixOf } from "../state/props.ts";

@@ -3,7 +3,8 @@
 import type { Rehearsal as RehearsalData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Badge, Button, Empty, ErrorBox, SelectField, TextField } from "../parts/controls.tsx";
+import { Badge, Button, Empty, ErrorBox } from "../parts/controls.tsx";
+import { SelectField, TextField } from "../parts/fields.tsx";
 import { JsonChanges } from "../parts/json-changes.tsx";
 import { RecordingHelp } from "../parts/recording-help.tsx";
 import { Table } from "../parts/table.tsx";

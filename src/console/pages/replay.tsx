@@ -3,8 +3,9 @@
 import type { Call as CallData, Replay as ReplayData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Checkbox, ErrorBox, Facts, Loading, SelectField } from "../parts/controls.tsx";
+import { Badge, Button, ErrorBox, Facts, Loading } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
+import { Checkbox, SelectField } from "../parts/fields.tsx";
 import { JsonChanges } from "../parts/json-changes.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { RecordingHelp } from "../parts/recording-help.tsx";

@@ -3,8 +3,9 @@
 import type { Run } from "glovebox/client";
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
-import { Button, TextField, Time } from "../parts/controls.tsx";
+import { Button, Time } from "../parts/controls.tsx";
 import { DecisionForm } from "../parts/decision-form.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { type FormSchema, InputForm, JsonField } from "../parts/schema-form.tsx";
 import type { TenantProps } from "../state/props.ts";
 import { can, client } from "../state/session.ts";

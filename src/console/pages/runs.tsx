@@ -3,8 +3,9 @@
 import type { Run, RunSummary } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Empty, ErrorBox, Loading, PageHead, SelectField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { DialogButton } from "../parts/dialog-form.tsx";
+import { SelectField } from "../parts/fields.tsx";
 import { type FormSchema, InputForm } from "../parts/schema-form.tsx";
 import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";

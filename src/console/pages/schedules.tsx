@@ -3,8 +3,9 @@
 import type { Schedule } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Empty, PauseButton, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Empty, PauseButton, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
 import { ToolField } from "../parts/tool-field.tsx";

@@ -3,8 +3,9 @@
 import type { Secret } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Button, Empty, TextField, Time } from "../parts/controls.tsx";
+import { Button, Empty, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";

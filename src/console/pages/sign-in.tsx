@@ -1,7 +1,8 @@
 // The page before all others: sign in with an API key.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Button, Copyable, TextField } from "../parts/controls.tsx";
+import { Button, Copyable } from "../parts/controls.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { useResource } from "../state/resource.ts";
 import { address } from "../state/router.ts";
 import { request, signIn } from "../state/session.ts";

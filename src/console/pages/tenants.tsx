@@ -3,8 +3,9 @@
 import type { Tenant } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Empty, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Empty, Time } from "../parts/controls.tsx";
 import { DialogButton } from "../parts/dialog-form.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
 import { navigate, urlOf } from "../state/router.ts";

@@ -2,8 +2,9 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Button, Empty, Facts, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { Button, Empty, Facts, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
+import { SelectField, TextField } from "../parts/fields.tsx";
 import { formatCount, formatJson, formatMs, formatPercent } from "../state/format.ts";
 import type { LoadedResource } from "../state/resource.ts";
 import { can, client } from "../state/session.ts";

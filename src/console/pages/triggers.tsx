@@ -3,8 +3,9 @@
 import type { CreatedTrigger, Trigger } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Copyable, Empty, PauseButton, SelectField, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Copyable, Empty, PauseButton, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
 import { collect } from "../state/collect.ts";

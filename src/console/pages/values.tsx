@@ -3,8 +3,9 @@
 import type { StoredValue } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Button, Empty, ErrorBox, Loading, TextField, Time } from "../parts/controls.tsx";
+import { Button, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
 import { DialogButton } from "../parts/dialog-form.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { JsonField } from "../parts/schema-form.tsx";

@@ -3,8 +3,9 @@
 import type { Delivery, Webhook } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Checkbox, Copyable, Empty, ErrorBox, Loading, TextField, Time } from "../parts/controls.tsx";
+import { Badge, Button, Copyable, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
+import { Checkbox, TextField } from "../parts/fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";

@@ -1,7 +1,8 @@
 // A form with which a person approves or denies something that waits, and says why.
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Button, TextField } from "./controls.tsx";
+import { Button } from "./controls.tsx";
+import { TextField } from "./fields.tsx";
 
 interface DecisionFormProps {
   /** Who sees the reason. */

@@ -1,7 +1,8 @@
 // A button that opens a form in a dialog, and closes it when the form has succeeded.
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Button, Confirm, Dialog } from "./controls.tsx";
+import { Button } from "./controls.tsx";
+import { Confirm, Dialog } from "./dialog.tsx";
 
 interface DialogButtonProps {
   readonly label: string;

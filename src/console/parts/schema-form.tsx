@@ -2,7 +2,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { formatJson } from "../state/format.ts";
-import { Checkbox, Field, SelectField, Tabs, TextField } from "./controls.tsx";
+import { Tabs } from "./controls.tsx";
+import { Checkbox, Field, SelectField, TextField } from "./fields.tsx";
 
 export interface FormSchema {
   readonly type?: string | readonly string[];

@@ -6,7 +6,7 @@ import { useResource } from "../state/resource.ts";
 import { address, navigate, urlOf } from "../state/router.ts";
 import { can, client, isEmbedded, isPlatform, isUnreachable, me, signOut } from "../state/session.ts";
 import { readStored, store } from "../state/storage.ts";
-import { Dialog } from "./controls.tsx";
+import { Dialog } from "./dialog.tsx";
 
 type NavLink = readonly [text: string, path: readonly string[], scope: string];
 

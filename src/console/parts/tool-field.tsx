@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { can, client } from "../state/session.ts";
-import { SelectField, TextField } from "./controls.tsx";
+import { SelectField, TextField } from "./fields.tsx";
 
 const MAX_TOOLS = 10_000;
 
