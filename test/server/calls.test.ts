@@ -6,14 +6,8 @@ import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
 import { claimCalls, findExpired, markStarted, putBackCall, requeue } from "../../src/server/records/call-claims.ts";
-import {
-  type CallOutcome,
-  type CallRow,
-  findCall,
-  insertCalls,
-  insertOnce,
-  storeOutcome,
-} from "../../src/server/records/calls.ts";
+import { type CallOutcome, storeOutcome } from "../../src/server/records/call-outcomes.ts";
+import { type CallRow, findCall, insertCalls, insertOnce } from "../../src/server/records/calls.ts";
 import { claimSession } from "../../src/server/records/session-homes.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";

@@ -2,7 +2,8 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
-import { type CallRow, insertCalls, listCalls } from "../../src/server/records/calls.ts";
+import { listCalls } from "../../src/server/records/call-list.ts";
+import { type CallRow, insertCalls } from "../../src/server/records/calls.ts";
 import { readOverview, readVersionStats } from "../../src/server/records/overview.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";

@@ -1,7 +1,7 @@
 // An overview of more calls than are read one by one: its numbers are those of the usage, and it says from when its durations are complete.
 import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
-import { insertEndedCalls } from "../../src/server/records/calls.ts";
+import { insertEndedCalls } from "../../src/server/records/call-outcomes.ts";
 import { readOverview } from "../../src/server/records/overview.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";

@@ -2,7 +2,8 @@
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startRetention } from "../../src/server/calls/retention.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
-import { insertCalls, listCalls } from "../../src/server/records/calls.ts";
+import { listCalls } from "../../src/server/records/call-list.ts";
+import { insertCalls } from "../../src/server/records/calls.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
 import { endedRow } from "./support/call-row.ts";

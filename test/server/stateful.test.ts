@@ -10,15 +10,9 @@ import { DatabaseQuotaStore } from "../../src/server/quotas/database-quota-store
 import { appendAudit, SERVER_ACTOR } from "../../src/server/records/audit.ts";
 import { verifyAudit } from "../../src/server/records/audit-chain.ts";
 import { claimCalls, markStarted, requeue } from "../../src/server/records/call-claims.ts";
-import {
-  type CallOutcome,
-  type CallRow,
-  findCall,
-  finishCall,
-  insertOnce,
-  listCalls,
-  requestCancel,
-} from "../../src/server/records/calls.ts";
+import { listCalls } from "../../src/server/records/call-list.ts";
+import { type CallOutcome, finishCall, requestCancel } from "../../src/server/records/call-outcomes.ts";
+import { type CallRow, findCall, insertOnce } from "../../src/server/records/calls.ts";
 import { findPrevious, findRelease, storeRelease } from "../../src/server/records/releases.ts";
 import { recountStoredBytes } from "../../src/server/records/stored-bytes.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";

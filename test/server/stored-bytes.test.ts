@@ -9,7 +9,9 @@ import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
 import { createId } from "../../src/server/ids.ts";
 import { listRecorded } from "../../src/server/records/call-contents.ts";
-import { deleteOldCalls, findCall, insertEndedCalls, insertOnce, listCalls } from "../../src/server/records/calls.ts";
+import { listCalls } from "../../src/server/records/call-list.ts";
+import { insertEndedCalls } from "../../src/server/records/call-outcomes.ts";
+import { deleteOldCalls, findCall, insertOnce } from "../../src/server/records/calls.ts";
 import {
   checkStoredBytes,
   readStoredBytes,

@@ -14,7 +14,8 @@ interface LiveCall {
 /** Log lines that the page keeps of a call that writes without end. */
 const MAX_LINES = 100_000;
 /** Time in ms for which log lines are collected before they are drawn. */
-const DRAW_MS = 100;/** Time in ms until a call is followed again after a failure. */
+const DRAW_MS = 100;
+/** Time in ms until a call is followed again after a failure. */
 const RETRY_MS = 2_000;
 
 /** Loads a call and follows it until it ends. Log lines are added in groups, because a call may write thousands in a second. */

@@ -20,7 +20,8 @@ import {
   storeDecision,
 } from "../records/approvals.ts";
 import { type Actor, appendAudit, SERVER_ACTOR } from "../records/audit.ts";
-import { type CallRow, endCall, findCall, notRunOutcome } from "../records/calls.ts";
+import { endCall, notRunOutcome } from "../records/call-outcomes.ts";
+import { type CallRow, findCall } from "../records/calls.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { emitEvents } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
-import { type EndedCall, insertEndedCalls } from "../records/calls.ts";
+import { type EndedCall, insertEndedCalls } from "../records/call-outcomes.ts";
 
 /** Longest time in ms that a record waits for others. */
 const FLUSH_MS = 20;

@@ -3,7 +3,8 @@
 import type { Db } from "../database/open-database.ts";
 import { requeue } from "../records/call-claims.ts";
 import { withContents } from "../records/call-contents.ts";
-import { type CallRow, finishCall } from "../records/calls.ts";
+import { finishCall } from "../records/call-outcomes.ts";
+import type { CallRow } from "../records/calls.ts";
 import { toStoredInput } from "./outcome.ts";
 
 /** Most claims of a call that has begun each time when its process died, and of one that had not. */

@@ -14,7 +14,8 @@ import type { Admission, ApprovalService } from "../approvals/approval-service.t
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import { bitsOf } from "../records/call-contents.ts";
-import { type CallRow, finishCall, type WholeCall } from "../records/calls.ts";
+import { finishCall } from "../records/call-outcomes.ts";
+import type { CallRow, WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { ReleaseWatch } from "../releases/release-watch.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";

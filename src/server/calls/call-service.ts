@@ -10,7 +10,8 @@ import {
 } from "../../host/index.ts";
 import { ApprovalService } from "../approvals/approval-service.ts";
 import { findParts, withContents, withTimelines } from "../records/call-contents.ts";
-import { type CallRow, findCall, insertOnce, listNested, rootOf, type WholeCall } from "../records/calls.ts";
+import { listNested, rootOf } from "../records/call-list.ts";
+import { type CallRow, findCall, insertOnce, type WholeCall } from "../records/calls.ts";
 import type { LiveLine } from "../records/live-logs.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { AwaitedCalls } from "./awaited-calls.ts";

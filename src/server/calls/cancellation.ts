@@ -1,7 +1,8 @@
 // Cancels calls, in whichever replica they run. Synchronous calls have no row while they run, so a message goes to all replicas.
 import type { Glovebox } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { type CallRow, findCall, requestCancel } from "../records/calls.ts";
+import { requestCancel } from "../records/call-outcomes.ts";
+import { type CallRow, findCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import type { CallInfo, NestedCallStart, ToolContext } from "../../host/index.ts";
 import { createId } from "../ids.ts";
-import { type CallRow, rootOf } from "../records/calls.ts";
+import { rootOf } from "../records/call-list.ts";
+import type { CallRow } from "../records/calls.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import type { CallRequest } from "./call-request.ts";
 

@@ -3,7 +3,7 @@ import type { JsonValue, RunRecord, ToolResult } from "../../host/index.ts";
 import { toNewRow } from "../calls/new-call.ts";
 import { toOutcome, toStoredInput, toStoredJson } from "../calls/outcome.ts";
 import type { Db } from "../database/open-database.ts";
-import { insertEndedCalls } from "../records/calls.ts";
+import { insertEndedCalls } from "../records/call-outcomes.ts";
 import {
   deleteEntries,
   findRequest,

@@ -4,16 +4,8 @@ import { streamSSE } from "hono/streaming";
 import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
 import { pause } from "../../operation/background-work.ts";
-import {
-  type CallPage,
-  type CallRow,
-  isSearch,
-  listCalls,
-  logsOf,
-  timelineOf,
-  toCallRecord,
-  type WholeCall,
-} from "../../records/calls.ts";
+import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
+import { type CallRow, logsOf, timelineOf, toCallRecord, type WholeCall } from "../../records/calls.ts";
 import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";

@@ -1,0 +1,119 @@
+// Lists stored calls page by page, and searches them.
+import { type SelectQueryBuilder, sql } from "kysely";
+import type { Db } from "../database/open-database.ts";
+import type { DatabaseSchema, StoredCallState } from "../database/schema.ts";
+import type { CallRow } from "./calls.ts";
+import { Slices } from "./slices.ts";
+
+export interface CallFilter {
+  readonly tool?: string | undefined;
+  readonly version?: number | undefined;
+  readonly state?: StoredCallState | undefined;
+  /** Least time in ms from acceptance to the result. */
+  readonly minMs?: number | undefined;
+  /** Text that the input, output, error or logs contain. Large inputs and outputs, which have a table of their own, are not searched. */
+  readonly text?: string | undefined;
+  /** Whether calls that other calls made are listed too. @default false */
+  readonly nested?: boolean | undefined;
+  /** The call that made the listed ones. */
+  readonly parent?: string | undefined;
+  /** Id of the last call of the page before. */
+  readonly before?: string | undefined;
+  readonly limit: number;
+}
+
+/** Returns the id of the outermost call: a nested call has the id of its caller and a number. */
+export const rootOf = (id: string): string => id.split(".", 1)[0] as string;
+
+/** Returns the calls below a call of a client, at any depth, without their contents. */
+export async function listNested(db: Db, tenantId: string, rootId: string, limit: number): Promise<readonly CallRow[]> {
+  return await db
+    .selectFrom("calls")
+    .selectAll()
+    .where("root_id", "=", rootId)
+    .where("tenant_id", "=", tenantId)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+}
+
+/** Calls that one page of a filtered list looks at: a filter that matches nothing must not read the whole table. */
+const MAX_SEARCHED = 20_000;
+
+export interface CallPage {
+  readonly rows: readonly CallRow[];
+  /** Id from which the next page continues; null on the last one. A page of a filtered list can have few calls, and still not be the last. */
+  readonly next: string | null;
+}
+
+/** Returns whether a list is a search, which may have to read many calls for few results. */
+export const isSearch = ({ tool, version, state, minMs, text }: CallFilter): boolean =>
+  [tool, version, state, minMs, text].some((value) => value !== undefined);
+
+/** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */
+export async function listCalls(db: Db, tenantId: string | undefined, filter: CallFilter): Promise<CallPage> {
+  const { nested = false, parent, before, limit } = filter;
+  let query = db.selectFrom("calls").selectAll().orderBy("id", "desc");
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  // The index by root begins with the id of the outermost call, which is the beginning of the id of each call below it.
+  if (parent !== undefined) query = query.where("root_id", "=", rootOf(parent)).where("parent_id", "=", parent);
+  else if (!nested) query = query.where("parent_id", "is", null);
+  if (isSearch(filter)) return await searchCalls(query, filter);
+  if (before !== undefined) query = query.where("id", "<", before);
+  const found = await query.limit(limit + 1).execute();
+  const rows = found.slice(0, limit);
+  return { rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null };
+}
+
+type CallQuery = SelectQueryBuilder<DatabaseSchema, "calls", CallRow>;
+
+/** Reads a page of a filtered list in slices, so that the event loop is free between them. */
+async function searchCalls(all: CallQuery, { before, limit, ...filter }: CallFilter): Promise<CallPage> {
+  const found: CallRow[] = [];
+  const slices = new Slices();
+  let cursor = before;
+  let searched = 0;
+  for (;;) {
+    const query = cursor === undefined ? all : all.where("id", "<", cursor);
+    const size = Math.min(slices.size, MAX_SEARCHED - searched);
+    // The oldest call of this slice; undefined if it reaches the end of the list.
+    const oldest = await query
+      .clearSelect()
+      .select("id")
+      .offset(size - 1)
+      .limit(1)
+      .executeTakeFirst();
+    const slice = oldest === undefined ? query : query.where("id", ">=", oldest.id);
+    found.push(
+      ...(await matching(slice, filter)
+        .limit(limit + 1 - found.length)
+        .execute()),
+    );
+    if (found.length > limit) {
+      const rows = found.slice(0, limit);
+      return { rows, next: rows.at(-1)?.id ?? null };
+    }
+    searched += size;
+    cursor = oldest?.id;
+    if (cursor === undefined || searched >= MAX_SEARCHED) return { rows: found, next: cursor ?? null };
+    await slices.next();
+  }
+}
+
+function matching(
+  all: CallQuery,
+  { tool, version, state, minMs, text }: Omit<CallFilter, "before" | "limit">,
+): CallQuery {
+  let query = all;
+  if (tool !== undefined) query = query.where("tool_name", "=", tool);
+  if (version !== undefined) query = query.where("tool_version", "=", version);
+  if (state !== undefined) query = query.where("state", "=", state);
+  if (minMs !== undefined) query = query.where(sql<boolean>`ended_at - created_at >= ${minMs}`);
+  if (text === undefined) return query;
+  // `!` escapes, because a backslash means something else in each database.
+  const pattern = `%${text.toLowerCase().replaceAll(/[!%_]/g, "!$&")}%`;
+  const matches = ["input", "output", "error", "logs"].map(
+    (column) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '!'`,
+  );
+  return query.where((of) => of.or(matches));
+}
