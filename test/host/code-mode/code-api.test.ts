@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { createCodeApi } from "../../../src/host/code-mode/api/code-api.ts";
+import { createApiOf, createCodeApi } from "../../../src/host/code-mode/api/code-api.ts";
 import { codePathsOf, toIdentifier } from "../../../src/host/code-mode/api/code-names.ts";
 import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
 import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
@@ -280,4 +280,13 @@ test("names in code are identifiers, unique, and the same in any order", () => {
   expect(["csv-stats", "2d.plot", "new", "class", "add", "then", "__x"].map(toIdentifier)).toEqual([
     ...["csv_stats", "t2d_plot", "new_", "class_", "add", "then_", "x"],
   ]);
+});
+
+test("durable code in Python has declarations of what it can wait for and undo", () => {
+  const tools = [toolOf("awaitable", { type: "object", properties: { a: { type: "object", properties: { b: {} } } } })];
+  const { python } = createApiOf(tools, { isDurable: true });
+  const check = "import ast, sys; text = sys.stdin.read(); ast.parse(text); exec(text)";
+  execFileSync("python3", ["-c", check], { input: python });
+  expect(python).toContain("def onRollback(self, run: Callable[[], Any], /) -> Awaitable[None]:");
+  expect(createCodeApi(tools).python).not.toContain("_Ctx");
 });

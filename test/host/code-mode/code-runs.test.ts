@@ -127,6 +127,23 @@ describe("durable code", () => {
     expect(await call(codeMode, "get_run", { id })).toMatchObject({ status: "failed", error: { message: "no" } });
   });
 
+  test("undoes what it did when it fails, in Python", async () => {
+    await using codeMode = open(new CrashingStore(), { language: ["python", "javascript"] });
+    effects.length = 0;
+    const code = `
+async def undo():
+    await tools.list_orders()
+await ctx.onRollback(undo)
+await ctx.waitFor(event="go")
+raise ValueError("no")`;
+    const { run } = await call(codeMode, "run_code", { code, language: "python" });
+    const id = run?.id ?? "";
+    expect(await codeMode.runs?.signal(id, { event: "go" })).toMatchObject({ state: "failed" });
+    expect(effects).toEqual(["listed"]);
+    const ended = await call(codeMode, "get_run", { id });
+    expect(ended).toMatchObject({ status: "failed", error: { message: expect.stringContaining("no") } });
+  });
+
   test("makes an approved call once, wherever its process dies", async () => {
     const code = "return (await tools.delete_order({ id: 7 }).catch((error) => error.code)).deleted ?? 'possible'";
     let outputs: unknown[] = [];

@@ -77,7 +77,7 @@ export function createApiOf(definitions: readonly ToolDefinition[], options: { r
       return typescript;
     },
     get python() {
-      python ??= toStubFile(tools);
+      python ??= toStubFile(tools, options);
       return python;
     },
     find: (name) => byCodeName.get(name) ?? byToolName.get(name),

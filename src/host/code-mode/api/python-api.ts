@@ -193,6 +193,7 @@ export function toPythonSignature(tool: DeclaredTool, names: TypeNames): PythonS
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, "    ");
 
 const HEAD = "from typing import Any, Literal, NotRequired, TypedDict";
+const DURABLE_HEAD = "from collections.abc import Awaitable, Callable";
 const TAIL = `tools: Tools
 input: Any
 class _Result:
@@ -204,10 +205,19 @@ class _Result:
     async def delete(self, name: str) -> bool: ...
 result: _Result`;
 
+/** Declares what durable code sees in addition. */
+const DURABLE_TAIL = `class _Ctx:
+    async def waitFor(self, request: dict[str, Any], /) -> Any:
+        "Waits without a process, also for days: {'event': name}, {'approval': question} or {'durationMs': time}."
+    def onRollback(self, run: Callable[[], Any], /) -> Awaitable[None]:
+        "Registers a function that undoes something when the code fails or is cancelled. The last one runs first."
+ctx: _Ctx`;
+
 /** Returns the stub file of these tools. */
-export function toStubFile(tools: readonly DeclaredTool[]): string {
+export function toStubFile(tools: readonly DeclaredTool[], { isDurable }: { readonly isDurable: boolean }): string {
   const names = new TypeNames();
-  for (const name of ["Any", "Literal", "NotRequired", "TypedDict", "_Result"]) names.take(name);
+  const own = ["Any", "Awaitable", "Callable", "Literal", "NotRequired", "TypedDict", "_Result", "_Ctx"];
+  for (const name of own) names.take(name);
   const classes: string[] = [];
   const top: string[] = [];
   const servers = new Map<string, string[]>();
@@ -231,5 +241,7 @@ export function toStubFile(tools: readonly DeclaredTool[]): string {
     return `class ${name}:\n${methods.map(indented).join("\n")}`;
   });
   const body = top.length === 0 ? "    ..." : top.map(indented).join("\n");
-  return `${[HEAD, ...classes, ...namespaces, `class Tools:\n${body}`, TAIL].join("\n\n")}\n`;
+  const head = isDurable ? `${DURABLE_HEAD}\n${HEAD}` : HEAD;
+  const tail = isDurable ? [TAIL, DURABLE_TAIL] : [TAIL];
+  return `${[head, ...classes, ...namespaces, `class Tools:\n${body}`, ...tail].join("\n\n")}\n`;
 }

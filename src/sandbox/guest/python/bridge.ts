@@ -1,6 +1,6 @@
 // Connects the harness in Python with the call's ctx. Values cross as JSON text with binary attachments.
 import { fromTextWithBytes, makeNotGranted, readAsset, serialize } from "./prelude.ts";
-import { startTimer } from "./shell.ts";
+import { startTimer, untilForgotten } from "./shell.ts";
 
 type Parts = readonly [text: string, header: string | undefined, data: Uint8Array | undefined];
 
@@ -17,6 +17,7 @@ interface Failure {
 export interface Bridge {
   limitStack(): void;
   startTimer(run: () => void, delayMs: number): number;
+  untilForgotten(run: () => void): () => void;
   /** Returns a file that the host has sent, by its name. */
   readAsset(name: string): ArrayBuffer | undefined;
   /** Names of the capabilities of the call. */
@@ -27,6 +28,11 @@ export interface Bridge {
   call(path: string, text: string, header?: string, data?: Uint8Array): Promise<Parts>;
   /** Calls a member without a result: a log or progress. */
   notify(path: string, text: string): void;
+  /**
+   * Registers a function of Python with `ctx.onRollback`.
+   * @param run proxy of the function, which is kept
+   */
+  onRollback(run: unknown, name: string): Promise<unknown>;
   /** Calls the global `fetch`. `init` is its second argument as JSON, without the body. */
   fetch(url: string, init: string, body?: string | Uint8Array): Promise<unknown>;
   output(text: string, header?: string, data?: Uint8Array): void;
@@ -81,14 +87,21 @@ function memberOf(ctx: object, path: string): (...args: unknown[]) => unknown {
   return (target as (...args: unknown[]) => unknown).bind(holder);
 }
 
-export function createBridge(ctx: object, limitStack: () => void): Bridge {
+export interface BridgeParts {
+  readonly limitStack: () => void;
+  /** Runs a function of Python that was registered with `ctx.onRollback`. Returns its failure as JSON text. */
+  readonly undo: (run: unknown, bridge: Bridge) => Promise<string | undefined>;
+}
+
+export function createBridge(ctx: object, { limitStack, undo }: BridgeParts): Bridge {
   let finish = (): unknown => {
     throw new Error("The Python interpreter ended without a result");
   };
   const { callId, tenantId } = ctx as { readonly callId: string; readonly tenantId: string };
-  return {
+  const bridge: Bridge = {
     limitStack,
     startTimer,
+    untilForgotten,
     readAsset,
     callId,
     tenantId,
@@ -102,6 +115,17 @@ export function createBridge(ctx: object, limitStack: () => void): Bridge {
     notify: (path, text) => {
       const response = memberOf(ctx, path)(...(JSON.parse(text) as unknown[]));
       if (response instanceof Promise) response.catch(() => {});
+    },
+    onRollback: (run, name) => {
+      const compensation = async (): Promise<void> => {
+        const failure = await undo(run, bridge);
+        if (failure !== undefined) throw toError(JSON.parse(failure) as Failure, undefined);
+      };
+      Object.defineProperty(compensation, "name", { value: name });
+      const registered = memberOf(ctx, "onRollback")(compensation) as Promise<unknown>;
+      // A program need not wait for it.
+      registered.catch(() => {});
+      return registered;
     },
     fetch: (url, init, body) => {
       const { fetch } = globalThis as unknown as { fetch(url: string, init: object): Promise<unknown> };
@@ -122,4 +146,5 @@ export function createBridge(ctx: object, limitStack: () => void): Bridge {
     },
     result: () => finish(),
   };
+  return bridge;
 }

@@ -1,6 +1,6 @@
 """The capabilities of a tool. Granted members are available from `from glovebox import ctx`, main's second parameter, or by name."""
 
-from pyodide.ffi import JsException, run_sync, to_js
+from pyodide.ffi import JsException, create_proxy, run_sync, to_js
 
 from _glovebox import values as _values
 
@@ -231,9 +231,43 @@ _progress.__name__ = _progress.__qualname__ = "progress"
 _OWN = {"log": _Log(), "progress": _progress}
 
 
+class _Registration:
+    """Can be awaited until the journal has a function of ctx.onRollback. The function is registered already."""
+
+    def __init__(self, promise):
+        self._promise = promise
+
+    def __await__(self):
+        return self._wait().__await__()
+
+    async def _wait(self):
+        try:
+            await self._promise
+        except JsException as error:
+            raise _to_exception(error) from None
+
+
+def _on_rollback(run):
+    """Registers what undoes something if the run fails or is cancelled: `await ctx.onRollback(undo)`. Takes functions and coroutine functions."""
+    if "onRollback" not in _Bridge.granted:
+        raise NotGrantedError("ctx.onRollback", "waitFor")
+    if not callable(run):
+        raise TypeError(f"ctx.onRollback() expected a function, got {type(run).__name__}")
+    name = getattr(run, "__name__", "")
+    try:
+        return _Registration(_Bridge.js.onRollback(create_proxy(run, roundtrip=False), name if isinstance(name, str) and name != "<lambda>" else ""))
+    except JsException as error:
+        raise _to_exception(error) from None
+
+
+_on_rollback.__name__ = _on_rollback.__qualname__ = "onRollback"
+
+
 def _member(name):
     if name == "fetch":
         return _fetch
+    if name == "onRollback":
+        return _on_rollback
     return _Tools() if name == "tools" else _Member(name)
 
 
@@ -243,7 +277,7 @@ class Context:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotGrantedError(f"ctx.{name}", name)
+        raise NotGrantedError(f"ctx.{name}", "waitFor" if name == "onRollback" else name)
 
 
 ctx = Context()

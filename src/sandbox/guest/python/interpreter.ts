@@ -55,6 +55,8 @@ function limitStack(module: Module): void {
 /** Functions of the harness (harness.ts). */
 export interface Harness {
   readonly run: { callPromising(...args: readonly unknown[]): Promise<void> };
+  /** Runs a function of `ctx.onRollback`. Returns its failure as JSON text. */
+  readonly undo: { callPromising(...args: readonly unknown[]): Promise<string | undefined> };
 }
 
 export interface Interpreter {

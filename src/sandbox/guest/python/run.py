@@ -1,6 +1,7 @@
 """Runs an author's code once: compiles it, evaluates it as CPython does, and reports its value or failure."""
 
 import ast
+import asyncio
 import builtins
 import inspect
 import json
@@ -25,6 +26,8 @@ _added_builtins = set()
 _tool = None
 _last_input = object()
 _has_begun = False
+#: The files of the current run.
+_files = None
 
 class Files:
     """The author's files by display name, including those of earlier runs in this interpreter."""
@@ -167,12 +170,12 @@ def _evaluate_order(order, value):
         return None
 
 
-def _wait_for_short_delays(start_timer):
+def _take_over_scheduling(start_timer, until_forgotten):
     """Pyodide runs callbacks with a delay of at most 2 ms at once, so that the clock may not advance during time.sleep(0.001)."""
     run_soon = webloop.scheduleCallback
 
     def schedule(callback, delay_ms=0):
-        start_timer(callback, delay_ms) if delay_ms > 0 else run_soon(callback)
+        start_timer(callback, delay_ms) if delay_ms > 0 else run_soon(until_forgotten(callback))
 
     webloop.scheduleCallback = schedule
 
@@ -182,15 +185,45 @@ def _begin(bridge):
     global _has_begun
     if not _has_begun:
         _has_begun = True
-        _wait_for_short_delays(bridge.startTimer)
+        _take_over_scheduling(bridge.startTimer, bridge.untilForgotten)
         random.seed()
         logging._startTime = time.time_ns()
         sys.modules["__main__"].__dict__.pop("_pyodide_core", None)
 
 
+def _flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+
+
+def _leave_task():
+    """Leaves the task that waits in run_sync for ever, so that others can run."""
+    loop = asyncio.get_event_loop()
+    task = asyncio.current_task(loop)
+    if task is not None:
+        asyncio.tasks._leave_task(loop, task)
+
+
+def undo(function, bridge):
+    """Runs a function of ctx.onRollback. Returns why it failed as JSON text, or None."""
+    try:
+        bridge.limitStack()
+        _leave_task()
+        _await_if_needed(function())
+        return None
+    except BaseException as error:
+        return errors.describe(error, _files)
+    finally:
+        _flush()
+
+
 def run(text, input_text, header, data, bridge):
+    global _files
     order = json.loads(text)
-    files = Files(os.environ["HOME"], order["memoryMiB"])
+    files = _files = Files(os.environ["HOME"], order["memoryMiB"])
     try:
         bridge.limitStack()
         wheels.open(bridge.readAsset)
@@ -211,8 +244,4 @@ def run(text, input_text, header, data, bridge):
     except BaseException as error:
         bridge.fail(errors.describe(error, files), getattr(error, "_rejection", None))
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except BaseException:
-                pass
+        _flush()

@@ -1,11 +1,11 @@
 // The Python runtime: the bundle that every Python tool runs on. Its top level loads the interpreter, and each call runs one PythonRun.
 import { PYTHON_OUT_OF_MEMORY } from "../../protocol/guest-messages.ts";
-import { createBridge } from "./bridge.ts";
+import { type Bridge, createBridge } from "./bridge.ts";
 import { toCrash } from "./crash.ts";
 import { loadInterpreter } from "./interpreter.ts";
 import { serialize } from "./prelude.ts";
 import type { PythonRun, SnapshotRequest } from "./python-run.ts";
-import { wakeTasks } from "./shell.ts";
+import { forgetTasks, wakeTasks } from "./shell.ts";
 import { streams } from "./streams.ts";
 
 const interpreter = await loadInterpreter();
@@ -19,7 +19,7 @@ export default async function execute(order: PythonRun | SnapshotRequest, ctx: o
   interpreter.allow(memoryMiB);
   const hasInput = input !== undefined;
   const { text, bytes } = serialize(input);
-  const bridge = createBridge(ctx, interpreter.limitStack);
+  const bridge = createBridge(ctx, { limitStack: interpreter.limitStack, undo });
   wakeTasks();
   try {
     if (crash !== undefined) throw crash;
@@ -44,6 +44,21 @@ export default async function execute(order: PythonRun | SnapshotRequest, ctx: o
   } catch (error) {
     if (isOutOfMemory(error)) Object.assign(error, { code: PYTHON_OUT_OF_MEMORY });
     throw error;
+  }
+}
+
+/** Runs a function of `ctx.onRollback`, when the run's own code has ended or waits for ever. Returns its failure as JSON text. */
+async function undo(run: unknown, bridge: Bridge): Promise<string | undefined> {
+  if (crash !== undefined) throw crash;
+  forgetTasks();
+  try {
+    return await Promise.race([interpreter.harness.undo.callPromising(run, bridge), interpreter.crashed]);
+  } catch (error) {
+    crash ??= toCrash(error, streams.stdout.takeDump());
+    throw crash;
+  } finally {
+    streams.stdout.end();
+    streams.stderr.end();
   }
 }
 

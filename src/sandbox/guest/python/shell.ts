@@ -84,6 +84,24 @@ export function wakeTasks(): void {
   for (const timer of timers.values()) arm(timer);
 }
 
+/** Counts how often pending callbacks were forgotten. */
+let forgotten = 0;
+
+/** Returns a callback that does nothing once it was forgotten: Pyodide keeps those that are to run soon in a list of its own. */
+export function untilForgotten(run: () => void): () => void {
+  const begun = forgotten;
+  return () => {
+    if (begun === forgotten) run();
+  };
+}
+
+/** Forgets what is pending, when the platform has dropped its timers and tasks, so that nothing continues that was started before. */
+export function forgetTasks(): void {
+  forgotten += 1;
+  isWaiting = false;
+  timers.clear();
+}
+
 function schedule(port: { readonly onmessage?: () => void }): void {
   if (isWaiting) return;
   isWaiting = true;

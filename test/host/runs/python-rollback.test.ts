@@ -1,0 +1,252 @@
+// ctx.onRollback in Python: the same as in JavaScript, in an interpreter whose own code has ended, waits for ever, or left tasks behind.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import type { RunRecord } from "../../../src/host/runs/run-store.ts";
+import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
+import { makeBox } from "../../support/host-zone.ts";
+import { CrashingStore } from "./crashing-store.ts";
+
+let box: Glovebox;
+let done: string[] = [];
+beforeAll(async () => {
+  const act = defineCapability({
+    name: "act",
+    inputSchema: z.string(),
+    outputSchema: z.unknown(),
+    handler: (what) => {
+      done.push(what);
+      if (what.startsWith("hang")) return new Promise(() => {});
+      if (what.startsWith("fail")) throw new Error("no");
+      return `${what} done`;
+    },
+  });
+  box = await makeBox({ capabilities: [act] });
+});
+afterAll(() => box.close());
+beforeEach(() => {
+  done = [];
+});
+
+let tools = 0;
+async function addTool(
+  body: string,
+  limits: object = {},
+  granted: readonly string[] = ["act", "waitFor"],
+): Promise<string> {
+  tools += 1;
+  const name = `python_rollback${tools}`;
+  const source = `capabilities = {"act": True, "waitFor": True}\nlimits = ${JSON.stringify({ timeoutMs: 60_000, ...limits })}\n${body}`;
+  await box.addTool({ name, source, language: "python" }, { grant: [...granted] });
+  return name;
+}
+
+const open = (store: MemoryRunStore = new MemoryRunStore()): Runs => createRuns(box, { store, pollMs: 0 });
+const rollbackOf = (run: RunRecord | undefined): unknown =>
+  run?.result?.success === false ? run.result.error.details?.rollback : undefined;
+const errorOf = (run: RunRecord | undefined): unknown =>
+  run?.result?.success === false ? run.result.error.message : undefined;
+
+const TRIP = `
+async def main(input, ctx):
+    for what in ["flight", "hotel", "car"]:
+        async def undo(what=what):
+            await ctx.act("cancel " + what)
+        await ctx.onRollback(undo)
+        await ctx.act("book " + what)
+    decision = await ctx.waitFor({"approval": "Pay?"})
+    if not decision["approved"]:
+        raise ValueError("not paid")
+    return "paid"
+`;
+const BOOKED = ["book flight", "book hotel", "book car"];
+const UNDONE = ["cancel car", "cancel hotel", "cancel flight"];
+const succeeded = (...indexes: number[]): unknown =>
+  indexes.map((index) => ({ index, name: "undo", state: "succeeded" }));
+
+describe("ctx.onRollback in Python", () => {
+  test("runs in reverse order when the run fails, and not when it succeeds", async () => {
+    const toolName = await addTool(TRIP);
+    const runs = open();
+    const paid = await runs.start({ toolName });
+    const ok = await runs.signal(paid.id, { approval: paid.waits[0]?.id ?? 0, approved: true });
+    expect([errorOf(ok), ok.state, done]).toEqual([undefined, "succeeded", BOOKED]);
+    done = [];
+    const run = await runs.start({ toolName });
+    const ended = await runs.signal(run.id, { approval: run.waits[0]?.id ?? 0, approved: false });
+    expect([ended.state, errorOf(ended), rollbackOf(ended)]).toEqual(["failed", "not paid", succeeded(2, 1, 0)]);
+    expect(done).toEqual([...BOOKED, ...UNDONE]);
+  });
+
+  test.for([
+    ["waits in a coroutine", 'await ctx.waitFor({"event": "never"})'],
+    ["waits in run_sync", 'from glovebox import run_sync\n    run_sync(ctx.waitFor({"event": "never"}))'],
+    [
+      "waits in run_sync of a nested task",
+      'import asyncio\n    from glovebox import run_sync\n    async def inner():\n        run_sync(ctx.waitFor({"event": "never"}))\n    await asyncio.create_task(inner())',
+    ],
+    [
+      "waits next to other tasks",
+      'import asyncio\n    async def later():\n        await ctx.waitFor({"event": "never"})\n        await ctx.act("later")\n    await asyncio.gather(later(), asyncio.create_task(asyncio.Event().wait()))',
+    ],
+  ])("runs when a run is cancelled that %s", async ([, waiting]) => {
+    const toolName = await addTool(`
+import asyncio
+async def main(input, ctx):
+    async def undo():
+        print("undoing")
+        await asyncio.sleep(0.01)
+        await ctx.act("undo")
+    def undo_without_await():
+        from glovebox import run_sync
+        run_sync(ctx.act("undo in a function"))
+    ctx.onRollback(undo)
+    await ctx.onRollback(undo_without_await)
+    await ctx.act("do")
+    ${waiting}
+    await ctx.act("after")
+`);
+    const runs = open();
+    const { id, state, waits } = await runs.start({ toolName });
+    expect([state, waits.map(({ kind }) => kind)]).toEqual(["suspended", ["event"]]);
+    expect(await runs.cancel(id)).toBe(true);
+    const cancelled = await runs.get(id);
+    expect([cancelled?.state, rollbackOf(cancelled)]).toEqual([
+      "cancelled",
+      [
+        { index: 1, name: "undo_without_await", state: "succeeded" },
+        { index: 0, name: "undo", state: "succeeded" },
+      ],
+    ]);
+    expect(done).toEqual(["do", "undo in a function", "undo"]);
+  });
+
+  test("nothing that the run has started continues while it is rolled back", async () => {
+    const toolName = await addTool(`
+import asyncio
+async def main(input, ctx):
+    async def undo():
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        await ctx.act("undo")
+    await ctx.onRollback(undo)
+    async def later(delay):
+        await asyncio.sleep(delay)
+        await ctx.act("later")
+    tasks = [asyncio.create_task(later(delay)) for delay in (0, 0.001, 0.05, 0.1)]
+    asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(ctx.act("soon")))
+    raise ValueError("no")
+`);
+    const run = await open().start({ toolName });
+    expect([run.state, errorOf(run), rollbackOf(run)]).toEqual(["failed", "no", succeeded(0)]);
+    expect(done).toEqual(["undo"]);
+  });
+
+  test("continues after a crash at every point, and does nothing twice", async () => {
+    const toolName = await addTool(TRIP.replace(', "car"', ""));
+    const booked = BOOKED.slice(0, 2);
+    const cancelIn = async (store: CrashingStore, appends: number): Promise<number> => {
+      done = [];
+      store.crashAfter(Number.POSITIVE_INFINITY);
+      await open(store).start({ toolName, id: "r" });
+      store.crashAfter(appends);
+      const cancelled = await open(store)
+        .cancel("r")
+        .catch(() => undefined);
+      const total = store.appends;
+      store.crashAfter(Number.POSITIVE_INFINITY);
+      // Without its entry in the journal, the cancellation has not begun.
+      if (cancelled === undefined && appends > 0) await open(store).resume("r");
+      else if (cancelled === undefined) await open(store).cancel("r");
+      return total;
+    };
+    const whole = await cancelIn(new CrashingStore(), Number.POSITIVE_INFINITY);
+    expect(done).toEqual([...booked, "cancel hotel", "cancel flight"]);
+    expect(whole).toBeGreaterThan(8);
+    for (let appends = 0; appends < whole; appends += 1) {
+      const store = new CrashingStore();
+      await cancelIn(store, appends);
+      const run = await store.find({ tenantId: "default", id: "r" });
+      const undone = done.slice(booked.length);
+      expect([appends, run?.state, new Set(undone).size]).toEqual([appends, "cancelled", undone.length]);
+      // A function whose call was under way at the crash fails with EFFECTS_POSSIBLE, and the others run.
+      const report = rollbackOf(run) as readonly { readonly state: string; readonly message?: string }[];
+      expect(report.map(({ state }) => state).filter((state) => state === "failed").length).toBeLessThan(2);
+      expect(report.every(({ state, message }) => state === "succeeded" || message?.includes("possible"))).toBe(true);
+      expect(undone.length).toBeGreaterThanOrEqual(1);
+    }
+  });
+
+  test("a function that fails, hangs or waits does not stop the others", async () => {
+    const toolName = await addTool(
+      `
+async def main(input, ctx):
+    await ctx.onRollback(lambda: ctx.act("first"))
+    async def waits():
+        await ctx.waitFor({"durationMs": 1})
+    await ctx.onRollback(waits)
+    async def hangs():
+        await ctx.act("hang")
+        await ctx.act("after the hang")
+    await ctx.onRollback(hangs)
+    def broken():
+        raise KeyError("broken")
+    await ctx.onRollback(broken)
+    def exits():
+        raise SystemExit(3)
+    await ctx.onRollback(exits)
+    await ctx.act("fail")
+`,
+      { timeoutMs: 6_000 },
+    );
+    const run = await open().start({ toolName });
+    expect(run.state).toBe("failed");
+    expect(rollbackOf(run)).toEqual([
+      { index: 4, name: "exits", state: "failed", message: expect.stringContaining("SystemExit: 3") },
+      { index: 3, name: "broken", state: "failed", message: expect.stringContaining("KeyError: 'broken'") },
+      { index: 2, name: "hangs", state: "failed", message: expect.stringContaining("did not end within") },
+      { index: 1, name: "waits", state: "failed", message: expect.stringContaining("cannot wait") },
+      { index: 0, name: "", state: "succeeded" },
+    ]);
+    expect(done).toEqual(["fail", "hang", "first"]);
+  });
+
+  test("rejects what is no function, too many, and a call that is no run or has no grant", async () => {
+    const toolName = await addTool(`
+async def main(input, ctx):
+    found = []
+    for value in ["x", 1, None]:
+        try:
+            ctx.onRollback(value)
+        except TypeError as error:
+            found.append(str(error))
+    if input.get("many"):
+        try:
+            for index in range(1001):
+                ctx.onRollback(lambda: None)
+        except Exception as error:
+            found.append(str(error))
+    else:
+        try:
+            await ctx.onRollback(lambda: None)
+        except Exception as error:
+            found.append(error.code)
+    return found
+`);
+    const expected = ["str", "int", "NoneType"].map((type) => `ctx.onRollback() expected a function, got ${type}`);
+    const outside = await box.execute({ id: "c1", toolName, arguments: {} });
+    expect(outside).toMatchObject({ success: true, output: [...expected, "CAPABILITY_DENIED"] });
+    const run = await open().start({ toolName, arguments: { many: true } });
+    expect(run.result).toMatchObject({
+      success: true,
+      output: [...expected, expect.stringContaining("registers at most 1000 functions")],
+    });
+    const ungranted = await addTool("async def main(input, ctx):\n    await ctx.onRollback(lambda: None)", {}, ["act"]);
+    expect(await box.execute({ id: "c2", toolName: ungranted, arguments: {} })).toMatchObject({
+      success: false,
+      error: { code: "CAPABILITY_DENIED", message: expect.stringContaining("waitFor") },
+    });
+  });
+});
