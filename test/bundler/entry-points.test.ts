@@ -22,6 +22,9 @@ const STORE = {
     'import sockets from "sockets"; export default ["shared-key for browsers", sockets]',
   ),
   ...withBoth("lazily", 'export default () => import("node:https")'),
+  ...withBoth("cross-fetch", 'import http from "http"; export default [typeof http, "cross-fetch for Node"][1]'),
+  ...withBoth("node-fetch", 'import http from "http"; export default [typeof http, "node-fetch for Node"][1]'),
+  ...withBoth("superagent", 'import http from "http"; export default [typeof http, "superagent for Node"][1]'),
   ...withBoth("unused", 'import "./unused.js"; export default "unused for Node"'),
   "node_modules/unused/unused.js": 'import http from "http"; export const x = () => http.request()',
   ...withBoth("native", 'import addon from "./addon.node"; export default addon'),
@@ -67,6 +70,11 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       "is the one for browsers if the other loads http later",
       'export { default } from "lazily"',
       "lazily for browsers",
+    ],
+    [
+      "is the one for Node of an HTTP client whose other build does not work",
+      'import a from "cross-fetch"; import b from "node-fetch"; import c from "superagent"; export default [a, b, c]',
+      ["cross-fetch for Node", "node-fetch for Node", "superagent for Node"],
     ],
     [
       "is the one for Node if the one for browsers lacks an export that is imported",

@@ -3,6 +3,7 @@ import { pipeline, type Readable, type Transform } from "node:stream";
 // Zstandard is used through the module object: a named import that an older Node.js lacks would fail before its version can be reported.
 import zlib, { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { type ContentCoding, decodedCodings, listCodings } from "../../../sandbox/protocol/content-codings.ts";
 import { filteredParts, type StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 
 /** Longest part that a tool receives. */
@@ -15,7 +16,7 @@ const MAX_SYNC_COMPARISONS = 256 * 1024;
 
 const gunzip = (): Transform =>
   createGunzip({ chunkSize: DECODED_BYTES, flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH });
-const DECODERS: { readonly [coding: string]: (first: number) => Transform } = {
+const DECODERS: { readonly [Coding in ContentCoding]: (first: number) => Transform } = {
   gzip: gunzip,
   "x-gzip": gunzip,
   // The standard requires a zlib header, but many servers omit it.
@@ -28,24 +29,19 @@ const DECODERS: { readonly [coding: string]: (first: number) => Transform } = {
   zstd: () => zlib.createZstdDecompress({ chunkSize: DECODED_BYTES, params: { [constants.ZSTD_d_windowLogMax]: 23 } }),
 };
 
-/** Returns the content codings in the order in which they were applied; none if one is unknown, and then the body is not decoded. */
-function codingsOf(header: string): readonly string[] {
-  const codings = header
-    .toLowerCase()
-    .split(",")
-    .map((coding) => coding.trim())
-    .filter((coding) => coding !== "" && coding !== "identity");
+/** Returns the content codings to decode. @throws {ToolError} QUOTA_EXCEEDED */
+function codingsOf(header: string): readonly ContentCoding[] {
+  const codings = listCodings(header);
   if (codings.length > MAX_CODINGS)
     throw new ToolError("QUOTA_EXCEEDED", `The response has more than ${MAX_CODINGS} content codings`);
-  return codings.every((coding) => Object.hasOwn(DECODERS, coding)) ? codings : [];
+  return decodedCodings(codings);
 }
 
-async function* decode(source: AsyncIterable<Buffer>, coding: string): AsyncGenerator<Buffer> {
+async function* decode(source: AsyncIterable<Buffer>, coding: ContentCoding): AsyncGenerator<Buffer> {
   const parts = source[Symbol.asyncIterator]();
   const first = await parts.next();
   if (first.done === true) return;
-  const decoder = DECODERS[coding]?.(first.value[0] ?? 0);
-  if (decoder === undefined) return;
+  const decoder = DECODERS[coding](first.value[0] ?? 0);
   async function* whole(): AsyncGenerator<Buffer> {
     yield first.value;
     for (let part = await parts.next(); part.done !== true; part = await parts.next()) yield part.value;

@@ -1,11 +1,11 @@
 // Sends one request over the `fetch` capability and receives its response. Both bodies are streamed, and either side can end the exchange.
 import type { FetchChannel } from "../fetch-channel.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
-import { headerListOf } from "./fetch-headers.ts";
 import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
 import { ReadAhead } from "./fetch-read-ahead.ts";
 import type { RequestState, Signal } from "./fetch-request.ts";
 import { type GuestResponseHead, isNullBodyStatus, makeResponse, type Response } from "./fetch-response.ts";
+import type { Pair } from "./fetch-webidl.ts";
 
 /** Larger bodies are sent in pieces even if they are known, because the size of a message is limited. */
 const WHOLE_BODY_BYTES = 4 * 1024 * 1024;
@@ -44,20 +44,23 @@ function toWireBody(body: Body | null): WireBody {
   return { base64: toBase64(body.parts.length === 1 ? (body.parts[0] as Uint8Array) : concat(body.parts)) };
 }
 
-/** Headers that the standard adds to every request. */
-const DEFAULT_HEADERS = [
-  ["accept", "*/*"],
-  ["accept-language", "*"],
-] as const;
-
-function toWireHeaders({ headers }: RequestState): (readonly [string, string])[] {
-  const list = headerListOf(headers);
-  return [...list.pairs(), ...DEFAULT_HEADERS.filter(([name]) => !list.has(name))];
+/** Parts of a request that an exchange uses. */
+export interface ExchangeRequest extends Pick<RequestState, "method" | "url" | "redirect" | "body" | "followed"> {
+  /** Headers as they are sent. */
+  readonly headers: readonly Pair<string>[];
 }
+
+export interface OpenedResponse {
+  readonly head: GuestResponseHead;
+  /** Undefined if a response of this method and status has no body, as null in a Response. */
+  readonly body: BodySource | undefined;
+}
+
+const NO_BYTES: BodySource = { next: async () => undefined, nextNow: () => undefined, cancel: () => {} };
 
 export class Exchange {
   readonly #channel: FetchChannel;
-  readonly #request: RequestState;
+  readonly #request: ExchangeRequest;
   readonly #signal: Signal | undefined;
   readonly #onAbort = (): void => this.#abort(this.#signal?.reason);
   #isOver = false;
@@ -69,14 +72,23 @@ export class Exchange {
   /** Reason why no more chunks will arrive. */
   #failure: { readonly reason: unknown } | undefined;
 
-  constructor(channel: FetchChannel, request: RequestState) {
+  constructor(channel: FetchChannel, request: ExchangeRequest) {
     this.#channel = channel;
     this.#request = request;
     this.#signal = request.followed;
   }
 
   async run(): Promise<Response> {
-    const { method, url, redirect, body } = this.#request;
+    const { head, body } = await this.open();
+    if (body === undefined) return makeResponse(head, null);
+    if (body === NO_BYTES) return makeResponse(head, Body.ofParts([]));
+    this.#download = Body.ofSource(body);
+    return makeResponse(head, this.#download);
+  }
+
+  /** Sends the request. Resolves when the head of the response has arrived. */
+  async open(): Promise<OpenedResponse> {
+    const { method, url, headers, redirect, body } = this.#request;
     const wireBody = toWireBody(body);
     const upload = body?.take("fetch");
     if (wireBody !== null && "stream" in wireBody) this.#upload = upload;
@@ -87,7 +99,7 @@ export class Exchange {
         op: "request",
         method,
         url: hash < 0 ? url.href : url.href.slice(0, hash),
-        headers: toWireHeaders(this.#request),
+        headers,
         body: wireBody,
         redirect,
       });
@@ -111,14 +123,13 @@ export class Exchange {
     });
   }
 
-  #respond(head: HostHead): Response {
+  #respond(head: HostHead): OpenedResponse {
     const isBodyless = this.#request.method === "HEAD" || isNullBodyStatus(head.status);
     if (!head.hasBody || isBodyless) this.#finish();
-    if (isBodyless) return makeResponse(head, null);
-    if (!head.hasBody) return makeResponse(head, Body.ofParts([]));
+    if (isBodyless) return { head, body: undefined };
+    if (!head.hasBody) return { head, body: NO_BYTES };
     this.#ahead = new ReadAhead({ next: () => this.#read(), cancel: () => this.#cancel() }, this.#channel.check);
-    this.#download = Body.ofSource(this.#ahead);
-    return makeResponse(head, this.#download);
+    return { head, body: this.#ahead };
   }
 
   async #read(): Promise<Uint8Array | undefined> {
@@ -164,7 +175,7 @@ export class Exchange {
       }
       return true;
     } catch (error) {
-      if (this.#download === undefined) this.#rejectWaiting?.(error);
+      if (this.#ahead === undefined) this.#rejectWaiting?.(error);
       this.#cancelUpload(error);
       return false;
     }

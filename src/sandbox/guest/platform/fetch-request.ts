@@ -116,7 +116,8 @@ function toSignal(value: unknown): Signal | null | undefined {
   throw new TypeError("Request: expected signal to be an AbortSignal");
 }
 
-function toMethod(text: string): string {
+/** @throws {TypeError} when the text is no method, or fetch does not allow it */
+export function toMethod(text: string): string {
   if (!isToken(text)) throw new TypeError(`Request: expected a method, got "${text.slice(0, 100)}"`);
   if (FORBIDDEN_METHOD.test(text)) throw new TypeError(`Request: the method ${text} is not allowed`);
   return NORMALIZED_METHOD.test(text) ? text.toUpperCase() : text;

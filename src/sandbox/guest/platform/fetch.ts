@@ -1,15 +1,17 @@
 // The Fetch standard for a guest: its classes, and `fetch` over the capability of that name. The host decides which requests are sent.
 import { openFetchChannel } from "../fetch-channel.ts";
 import { addPlatformType } from "../platform-types.ts";
-import { Body } from "./fetch-body.ts";
+import { Body, type BodySource } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
-import { Exchange } from "./fetch-exchange.ts";
+import { Exchange, type ExchangeRequest, type OpenedResponse } from "./fetch-exchange.ts";
 import { formDataEntries } from "./fetch-form-data.ts";
-import { isHeaders } from "./fetch-headers.ts";
+import { headerListOf, isHeaders } from "./fetch-headers.ts";
 import { blobs, digests, toBase64 } from "./fetch-platform.ts";
 import { blockedPort } from "./fetch-ports.ts";
-import { isRequest, Request, type RequestState, requestState } from "./fetch-request.ts";
+import { isRequest, Request, type RequestState, requestState, type Signal, toMethod } from "./fetch-request.ts";
 import { isResponse, makeResponse, Response, settleBody } from "./fetch-response.ts";
+import { parseUrl } from "./fetch-url.ts";
+import type { Pair } from "./fetch-webidl.ts";
 
 export { FormData } from "./fetch-form-data.ts";
 export { Headers } from "./fetch-headers.ts";
@@ -58,10 +60,51 @@ async function fetchRequest(state: RequestState): Promise<Response> {
     }
   }
   if (url.scheme === "blob") return respondWithBlobUrl(state);
-  if (url.scheme !== "http" && url.scheme !== "https") throw failed(`the scheme ${url.scheme} is not supported`);
-  const port = blockedPort(url.href);
+  return await openExchange({ ...state, headers: toWireHeaders(state) }).run();
+}
+
+/** Headers that the standard adds to every request. */
+const DEFAULT_HEADERS = [
+  ["accept", "*/*"],
+  ["accept-language", "*"],
+] as const;
+
+function toWireHeaders({ headers }: RequestState): Pair<string>[] {
+  const list = headerListOf(headers);
+  return [...list.pairs(), ...DEFAULT_HEADERS.filter(([name]) => !list.has(name))];
+}
+
+function openExchange(request: ExchangeRequest): Exchange {
+  const { href, scheme } = request.url;
+  if (scheme !== "http" && scheme !== "https") throw failed(`the scheme ${scheme} is not supported`);
+  const port = blockedPort(href);
   if (port !== undefined) throw failed(`port ${port} is blocked by the Fetch standard`);
-  return await new Exchange(openFetchChannel(), state).run();
+  return new Exchange(openFetchChannel(), request);
+}
+
+/** A request of node:http. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly Pair<string>[];
+  /** The parts of the body, or the source of a body that is still being written. */
+  readonly body: readonly Uint8Array[] | BodySource | null;
+  readonly signal: Signal;
+}
+
+/**
+ * Sends a request of node:http. It is subject to the same checks as a request of `fetch`, and never redirected.
+ * @throws {TypeError | Error} the errors of `fetch`
+ */
+export async function sendHttpRequest({ method, url, headers, body, signal }: HttpRequest): Promise<OpenedResponse> {
+  return await openExchange({
+    method: toMethod(method),
+    url: parseUrl(url),
+    headers,
+    redirect: "manual",
+    body: body === null ? null : "next" in body ? Body.ofSource(body) : Body.ofParts(body),
+    followed: signal,
+  }).open();
 }
 
 /** Hashes of Subresource Integrity, from weakest to strongest. Only the strongest algorithm in the metadata is used. */

@@ -27,11 +27,14 @@ declare module "readable-stream" {
     on(name: string | symbol, listener: (...args: never[]) => unknown): this;
     once(name: string | symbol, listener: (...args: never[]) => unknown): this;
     emit(name: string | symbol, ...args: unknown[]): boolean;
+    listenerCount(name: string | symbol): number;
+    removeAllListeners(name?: string | symbol): this;
   }
   class Readable extends Stream {
     constructor(options?: object);
     static from(source: Iterable<unknown> | AsyncIterable<unknown>): Readable;
     readonly errored: Error | null;
+    readonly readableEnded: boolean;
     _construct(done: Done): void;
     _read(size: number): void;
     _destroy(error: Error | null, done: Done): void;
@@ -45,11 +48,14 @@ declare module "readable-stream" {
     constructor(options?: object);
     _construct(done: Done): void;
     _write(chunk: unknown, encoding: string, done: Done): void;
+    _final(done: Done): void;
     _destroy(error: Error | null, done: Done): void;
+    readonly writableEnded: boolean;
+    readonly writableFinished: boolean;
     write(chunk: unknown, done?: Done): boolean;
     end(done?: () => void): this;
     readonly destroyed: boolean;
-    destroy(error?: Error): this;
+    destroy(error?: unknown): this;
   }
   class Duplex extends Readable {
     write(chunk: unknown, done?: Done): boolean;
