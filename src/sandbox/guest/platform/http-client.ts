@@ -21,7 +21,7 @@ import {
 } from "./http-options.ts";
 import { OutgoingMessage } from "./http-outgoing.ts";
 import { ExchangeSocket, toTimeout } from "./http-socket.ts";
-import { Upload } from "./http-upload.ts";
+import { RequestBody } from "./http-upload.ts";
 import { Buffer } from "./node-buffer.ts";
 import { unsupported } from "./node-error.ts";
 import { nextTick } from "./node-process.ts";
@@ -73,13 +73,9 @@ export class ClientRequest extends OutgoingMessage {
   /** Runs a function in the context in which the request was made. */
   readonly #inContext: (run: () => void) => void = inContext((run: () => void) => run());
   readonly #exchange = new ExchangeAbort();
-  #parts: Uint8Array[] = [];
-  #upload: Upload | undefined;
-  /** Called when a whole body is sent. `finish` follows. */
-  #onSent: Done | undefined;
+  readonly #body = new RequestBody();
   #isStarted = false;
   #isFlushed = false;
-  #isBodyComplete = false;
   #isClosed = false;
   #listensToTimeout = false;
   #error: unknown;
@@ -194,22 +190,12 @@ export class ClientRequest extends OutgoingMessage {
       this.socket.bytesWritten += chunk.byteLength;
       this.socket.touch();
     }
-    if (this.#upload !== undefined) this.#upload.put(chunk, done);
-    else if (this.#isStarted) {
-      done();
-      this.destroy(new TypeError(`Request: a request of method ${this.method} has no body`));
-    } else {
-      // The caller may use the memory again when the chunk is written.
-      if (chunk.byteLength > 0) this.#parts.push(Uint8Array.from(chunk));
-      done();
-    }
+    if (this.#body.put(chunk, done)) return;
+    this.destroy(new TypeError(`Request: a request of method ${this.method} has no body`));
   }
 
   override _final(done: Done): void {
-    this.#isBodyComplete = true;
-    if (this.#upload !== undefined) this.#upload.end(done);
-    else if (this.#isStarted) done();
-    else this.#onSent = done;
+    this.#body.end(done);
     this.#startSoon();
   }
 
@@ -220,22 +206,18 @@ export class ClientRequest extends OutgoingMessage {
 
   /** Tells whether the exchange starts only when the body is complete. The host then states its length. */
   #waitsForBody(): boolean {
-    if (this.#isBodyComplete) return false;
-    if (BODILESS_METHODS.includes(this.method)) return this.#parts.length > 0 || !this.#isFlushed;
+    if (this.#body.isComplete) return false;
+    if (BODILESS_METHODS.includes(this.method)) return !this.#body.isEmpty || !this.#isFlushed;
     const length = this.getHeader("content-length");
     return length !== undefined && Number(length) <= MAX_KEPT_BYTES;
   }
 
   #start(): void {
-    if (this.#isStarted || this.destroyed || !(this.#isFlushed || this.#isBodyComplete)) return;
+    if (this.#isStarted || this.destroyed || !(this.#isFlushed || this.#body.isComplete)) return;
     if (/^100-continue$/i.test(String(this.getHeader("expect")))) this.#continue();
     if (this.#waitsForBody()) return;
     this.#isStarted = true;
-    const isWhole = this.#isBodyComplete || BODILESS_METHODS.includes(this.method);
-    const parts = this.#parts;
-    this.#parts = [];
-    if (!isWhole) this.#upload = new Upload(parts);
-    const body = this.#upload ?? (parts.length === 0 ? null : parts);
+    const body = this.#body.take(this.#body.isComplete || BODILESS_METHODS.includes(this.method));
     try {
       if (!isHostName(this.#server.host)) throw nameNotFound(this.host);
       const url = urlOf(this.#server, checkPath(this.path));
@@ -246,7 +228,7 @@ export class ClientRequest extends OutgoingMessage {
           (response) => this.#inContext(() => this.#respond(response)),
           (error: unknown) => this.#inContext(() => this.#fail(error)),
         );
-      this.#onSent?.();
+      this.#body.finish();
     } catch (error) {
       this.socket?.destroy(error);
     }
@@ -290,7 +272,7 @@ export class ClientRequest extends OutgoingMessage {
     if (!response.complete) return;
     this.socket?.release();
     const close = (): void => nextTick(() => this.#close());
-    if (this.#isBodyComplete || this.destroyed) close();
+    if (this.#body.isComplete || this.destroyed) close();
     else this.once("finish", close);
   }
 

@@ -69,8 +69,7 @@ describe("the table of built-ins", () => {
   test.for([
     ["net", "connect", /sockets; use fetch/],
     ["tls", "connect", /use fetch/],
-    ["http", "request", /use fetch/],
-    ["https", "get", /use fetch/],
+    ["http", "WebSocket", /use fetch/],
     ["http2", "connect", /use fetch/],
     ["dgram", "createSocket", /use fetch/],
     ["dns", "lookup", /use fetch/],
