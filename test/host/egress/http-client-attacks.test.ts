@@ -132,6 +132,20 @@ describe("a tool that uses node:http", () => {
     expect(outcome).toEqual([...Array(4).fill("ERR_SANDBOX_UNSUPPORTED"), "nothing"]);
   });
 
+  test("is denied https where only http is allowed", async () => {
+    const outcome = await server.inTool(async ({ https, port }) => {
+      const failureOf = (options: object): Promise<unknown> =>
+        new Promise((resolve) =>
+          https.get(options).on("error", (error) => resolve([(error as { code?: string }).code, error.message])),
+        );
+      return [await failureOf({ host: "127.0.0.1", port }), await failureOf({ host: "a.example", agent: false })];
+    });
+    expect(outcome).toEqual([
+      ["CAPABILITY_DENIED", expect.stringContaining(`https://127.0.0.1:${server.port}`)],
+      ["CAPABILITY_DENIED", expect.stringMatching(/https:\/\/a\.example$/)],
+    ]);
+  });
+
   test("sees a redirect to a denied host and does not follow it", async () => {
     const before = other.requests.length;
     expect(await attempt({ path: "/301" })).toEqual([301, "/echo"]);
