@@ -5,6 +5,8 @@ import type { AddressInfo } from "node:net";
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { onLoopback, rejectionOf, TestCall } from "../../support/egress.ts";
+import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { type HttpProgram, toolOf } from "../../support/http-origin.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
 const trusted = getCACertificates();
@@ -61,5 +63,29 @@ describe("an https request", () => {
       untrusted("is self-signed"),
     );
     expect(asked).toEqual([]);
+  });
+
+  test("of node:https in a tool reaches the server, or fails with the code of Node.js", async () => {
+    setDefaultCACertificates([...trusted, read("cert")]);
+    const allow = onLoopback(`https://secure.test:${port}`, `https://other.test:${port}`);
+    await using box = await makeBox({
+      egress: { allow, resolve: () => ["127.0.0.1"] },
+      limits: { timeoutMs: 120_000 },
+    });
+    const program: HttpProgram = async ({ https, port }) => {
+      const get = (host: string): Promise<unknown> =>
+        new Promise((resolve) => {
+          const request = https.get({ host, port, rejectUnauthorized: false }, async (response) => {
+            let text = "";
+            for await (const chunk of response) text += String(chunk);
+            resolve([response.statusCode, text, (response.socket as { encrypted?: boolean }).encrypted]);
+          });
+          request.on("error", (error) => resolve((error as { code?: string }).code));
+        });
+      return [await get("secure.test"), await get("other.test")];
+    };
+    await box.addTool({ name: "get", source: toolOf(program) }, { grant: ["fetch"] });
+    const result = await box.execute({ id: "c1", toolName: "get", arguments: { port } });
+    expect(outputOf(result)).toEqual([[200, `secure.test:${port}`, true], "ERR_TLS_CERT_ALTNAME_INVALID"]);
   });
 });
