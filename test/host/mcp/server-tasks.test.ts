@@ -1,8 +1,10 @@
 // Durable runs as tasks of the MCP server (SEP-2663), as they are on the wire: who finds a task, what its answers must be, and what clients without
 // the extension receive. The scenarios of the conformance suite cover the rest.
+import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import { makeBox } from "../../support/host-zone.ts";
@@ -144,4 +146,74 @@ test("clients without the extension receive results, and an error where a tool n
 test("rejects runs that are none", async () => {
   for (const wrong of [{}, true, { begin() {} }])
     expect(() => createMcpHandler(box, { runs: wrong as never })).toThrow("options.runs");
+});
+
+/** Returns a request for notifications about tasks. */
+const toListen = (notifications: object, capabilities: object): object => ({
+  ...{ jsonrpc: "2.0", id: "l1", method: "subscriptions/listen" },
+  params: {
+    notifications,
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": capabilities,
+    },
+  },
+});
+const MISSING = {
+  ...{ jsonrpc: "2.0", id: "l1" },
+  error: { code: -32_021, message: expect.any(String), data: { requiredCapabilities: TASKS } },
+};
+const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+
+async function listen(notifications: object, capabilities: object = TASKS): Promise<Response> {
+  const headers = {
+    ...{ "content-type": "application/json", accept: "application/json, text/event-stream", "x-subject": "ada" },
+    ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" },
+  };
+  const body = JSON.stringify(toListen(notifications, capabilities));
+  return await handler.fetch(new Request(URL_HERE, { method: "POST", headers, body }));
+}
+
+test("a client that requests notifications about tasks needs the extension, and is told to poll", async () => {
+  for (const taskIds of [["t"], [], "t", null]) {
+    const rejected = await listen({ toolsListChanged: true, taskIds }, {});
+    expect([rejected.status, await rejected.json()]).toEqual([400, MISSING]);
+  }
+  expect((await listen({ taskIds: ["t"] }, { extensions: { other: {} } })).status).toBe(400);
+  const { result } = await call("long");
+  // The acknowledgement has no taskIds, and without anything else to send, the stream ends.
+  const accepted = await listen({ taskIds: [result?.taskId] });
+  expect(accepted.status).toBe(200);
+  const events = [...(await accepted.text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data));
+  expect(events).toMatchObject([
+    { method: ACKNOWLEDGED, params: { notifications: {} } },
+    { id: "l1", result: {} },
+  ]);
+  expect(events[0]?.params.notifications).toEqual({});
+  await send("tasks/cancel", { taskId: result?.taskId });
+  // Other subscriptions need no extension.
+  const other = await listen({ toolsListChanged: true }, {});
+  expect(other.status).toBe(200);
+  await other.body?.cancel();
+});
+
+test("the same holds over stdio", async () => {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+  await using _server = serveMcpStdio(box, { runs, stdin, stdout });
+  let text = "";
+  stdout.on("data", (part: Buffer) => {
+    text += part;
+  });
+  const messages = (): unknown[] =>
+    text
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as unknown);
+  stdin.write(`${JSON.stringify(toListen({ taskIds: ["t"] }, {}))}\n`);
+  await expect.poll(messages, POLL).toEqual([MISSING]);
+  stdin.write(`${JSON.stringify(toListen({ taskIds: ["t"], toolsListChanged: true }, TASKS))}\n`);
+  await expect.poll(() => messages().slice(1), POLL).toMatchObject([{ method: ACKNOWLEDGED }]);
+  const [, acknowledged] = messages() as { readonly params: { readonly notifications: object } }[];
+  expect(acknowledged?.params.notifications).toEqual({ toolsListChanged: true });
 });

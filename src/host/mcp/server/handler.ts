@@ -17,6 +17,7 @@ import { createServer } from "./mcp-server.ts";
 import { answerWithinLimits, type RequestKind } from "./open-request.ts";
 import { checkHost, checkTenantOf, type McpHandlerOptions, parseChanged, parseHandlerOptions } from "./options.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
+import { rejectTaskSubscription } from "./task-subscriptions.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
@@ -119,6 +120,8 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
     const toolName = calledTool(body);
     if (toolName !== undefined) await host.prepareTool?.(toolName, tenancy.optionOf(caller.tenantId));
     if (await isLegacyRequest(request, body)) return await sessions.handle(request, caller, body);
+    const rejected = parsed.runs === undefined ? undefined : rejectTaskSubscription(body);
+    if (rejected !== undefined) return Response.json(rejected, { status: 400 });
     const run = (): Promise<Response> => modern.fetch(request, { parsedBody: body });
     return await (kindOf(request, body) === "listen" ? events.serve(caller.tenantId, run) : run());
   };

@@ -6,6 +6,7 @@ import { notifySafely } from "../../util/host-callback.ts";
 import type { McpHost } from "./call-tool.ts";
 import { createServer } from "./mcp-server.ts";
 import { checkHost, type McpStdioOptions, parseStdioOptions } from "./options.ts";
+import { rejectTaskSubscription } from "./task-subscriptions.ts";
 import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
@@ -25,6 +26,16 @@ class ClosingTransport extends StdioServerTransport {
     await super.close();
     this.onClosed();
   }
+}
+
+/** Answers some messages of a client instead of the SDK, which has no handler for subscriptions. */
+function rejectTaskSubscriptions(transport: ClosingTransport, onError: (error: unknown) => void): void {
+  const { onmessage } = transport;
+  transport.onmessage = (message) => {
+    const rejected = rejectTaskSubscription(message);
+    if (rejected === undefined) onmessage?.(message);
+    else transport.send(rejected).catch(onError);
+  };
 }
 
 /**
@@ -64,6 +75,7 @@ export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): Std
     for (const server of servers) notifyToolsChanged(server);
   });
   const handle = serveStdio(create, { transport, onerror: onError });
+  if (parsed.runs !== undefined) rejectTaskSubscriptions(transport, onError);
   const end = (): void => {
     subscription[Symbol.dispose]();
     waiting[Symbol.dispose]();
