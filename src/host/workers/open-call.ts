@@ -12,6 +12,7 @@ import {
 } from "../../sandbox/protocol/messages.ts";
 import { MAX_TURNS_LENGTH } from "../../sandbox/protocol/turns.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
+import { RunningTimer } from "../util/running-timer.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
 /** Why a call ended without a result of its own. */
@@ -143,7 +144,7 @@ export class OpenCall {
   #chunks = 0;
   #chunkBytes = 0;
   readonly #maxRequests: number;
-  #releaseTimer: NodeJS.Timeout | undefined;
+  #releaseTimer: RunningTimer | undefined;
   /** Number of the frame that carried the call; see FrameWriter. */
   frame = 0;
   isCancelled = false;
@@ -252,11 +253,11 @@ export class OpenCall {
 
   /** Calls back if the call is not released in time. */
   expectRelease(withinMs: number, onStuck: () => void): void {
-    this.#releaseTimer ??= setTimeout(onStuck, withinMs);
+    this.#releaseTimer ??= new RunningTimer(withinMs, onStuck);
   }
 
   release(): void {
-    clearTimeout(this.#releaseTimer);
+    this.#releaseTimer?.[Symbol.dispose]();
     this.#releaseTimer = undefined;
   }
 

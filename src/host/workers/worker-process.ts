@@ -7,6 +7,7 @@ import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
 import { MAX_INSPECT_BYTES, MAX_MESSAGE_BYTES, PROTOCOL_VERSION } from "../../sandbox/protocol/messages.ts";
 import { parseWorkerMessage } from "../../sandbox/protocol/read-message.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import { RunningTimer } from "../util/running-timer.ts";
 import { StayAwake } from "../util/stay-awake.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import { largestFrame } from "./frame-size.ts";
@@ -82,7 +83,7 @@ export class WorkerProcess {
   readonly #monitor: ProcessMonitor;
   readonly #awake = new StayAwake();
   #lastSeq = 0;
-  #drainTimer: NodeJS.Timeout | undefined;
+  #drainTimer: RunningTimer | undefined;
   #isReferenced = true;
   #isUnrefPending = false;
   #ready = false;
@@ -489,7 +490,7 @@ export class WorkerProcess {
   /** Limits the wait for the channel to close: a child process of the worker could hold the other end open. */
   #drainOutput(): void {
     if (this.#dead) return;
-    this.#drainTimer ??= setTimeout(() => this.#die(false), DRAIN_MS);
+    this.#drainTimer ??= new RunningTimer(DRAIN_MS, () => this.#die(false));
   }
 
   /** @param isDrained whether everything that the process sent has been read */
@@ -500,7 +501,7 @@ export class WorkerProcess {
       return;
     }
     this.#dead = true;
-    clearTimeout(this.#drainTimer);
+    this.#drainTimer?.[Symbol.dispose]();
     clearTimeout(this.#startTimer);
     this.#channel[Symbol.dispose]();
     this.#monitor[Symbol.dispose]();

@@ -45,6 +45,26 @@ function signalAll(box: Glovebox, signal: NodeJS.Signals): readonly number[] {
   return pids;
 }
 
+test("a host that is blocked after it cancels a call ends neither the process nor another call in it", async () => {
+  const box = await boxOf({ slow: SLOW }, { workers: { max: 1 } });
+  const controller = new AbortController();
+  let begun = 0;
+  const onLog = (): void => {
+    begun += 1;
+  };
+  const cancelled = run(box, "slow", { signal: controller.signal, onLog }, { ms: 600_000 });
+  const other = run(box, "slow", { onLog });
+  await expect.poll(() => begun).toBe(2);
+  const pids = box.workerPids;
+  controller.abort();
+  await Promise.resolve();
+  // The process reports meanwhile that the call has stopped, which the host has not read when its timers are due.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
+  expect(codeOf(await cancelled)).toBe("CANCELLED");
+  expect(outputOf(await other)).toBe("done");
+  expect(box.workerPids).toEqual(pids);
+});
+
 describe("a process that has received the most bundles allowed", () => {
   test("is replaced, and no call is lost", async () => {
     const text = "x".repeat(2_000_000);

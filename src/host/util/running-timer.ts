@@ -1,0 +1,32 @@
+// A timer for answers of worker processes. After the host has been blocked or paused, its timers are due before it has read the answers that
+// came meanwhile: a plain timer would end processes that answered in time.
+
+/** A timer that is later than this, in ms, was delayed by the host itself. */
+const LATE_MS = 10;
+/** Most times that a delayed timer starts again: a host that is always late must still end processes that do not answer. */
+const MAX_RESTARTS = 3;
+
+/** Runs a function once, after a time in which the host could read messages. Disposing it before then stops it. */
+export class RunningTimer implements Disposable {
+  #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
+
+  /** @param withinMs time in ms. It starts again after a delay of the host */
+  constructor(withinMs: number, onTimeout: () => void) {
+    this.#start(withinMs, onTimeout, MAX_RESTARTS);
+  }
+
+  #start(withinMs: number, onTimeout: () => void, restarts: number): void {
+    const dueAt = performance.now() + withinMs;
+    this.#timer = setTimeout(() => {
+      if (restarts > 0 && performance.now() - dueAt > LATE_MS) this.#start(withinMs, onTimeout, restarts - 1);
+      // Between timers and immediates the event loop reads sockets.
+      else this.#immediate = setImmediate(onTimeout);
+    }, withinMs);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    if (this.#immediate !== undefined) clearImmediate(this.#immediate);
+  }
+}
