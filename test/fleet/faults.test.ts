@@ -211,3 +211,18 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
     expect(await busy).toMatchObject({ success: false, error: { code: "SANDBOX_CRASHED" } });
   });
 });
+
+test.skipIf(!hasNatsServer)("a host that is blocked for longer than the silence loses no call", async () => {
+  // Less than the 15 s after which an executor ends the calls of a host of which it hears nothing.
+  const silenceMs = 8_000;
+  await using fleet = await openFleet({ executors: ["a"], silenceMs });
+  await fleet.host.addTool({ name: "waits", source: TOOLS.waits as string });
+  await fleet.start("a");
+  const begun = Promise.withResolvers<void>();
+  const context = { timeoutMs: 300_000, onLog: () => begun.resolve() };
+  const result = fleet.host.execute({ id: "c", toolName: "waits", arguments: { ms: 1_000 } }, context);
+  await begun.promise;
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, silenceMs + 1_500);
+  expect(await result).toMatchObject({ success: true, output: "waited" });
+  expect(fleet.host.fleet.lost).toEqual([]);
+});

@@ -27,7 +27,7 @@ export interface Fleet extends AsyncDisposable {
 }
 
 /** Starts NATS and a host. The credentials exist before the executors start. */
-export async function openFleet({ executors, host: options = {}, silenceMs = 20_000 }: FleetOptions): Promise<Fleet> {
+export async function openFleet({ executors, host: options = {}, silenceMs = 10_000 }: FleetOptions): Promise<Fleet> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-"));
   const credentials = join(folder, "credentials");
   await writeCredentials(credentials, executors);

@@ -28,6 +28,10 @@ export interface ExecutorDirectoryOptions {
 }
 
 const TICK_MS = 250;
+/** A check that is later than this, in ms, was delayed by this process itself, which has not read what executors sent meanwhile. */
+const LATE_TICK_MS = 500;
+/** Most late checks in a row that are left out: a process that is always late must still notice lost executors. */
+const MAX_LATE_TICKS = 8;
 /** Ticks between the lists of calls that executors get: several in the time after which they cancel calls on their own. */
 const TICKS_PER_LIST = 8;
 /** Most executors that are followed. Their number is that of the users of the NATS server. */
@@ -56,6 +60,8 @@ export class ExecutorDirectory implements AsyncDisposable {
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout;
   #ticks = 0;
+  #tickDueAt = performance.now() + TICK_MS;
+  #lateTicks = 0;
 
   constructor(options: ExecutorDirectoryOptions) {
     this.#options = options;
@@ -288,6 +294,10 @@ export class ExecutorDirectory implements AsyncDisposable {
   #tick(): void {
     const now = performance.now();
     const { silenceMs } = this.#options;
+    const isLate = now - this.#tickDueAt > LATE_TICK_MS;
+    this.#tickDueAt = now + TICK_MS;
+    this.#lateTicks = isLate ? this.#lateTicks + 1 : 0;
+    if (isLate && this.#lateTicks <= MAX_LATE_TICKS) return;
     this.#ticks += 1;
     for (const followed of [...this.#followed.values()]) {
       const { executor } = followed;
