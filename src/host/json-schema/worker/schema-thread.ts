@@ -3,6 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { RunningTimer } from "../../util/running-timer.ts";
 import { copyTimeSliced, encodeTimeSliced } from "../../util/time-slicing.ts";
 import { untilAborted } from "../../util/with-abort.ts";
 import type { CompiledSchema } from "../compile-schema.ts";
@@ -163,7 +164,7 @@ function postTask<Answer>(
     else reject(new ToolError("INTERNAL", "The thread that checks large values ended", { cause }));
   };
   const abort = (): void => reject(signal?.reason);
-  const timer = setTimeout(() => resolve(undefined), timeout);
+  const timer = new RunningTimer(timeout, () => resolve(undefined));
   worker.once("message", resolve);
   worker.once("error", fail);
   worker.once("exit", fail);
@@ -171,7 +172,7 @@ function postTask<Answer>(
   if (signal?.aborted) abort();
   else worker.postMessage(task, [...transfer]);
   return promise.finally(() => {
-    clearTimeout(timer);
+    timer[Symbol.dispose]();
     worker.off("message", resolve);
     worker.off("error", fail);
     worker.off("exit", fail);
