@@ -214,7 +214,7 @@ export const PAGES: readonly (readonly [name: string, path: (story: Story) => st
   ["values", () => "/t/acme/kv?tool=order", "A-3"],
   ["keys", () => "/t/acme/keys", "backend"],
   ["audit", () => "/audit", "tenant.created"],
-  ["settings", () => "/t/acme/settings", "Stored code"],
+  ["settings", () => "/t/acme/settings", "Stored data"],
   ["tenants", () => "/tenants", "Globex"],
   ["workers", () => "/workers", "Worker processes"],
   ["fleet-here", () => "/fleet", "Calls run on the server's own machine"],
