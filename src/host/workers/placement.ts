@@ -90,7 +90,9 @@ export class Placement implements Disposable {
    * @param usesParentSlot the call runs in the slot of its parent, so limits on the number of calls do not apply
    * @param waiting queued jobs that can use the same processes
    */
-  workerFor({ job, pace, queuedAt }: PlacedJob, usesParentSlot: boolean, waiting: number): WorkerProcess | undefined {
+  workerFor(placed: PlacedJob, usesParentSlot: boolean, waiting: number): WorkerProcess | undefined {
+    const { job, queuedAt } = placed;
+    const pace = this.#paceNow(placed);
     if (!usesParentSlot && !this.#manager.priorities.mayRunLowPriority(job.owner, pace)) return undefined;
     const sessionWorker = job.session?.worker;
     if (sessionWorker !== undefined) return this.#canEnterSession(sessionWorker, job) ? sessionWorker : undefined;
@@ -127,6 +129,23 @@ export class Placement implements Disposable {
     }
     if (best?.load === 0) best.isExclusive = isAlone;
     return best;
+  }
+
+  /**
+   * Returns the pace by which a call is placed. A long call waits for long calls of its own tool and of other owners, not for another tool of
+   * its owner: if that one computes without end, it would wait until its timeout. It then counts as a call of an unknown tool.
+   */
+  #paceNow({ job, pace }: PlacedJob): Pace {
+    if (pace !== "long") return pace;
+    let runsOthers = false;
+    for (const [worker, jobs] of this.#placed) {
+      if (worker.owner !== job.owner) continue;
+      for (const other of jobs.toArray()) {
+        if (other.job.claim.toolKey === job.claim.toolKey) return "long";
+        runsOthers = true;
+      }
+    }
+    return runsOthers ? "unknown" : "long";
   }
 
   /** Returns the process with the fewest calls among those with room. */

@@ -181,5 +181,7 @@ function placementKeyOf(
   pace: Pace,
 ): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
-  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${pace} ${owner}`;
+  // Whether a long call may run depends on the other calls of its tool.
+  const paceKey = pace === "long" ? `long ${claim.toolKey}` : pace;
+  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${paceKey} ${owner}`;
 }

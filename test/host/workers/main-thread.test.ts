@@ -28,6 +28,8 @@ const SOURCE = `
     return id ?? "done";
   };`;
 const OTHER = "export default ({ id }) => id;";
+/** Computes for about 0.1 s, which is long. */
+const LONG = "export default () => { for (let n = 0, x = 0; n < 6e7; n += 1) x += Math.sqrt(n); return 'done'; };";
 /** Far more than a short call needs on a busy machine, and far less than a test may take. */
 const LONG_MS = 60_000;
 const SHORT_CALLS = 5;
@@ -179,6 +181,31 @@ describe("calls that compute without end", () => {
     allocations: "export default () => { for (;;) new Array(1_000).fill(1); };",
     microtasks: "export default async () => { for (;;) await null; };",
   };
+
+  test("delay no other tool whose calls compute for long, though these may wait for each other", async () => {
+    const box = await openBox({ limits: { queueMs: 4 * LONG_MS } });
+    await box.addTool({ name: "endless", source: ENDLESS.loop });
+    await box.addTool({ name: "long", source: LONG });
+    const long = (): Promise<ToolResult> => box.execute({ id: "l", toolName: "long" });
+    // Now the pool knows that its calls are long.
+    expect(outputOf(await long())).toBe("done");
+    const controller = new AbortController();
+    const ended: unknown[] = [];
+    const context = { timeoutMs: 4 * LONG_MS, signal: controller.signal };
+    const endless = Array.from({ length: 8 }, (_, n) =>
+      box.execute({ id: `e${n}`, toolName: "endless" }, context).then((result) => ended.push(codeOf(result))),
+    );
+    for (let n = 0; n < 3; n += 1) {
+      const results = await Promise.all([long(), long(), long()]);
+      expect(results.map(outputOf)).toEqual(["done", "done", "done"]);
+      expect(ended).toEqual([]);
+      // The owner's priority falls within some tenths of a second.
+      await pause(200);
+    }
+    controller.abort();
+    await Promise.all(endless);
+    expect(new Set(ended)).toEqual(new Set(["CANCELLED"]));
+  });
 
   test.for(Object.entries(ENDLESS))(
     "%s: 8 of them delay no other tool of their tenant",
