@@ -213,8 +213,8 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
 });
 
 test.skipIf(!hasNatsServer)("a host that is blocked for longer than the silence loses no call", async () => {
-  // Less than the 15 s after which an executor ends the calls of a host of which it hears nothing.
-  const silenceMs = 8_000;
+  // With the 4 s between two lists of calls far less than the 15 s after which an executor ends the calls of a host that sends none.
+  const silenceMs = 6_000;
   await using fleet = await openFleet({ executors: ["a"], silenceMs });
   await fleet.host.addTool({ name: "waits", source: TOOLS.waits as string });
   await fleet.start("a");
@@ -222,7 +222,7 @@ test.skipIf(!hasNatsServer)("a host that is blocked for longer than the silence 
   const context = { timeoutMs: 300_000, onLog: () => begun.resolve() };
   const result = fleet.host.execute({ id: "c", toolName: "waits", arguments: { ms: 1_000 } }, context);
   await begun.promise;
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, silenceMs + 1_500);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, silenceMs + 1_000);
   expect(await result).toMatchObject({ success: true, output: "waited" });
   expect(fleet.host.fleet.lost).toEqual([]);
 });
