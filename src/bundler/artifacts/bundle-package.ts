@@ -3,16 +3,13 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, posix, relative, sep } from "node:path";
 import type { Plugin } from "esbuild";
-import { mergeChunks } from "./merge-chunks.ts";
+import { mergeChunks, PROGRAM } from "./merge-chunks.ts";
 
 /** The entry point `glovebox`. */
 const MAIN = "host/index";
 
 /** The entry point that also runs in browsers and other runtimes, so it shares no bundle with the others. */
 const CLIENT = "client/index";
-
-/** The program of a doctor's check, which the host starts by its path as it starts the modules that are named *-entry. */
-const ORPHAN = "host/doctor/orphan";
 
 /** The bundler reads this module as a file and bundles it into tools. */
 const KEPT = "sandbox/guest/tool";
@@ -111,7 +108,7 @@ async function findEntries(dist: string): Promise<readonly string[]> {
   );
   const named = [...exported, ...Object.values(manifest.bin)].map((path) => posix.relative("dist", path));
   const modules = (await readdir(dist, { recursive: true })).map((name) => name.split(sep).join("/"));
-  const programs = modules.filter((name) => name.endsWith("-entry.js") || name === `${ORPHAN}.js`);
+  const programs = modules.filter((name) => PROGRAM.test(name));
   return [...named, ...programs].map((name) => name.replace(/\.js$/, "")).filter((name) => name !== KEPT);
 }
 

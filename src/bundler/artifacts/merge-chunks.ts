@@ -17,8 +17,10 @@ const CORE = "core.js";
 
 /** Commands of the command line count as one start: they are merged for each other. */
 const COMMAND = /^dist\/cli\/commands\//;
-/** The command line, and programs that the host starts as processes and threads: they must not load what they do not need. */
-const LIGHT_START = /^dist\/(?:cli\/|.*-entry\.js$|host\/doctor\/orphan\.js$)/;
+/** Modules that the host starts by their path, as processes and threads. The last one is the program of a doctor's check. */
+export const PROGRAM: RegExp = /(?:-entry|host\/doctor\/orphan)\.js$/;
+/** The command line and the programs must not load what they do not need. */
+const isLight = (start: string): boolean => start.startsWith("dist/cli/") || PROGRAM.test(start);
 
 /** Adds what loading an output loads: its static imports, theirs, and so on. */
 function addLoaded(outputs: Outputs, path: string, found: Set<string>): Set<string> {
@@ -42,7 +44,7 @@ function groupChunks(outputs: Outputs, entry: string): readonly Group[] {
   for (const path of Object.keys(outputs)) {
     const start = startOf(path) ?? "";
     const loaded = addLoaded(outputs, path, new Set());
-    if (!LIGHT_START.test(start) || loaded.has(largest)) continue;
+    if (!isLight(start) || loaded.has(largest)) continue;
     for (const chunk of loaded) {
       const starts = startsOf.get(chunk) ?? new Set();
       startsOf.set(chunk, starts.add(COMMAND.test(start) ? "command" : start));

@@ -5,6 +5,7 @@ import { access, open, stat, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { namesFile } from "../util/make-private-file.ts";
 
 const FORMAT = Buffer.from("SQLite format 3\0");
 /** SQLite's error codes while another process writes (SQLITE_BUSY, SQLITE_LOCKED): the file is a valid database. */
@@ -69,8 +70,7 @@ async function checkStorePath(given: string): Promise<void> {
   const shown = JSON.stringify(given.slice(0, 500));
   const fail = (problem: string, cause?: unknown): ToolError =>
     invalid("kv.path", `The key-value store ${shown} cannot be opened: ${problem}`, cause);
-  // SQLite opens a database in memory for the first, and reads options from the second.
-  if (/^(:memory:$|file:)/.test(given)) throw fail('expected the path of a file. For a store in memory use "memory"');
+  if (!namesFile(given)) throw fail('expected the path of a file. For a store in memory use "memory"');
   if (given.includes("\0")) throw fail("its path has a NUL character");
   const found = await stat(path).catch((cause: unknown) => {
     if (codeOf(cause) === "ENOENT") return undefined;

@@ -6,7 +6,7 @@ import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
-import { makePrivateFileSync } from "../util/make-private-file.ts";
+import { makePrivateFileSync, namesFile } from "../util/make-private-file.ts";
 import { oldNodeMessage } from "../util/node-version.ts";
 import type {
   DueFilter,
@@ -54,14 +54,12 @@ const IS_OPEN = "state IN ('running', 'suspended')";
 const OF_RUN = "tenant_id = ? AND id = ?";
 const CLAIMED = `${OF_RUN} AND fence = ? AND state = 'running'`;
 
-/** SQLite opens a database in memory for the first, and reads options from the second. */
-const NO_FILE = /^(:memory:$|file:)/;
 const OptionsSchema = strictObject({
   path: z
     .string()
     .min(1)
     .max(4_096)
-    .refine((path) => !NO_FILE.test(path), "Expected the path of a file. For a store in memory use MemoryRunStore"),
+    .refine(namesFile, "Expected the path of a file. For a store in memory use MemoryRunStore"),
 });
 
 interface Row {

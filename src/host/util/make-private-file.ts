@@ -3,6 +3,9 @@ import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 
+/** Returns whether SQLite opens a file at this path: `:memory:` is a database in memory, and from `file:` it reads options. */
+export const namesFile = (path: string): boolean => !/^(:memory:$|file:)/.test(path);
+
 /**
  * Creates a file and its folder if they do not exist.
  * @throws {Error} if it cannot be written, or the path is not a regular file

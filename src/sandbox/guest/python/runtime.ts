@@ -21,24 +21,15 @@ export default async function execute(order: PythonRun | SnapshotRequest, ctx: o
   const { text, bytes } = serialize(input);
   const bridge = createBridge(ctx, { limitStack: interpreter.limitStack, undo });
   wakeTasks();
-  try {
-    if (crash !== undefined) throw crash;
-    const ended = interpreter.harness.run.callPromising(
+  await useInterpreter(() =>
+    interpreter.harness.run.callPromising(
       JSON.stringify({ ...run, hasInput, memoryMiB, granted: bridge.granted }),
       text,
       bytes?.header,
       bytes?.data,
       bridge,
-    );
-    await Promise.race([ended, interpreter.crashed]);
-  } catch (error) {
-    // The harness reports Python's own errors, so this one is a crash of the interpreter.
-    crash ??= toCrash(error, streams.stdout.takeDump());
-    throw crash;
-  } finally {
-    streams.stdout.end();
-    streams.stderr.end();
-  }
+    ),
+  );
   try {
     return bridge.result();
   } catch (error) {
@@ -47,13 +38,13 @@ export default async function execute(order: PythonRun | SnapshotRequest, ctx: o
   }
 }
 
-/** Runs a function of `ctx.onRollback`, when the run's own code has ended or waits for ever. Returns its failure as JSON text. */
-async function undo(run: unknown, bridge: Bridge): Promise<string | undefined> {
-  if (crash !== undefined) throw crash;
-  forgetTasks();
+/** Runs a function of the harness until it ends or the interpreter crashes. After a crash, every further use fails with it. */
+async function useInterpreter<Value>(start: () => Promise<Value>): Promise<Value> {
   try {
-    return await Promise.race([interpreter.harness.undo.callPromising(run, bridge), interpreter.crashed]);
+    if (crash !== undefined) throw crash;
+    return await Promise.race([start(), interpreter.crashed]);
   } catch (error) {
+    // The harness reports Python's own errors, so this one is a crash of the interpreter.
     crash ??= toCrash(error, streams.stdout.takeDump());
     throw crash;
   } finally {
@@ -61,6 +52,13 @@ async function undo(run: unknown, bridge: Bridge): Promise<string | undefined> {
     streams.stderr.end();
   }
 }
+
+/** Runs a function of `ctx.onRollback`, when the run's own code has ended or waits for ever. Returns its failure as JSON text. */
+const undo = (run: unknown, bridge: Bridge): Promise<string | undefined> =>
+  useInterpreter(() => {
+    forgetTasks();
+    return interpreter.harness.undo.callPromising(run, bridge);
+  });
 
 /** Tells whether an error is an uncaught MemoryError after a failed allocation. */
 const isOutOfMemory = (error: unknown): error is Error =>
