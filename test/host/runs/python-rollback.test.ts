@@ -1,34 +1,11 @@
 // ctx.onRollback in Python: the same as in JavaScript, in an interpreter whose own code has ended, waits for ever, or left tasks behind.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import * as z from "zod";
-import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { describe, expect, test } from "vitest";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
-import type { RunRecord } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { BOOKED, errorOf, rollbackOf, succeeded, UNDONE, useActs } from "./acts.ts";
 import { CrashingStore } from "./crashing-store.ts";
 
-let box: Glovebox;
-let done: string[] = [];
-beforeAll(async () => {
-  const act = defineCapability({
-    name: "act",
-    inputSchema: z.string(),
-    outputSchema: z.unknown(),
-    handler: (what) => {
-      done.push(what);
-      if (what.startsWith("hang")) return new Promise(() => {});
-      if (what.startsWith("fail")) throw new Error("no");
-      return `${what} done`;
-    },
-  });
-  box = await makeBox({ capabilities: [act] });
-});
-afterAll(() => box.close());
-beforeEach(() => {
-  done = [];
-});
+const acts = useActs();
 
 let tools = 0;
 async function addTool(
@@ -39,15 +16,11 @@ async function addTool(
   tools += 1;
   const name = `python_rollback${tools}`;
   const source = `capabilities = {"act": True, "waitFor": True}\nlimits = ${JSON.stringify({ timeoutMs: 60_000, ...limits })}\n${body}`;
-  await box.addTool({ name, source, language: "python" }, { grant: [...granted] });
+  await acts.box.addTool({ name, source, language: "python" }, { grant: [...granted] });
   return name;
 }
 
-const open = (store: MemoryRunStore = new MemoryRunStore()): Runs => createRuns(box, { store, pollMs: 0 });
-const rollbackOf = (run: RunRecord | undefined): unknown =>
-  run?.result?.success === false ? run.result.error.details?.rollback : undefined;
-const errorOf = (run: RunRecord | undefined): unknown =>
-  run?.result?.success === false ? run.result.error.message : undefined;
+const open = (store: MemoryRunStore = new MemoryRunStore()): Runs => createRuns(acts.box, { store, pollMs: 0 });
 
 const TRIP = `
 async def main(input, ctx):
@@ -61,10 +34,6 @@ async def main(input, ctx):
         raise ValueError("not paid")
     return "paid"
 `;
-const BOOKED = ["book flight", "book hotel", "book car"];
-const UNDONE = ["cancel car", "cancel hotel", "cancel flight"];
-const succeeded = (...indexes: number[]): unknown =>
-  indexes.map((index) => ({ index, name: "undo", state: "succeeded" }));
 
 describe("ctx.onRollback in Python", () => {
   test("runs in reverse order when the run fails, and not when it succeeds", async () => {
@@ -72,12 +41,12 @@ describe("ctx.onRollback in Python", () => {
     const runs = open();
     const paid = await runs.start({ toolName });
     const ok = await runs.signal(paid.id, { approval: paid.waits[0]?.id ?? 0, approved: true });
-    expect([errorOf(ok), ok.state, done]).toEqual([undefined, "succeeded", BOOKED]);
-    done = [];
+    expect([errorOf(ok), ok.state, acts.done]).toEqual([undefined, "succeeded", BOOKED]);
+    acts.done = [];
     const run = await runs.start({ toolName });
     const ended = await runs.signal(run.id, { approval: run.waits[0]?.id ?? 0, approved: false });
     expect([ended.state, errorOf(ended), rollbackOf(ended)]).toEqual(["failed", "not paid", succeeded(2, 1, 0)]);
-    expect(done).toEqual([...BOOKED, ...UNDONE]);
+    expect(acts.done).toEqual([...BOOKED, ...UNDONE]);
   });
 
   test.for([
@@ -120,7 +89,7 @@ async def main(input, ctx):
         { index: 0, name: "undo", state: "succeeded" },
       ],
     ]);
-    expect(done).toEqual(["do", "undo in a function", "undo"]);
+    expect(acts.done).toEqual(["do", "undo in a function", "undo"]);
   });
 
   test("nothing that the run has started continues while it is rolled back", async () => {
@@ -141,14 +110,14 @@ async def main(input, ctx):
 `);
     const run = await open().start({ toolName });
     expect([run.state, errorOf(run), rollbackOf(run)]).toEqual(["failed", "no", succeeded(0)]);
-    expect(done).toEqual(["undo"]);
+    expect(acts.done).toEqual(["undo"]);
   });
 
   test("continues after a crash at every point, and does nothing twice", async () => {
     const toolName = await addTool(TRIP.replace(', "car"', ""));
     const booked = BOOKED.slice(0, 2);
     const cancelIn = async (store: CrashingStore, appends: number): Promise<number> => {
-      done = [];
+      acts.done = [];
       store.crashAfter(Number.POSITIVE_INFINITY);
       await open(store).start({ toolName, id: "r" });
       store.crashAfter(appends);
@@ -163,13 +132,13 @@ async def main(input, ctx):
       return total;
     };
     const whole = await cancelIn(new CrashingStore(), Number.POSITIVE_INFINITY);
-    expect(done).toEqual([...booked, "cancel hotel", "cancel flight"]);
+    expect(acts.done).toEqual([...booked, "cancel hotel", "cancel flight"]);
     expect(whole).toBeGreaterThan(8);
     for (let appends = 0; appends < whole; appends += 1) {
       const store = new CrashingStore();
       await cancelIn(store, appends);
       const run = await store.find({ tenantId: "default", id: "r" });
-      const undone = done.slice(booked.length);
+      const undone = acts.done.slice(booked.length);
       expect([appends, run?.state, new Set(undone).size]).toEqual([appends, "cancelled", undone.length]);
       // A function whose call was under way at the crash fails with EFFECTS_POSSIBLE, and the others run.
       const report = rollbackOf(run) as readonly { readonly state: string; readonly message?: string }[];
@@ -210,7 +179,7 @@ async def main(input, ctx):
       { index: 1, name: "waits", state: "failed", message: expect.stringContaining("cannot wait") },
       { index: 0, name: "", state: "succeeded" },
     ]);
-    expect(done).toEqual(["fail", "hang", "first"]);
+    expect(acts.done).toEqual(["fail", "hang", "first"]);
   });
 
   test("rejects what is no function, too many, and a call that is no run or has no grant", async () => {
@@ -236,7 +205,7 @@ async def main(input, ctx):
     return found
 `);
     const expected = ["str", "int", "NoneType"].map((type) => `ctx.onRollback() expected a function, got ${type}`);
-    const outside = await box.execute({ id: "c1", toolName, arguments: {} });
+    const outside = await acts.box.execute({ id: "c1", toolName, arguments: {} });
     expect(outside).toMatchObject({ success: true, output: [...expected, "CAPABILITY_DENIED"] });
     const run = await open().start({ toolName, arguments: { many: true } });
     expect(run.result).toMatchObject({
@@ -244,7 +213,7 @@ async def main(input, ctx):
       output: [...expected, expect.stringContaining("registers at most 1000 functions")],
     });
     const ungranted = await addTool("async def main(input, ctx):\n    await ctx.onRollback(lambda: None)", {}, ["act"]);
-    expect(await box.execute({ id: "c2", toolName: ungranted, arguments: {} })).toMatchObject({
+    expect(await acts.box.execute({ id: "c2", toolName: ungranted, arguments: {} })).toMatchObject({
       success: false,
       error: { code: "CAPABILITY_DENIED", message: expect.stringContaining("waitFor") },
     });

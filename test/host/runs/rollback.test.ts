@@ -1,52 +1,26 @@
 // ctx.onRollback: a durable run that fails or is cancelled undoes what it did, in reverse order, each step once, also after a crash in the middle.
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import * as z from "zod";
-import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { describe, expect, test } from "vitest";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
-import type { RunClaim, RunRecord } from "../../../src/host/runs/run-store.ts";
+import type { RunClaim } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { BOOKED, errorOf, rollbackOf, succeeded, UNDONE, useActs } from "./acts.ts";
 import { CrashingStore } from "./crashing-store.ts";
 
-let box: Glovebox;
-let done: string[] = [];
-beforeAll(async () => {
-  const act = defineCapability({
-    name: "act",
-    inputSchema: z.string(),
-    outputSchema: z.unknown(),
-    handler: (what) => {
-      done.push(what);
-      if (what.startsWith("hang")) return new Promise(() => {});
-      if (what.startsWith("fail")) throw new Error("no");
-      return `${what} done`;
-    },
-  });
-  box = await makeBox({ capabilities: [act] });
-});
-afterAll(() => box.close());
-beforeEach(() => {
-  done = [];
-});
+const acts = useActs();
 
 let tools = 0;
 async function addTool(body: string, limits = {}): Promise<string> {
   tools += 1;
   const name = `rollback${tools}`;
   const source = `export const capabilities = { act: true, waitFor: true };\nexport const limits = ${JSON.stringify(limits)};\n${body}`;
-  await box.addTool({ name, source }, { grant: ["act", "waitFor"] });
+  await acts.box.addTool({ name, source }, { grant: ["act", "waitFor"] });
   return name;
 }
 
 const open = (store: MemoryRunStore = new CrashingStore(), options: Partial<RunsOptions> = {}): Runs =>
-  createRuns(box, { store, pollMs: 0, ...options });
-const rollbackOf = (run: RunRecord | undefined): unknown =>
-  run?.result?.success === false ? run.result.error.details?.rollback : undefined;
-const errorOf = (run: RunRecord | undefined): unknown =>
-  run?.result?.success === false ? run.result.error.message : undefined;
+  createRuns(acts.box, { store, pollMs: 0, ...options });
 
 const TRIP = `export default async (_, ctx) => {
   for (const what of ["flight", "hotel", "car"]) {
@@ -57,10 +31,6 @@ const TRIP = `export default async (_, ctx) => {
   if (!approved) throw new Error("not paid");
   return "paid";
 };`;
-const BOOKED = ["book flight", "book hotel", "book car"];
-const UNDONE = ["cancel car", "cancel hotel", "cancel flight"];
-const succeeded = (...indexes: number[]): unknown =>
-  indexes.map((index) => ({ index, name: "undo", state: "succeeded" }));
 
 describe("ctx.onRollback", () => {
   test("runs in reverse order when the run fails, and not when it succeeds", async () => {
@@ -68,12 +38,12 @@ describe("ctx.onRollback", () => {
     const runs = open();
     const paid = await runs.start({ toolName });
     await runs.signal(paid.id, { approval: paid.waits[0]?.id ?? 0, approved: true });
-    expect(done).toEqual(BOOKED);
-    done = [];
+    expect(acts.done).toEqual(BOOKED);
+    acts.done = [];
     const run = await runs.start({ toolName });
     const ended = await runs.signal(run.id, { approval: run.waits[0]?.id ?? 0, approved: false });
     expect([ended.state, errorOf(ended), rollbackOf(ended)]).toEqual(["failed", "not paid", succeeded(2, 1, 0)]);
-    expect(done).toEqual([...BOOKED, ...UNDONE]);
+    expect(acts.done).toEqual([...BOOKED, ...UNDONE]);
   });
 
   test("runs when the run is cancelled, and when its lifetime has ended", async () => {
@@ -84,7 +54,7 @@ describe("ctx.onRollback", () => {
     const cancelled = await runs.get(id);
     expect([cancelled?.state, rollbackOf(cancelled)]).toEqual(["cancelled", succeeded(2, 1, 0)]);
     expect(await runs.cancel(id)).toBe(false);
-    done = [];
+    acts.done = [];
     const store = new CrashingStore();
     const late = await open(store, { lifetimeMs: 60_000 }).start({ toolName });
     const later = Date.now() + 120_000;
@@ -95,14 +65,14 @@ describe("ctx.onRollback", () => {
     };
     const expired = await open(store).resume(late.id);
     expect([expired?.state, rollbackOf(expired)]).toEqual(["failed", succeeded(2, 1, 0)]);
-    expect(done).toEqual([...BOOKED, ...UNDONE]);
+    expect(acts.done).toEqual([...BOOKED, ...UNDONE]);
   });
 
   test("continues after a crash at every point, and does nothing twice", async () => {
     const toolName = await addTool(TRIP.replace(', "car"', ""));
     const booked = BOOKED.slice(0, 2);
     const cancelIn = async (store: CrashingStore, appends: number): Promise<number> => {
-      done = [];
+      acts.done = [];
       store.crashAfter(Number.POSITIVE_INFINITY);
       await open(store).start({ toolName, id: "r" });
       store.crashAfter(appends);
@@ -122,7 +92,7 @@ describe("ctx.onRollback", () => {
       const store = new CrashingStore();
       await cancelIn(store, appends);
       const run = await store.find({ tenantId: "default", id: "r" });
-      const undone = done.slice(booked.length);
+      const undone = acts.done.slice(booked.length);
       expect([appends, run?.state, undone, new Set(undone).size]).toEqual([
         ...[appends, "cancelled", undone, undone.length],
       ]);
@@ -144,7 +114,7 @@ describe("ctx.onRollback", () => {
     class SlowStore extends MemoryRunStore {
       override async append(claim: RunClaim, entries: readonly string[]): Promise<boolean> {
         await sleep(20);
-        if (entries[0]?.startsWith('{"type":"rollback"') === true) done.push("rollback");
+        if (entries[0]?.startsWith('{"type":"rollback"') === true) acts.done.push("rollback");
         const isWritten = await super.append(claim, entries);
         await sleep(20);
         return isWritten;
@@ -153,12 +123,12 @@ describe("ctx.onRollback", () => {
     const runs = open(new SlowStore());
     const run = await runs.start({ toolName });
     expect([run.state, errorOf(run), rollbackOf(run)]).toEqual(["failed", "failed", succeeded(0)]);
-    expect(done.slice(done.indexOf("rollback"))).toEqual(["rollback", "undo"]);
+    expect(acts.done.slice(acts.done.indexOf("rollback"))).toEqual(["rollback", "undo"]);
     const journal = (await runs.journal(run.id)) as readonly { readonly type: string; readonly input?: string }[];
     const after = journal.slice(journal.findIndex(({ type }) => type === "rollback"));
     expect(after.filter(({ input }) => input?.includes("book") === true)).toEqual([]);
     // Each call that was made is in the journal.
-    const booked = done.filter((what) => what.startsWith("book"));
+    const booked = acts.done.filter((what) => what.startsWith("book"));
     expect(journal.filter(({ input }) => input?.includes("book") === true).length).toBeGreaterThanOrEqual(
       booked.length,
     );
@@ -184,7 +154,7 @@ describe("ctx.onRollback", () => {
       { index: 1, state: "failed", message: expect.stringContaining("cannot wait") },
       { index: 0, state: "succeeded" },
     ]);
-    expect(done).toEqual(["hang", "first"]);
+    expect(acts.done).toEqual(["hang", "first"]);
   });
 
   test("runs after a timeout and a CPU limit as far as the run can be repeated", async () => {
@@ -196,7 +166,7 @@ describe("ctx.onRollback", () => {
       { timeoutMs: 6_000 },
     );
     const run = await open().start({ toolName: slow });
-    expect([run.result?.success === false && run.result.error.code, rollbackOf(run), done]).toMatchObject([
+    expect([run.result?.success === false && run.result.error.code, rollbackOf(run), acts.done]).toMatchObject([
       ...["TOOL_TIMEOUT", [{ state: "succeeded" }], ["hang", "undo"]],
     ]);
     const busy = await addTool(
@@ -218,7 +188,7 @@ describe("ctx.onRollback", () => {
       try { ctx.onRollback("x"); } catch (error) { codes.push(error.name); }
       return codes;
     };`);
-    expect(await box.execute({ id: "c", toolName })).toMatchObject({ output: ["CAPABILITY_DENIED", "TypeError"] });
+    expect(await acts.box.execute({ id: "c", toolName })).toMatchObject({ output: ["CAPABILITY_DENIED", "TypeError"] });
     const forged = await addTool(
       "export default async (_, ctx) => await ctx.waitFor({ rollback: { op: 'done' } }).catch((error) => error.code);",
     );
