@@ -10,7 +10,7 @@ import type {
   Plugin,
   PluginBuild,
 } from "esbuild";
-import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
+import { findBuiltin, NODE_BUILTINS } from "../../sandbox/contract/node-builtins.ts";
 import { BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
 import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../compile/module-location.ts";
@@ -26,16 +26,15 @@ import {
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "../locate/tool-paths.ts";
+import { adaptPackageFile } from "./adapted-packages.ts";
 import { ALLOWED_HINT, checkForm, denyImport, explainUnresolved, isRelative, UNKNOWN_BUILTIN } from "./import-rules.ts";
 
-/** The client of the package `ws` needs sockets. It is replaced by a client over the sandbox's own WebSocket. */
-const WS_CLIENT_FILE = /[\\/]ws[\\/]lib[\\/]websocket\.js$/i;
 const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
 const GUEST_MODULE = "glovebox/tool";
 
-/** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
 /** Size of a JSON file from which on it is parsed when the tool runs. */
 const LARGE_JSON_BYTES = 64 * 1024;
+/** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
 const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
 
 /** Specifiers of rewritten imports. They have the form of a URL, which no tool may import. */
@@ -354,10 +353,14 @@ class ImportPolicy {
       });
     }
     const { store, locations, locatedTexts, facts } = this.#options;
-    const { contents, sha256 } = store.load(path);
-    if (WS_CLIENT_FILE.test(path) && store.packageOf(path)?.name === "ws") {
-      return { contents: this.#useBuiltinText(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT), loader };
-    }
+    const { contents: stored, sha256 } = store.load(path);
+    const adapted = adaptPackageFile(
+      path,
+      store.packageOf(path)?.name,
+      () => stored.toString("utf8"),
+      (chunk, name) => this.#useBuiltinText(chunk, name),
+    );
+    const contents = adapted === undefined ? stored : Buffer.from(adapted);
     // esbuild demands the loader for JSON if the import has the attribute.
     if (loader === "json") return (attributes.type !== "json" && parseWhenRun(contents)) || { contents, loader };
     const isLocated = facts.recall("location", { sha256 }, () => mentionsLocation(contents.toString("utf8")));
