@@ -111,11 +111,21 @@ async function admitNested(call: PreparedCall, start: NestedCallStart, signal: A
   });
 }
 
-/** A nested call to make. `toolDigest` is that of the tool that was approved. */
+/** A nested call to make. */
 export interface NestedRequest {
   readonly name: string;
   readonly args: unknown;
-  readonly toolDigest?: string | undefined;
+  /** Tool and version to which the call is pinned. */
+  readonly pin?: ToolPin | undefined;
+  /** Whether a person has approved the call of the pinned tool. */
+  readonly isApproved?: boolean | undefined;
+}
+
+/** What a call may run. */
+export interface ToolPin {
+  readonly toolDigest: string;
+  /** For a tool with versions: the one that has this digest. */
+  readonly toolVersion?: string | undefined;
 }
 
 /**
@@ -124,7 +134,7 @@ export interface NestedRequest {
  */
 export async function callNested(
   router: NestedRouter,
-  { name, args, toolDigest }: NestedRequest,
+  { name, args, pin, isApproved }: NestedRequest,
   context: CapabilityContext,
 ): Promise<ToolValue> {
   const call = callOf(context);
@@ -133,11 +143,11 @@ export async function callNested(
   const start: NestedCallStart = {
     ...{ callId: toolCall.id, toolName: name, parentCallId: call.chain.callId, arguments: args },
     startedAt: Date.now(),
+    ...(isApproved === true && pin !== undefined ? { isApproved } : {}),
   };
   await admitNested(call, start, context.signal);
   const own = contextOf(call, toolCall.id, context);
-  const nested = toolDigest === undefined ? own : { ...own, toolDigest };
-  const result = await router.executeNested(toolCall, nested, call.chain);
+  const result = await router.executeNested(toolCall, { ...own, ...pin }, call.chain);
   notifySafely(call.context.nestedCalls?.onEnd, start, result);
   call.chain.ended(toNestedCall(result));
   if (result.success) return result.output;

@@ -16,6 +16,7 @@ import type { Runs } from "../runs/runs.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { type CodeApi, createApiOf } from "./api/code-api.ts";
 import { ApprovalGate, type WaitingApproval } from "./code-approvals.ts";
+import type { CodeHost } from "./code-host.ts";
 import { CodeRuns, GET_RUN, GET_RUN_DEFINITION } from "./code-runs.ts";
 import {
   type CodeLanguage,
@@ -69,17 +70,22 @@ export class CodeMode implements AsyncDisposable {
   readonly #gate: ApprovalGate | undefined;
   readonly #ownChecker: TypeChecker | undefined;
   #runs: CodeRuns | undefined;
+  readonly #isDurable: boolean;
   #search = new CodeToolSearch();
   /** The API of the tools that were listed last: schemas are converted again only when a tool has changed. */
   #latest: CodeApi | undefined;
 
-  /** @internal use {@link createCodeMode} */
-  constructor(glovebox: Glovebox, options: ParsedCodeModeOptions) {
+  /**
+   * @internal use {@link createCodeMode}
+   * @param hosted starts and keeps durable runs, instead of the option `runs`
+   */
+  constructor(glovebox: Glovebox, options: ParsedCodeModeOptions, hosted?: CodeHost) {
     const { tenantId: owner, languages, limits, needsApproval: rule, onApproval, storedValues } = options;
     this.#host = glovebox.router;
     this.runStores = glovebox.runStores;
     this.#options = options;
     this.languages = languages;
+    this.#isDurable = options.runs !== undefined || hosted !== undefined;
     // Checks the tenant before anything is opened.
     const scope = { tenantId: owner };
     this.runScope = { kind: "code", tenantId: glovebox.router.tenancy.tenantOf(owner) };
@@ -97,7 +103,7 @@ export class CodeMode implements AsyncDisposable {
     const { router, pool, bundler, python, environments, store, kvPending } = this.#list;
     this.router = router;
     const executor = createRunCodeExecutor({
-      ...{ router: glovebox.router, pool, bundler, python, environments, gate: this.#gate, options },
+      ...{ router: glovebox.router, pool, bundler, python, environments, gate: this.#gate, hosted, options },
       runs: () => this.#runs,
       values: new StoredValues({ store, bounds: storedValues, pending: kvPending }),
       checker: this.isTypeChecked ? checker : undefined,
@@ -107,14 +113,15 @@ export class CodeMode implements AsyncDisposable {
     router.register(SEARCH_TOOLS, search, (input) => this.search(input as unknown as SearchRequest), scope);
     const definition = runDefinition(languages, {
       isChecked: this.isTypeChecked,
-      isDurable: options.runs !== undefined,
+      isDurable: this.#isDurable,
     });
     const entry = { tenantId: owner, hostLimits: limits, defaultLimits: DEFAULT_LIMITS };
     router.add(toRegisteredTool(definition, executor, entry));
-    const runs = this.#runs;
-    if (runs === undefined) return;
-    const get: HostFunction = (input, { tenantId, sessionId }) =>
-      runs.get((input as { readonly id: string }).id, tenantId, sessionId);
+    if (!this.#isDurable) return;
+    const get: HostFunction = (input, { tenantId, sessionId, callId }) => {
+      const { id } = input as { readonly id: string };
+      return hosted === undefined ? this.#runs?.get(id, tenantId, sessionId) : hosted.getRun(id, callId);
+    };
     router.register(GET_RUN, GET_RUN_DEFINITION, get, scope);
   }
 
@@ -128,8 +135,7 @@ export class CodeMode implements AsyncDisposable {
     const known = this.#latest?.tools;
     const isSame =
       known?.length === allowed.length && allowed.every((definition, index) => definition === known[index]?.definition);
-    if (!isSame || this.#latest === undefined)
-      this.#latest = createApiOf(allowed, { isDurable: this.#runs !== undefined });
+    if (!isSame || this.#latest === undefined) this.#latest = createApiOf(allowed, { isDurable: this.#isDurable });
     return this.#latest;
   }
 

@@ -87,11 +87,10 @@ export class CodeRuns implements AsyncDisposable {
     const owner = sessionOf(id);
     const isOther = owner !== undefined && owner !== sessionId;
     const run = isOther ? undefined : await this.runs.get(id, this.#scopeOf(tenantId));
-    if (run === undefined) throw new ToolError("PARAM_INVALID", "There is no run with this id");
+    if (run === undefined) throw noSuchRun();
     const execution = toExecution(run);
     if (!("error" in execution)) return JSON.parse(execution.outputText.toString()) as JsonValue;
-    const { code, message } = execution.error;
-    return { status: "failed", error: { code, message }, run: { id } };
+    return toFailedOutput(id, execution.error);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -99,18 +98,30 @@ export class CodeRuns implements AsyncDisposable {
   }
 }
 
+/** Returns what run_code and get_run answer as long as a run has not ended. */
+export function toOpenOutput({ id, state, waits }: Pick<RunRecord, "id" | "state" | "waits">): RunOutput {
+  const shown = waits.map(({ id: wait, kind, message }) => ({
+    id: wait,
+    kind,
+    ...(message === undefined ? {} : { message }),
+  }));
+  return { status: state === "suspended" ? "suspended" : "running", run: { id, waits: shown }, hint: HINT };
+}
+
+/** Returns what get_run answers for a run that has failed. */
+export const toFailedOutput = (id: string, { code, message }: Pick<ToolError, "code" | "message">): JsonValue => ({
+  status: "failed",
+  error: { code, message },
+  run: { id },
+});
+
+/** Returns the error of get_run for an id that is not that of a run of the caller. */
+export const noSuchRun = (): ToolError => new ToolError("PARAM_INVALID", "There is no run with this id");
+
 /** Converts a run to the outcome of run_code. */
-function toExecution({ id, state, waits, result }: RunRecord): Execution {
-  if (result === undefined) {
-    const shown = waits.map(({ id: wait, kind, message }) => ({
-      id: wait,
-      kind,
-      ...(message === undefined ? {} : { message }),
-    }));
-    const status = state === "suspended" ? "suspended" : "running";
-    const output: RunOutput = { status, run: { id, waits: shown }, hint: HINT };
-    return { usage: NO_USAGE, outputText: JSON.stringify(output) };
-  }
+function toExecution(run: RunRecord): Execution {
+  const { result } = run;
+  if (result === undefined) return { usage: NO_USAGE, outputText: JSON.stringify(toOpenOutput(run)) };
   const usage = { ...NO_USAGE, ...result.usage };
   if (result.success) return { usage, outputText: JSON.stringify(result.output) };
   const { code, message, details, recoverable } = result.error;

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { type JsonValue, unavailable } from "../../sandbox/contract/errors.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
-import { callNested, defineToolCalls, type NestedRouter } from "../capabilities/tools.ts";
+import { callNested, defineToolCalls, type NestedRouter, type ToolPin } from "../capabilities/tools.ts";
 import { findNearestName } from "../config/option-errors.ts";
 import { type ToolValue, toJson } from "../contract/tool-value.ts";
 import { restoreBytes } from "../json/binary-placeholders.ts";
@@ -11,17 +11,50 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import type { CodeCallRules } from "../runs/run-attempt.ts";
 import type { CodeApi, CodeTool } from "./api/code-api.ts";
 import { type ApprovalGate, approvalMessage } from "./code-approvals.ts";
+import type { CodeHost } from "./code-host.ts";
 
 /** Longest name that code may pass: a server's and a tool's. */
 const MAX_NAME = 257;
 
 export interface CodeToolsParts {
-  readonly router: Pick<ToolRouter, "digestOf" | "tenancy"> & NestedRouter;
+  readonly router: Pick<ToolRouter, "digestOf" | "tenancy" | "registry"> & NestedRouter;
   readonly api: CodeApi;
   /** Undefined if no call needs approval. */
   readonly gate: ApprovalGate | undefined;
+  /** Decides instead of the gate which calls need approval, and checks each call again when it starts. */
+  readonly hosted?: CodeHost | undefined;
   /** Whether a durable run has decided about the approval before the call is made. */
   readonly isDecided?: boolean;
+  /** The calls that a durable run has let through. */
+  readonly approved?: ApprovedCalls | undefined;
+}
+
+/** The calls of one attempt that a person has approved and that are about to be made, by tool and arguments. */
+export class ApprovedCalls {
+  readonly #digests = new Map<string, string[]>();
+
+  add(toolName: string, args: JsonValue, toolDigest: string): void {
+    const key = JSON.stringify([toolName, args]);
+    this.#digests.set(key, [...(this.#digests.get(key) ?? []), toolDigest]);
+  }
+
+  /** Returns the digest of the tool that was approved for one such call, once; undefined if there is no approval. */
+  take(toolName: string, args: JsonValue): string | undefined {
+    const key = JSON.stringify([toolName, args]);
+    const [toolDigest, ...rest] = this.#digests.get(key) ?? [];
+    if (rest.length === 0) this.#digests.delete(key);
+    else this.#digests.set(key, rest);
+    return toolDigest;
+  }
+}
+
+/** Returns what a call of a tool that code sees may run. @throws {ToolError} TOOL_UNAVAILABLE if the tool has changed */
+function pinOf(router: CodeToolsParts["router"], { definition, toolName }: CodeTool, tenantId: string): ToolPin {
+  const toolDigest = router.digestOf(definition, router.tenancy.optionOf(tenantId));
+  if (toolDigest === undefined)
+    throw unavailable("tool_changed", `The tool "${toolName}" has changed; run the code again`);
+  const toolVersion = router.registry.get(toolName, tenantId)?.release?.mainVersion;
+  return { toolDigest, ...(toolVersion === undefined ? {} : { toolVersion }) };
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE if code may not call a tool of this name */
@@ -44,7 +77,7 @@ const InputSchema = z.object({
 
 /** Returns the rules by which a durable run decides about the calls of code, which wait for approval instead of failing. */
 export function rulesOf(
-  { router, api, gate }: CodeToolsParts,
+  { router, api, gate, hosted, approved }: CodeToolsParts,
   { tenantId, callId, signal }: Pick<CapabilityContext, "tenantId" | "callId" | "signal">,
 ): CodeCallRules {
   const read = (text: string): { readonly tool: CodeTool; readonly args: JsonValue } | undefined => {
@@ -62,29 +95,41 @@ export function rulesOf(
     approvalOf: async (text) => {
       const call = read(text);
       // A call of a tool that does not exist fails without approval.
-      if (call === undefined || gate === undefined) return undefined;
-      const { definition } = call.tool;
+      if (call === undefined) return undefined;
+      const { definition, toolName } = call.tool;
+      const needed = await hosted?.approvalOf(toolName);
       const toolDigest = router.digestOf(definition, router.tenancy.optionOf(tenantId)) ?? "";
-      if (!(await gate.isNeeded({ definition, toolDigest, args: call.args }, { tenantId, callId, signal })))
-        return undefined;
-      return { toolDigest, message: approvalMessage(definition.name, JSON.stringify(call.args)) };
+      const isNeeded =
+        needed !== undefined ||
+        (await gate?.isNeeded({ definition, toolDigest, args: call.args }, { tenantId, callId, signal })) === true;
+      if (!isNeeded) return undefined;
+      return { toolName, toolDigest, message: approvalMessage(toolName, JSON.stringify(call.args)), ...needed };
+    },
+    noteApproved: (text, toolDigest) => {
+      const call = read(text);
+      if (call !== undefined) approved?.add(call.tool.toolName, call.args, toolDigest);
     },
   };
 }
 
 /** Creates the capability for one run. */
-export const createCodeToolsCapability = ({ router, api, gate, isDecided }: CodeToolsParts): Capability =>
+export const createCodeToolsCapability = ({ router, api, gate, isDecided, approved }: CodeToolsParts): Capability =>
   defineToolCalls({
     description: "Calls the tools that the code may use",
     maxName: MAX_NAME,
     call: async (name, given, context) => {
-      const { definition, toolName } = findTool(api, name);
+      const tool = findTool(api, name);
+      const { definition, toolName } = tool;
       const args = (given ?? {}) as JsonValue;
-      if (gate === undefined) return await callNested(router, { name: toolName, args }, context);
-      const toolDigest = router.digestOf(definition, router.tenancy.optionOf(context.tenantId));
-      if (toolDigest === undefined)
-        throw unavailable("tool_changed", `The tool "${toolName}" has changed; run the code again`);
-      if (isDecided !== true) await gate.check({ definition, toolDigest, args: toJson(args) }, context);
-      return await callNested(router, { name: toolName, args, toolDigest }, context);
+      const approvedDigest = approved?.take(toolName, toJson(args) as JsonValue);
+      if (gate === undefined && approvedDigest === undefined)
+        return await callNested(router, { name: toolName, args }, context);
+      const pin = pinOf(router, tool, context.tenantId);
+      const { toolDigest } = pin;
+      if (approvedDigest !== undefined && approvedDigest !== toolDigest)
+        throw unavailable("tool_changed", `The tool "${toolName}" has changed since the call was approved`);
+      if (gate !== undefined && isDecided !== true)
+        await gate.check({ definition, toolDigest, args: toJson(args) }, context);
+      return await callNested(router, { name: toolName, args, pin, isApproved: approvedDigest !== undefined }, context);
     },
   });

@@ -3,8 +3,9 @@
 import type { Bundler } from "../../bundler/bundler.ts";
 import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
-import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { type JsonValue, ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { Capability } from "../capabilities/capability.ts";
+import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
 import { logCapability } from "../capabilities/log.ts";
 import { NO_USAGE, type ToolUsage } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
@@ -22,8 +23,9 @@ import type { CallPool } from "../workers/call-pool.ts";
 import type { CodeApi } from "./api/code-api.ts";
 import type { ApprovalGate } from "./code-approvals.ts";
 import { declarationsFor, withTools } from "./code-hints.ts";
+import type { CodeHost } from "./code-host.ts";
 import type { CodeRuns } from "./code-runs.ts";
-import { createCodeToolsCapability, rulesOf } from "./code-tools.ts";
+import { ApprovedCalls, createCodeToolsCapability, rulesOf } from "./code-tools.ts";
 import type { CodeLanguage, ParsedCodeModeOptions } from "./options.ts";
 import {
   isCodeFailure,
@@ -45,6 +47,7 @@ const FILES = { typescript: "code.ts", javascript: "code.js" } as const;
 const NO_CODE_CACHE = new Uint8Array(0);
 /** Code is rarely run twice, so the use of platform modules is not tracked. */
 const NO_MODULES = { names: [], add() {} } as const;
+const ELICIT = createClientRequestCapabilities().filter(({ name }) => name === "elicit");
 const RESULT_MEMBERS = ["save", "load", "list", "delete"];
 
 const LANGUAGE_HINTS: { readonly [Language in CodeLanguage]: string } = {
@@ -87,7 +90,7 @@ export function runDefinition(
 }
 const SEARCH_HINT = "search_tools";
 const WAIT_HINT =
-  'The code can wait for days: `await ctx.waitFor({ approval: "Question?" })` returns { approved, reason }, `{ event: "name" }` its value, and `{ durationMs }` ends by itself.';
+  'The code can wait for days: `await ctx.waitFor({ approval: "Question?" })` returns { approved, reason }, `{ event: "name" }` its value, and `{ durationMs }` ends by itself. `await ctx.elicit({ message, requestedSchema })` returns { action, content } of a form.';
 
 /** What code mode uses of a Glovebox. */
 export interface RunCodeParts {
@@ -98,8 +101,9 @@ export interface RunCodeParts {
   readonly environments: EnvironmentResolver;
   readonly values: StoredValues;
   readonly gate: ApprovalGate | undefined;
-  /** Undefined if code is not durable. */
+  /** Undefined if code is not durable, or if a server starts its runs. */
   readonly runs: () => CodeRuns | undefined;
+  readonly hosted: CodeHost | undefined;
   /** Undefined if code is not checked. */
   readonly checker: TypeChecker | undefined;
   readonly options: ParsedCodeModeOptions;
@@ -126,7 +130,9 @@ export function createRunCodeExecutor(parts: RunCodeParts): Executor {
     source: "sandbox",
     wants: "value",
     execute: async (call, log) => {
-      const runs = call.context.run === undefined ? parts.runs() : undefined;
+      const isStarted = call.context.run !== undefined;
+      if (parts.hosted !== undefined && !isStarted) throw unavailable("needs_run", "Code runs only as a durable run");
+      const runs = isStarted ? undefined : parts.runs();
       return runs === undefined ? await new CodeRun(parts, call, log).run() : await runs.start(call);
     },
   };
@@ -164,7 +170,8 @@ class CodeRun {
     } catch (thrown) {
       const error = toToolError(thrown);
       this.#call.signal.throwIfAborted();
-      if (error.code !== "BUNDLE_FAILED") throw error;
+      // Of a continuation, something has run already.
+      if (error.code !== "BUNDLE_FAILED" || isChecked) throw error;
       return this.#end(NO_USAGE, toRejected(error));
     }
     return await this.#execute({ code, language, input: given.input }, api, executable);
@@ -198,12 +205,13 @@ class CodeRun {
   }
 
   #environment(api: CodeApi, language: CodeLanguage): ToolEnvironment {
-    const { environments, router, values, gate } = this.#parts;
+    const { environments, router, values, gate, hosted } = this.#parts;
     const { tenantId, callId, signal, context } = this.#call;
     const { run, client } = context;
-    // Without anybody who decides while the code waits, the run waits.
-    const isDecided = run !== undefined && gate?.decidesAtOnce !== true && client?.elicit === undefined;
-    const calls = { router, api, gate, isDecided };
+    // Without anybody who decides while the code waits, the run waits. A server lets the run wait for those whom its tenant trusts to decide.
+    const decidesAtOnce = gate?.decidesAtOnce === true || client?.elicit !== undefined;
+    const isDecided = run !== undefined && (hosted !== undefined || !decidesAtOnce);
+    const calls = { router, api, gate, hosted, isDecided, approved: new ApprovedCalls() };
     if (run !== undefined) {
       const rules = rulesOf(calls, { tenantId, callId, signal });
       run.codeCalls = isDecided ? rules : { ...rules, approvalOf: async () => undefined };
@@ -213,7 +221,7 @@ class CodeRun {
     const tools = this.#noting(createCodeToolsCapability(calls));
     const result = createResultCapability(values);
     // Only a run can wait without a process.
-    const own = run === undefined ? [] : [createWaitForCapability()];
+    const own = run === undefined ? [] : [createWaitForCapability(), ...ELICIT];
     const granted = new Map<string, Capability>([logCapability, tools, result, ...own].map((one) => [one.name, one]));
     const environment = environments.of({ ...this.#call.definition, prewarm: false }, { granted, features }, {});
     return { ...environment, descriptors: { ...environment.descriptors, result: { members: RESULT_MEMBERS } } };

@@ -32,6 +32,8 @@ export interface NestedCallStart {
   readonly arguments: unknown;
   /** Time in ms since 1970. */
   readonly startedAt: number;
+  /** Set if a person has approved this call: in the durable run that makes it, with these arguments, and for the tool that would run now. */
+  readonly isApproved?: true | undefined;
 }
 
 /** Functions that observe all calls nested in one call, at any depth. */

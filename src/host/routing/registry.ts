@@ -16,6 +16,8 @@ import { checkString } from "./tenant-scope.ts";
 export interface ToolVersions {
   /** All versions. */
   readonly tools: readonly RegisteredTool[];
+  /** Name of the version that is listed for the tool. */
+  readonly mainVersion: string;
   get(version: string): RegisteredTool | undefined;
   /**
    * Returns the version that a call runs: the one that it names, the one of its session, or a random one by weight.

@@ -41,8 +41,16 @@ export class ToolRelease implements ToolVersions {
 
   /** The version with the largest weight, which is listed for the tool. */
   get main(): RegisteredTool {
+    return this.#largest.tool;
+  }
+
+  get mainVersion(): string {
+    return this.#largest.version;
+  }
+
+  get #largest(): WeightedVersion {
     const [first, ...rest] = this.#versions as readonly [WeightedVersion, ...WeightedVersion[]];
-    return rest.reduce((largest, one) => (one.weight > largest.weight ? one : largest), first).tool;
+    return rest.reduce((largest, one) => (one.weight > largest.weight ? one : largest), first);
   }
 
   get(version: string): RegisteredTool | undefined {

@@ -31,7 +31,8 @@ export interface RunScope {
 
 /** What runs need of a Glovebox, or of a code mode. */
 export interface RunHost {
-  readonly router: Pick<ToolRouter, "tenancy" | "registry" | "tenants"> & {
+  readonly router: Pick<ToolRouter, "tenancy" | "tenants"> & {
+    readonly registry: Pick<ToolRouter["registry"], "get">;
     /** @internal stripped from the published declarations, as in {@link ToolRouter} */
     readonly tenantStates: Pick<TenantStates, "checkAdding">;
   };

@@ -42,8 +42,11 @@ export interface RunAttemptOptions {
 export interface CallToApprove {
   /** What the person sees. */
   readonly message: string;
+  readonly toolName: string;
   /** Digest of the tool, for which alone the approval is valid. */
   readonly toolDigest: string;
+  /** Time in ms after which the call is denied. Default: it waits as long as the run. */
+  readonly expiresInMs?: number | undefined;
 }
 
 /** Rules for the calls of tools that code makes, which only the code's host knows. */
@@ -52,6 +55,8 @@ export interface CodeCallRules {
   readonly approvalOf: (text: string) => Promise<CallToApprove | undefined>;
   /** Whether the call may be made again. */
   readonly isRepeatable: (text: string) => boolean;
+  /** Called before a call that a person has approved is made. @param toolDigest of the tool that was approved */
+  readonly noteApproved: (text: string, toolDigest: string) => void;
 }
 
 /** What the executor does with a capability call. `send`: the answer is known. `wait`: the run waits. `leave-open`: it gets no answer. */
@@ -162,6 +167,11 @@ export class RunAttempt {
   async profileOf(current: ToolProfile, limits: Limits): Promise<ToolProfile> {
     const { start } = this.#options.journal;
     if (start !== undefined && start.bundle !== current.sha256) {
+      if (this.codeCalls !== undefined)
+        throw unavailable(
+          "engine_version",
+          "This release compiles the code in another way than the one with which the run began",
+        );
       const message = "The run needs the version of the tool with which it began, which is not registered";
       throw unavailable("not_found", message);
     }
@@ -255,7 +265,10 @@ export class RunAttempt {
     if (known.wait !== undefined && name !== "tools") return await this.#wait(known.wait);
     if (known.wait !== undefined && !journal.approved.has(id)) return await this.#waitForCall(known.wait, text);
     const mayRepeat = name === "tools" ? this.codeCalls?.isRepeatable(text) : undefined;
-    if (mayRepeat ?? isRepeatable(name, JSON.parse(text) as JsonValue)) return { kind: "execute" };
+    if (mayRepeat ?? isRepeatable(name, JSON.parse(text) as JsonValue)) {
+      if (known.wait?.toolDigest !== undefined) this.codeCalls?.noteApproved(text, known.wait.toolDigest);
+      return { kind: "execute" };
+    }
     const message = `The process ended while "${name}" was under way. Its effects are possible`;
     return await this.#answer(id, failure("EFFECTS_POSSIBLE", message));
   }
@@ -283,7 +296,9 @@ export class RunAttempt {
     const isElicited = name === "elicit" && this.#options.canElicit?.(text) !== true && !this.#isRollingBack;
     const toApprove = name === "tools" ? await this.codeCalls?.approvalOf(text) : undefined;
     if (toApprove !== undefined) {
-      const asked = { id, kind: "approval", ...toApprove } as const;
+      const { expiresInMs, ...shown } = toApprove;
+      const until = expiresInMs === undefined ? {} : { until: this.#options.now() + expiresInMs };
+      const asked = { id, kind: "approval", ...shown, ...until } as const;
       await this.#append([{ ...request, wait: asked }]);
       return await this.#waitForCall(asked, text);
     }
@@ -326,6 +341,11 @@ export class RunAttempt {
   async #waitForCall(wait: RunWait, text: string): Promise<RunDecision> {
     const decision = this.#options.journal.decisionOf(wait.id);
     if (decision === undefined) {
+      if (wait.until !== undefined && wait.until <= this.#options.now())
+        return await this.#answer(
+          wait.id,
+          failure("APPROVAL_REQUIRED", "The call was not approved in time and not run"),
+        );
       this.#waits.set(wait.id, wait);
       this.#underWay.delete(wait.id);
       return { kind: "wait" };
@@ -340,6 +360,7 @@ export class RunAttempt {
       return await this.#answer(wait.id, failure("TOOL_UNAVAILABLE", message));
     }
     await this.#append([{ type: "approved", id: wait.id }]);
+    if (wait.toolDigest !== undefined) this.codeCalls?.noteApproved(text, wait.toolDigest);
     return { kind: "execute" };
   }
 

@@ -18,6 +18,7 @@ export const WaitSchema = z.strictObject({
   message: z.string().optional(),
   requestedSchema: z.record(z.string(), JsonSchema).optional(),
   url: z.string().optional(),
+  toolName: z.string().optional(),
   toolDigest: z.string().optional(),
   until: time.optional(),
 });

@@ -17,7 +17,8 @@ export interface RunWait {
   readonly message?: string | undefined;
   /** JSON Schema of the form to fill in. */
   readonly requestedSchema?: JsonSchema | undefined;
-  /** For the approval of a call: digest of the tool. */
+  /** For the approval of a call: name and digest of the tool. */
+  readonly toolName?: string | undefined;
   readonly toolDigest?: string | undefined;
   /** Page to visit. */
   readonly url?: string | undefined;

@@ -1,9 +1,11 @@
 // Durable code: a program that needs an approval suspends, goes on in another process, and the model looks it up.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createHostedCodeMode } from "../../../src/host/code-mode/hosted-code.ts";
 import { type CodeMode, createCodeMode } from "../../../src/host/code-mode/index.ts";
 import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
 import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { createRuns } from "../../../src/host/runs/runs.ts";
 import { makeBox, outputOf } from "../../support/host-zone.ts";
 import { CrashingStore } from "../runs/crashing-store.ts";
 
@@ -191,5 +193,90 @@ raise ValueError("no")`;
     });
     expect(await call(codeMode, "run_code", { code: "throw new Error('no')" })).toMatchObject({ status: "failed" });
     expect(await call(codeMode, "run_code", { code: "return (" })).toMatchObject({ status: "rejected" });
+  });
+
+  test("asks a person to fill in a form", async () => {
+    await using codeMode = open(new CrashingStore());
+    const form = "{ message: 'Which?', requestedSchema: { type: 'object', properties: { n: { type: 'integer' } } } }";
+    const { run } = await call(codeMode, "run_code", { code: `return (await ctx.elicit(${form})).content.n` });
+    expect(run?.waits).toMatchObject([{ kind: "elicitation", message: "Which?" }]);
+    await codeMode.runs?.signal(run?.id ?? "", {
+      elicitation: run?.waits[0]?.id ?? 0,
+      action: "accept",
+      content: { n: 3 },
+    });
+    expect(await call(codeMode, "get_run", { id: run?.id })).toMatchObject({ status: "ok", value: 3 });
+  });
+
+  test("runs the version of a tool that the person was shown", async () => {
+    const versions = await Promise.all(
+      ["1", "2"].map(async (version) => {
+        const source = `export default () => ${version}`;
+        const { definition, bundle } = await box.inspectTool({ name: "canary", source });
+        return { version, weight: 1, definition, sha256: bundle.sha256, load: () => bundle };
+      }),
+    );
+    box.setRelease("canary", versions);
+    await using codeMode = open(new CrashingStore(), { needsApproval: ["canary"], onApproval: () => true });
+    const code = "return await Promise.all(Array.from({ length: 20 }, () => tools.canary({})))";
+    expect(await call(codeMode, "run_code", { code })).toMatchObject({ status: "ok", value: Array(20).fill(1) });
+  });
+
+  test("a host decides which calls wait and for how long, and sees which were approved", async () => {
+    let expiresInMs = 1;
+    const asked: string[] = [];
+    await using codeMode = createHostedCodeMode(
+      box,
+      { language: "javascript" },
+      {
+        getRun: async (id) => ({ id }),
+        approvalOf: async (toolName) => {
+          asked.push(toolName);
+          return toolName === "delete_order" ? { expiresInMs } : undefined;
+        },
+      },
+    );
+    const { tenancy, tenants, tenantStates } = box.router;
+    const started: unknown[] = [];
+    await using runs = createRuns(
+      {
+        router: { tenancy, tenants, tenantStates, registry: { get: () => undefined } },
+        runScope: { kind: "code" },
+        execute: (toolCall, context) => codeMode.execute(toolCall, context),
+      },
+      {
+        ...{ store: new CrashingStore(), pollMs: 0 },
+        prepare: async () => ({
+          // The client of the caller cannot approve.
+          client: { elicit: () => expect.fail("The client must not be asked") },
+          nestedCalls: { onStart: ({ toolName, isApproved }) => void started.push([toolName, isApproved]) },
+        }),
+      },
+    );
+    effects.length = 0;
+    const start = async (code: string) => await runs.start({ toolName: "run_code", arguments: { code } });
+    const outputOfRun = async (id: string): Promise<unknown> => {
+      const { result } = (await runs.get(id)) ?? {};
+      return result?.success === true ? (result.output as unknown as RunOutput).value : result;
+    };
+    const late = await start("return await tools.delete_order({ id: 1 }).catch((error) => error.message)");
+    await expect
+      .poll(async () => {
+        await runs.poll();
+        return await outputOfRun(late.id);
+      })
+      .toBe("The call was not approved in time and not run");
+    expect([effects, started]).toEqual([[], []]);
+    expiresInMs = 600_000;
+    const run = await start("await tools.list_orders(); return (await tools.delete_order({ id: 2 })).deleted");
+    await runs.signal(run.id, { approval: run.waits[0]?.id ?? 0, approved: true });
+    expect(await outputOfRun(run.id)).toBe(2);
+    expect(started).toEqual([
+      ["list_orders", undefined],
+      ["delete_order", true],
+    ]);
+    const direct = await codeMode.execute({ id: "c", toolName: "run_code", arguments: { code: "return 1" } });
+    expect(direct).toMatchObject({ error: { code: "TOOL_UNAVAILABLE", details: { reason: "needs_run" } } });
+    expect(asked).toContain("list_orders");
   });
 });

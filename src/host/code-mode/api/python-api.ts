@@ -209,6 +209,8 @@ result: _Result`;
 const DURABLE_TAIL = `class _Ctx:
     async def waitFor(self, request: dict[str, Any], /) -> Any:
         "Waits without a process, also for days: {'event': name}, {'approval': question} or {'durationMs': time}."
+    async def elicit(self, request: dict[str, Any], /) -> dict[str, Any]:
+        "Asks a person to fill in a form: {'message': text, 'requestedSchema': JSON Schema of an object}."
     def onRollback(self, run: Callable[[], Any], /) -> Awaitable[None]:
         "Registers a function that undoes something when the code fails or is cancelled. The last one runs first."
 ctx: _Ctx`;

@@ -85,6 +85,10 @@ const DURABLE_GLOBALS = `
     waitFor<Value = any>(request: { event: string; timeoutMs?: number }): Promise<Value>;
     waitFor(request: { approval: string; timeoutMs?: number }): Promise<{ approved: boolean; reason: string | null }>;
     waitFor(request: { durationMs: number }): Promise<null>;
+    /** Asks a person to fill in a form, whose fields \`requestedSchema\` describes as JSON Schema, or to visit a page. */
+    elicit(
+      request: { message: string; requestedSchema: object; key?: string } | { mode: "url"; message: string; url: string; key?: string },
+    ): Promise<{ action: "accept" | "decline" | "cancel"; content?: any }>;
     /** Registers a function that undoes something when the code fails or is cancelled. The last one runs first. */
     onRollback(run: () => unknown): Promise<void>;
   };`;
