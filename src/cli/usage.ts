@@ -117,6 +117,7 @@ Options of deploy, rollback, call, tools, calls, logs, replay, rehearse, test --
   --version N         the version to replay or rehearse; replay: default is the recorded one
   --since TIME        how far back recorded calls are rehearsed: 30m, 12h or 7d (default: 7d)
   --sample N          how many of them, the newest first (default: 500)
+  --kind KIND         list runs of tools only (tool), or of code only (code)
   --reason TEXT       why a call or a run is approved or denied; the caller receives the reason of a denial
 
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by

@@ -41,7 +41,7 @@ import type {
 const FILTERS = {
   callApprovals: { state: "a string" },
   calls: { tool: "a string", state: "a string", limit: "a number" },
-  runs: { tool: "a string", state: "a string" },
+  runs: { kind: "a string", tool: "a string", state: "a string" },
   values: { prefix: "a string" },
   usage: { from: "a number", until: "a number", tool: "a string" },
 } as const;
@@ -364,7 +364,11 @@ export class TenantClient {
 
   /** Yields durable runs, without their inputs and outputs. */
   runs(
-    filter: { readonly tool?: string | undefined; readonly state?: Run["state"] | undefined } = {},
+    filter: {
+      readonly kind?: Run["kind"] | undefined;
+      readonly tool?: string | undefined;
+      readonly state?: Run["state"] | undefined;
+    } = {},
   ): AsyncGenerator<RunSummary, void> {
     checkOptions(filter, "filter", FILTERS.runs);
     return this.#client.list(`${this.#path}/runs`, filter);

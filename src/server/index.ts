@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { parseOptions } from "../host/config/option-errors.ts";
 import { packageVersion } from "../host/config/package-version.ts";
-import { createGlovebox, type ExecutorsOptions, type Glovebox, unavailable } from "../host/index.ts";
+import { createGlovebox, type ExecutorsOptions, type Glovebox, type ToolResult, unavailable } from "../host/index.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
 import { createApiKey } from "./auth/api-key.ts";
@@ -220,7 +220,12 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   const tenantChanges = resources.use(
     new TenantChanges({ db, bus, requests, box, authenticator, tools, slots, calls }),
   );
-  const runs = resources.use(new RunService({ database, box, tools, calls, slots, onError }));
+  const runs = resources.use(
+    new RunService({
+      ...{ database, box, tools, calls, slots, onError },
+      executeCode: async (call, context): Promise<ToolResult> => await (await codeMode.open()).execute(call, context),
+    }),
+  );
   const former = { sweep: () => eraseFormerTenants(database, config) };
   await former.sweep();
   resources.use(startRetention(database, [quotas, kv, former, storedBytes], onError));

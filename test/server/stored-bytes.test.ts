@@ -316,7 +316,7 @@ describe.for(STORES)("with %s", (kind) => {
         .insertInto("kv_entries")
         .values({ ...key, key: Buffer.from("k"), data: Buffer.alloc(9), size: 10 })
         .execute();
-      expect(await migrate(db, kind)).toEqual(["0012-stored-bytes"]);
+      expect(await migrate(db, kind, "0012-stored-bytes")).toEqual(["0012-stored-bytes"]);
       expect(await counted(db)).toEqual({ acme: 2 + 8 + 2 + 10 });
       await insert();
       await db

@@ -16,8 +16,9 @@ const describeWait = ({ id, kind, name, message, until }: Run["waits"][number]):
 };
 
 async function list(given: Arguments, io: Io, tenant: TenantClient): Promise<void> {
-  const { tool, state } = given.values as { readonly tool?: string; readonly state?: Run["state"] };
-  printItems(given, io, await take(tenant.runs({ tool, state }), LIST_LIMIT), {
+  const filter = given.values as { readonly kind?: Run["kind"]; readonly tool?: string; readonly state?: Run["state"] };
+  const { kind, tool, state } = filter;
+  printItems(given, io, await take(tenant.runs({ kind, tool, state }), LIST_LIMIT), {
     id: (one) => one.id,
     tool: (one) => (one.version === null ? one.tool : `${one.tool}@${one.version}`),
     state: (one) => one.state,

@@ -224,6 +224,7 @@ export const COMMAND_SPECS = {
   runs: {
     options: {
       ...REMOTE_OPTIONS,
+      kind: anyText("tool or code"),
       tool: anyText("the name of a tool"),
       state: anyText("running, suspended, succeeded, failed or cancelled"),
       input: anyText("JSON"),

@@ -57,7 +57,8 @@ export function Run({ tenantId, id }: RunProps): JSX.Element {
       <PageHead
         title={
           <>
-            <a href={urlOf(["t", tenantId, "tools", value.tool])}>{value.tool}</a> <small class="faint">{id}</small>
+            {value.kind === "code" ? "Code" : <a href={urlOf(["t", tenantId, "tools", value.tool])}>{value.tool}</a>}{" "}
+            <small class="faint">{id}</small>
           </>
         }
       >
@@ -72,7 +73,7 @@ export function Run({ tenantId, id }: RunProps): JSX.Element {
               reload();
             }}
           >
-            The run ends, and what its tool has registered to undo its work runs. It cannot be continued.
+            The run ends, and what it has registered to undo its work runs. It cannot be continued.
           </ConfirmButton>
         )}
       </PageHead>
@@ -89,9 +90,9 @@ export function Run({ tenantId, id }: RunProps): JSX.Element {
 }
 
 function RunFacts({ run, tenantId }: TenantProps & { readonly run: RunData }): JSX.Element {
-  const { id, version, createdAt, endedAt, expiresAt, wakeAt, attempts, entries, keyId } = run;
+  const { id, kind, version, createdAt, endedAt, expiresAt, wakeAt, attempts, entries, keyId } = run;
   const facts: (readonly [string, ComponentChildren])[] = [
-    ["Version", version === null ? "–" : `v${version}`],
+    kind === "code" ? ["Runs", "Code of a model"] : ["Version", version === null ? "–" : `v${version}`],
     ["Started", <Time key="at" at={createdAt} />],
     ["Started by", keyId ?? "–"],
     ["Attempts", formatNumber(attempts)],
@@ -141,7 +142,7 @@ function describe({ type, name, call, wait, approved, action, turns, state }: Ru
     case "start":
       return "The run begins";
     case "turns":
-      return turns === 1 ? "1 answer or timer reached the tool" : `${turns} answers and timers reached the tool`;
+      return turns === 1 ? "1 answer or timer reached the run" : `${turns} answers and timers reached the run`;
     case "request":
       return name === "waitFor" ? `Request ${call}: waits` : `Request ${call}: ${name}`;
     case "answer":
@@ -218,11 +219,17 @@ function Entry({ entry }: { readonly entry: RunEntry }): JSX.Element {
 }
 
 function Contents({ run }: { readonly run: RunData }): JSX.Element {
+  const { code } = (run.kind === "code" ? (run.input ?? {}) : {}) as { readonly code?: unknown };
   return (
     <div class="columns">
       <section>
         <h2>Input</h2>
-        <JsonView value={run.input} label="Input" />
+        {typeof code === "string" ? (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: It scrolls.
+          <pre tabIndex={0}>{code}</pre>
+        ) : (
+          <JsonView value={run.input} label="Input" />
+        )}
       </section>
       <section>
         <h2>Output</h2>

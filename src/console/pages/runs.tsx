@@ -103,13 +103,19 @@ function RunTable({ runs, tenantId, isFiltered }: RunTableProps): JSX.Element {
           </Empty>
         ) : (
           <Empty title="No runs yet" command={`npx glovebox runs start NAME --input '{}' --tenant ${tenantId}`}>
-            A run of a tool can wait for days: for an event, for a person, or for a time. It takes no process meanwhile.
+            A run of a tool or of code can wait for days: for an event, for a person, or for a time. It takes no process
+            meanwhile.
           </Empty>
         )
       }
       columns={[
         { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
-        { name: "Tool", cell: ({ id, tool }) => <a href={urlOf(["t", tenantId, "runs", id])}>{tool}</a> },
+        {
+          name: "Tool",
+          cell: ({ id, kind, tool }) => (
+            <a href={urlOf(["t", tenantId, "runs", id])}>{kind === "code" ? "Code" : tool}</a>
+          ),
+        },
         { name: "Version", cell: ({ version }) => (version === null ? "–" : `v${version}`) },
         {
           name: "Waits for",

@@ -24,6 +24,9 @@ export interface CallCaller {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Returns who acts, as the audit log shows a caller over MCP. */
+export const keyActorOf = ({ keyId }: CallCaller): Actor => ({ name: `key:${keyId}`, ip: null, requestId: null });
+
 /** Events of a streamed call, from `started` to `result`. */
 export type CallProgressEvent =
   | { readonly event: "started"; readonly data: { readonly id: string } }

@@ -47,7 +47,7 @@ export class NestedCalls {
     const { id, revision } = this.#tenant;
     await this.#parts.tools.ensureTool(id, revision, call.toolName);
     const { needed } = this.#parts.approvals.check(this.#tenant, call.toolName, { isFixed: false });
-    if (needed !== undefined) await (this.#onNeeded ?? this.#wait)(call, needed);
+    if (needed !== undefined && call.isApproved !== true) await (this.#onNeeded ?? this.#wait)(call, needed);
     this.#running.set(call.callId, this.#parts.live.begin(id, call.callId));
   }
 

@@ -19,6 +19,7 @@ import { up as concurrencySlots } from "./migrations/0009-concurrency-slots.ts";
 import { up as fleetScope } from "./migrations/0010-fleet-scope.ts";
 import { up as auditErasure } from "./migrations/0011-audit-erasure.ts";
 import { up as storedBytes } from "./migrations/0012-stored-bytes.ts";
+import { up as runKinds } from "./migrations/0013-run-kinds.ts";
 
 interface KnownMigration {
   readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
@@ -46,6 +47,8 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   "0011-audit-erasure": { up: auditErasure, worksWith: 10 },
   // Triggers count what a release before it writes.
   "0012-stored-bytes": { up: storedBytes, worksWith: 10 },
+  // A release before it would claim a run of code as one of a tool, and end it.
+  "0013-run-kinds": { up: runKinds, worksWith: 13 },
 };
 /** The first migration after which the database has a table for rules. */
 const FIRST_RULE = 7;

@@ -375,6 +375,8 @@ export interface ConsoleSessionsTable {
 export interface RunsTable {
   tenant_id: string;
   id: string;
+  /** `code`: code of a model, run by the tool `run_code` of the tenant's code mode. */
+  kind: "tool" | "code";
   tool_name: string;
   tool_version: string | null;
   /** JSON of the arguments. */

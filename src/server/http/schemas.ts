@@ -267,6 +267,7 @@ export const TimelineSchema = z
       .describe("Nested calls: `{ callId, toolName, durationMs, cpuMs, code, timeline, calls }`"),
   })
   .openapi("Timeline");
+export const RUN_KINDS = ["tool", "code"] as const;
 export const RUN_STATES = ["running", "suspended", "succeeded", "failed", "cancelled"] as const;
 const RunWaitSchema = z.strictObject({
   id: z.int().describe("Position of the request in the run, which identifies the wait"),
@@ -274,11 +275,20 @@ const RunWaitSchema = z.strictObject({
   name: z.string().optional().describe("Name of the event"),
   message: z.string().optional().describe("What a person is to approve, to fill in, or to visit"),
   requestedSchema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the form to fill in"),
+  toolName: z.string().optional().describe("For a call that code makes: the tool"),
+  toolDigest: z
+    .string()
+    .optional()
+    .describe("For a call that code makes: digest of the tool, for which alone an approval is valid"),
   url: z.string().optional().describe("Page to visit"),
   until: TimeSchema.optional().describe("Time in ms since 1970 at which the wait ends by itself"),
 });
 const runFields = {
-  ...{ id: z.string(), tenantId: z.string(), tool: z.string(), version: z.int().nullable(), state: z.enum(RUN_STATES) },
+  ...{ id: z.string(), tenantId: z.string() },
+  kind: z
+    .enum(RUN_KINDS)
+    .describe("`code`: code that a model has given to `run_code` of the tenant's code mode, with the tool `run_code`"),
+  ...{ tool: z.string(), version: z.int().nullable(), state: z.enum(RUN_STATES) },
   keyId: z.string().nullable().describe("The key that has started the run"),
   waits: z.array(RunWaitSchema).describe("What the run waits for"),
   attempts: z.int().describe("How often it was started and continued"),

@@ -1,6 +1,7 @@
 // Opens the MCP endpoints of the tenants with the first request to them: their modules take a third of the CPU time of the server's start.
 import type { CallCaller } from "../calls/call-request.ts";
-import type { TenantMcpParts } from "./tenant-mcp.ts";
+import type { TenantCodeMode } from "./tenant-code-mode.ts";
+import type { TenantMcp, TenantMcpParts } from "./tenant-mcp.ts";
 
 /** Answers MCP requests whose key and tenant have been checked. */
 export interface McpEndpoint {
@@ -8,17 +9,22 @@ export interface McpEndpoint {
   close(): Promise<void>;
 }
 
-class LazyEndpoint implements McpEndpoint, AsyncDisposable {
-  readonly #open: () => Promise<McpEndpoint>;
-  #endpoint: Promise<McpEndpoint> | undefined;
+class LazyEndpoint<Endpoint extends McpEndpoint> implements McpEndpoint, AsyncDisposable {
+  readonly #open: () => Promise<Endpoint>;
+  #endpoint: Promise<Endpoint> | undefined;
 
-  constructor(open: () => Promise<McpEndpoint>) {
+  constructor(open: () => Promise<Endpoint>) {
     this.#open = open;
   }
 
-  async fetch(request: Request, caller: CallCaller): Promise<Response> {
+  /** Returns the endpoint, which is opened if it is not yet. */
+  async open(): Promise<Endpoint> {
     this.#endpoint ??= this.#open();
-    return await (await this.#endpoint).fetch(request, caller);
+    return await this.#endpoint;
+  }
+
+  async fetch(request: Request, caller: CallCaller): Promise<Response> {
+    return await (await this.open()).fetch(request, caller);
   }
 
   async close(): Promise<void> {
@@ -31,9 +37,9 @@ class LazyEndpoint implements McpEndpoint, AsyncDisposable {
 }
 
 /** Returns the endpoint of the tenants' tools. */
-export const openTenantMcp = (parts: TenantMcpParts): LazyEndpoint =>
+export const openTenantMcp = (parts: TenantMcpParts): LazyEndpoint<TenantMcp> =>
   new LazyEndpoint(async () => new (await import("./tenant-mcp.ts")).TenantMcp(parts));
 
 /** Returns the endpoint of the tenants' code mode. */
-export const openTenantCodeMode = (parts: TenantMcpParts): LazyEndpoint =>
+export const openTenantCodeMode = (parts: TenantMcpParts): LazyEndpoint<TenantCodeMode> =>
   new LazyEndpoint(async () => new (await import("./tenant-code-mode.ts")).TenantCodeMode(parts));

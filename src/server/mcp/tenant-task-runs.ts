@@ -1,14 +1,11 @@
 // Serves durable runs as tasks of MCP. A key finds the runs that it has started, and no others.
 import type { McpTaskRun, McpTaskRuns } from "../../host/mcp/server/index.ts";
-import type { CallCaller } from "../calls/call-request.ts";
+import { type CallCaller, keyActorOf } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
-import type { Actor } from "../records/audit.ts";
 import { findRun, type RunRow } from "../records/runs.ts";
 import { RunConflict, type RunService } from "../runs/run-service.ts";
 
 const DAY_MS = 86_400_000;
-
-const actorOf = ({ keyId }: CallCaller): Actor => ({ name: `key:${keyId}`, ip: null, requestId: null });
 
 function toTaskRun(row: RunRow, { tenant }: CallCaller): McpTaskRun {
   // A run that has ended is deleted after these days.
@@ -26,10 +23,10 @@ export function createTaskRuns(runs: RunService, db: Db, callerOf: () => CallCal
   const find = async (id: string): Promise<RunRow | undefined> => {
     const { tenant, keyId } = callerOf();
     const row = await findRun(db, { tenantId: tenant.id, id });
-    return row?.key_id === keyId ? row : undefined;
+    return row?.key_id === keyId && row.kind === "tool" ? row : undefined;
   };
   return {
-    begin: ({ toolName, arguments: input }, starter) => runs.begin({ toolName, input }, callerOf(), starter),
+    begin: ({ toolName, arguments: input }, starter) => runs.begin({ toolName, input }, callerOf(), { starter }),
     get: async (id) => {
       const row = await find(id);
       return row && toTaskRun(row, callerOf());
@@ -38,7 +35,7 @@ export function createTaskRuns(runs: RunService, db: Db, callerOf: () => CallCal
       const caller = callerOf();
       const signal = { ...answer, ...(content == null ? {} : { content }) };
       try {
-        await (await runs.answer(caller.tenant, id, signal, actorOf(caller)))?.settled;
+        await (await runs.answer(caller.tenant, id, signal, keyActorOf(caller)))?.settled;
       } catch (thrown) {
         // It was answered meanwhile, or has ended.
         if (!(thrown instanceof RunConflict)) throw thrown;
@@ -46,7 +43,7 @@ export function createTaskRuns(runs: RunService, db: Db, callerOf: () => CallCal
     },
     cancel: async (id) => {
       const caller = callerOf();
-      await runs.cancel(caller.tenant, id, actorOf(caller));
+      await runs.cancel(caller.tenant, id, keyActorOf(caller));
     },
   };
 }

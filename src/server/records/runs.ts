@@ -8,7 +8,7 @@ const OPEN = ["running", "suspended"] as const;
 /** The entry of a journal with which a rollback begins. */
 const ROLLBACK = '{"type":"rollback",%';
 const SUMMARY = [
-  ...(["tenant_id", "id", "tool_name", "tool_version", "state", "fence", "wake_at", "waits"] as const),
+  ...(["tenant_id", "id", "kind", "tool_name", "tool_version", "state", "fence", "wake_at", "waits"] as const),
   ...(["created_at", "expires_at", "ended_at", "journal_length", "entries"] as const),
 ] as const;
 
@@ -18,6 +18,7 @@ export type RunSummaryRow = Pick<RunsTable, (typeof SUMMARY)[number]> & { readon
 export type RunRow = RunsTable & { readonly key_id: string | null };
 
 export interface RunsFilter {
+  readonly kind?: RunsTable["kind"] | undefined;
   readonly tool?: string | undefined;
   readonly state?: RunState | undefined;
   /** Id of the last run of the page before. */
@@ -29,7 +30,7 @@ export interface RunsFilter {
 export async function listRuns(
   db: Db,
   tenantId: string,
-  { tool, state, before, limit }: RunsFilter,
+  { kind, tool, state, before, limit }: RunsFilter,
 ): Promise<readonly RunSummaryRow[]> {
   let query = db
     .selectFrom("runs")
@@ -39,6 +40,7 @@ export async function listRuns(
     .select(SUMMARY.map((column) => `runs.${column}` as const))
     .select("run_requests.key_id")
     .where("runs.tenant_id", "=", tenantId);
+  if (kind !== undefined) query = query.where("runs.kind", "=", kind);
   if (tool !== undefined) query = query.where("runs.tool_name", "=", tool);
   if (state !== undefined) query = query.where("runs.state", "=", state);
   if (before !== undefined) query = query.where("runs.id", "<", before);
@@ -114,6 +116,7 @@ export async function countOpenRuns(db: Db, tenantId: string, toolName: string, 
     .selectFrom("runs")
     .select(({ fn }) => fn.countAll().as("open"))
     .where("tenant_id", "=", tenantId)
+    .where("kind", "=", "tool")
     .where("tool_name", "=", toolName)
     .where("state", "in", OPEN);
   if (version !== undefined) query = query.where("tool_version", "=", String(version));
@@ -152,13 +155,13 @@ export async function requestRunCancel(db: Db, { tenantId, id }: RunKey): Promis
 }
 
 /** Lists runs that have not ended and are to be cancelled, the oldest first. Those that are rolled back are left to their end. */
-export async function listToCancel(db: Db, limit: number): Promise<readonly RunKey[]> {
+export async function listToCancel(db: Db, limit: number): Promise<readonly (RunKey & Pick<RunsTable, "kind">)[]> {
   const rows = await db
     .selectFrom("run_requests")
     .innerJoin("runs", (join) =>
       join.onRef("runs.tenant_id", "=", "run_requests.tenant_id").onRef("runs.id", "=", "run_requests.run_id"),
     )
-    .select(["runs.tenant_id", "runs.id"])
+    .select(["runs.tenant_id", "runs.id", "runs.kind"])
     .where("run_requests.cancel_requested", "=", 1)
     .where("runs.state", "in", OPEN)
     .where(({ not, exists, selectFrom }) =>
@@ -175,7 +178,7 @@ export async function listToCancel(db: Db, limit: number): Promise<readonly RunK
     .orderBy("runs.id")
     .limit(limit)
     .execute();
-  return rows.map(({ tenant_id: tenantId, id }) => ({ tenantId, id }));
+  return rows.map(({ tenant_id: tenantId, id, kind }) => ({ tenantId, id, kind }));
 }
 
 /**

@@ -22,11 +22,13 @@ import { checkStoredBytes } from "../records/stored-bytes.ts";
 
 const OPEN = ["running", "suspended"] as const;
 const ENTRIES_PER_INSERT = 100;
-/** The server has runs of this kind only. */
-const KIND = "tool";
+/** What the server has runs of: tools, and code of models. */
+const KINDS = ["tool", "code"] as const;
+type RunKind = (typeof KINDS)[number];
+const isKind = (kind: string): kind is RunKind => KINDS.some((one) => one === kind);
 
 const toRecord = (row: RunsTable): RunRecord => ({
-  ...{ id: row.id, tenantId: row.tenant_id, kind: KIND },
+  ...{ id: row.id, tenantId: row.tenant_id, kind: row.kind },
   ...{ toolName: row.tool_name, input: row.input, state: row.state },
   ...(row.tool_version === null ? {} : { toolVersion: row.tool_version }),
   ...{ fence: row.fence, leaseUntil: row.lease_until, waits: JSON.parse(row.waits) as readonly RunWait[] },
@@ -62,9 +64,10 @@ export class DatabaseRunStore implements RunStore {
     return this.#clock.now();
   }
 
-  /** @throws {Error} for a run of another kind than `tool`; {ToolError} QUOTA_EXCEEDED if the tenant may not store its input */
+  /** @throws {Error} for a run of an unknown kind; {ToolError} QUOTA_EXCEEDED if the tenant may not store its input */
   async create(run: NewRun, maxOpen: number): Promise<"created" | "taken" | "full"> {
-    if (run.kind !== KIND) throw new Error(`The database keeps runs of kind ${KIND} only`);
+    const { kind } = run;
+    if (!isKind(kind)) throw new Error(`The database keeps runs of these kinds only: ${KINDS.join(", ")}`);
     return await this.#db.transaction().execute(async (transaction) => {
       // Concurrent starts of one tenant are counted one after the other.
       const tenant = transaction.selectFrom("tenants").select("id").where("id", "=", run.tenantId);
@@ -73,10 +76,12 @@ export class DatabaseRunStore implements RunStore {
         .selectFrom("runs")
         .select(({ fn }) => fn.countAll().as("open"))
         .where("tenant_id", "=", run.tenantId)
+        .where("kind", "=", kind)
         .where("state", "in", OPEN)
         .executeTakeFirstOrThrow();
       const row: RunsTable = {
-        ...{ id: run.id, tenant_id: run.tenantId, tool_name: run.toolName, tool_version: run.toolVersion ?? null },
+        ...{ id: run.id, tenant_id: run.tenantId, kind },
+        ...{ tool_name: run.toolName, tool_version: run.toolVersion ?? null },
         ...{ input: run.input, state: "running", fence: 1, lease_until: run.leaseUntil, wake_at: null, waits: "[]" },
         ...{ result: null, created_at: run.createdAt, expires_at: run.expiresAt, journal_length: 0, entries: 0 },
         ended_at: null,
@@ -126,12 +131,13 @@ export class DatabaseRunStore implements RunStore {
   }
 
   async claim({ tenantId, id }: RunKey, { kind, now, until }: RunLease): Promise<number | undefined> {
-    if (kind !== KIND) return undefined;
+    if (!isKind(kind)) return undefined;
     const claimed = await this.#db
       .updateTable("runs")
       .set((column) => ({ state: "running", fence: column("fence", "+", 1), lease_until: until }))
       .where("tenant_id", "=", tenantId)
       .where("id", "=", id)
+      .where("kind", "=", kind)
       .where((of) =>
         of.or([of("state", "=", "suspended"), of.and([of("state", "=", "running"), of("lease_until", "<", now)])]),
       )
@@ -249,7 +255,7 @@ export class DatabaseRunStore implements RunStore {
   }
 
   async due(now: number, { kind, tenantId, except = [], perTenant, limit }: DueFilter): Promise<readonly RunKey[]> {
-    if (kind !== KIND) return [];
+    if (!isKind(kind)) return [];
     // The runs of a tenant that is suspended wait until it is active again.
     const active = this.#db.selectFrom("tenants").select("id").where("state", "=", "active");
     let due = this.#db
@@ -261,6 +267,7 @@ export class DatabaseRunStore implements RunStore {
           .over((over) => over.partitionBy("tenant_id").orderBy("id"))
           .as("rank"),
       )
+      .where("kind", "=", kind)
       .where("tenant_id", "in", active)
       .where((of) =>
         of.or([

@@ -86,7 +86,7 @@ const showWaits = (waits: string): JsonValue => parse(toStoredJson(parse(waits))
 
 /** Returns a run as lists show it. */
 export const showSummary = (row: RunSummaryRow): object => ({
-  ...{ id: row.id, tenantId: row.tenant_id, tool: row.tool_name },
+  ...{ id: row.id, tenantId: row.tenant_id, kind: row.kind, tool: row.tool_name },
   version: row.tool_version === null ? null : Number(row.tool_version),
   ...{ state: row.state, keyId: row.key_id, waits: showWaits(row.waits) },
   ...{ attempts: row.fence, entries: row.entries, journalLength: row.journal_length, createdAt: row.created_at },
@@ -108,8 +108,13 @@ export function showRun(row: RunRow, result?: ToolResult | undefined): object {
   };
 }
 
-function toStoredResult(result: ToolResult, keepContent: boolean): string {
-  if (!keepContent && result.success) return JSON.stringify({ ...result, output: null, content: undefined, logs: [] });
+function toStoredResult({ kind }: RunRecord, result: ToolResult, keepContent: boolean): string {
+  if (!keepContent && result.success) {
+    // The status of code says whether it has thrown, and is no content.
+    const { status = null } = (kind === "code" ? result.output : {}) as { readonly status?: string };
+    const output = kind === "code" ? { status } : null;
+    return JSON.stringify({ ...result, output, content: undefined, logs: [] });
+  }
   return toStoredJson({ ...result, content: undefined });
 }
 
@@ -146,7 +151,7 @@ export async function endRun(transaction: Db, run: RunRecord, result: ToolResult
   await insertEndedCalls(transaction, [{ row: { ...row, ...outcome, tool_version: version ?? outcome.tool_version } }]);
   await replaceContent(transaction, run, {
     input: keepContent ? (toStoredInput(run.input) ?? "{}") : "{}",
-    result: toStoredResult(result, keepContent),
+    result: toStoredResult(run, result, keepContent),
   });
   if (keepContent) await redactJournal(transaction, run);
   else await deleteEntries(transaction, run);

@@ -1,15 +1,17 @@
-// Durable runs of the API: starts, answers and cancels them, and continues those that are due, also when the process that ran them is gone. A run
-// stays on the version with which it began. When it has ended it becomes a call, with the same id.
+// Durable runs of tools and of code: starts, answers and cancels them, and continues those that are due, also when the process that ran them is
+// gone. A run stays on the version with which it began. When it has ended it becomes a call, with the same id.
 import { createHash } from "node:crypto";
 import {
   createRuns,
   type Glovebox,
+  type LogListener,
   type RunContext,
   type RunKey,
   type RunRecord,
   type RunSignal,
   type RunStarter,
   type Runs,
+  type RunWait,
   type TenantRunLimits,
   type ToolCall,
   type ToolContext,
@@ -54,7 +56,19 @@ const MINUTE_MS = 60_000;
 export type RunRequest = Pick<
   CallRequest,
   "toolName" | "input" | "version" | "alias" | "idempotencyKey" | "approvedBy"
->;
+> & {
+  /** Default: `tool`. */
+  readonly kind?: RunKind | undefined;
+};
+type RunKind = RunsTable["kind"];
+
+/** Who waits for a run that starts. */
+export interface RunAudience {
+  /** Answers elicitations in the first attempt. */
+  readonly starter?: RunStarter | undefined;
+  /** Receives the log lines until the run waits or has ended. */
+  readonly onLog?: LogListener | undefined;
+}
 
 /** A run, and what its tool has returned if that happened in this process. The stored result has no secrets. */
 export interface ShownRun {
@@ -73,26 +87,32 @@ export interface RunServiceParts {
   readonly tools: TenantTools;
   readonly calls: CallService;
   readonly slots: ClusterSlots;
+  /** Runs code of the tenant in the context: the tool `run_code` of its code mode. */
+  readonly executeCode: (call: ToolCall, context: ToolContext) => Promise<ToolResult>;
   readonly onError: (error: unknown) => void;
 }
 
 const isEnded = ({ state }: Pick<RunsTable, "state">): boolean => state !== "running" && state !== "suspended";
 
-const requestHash = ({ toolName, input, version, alias }: RunRequest): string =>
+const requestHash = ({ kind, toolName, input, version, alias }: RunRequest): string =>
   createHash("sha256")
-    .update(JSON.stringify(["run", toolName, input ?? null, version ?? null, alias ?? null]))
+    .update(JSON.stringify([kind ?? "run", toolName, input ?? null, version ?? null, alias ?? null]))
     .digest("hex");
+
+type Host = Parameters<typeof createRuns>[0];
 
 export class RunService implements AsyncDisposable {
   readonly #parts: RunServiceParts;
   readonly #store: DatabaseRunStore;
   readonly #options: Parameters<typeof createRuns>[1];
-  readonly #host: Parameters<typeof createRuns>[0];
-  #runs: Runs;
+  readonly #hosts: { readonly [Kind in RunKind]: Host };
+  #runs: { readonly [Kind in RunKind]: Runs };
   #timer: NodeJS.Timeout | undefined;
   #cancelling: Promise<void> | undefined;
   /** Results of runs for which a request waits. */
   readonly #results = new Map<string, ToolResult | undefined>();
+  /** Receive the log lines of runs for which a caller waits. */
+  readonly #listeners = new Map<string, LogListener>();
 
   constructor(parts: RunServiceParts) {
     this.#parts = parts;
@@ -104,13 +124,30 @@ export class RunService implements AsyncDisposable {
       prepare: (run) => this.#prepare(run),
       onAttempt: (...attempt) => this.#attempted(...attempt),
     };
-    this.#host = { router: box.router, execute: (call, context) => this.#execute(call, context) };
-    this.#runs = createRuns(this.#host, this.#options);
+    const { router } = box;
+    const { tenancy, tenants, tenantStates } = router;
+    const { executeCode } = parts;
+    this.#hosts = {
+      tool: { router, execute: (call, context) => this.#execute(call, context, (...run) => box.execute(...run)) },
+      code: {
+        // A tenant's own tool can have the name of the one that runs code.
+        router: { tenancy, tenants, tenantStates, registry: { get: () => undefined } },
+        runScope: { kind: "code" },
+        execute: (call, context) => this.#execute(call, context, executeCode),
+      },
+    };
+    this.#runs = this.#createRuns(0);
+  }
+
+  #createRuns(pollMs: number): { readonly [Kind in RunKind]: Runs } {
+    const { tool, code } = this.#hosts;
+    const options = { ...this.#options, pollMs };
+    return { tool: createRuns(tool, options), code: createRuns(code, options) };
   }
 
   /** Starts to continue runs that are due. */
   start(): void {
-    this.#runs = createRuns(this.#host, { ...this.#options, pollMs: POLL_MS });
+    this.#runs = this.#createRuns(POLL_MS);
     this.#timer = setInterval(() => {
       this.#cancelling ??= this.#cancelRequested()
         .catch(this.#parts.onError)
@@ -125,7 +162,7 @@ export class RunService implements AsyncDisposable {
   async close(drainMs = 0): Promise<void> {
     clearInterval(this.#timer);
     await this.#cancelling;
-    await this.#runs.close({ drainMs });
+    await Promise.all(Object.values(this.#runs).map((runs) => runs.close({ drainMs })));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -134,7 +171,6 @@ export class RunService implements AsyncDisposable {
 
   /**
    * Starts a run.
-   * @param starter answers elicitations in the first attempt
    * @returns its id. `settled` resolves when the run has ended or waits
    * @throws {IdempotencyConflict} if the key was used for another request
    * @throws {ToolError} TOOL_UNAVAILABLE, QUOTA_EXCEEDED, or APPROVAL_REQUIRED if the tool needs an approval that the request does not have
@@ -142,9 +178,10 @@ export class RunService implements AsyncDisposable {
   async begin(
     request: RunRequest,
     caller: CallCaller,
-    starter?: RunStarter,
+    { starter, onLog }: RunAudience = {},
   ): Promise<{ readonly id: string; readonly settled: Promise<ShownRun> }> {
     const { tenant, keyId } = caller;
+    const { kind = "tool" } = request;
     checkActive(tenant);
     const key = { tenantId: tenant.id, id: createId("call") };
     const hash = requestHash(request);
@@ -156,13 +193,15 @@ export class RunService implements AsyncDisposable {
     const id = known?.run_id ?? key.id;
     const row = await findRun(this.#parts.database.db, { ...key, id });
     if (row !== undefined) return { id, settled: Promise.resolve({ row }) };
+    if (onLog !== undefined) this.#listeners.set(id, onLog);
     try {
-      const toolVersion = await this.#admit(id, request, caller);
+      const toolVersion = kind === "tool" ? await this.#admit(id, request, caller) : undefined;
       const input = request.input ?? {};
       const run = { id, tenantId: tenant.id, toolName: request.toolName, arguments: input, toolVersion };
-      const begun = await this.#runs.begin(run, starter);
+      const begun = await this.#runs[kind].begin(run, starter);
       return { id, settled: this.#settle({ ...key, id }, begun.settled) };
     } catch (thrown) {
+      this.#listeners.delete(id);
       // A request with the same key at the same time has started it.
       const started = await findRun(this.#parts.database.db, { ...key, id });
       if (started !== undefined) return { id, settled: Promise.resolve({ row: started }) };
@@ -205,6 +244,7 @@ export class RunService implements AsyncDisposable {
       return { row, ...(isEnded(row) ? { result: this.#results.get(key.id) } : {}) };
     } finally {
       this.#results.delete(key.id);
+      this.#listeners.delete(key.id);
     }
   }
 
@@ -228,8 +268,12 @@ export class RunService implements AsyncDisposable {
   }
 
   /** Runs an attempt within the tenant's limit of concurrent calls. */
-  async #execute(call: ToolCall, context: ToolContext = {}): Promise<ToolResult> {
-    const { box, slots, onError } = this.#parts;
+  async #execute(
+    call: ToolCall,
+    context: ToolContext = {},
+    run: (call: ToolCall, context: ToolContext) => Promise<ToolResult>,
+  ): Promise<ToolResult> {
+    const { slots, onError } = this.#parts;
     const tenant = await this.#tenantOf(context.tenantId ?? "");
     let slot: ClusterSlot;
     try {
@@ -238,27 +282,35 @@ export class RunService implements AsyncDisposable {
       return toFailedResult({ id: call.id, tool_name: call.toolName }, thrown, onError);
     }
     try {
-      return await box.execute(call, context);
+      return await run(call, context);
     } finally {
       slot.release();
     }
   }
 
-  /** Registers the version of a run, and follows the calls that it makes. */
+  /** Registers the version of a run, or the tools that code can call, and follows the calls that it makes. */
   async #prepare(run: RunRecord): Promise<RunContext> {
     const { tools, calls, database } = this.#parts;
     const tenant = await this.#tenantOf(run.tenantId);
     // Not a failure of the run: it continues when the tenant is active again.
     if (tenant.state !== "active") throw new Error("The tenant is suspended");
-    await tools.ensureTool(tenant.id, tenant.revision, run.toolName);
-    if (run.toolVersion !== undefined)
-      await tools.choose(tenant.id, run.toolName, { version: Number(run.toolVersion) });
+    if (run.kind === "code") await tools.ensureAll(tenant.id, tenant.revision);
+    else {
+      await tools.ensureTool(tenant.id, tenant.revision, run.toolName);
+      if (run.toolVersion !== undefined)
+        await tools.choose(tenant.id, run.toolName, { version: Number(run.toolVersion) });
+    }
     const keyId = (await findRequest(database.db, run))?.key_id ?? "";
     const nested = calls.nestedCallsOf(tenant, keyId);
+    const listener = this.#listeners.get(run.id);
+    const onLog: LogListener = (entry) => {
+      nested.log(entry);
+      listener?.(entry);
+    };
     return {
       // The calls that an attempt makes have ids below its own.
       callId: `${run.id}.${run.fence}`,
-      ...{ nestedCalls: nested.observer, onLog: (entry) => nested.log(entry), logSourceLocations: true },
+      ...{ nestedCalls: nested.observer, onLog, logSourceLocations: true },
     };
   }
 
@@ -285,21 +337,22 @@ export class RunService implements AsyncDisposable {
   ): Promise<{ readonly settled: Promise<ShownRun> } | undefined> {
     checkActive(tenant);
     const key = { tenantId: tenant.id, id };
-    const isKnown = await changeExclusively(this.#parts.database, async (transaction) => {
+    const kind = await changeExclusively(this.#parts.database, async (transaction) => {
       const row = await findRun(transaction, key);
-      if (row === undefined) return false;
+      if (row === undefined) return undefined;
       if (isEnded(row)) throw hasEnded(row);
-      if (!("event" in signal)) await checkWait(transaction, row, signal);
+      const wait = "event" in signal ? undefined : await checkWait(transaction, row, signal, this.#store.now());
       // The same runs as part of the transaction.
       const { maxJournalLength } = tenant.policy.runs;
-      const runs = createRuns(this.#host, { store: this.#store.in(transaction), pollMs: 0, maxJournalLength });
+      const host = this.#hosts[row.kind];
+      const runs = createRuns(host, { store: this.#store.in(transaction), pollMs: 0, maxJournalLength });
       await runs.deliver(id, signal, { tenantId: tenant.id });
-      const { action, details } = toAudit(signal);
+      const { action, details } = toAudit(signal, wait);
       await appendAudit(transaction, { actor, tenantId: tenant.id, action, target: id, details });
-      return true;
+      return row.kind;
     });
-    if (!isKnown) return undefined;
-    return { settled: this.#settle(key, this.#runs.resume(id, { tenantId: tenant.id })) };
+    if (kind === undefined) return undefined;
+    return { settled: this.#settle(key, this.#runs[kind].resume(id, { tenantId: tenant.id })) };
   }
 
   /**
@@ -315,26 +368,29 @@ export class RunService implements AsyncDisposable {
       await appendAudit(transaction, { actor, tenantId: tenant.id, action: "run.cancelled", target: id, details: {} });
       return row;
     });
-    if (before !== undefined && !isEnded(before)) await this.#cancel(key);
+    if (before !== undefined && !isEnded(before)) await this.#cancel(key, before.kind);
     return before?.state;
   }
 
   /** Cancels a run that waits, or that is under way in this process. A run that is rolled back is left to its end. */
-  async #cancel(key: RunKey): Promise<void> {
+  async #cancel(key: RunKey, kind: RunKind): Promise<void> {
     if (await isRollingBack(this.#parts.database.db, key)) return;
-    await this.#runs.cancel(key.id, { tenantId: key.tenantId });
+    await this.#runs[kind].cancel(key.id, { tenantId: key.tenantId });
   }
 
   async #cancelRequested(): Promise<void> {
     const runs = await listToCancel(this.#parts.database.db, MAX_CANCELLED);
-    await Promise.all(runs.map((run) => this.#cancel(run)));
+    await Promise.all(runs.map(({ kind, ...key }) => this.#cancel(key, kind)));
   }
 }
 
 const hasEnded = ({ state }: RunRow): RunConflict => new RunConflict(`The run has ended (${state})`);
 
-/** Returns how the audit log shows an answer: without its value. */
-function toAudit(signal: RunSignal): {
+/** Returns how the audit log shows an answer: without its value. @param answered the wait that it ends */
+function toAudit(
+  signal: RunSignal,
+  answered: RunWait | undefined,
+): {
   readonly action: string;
   readonly details: { readonly [name: string]: unknown };
 } {
@@ -342,22 +398,28 @@ function toAudit(signal: RunSignal): {
   if ("elicitation" in signal)
     return { action: "run.answered", details: { wait: signal.elicitation, action: signal.action } };
   const { approval: wait, approved, reason } = signal;
-  return { action: approved ? "run.approved" : "run.denied", details: { wait, reason } };
+  const { toolName: tool, toolDigest } = answered ?? {};
+  return { action: approved ? "run.approved" : "run.denied", details: { wait, reason, tool, toolDigest } };
 }
 
-/** Checks that a run waits for an answer, and does not have it. @throws {RunConflict} */
+/** Returns the wait that an answer ends. @throws {RunConflict} if the run does not wait for it, or has it */
 async function checkWait(
   db: OpenDatabase["db"],
   row: RunRow,
   signal: Exclude<RunSignal, { event: string }>,
-): Promise<void> {
+  now: number,
+): Promise<RunWait> {
   const { kind, wait } =
     "approval" in signal
       ? ({ kind: "approval", wait: signal.approval } as const)
       : ({ kind: "elicitation", wait: signal.elicitation } as const);
   const waits = JSON.parse(row.waits) as RunRecord["waits"];
-  if (!waits.some((one) => one.id === wait && one.kind === kind))
-    throw new RunConflict(`The run does not wait for ${kind} ${wait}`);
+  const found = waits.find((one) => one.id === wait && one.kind === kind);
+  if (found === undefined) throw new RunConflict(`The run does not wait for ${kind} ${wait}`);
+  // The approval of a call, which the policy limits.
+  if (found.toolDigest !== undefined && found.until !== undefined && found.until <= now)
+    throw new RunConflict("The time to decide about this call is over");
   if (await hasAnswer(db, { tenantId: row.tenant_id, id: row.id }, kind, wait))
     throw new RunConflict(`${kind === "approval" ? "Approval" : "Elicitation"} ${wait} of the run was answered before`);
+  return found;
 }

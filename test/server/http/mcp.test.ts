@@ -77,10 +77,10 @@ test("a key of another tenant reaches no tools over MCP", async () => {
   }
 });
 
-test("code mode serves two tools, whose code calls the tenant's tools, and records both", async () => {
+test("code mode serves three tools, whose code calls the tenant's tools, and records both", async () => {
   const client = await connect("acme", keys.acme, "code-mode/mcp");
   try {
-    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["run_code", "search_tools"]);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["get_run", "run_code", "search_tools"]);
     const found = await client.callTool({ name: "search_tools", arguments: { query: "add" } });
     expect(JSON.stringify(found.content)).toContain("tools.add(input: {");
     const code = "const sums = await Promise.all([1, 2].map((n) => tools.add({ a: n, b: 10 }))); return sums";

@@ -1,8 +1,7 @@
-// navigator: packages read it to detect their runtime. It has the members of Node's, with values that reveal nothing of the machine.
+// navigator: packages read it to detect their runtime.
 import { defineInterface } from "./webidl.ts";
 
 const KEY = {};
-const LANGUAGES: readonly string[] = Object.freeze(["en-US"]);
 
 export class Navigator {
   constructor(key: unknown = undefined) {
@@ -11,22 +10,6 @@ export class Navigator {
 
   get userAgent(): string {
     return "Glovebox";
-  }
-
-  get platform(): string {
-    return "";
-  }
-
-  get language(): string {
-    return "en-US";
-  }
-
-  get languages(): readonly string[] {
-    return LANGUAGES;
-  }
-
-  get hardwareConcurrency(): number {
-    return 1;
   }
 }
 

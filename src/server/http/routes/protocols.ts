@@ -66,7 +66,8 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     "POST /v1/tenants/{tenant}/code-mode/mcp",
     {
       summary: "Sends a message of the Model Context Protocol to the tenant's code mode",
-      description: "It has two tools, search_tools and run_code, instead of the tenant's tools.",
+      description:
+        "It has three tools instead of the tenant's tools: search_tools, run_code, which starts a durable run, and get_run, which looks one up.",
       ...{ params, ...MCP_POST, streams },
     },
     serveCodeMode,

@@ -15,6 +15,7 @@ import {
   IdSchema,
   PageQuerySchema,
   pageOf,
+  RUN_KINDS,
   RUN_STATES,
   RunEntrySchema,
   RunSchema,
@@ -27,6 +28,7 @@ import { TenantParamsSchema } from "./tenants.ts";
 const RunParamsSchema = TenantParamsSchema.extend({ run: IdSchema });
 const WaitParamsSchema = RunParamsSchema.extend({ wait: z.coerce.number().int().min(1) });
 const RunQuerySchema = PageQuerySchema.extend({
+  kind: z.enum(RUN_KINDS).optional(),
   tool: ToolNameSchema.optional(),
   state: z.enum(RUN_STATES).optional(),
 });
