@@ -159,6 +159,35 @@ describe.for(STORES)("durable code with %s", (kind) => {
     ]);
   });
 
+  test("webhooks and the list of problems say that code waits for a person, each time once", async () => {
+    const events = ["run.waiting", "approval.requested"];
+    const { id } = (await api<{ id: string }>("POST", `${base}/webhooks`, { url: "https://hooks.invalid/", events }))
+      .body;
+    await using code = await connect();
+    const { run } = await code.run(`
+      const both = Promise.all([ctx.waitFor({ event: "go" }), tools.delete_item({ id: 6 })]);
+      return (await both).length;`);
+    const waits = (await getRun(run?.id ?? "")).waits;
+    const approval = waits.find((wait) => wait.kind === "approval");
+    await api("POST", `${base}/runs/${run?.id}/events`, { name: "go" });
+    expect((await getRun(run?.id ?? "")).waits).toMatchObject([{ id: approval?.id }]);
+    const { body: deliveries } = await api<Page<{ body: object }>>("GET", `${base}/webhooks/${id}/deliveries`);
+    const wait = { id: approval?.id, kind: "approval", tool: "delete_item", until: approval?.until };
+    expect(deliveries.items.map(({ body }) => body)).toMatchObject([
+      { type: "run.waiting", data: { runId: run?.id, kind: "code", tool: "run_code", waits: [wait] } },
+    ]);
+    // An overview may be some seconds old.
+    const problems = async (): Promise<readonly (readonly unknown[])[]> => {
+      const { body } = await api<Page<{ kind: string; target: string; count: number }>>("GET", `${base}/problems`);
+      const runs = body.items.filter((one) => one.kind === "runs_waiting_for_approval");
+      return runs.map(({ target, count }) => [target, count]);
+    };
+    await expect.poll(problems, POLL).toEqual([["run_code", 1]]);
+    const denied = await api("POST", `${base}/runs/${run?.id}/waits/${approval?.id}/deny`, {});
+    expect(denied.body).toMatchObject({ state: "succeeded", output: { status: "failed" } });
+    await expect.poll(problems, POLL).toEqual([]);
+  });
+
   test("a denied call is not made, and neither is one whose tool has changed since it was shown", async () => {
     await using code = await connect();
     const source = "return await tools.delete_item({ id: 8 }).catch((error) => [error.code, error.message]);";

@@ -53,6 +53,11 @@ function describeProblem({
         count === 1 ? `1 call of ${target} waits for approval` : `${count} calls of ${target} wait for approval`,
         urlOf(["t", tenantId, "approvals"]),
       ];
+    case "runs_waiting_for_approval":
+      return [
+        count === 1 ? `1 run of ${target} waits for approval` : `${count} runs of ${target} wait for approval`,
+        urlOf(["t", tenantId, "runs"], { tool: target, state: "suspended" }),
+      ];
     case "schedule_failing":
       return [
         `The last run of the schedule ${String(details.name)} failed (${String(details.code)})`,

@@ -23,6 +23,7 @@ const EVENTS: { readonly [event in EventType]: string } = {
   "call.cancelled": "a call was cancelled",
   "approval.requested": "a call waits for approval",
   "approval.decided": "a call was approved or denied, or its approval has expired",
+  "run.waiting": "a run waits for a person",
   "version.deployed": "a new version was stored",
   "version.waiting_for_approval": "a version waits for approval",
   "release.changed": "a release runs other versions",

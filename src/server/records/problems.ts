@@ -7,6 +7,7 @@ import type { OverviewRecord } from "./overview.ts";
 export const PROBLEM_KINDS = [
   "version_waiting",
   "calls_waiting_for_approval",
+  "runs_waiting_for_approval",
   "release_rolled_back",
   "quota_warning",
   "webhook_failing",
@@ -67,6 +68,21 @@ async function findWaitingCalls({ db, tenantId }: Search): Promise<readonly Prob
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   return (await query.execute()).map((row) => ({
     ...{ kind: "calls_waiting_for_approval", tenantId: row.tenant_id, target: row.tool_name },
+    ...{ count: Number(row.count), at: Number(row.at), details: {} },
+  }));
+}
+
+async function findWaitingRuns({ db, tenantId }: Search): Promise<readonly ProblemRecord[]> {
+  let query = db
+    .selectFrom("runs")
+    .select((of) => ["tenant_id", "tool_name", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
+    .where("state", "=", "suspended")
+    .where("waits", "like", '%"kind":"approval"%')
+    .groupBy(["tenant_id", "tool_name"])
+    .limit(MAX_OF_KIND);
+  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  return (await query.execute()).map((row) => ({
+    ...{ kind: "runs_waiting_for_approval", tenantId: row.tenant_id, target: row.tool_name },
     ...{ count: Number(row.count), at: Number(row.at), details: {} },
   }));
 }
@@ -191,6 +207,7 @@ export async function readProblems(
   const found = [
     ...(await findWaitingVersions(search)),
     ...(await findWaitingCalls(search)),
+    ...(await findWaitingRuns(search)),
     ...(await findRollbacks(search)),
     ...(await findQuotaWarnings(search)),
     ...(await findFailingWebhooks(search)),

@@ -19,6 +19,7 @@ export const EVENTS = [
   "quota.warning",
   "approval.requested",
   "approval.decided",
+  "run.waiting",
 ] as const;
 export type EventType = (typeof EVENTS)[number];
 /** Sent on request, to try a webhook. */

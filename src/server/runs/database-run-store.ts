@@ -45,19 +45,25 @@ export interface DatabaseRunStoreOptions {
   readonly clock?: Clock | undefined;
   /** Called in the transaction that ends a run. @param now ms since 1970 */
   readonly onEnded?: ((transaction: Db, run: RunRecord, result: ToolResult, now: number) => Promise<void>) | undefined;
+  /** Called in the transaction that suspends a run, with what a person can end and the run has not waited for before. */
+  readonly onWaiting?: ((transaction: Db, run: RunRecord, waits: readonly RunWait[]) => Promise<void>) | undefined;
 }
+
+const isForPerson = ({ kind }: RunWait): boolean => kind === "approval" || kind === "elicitation";
 
 export class DatabaseRunStore implements RunStore {
   readonly #db: Db;
   readonly #kind: DatabaseKind;
   readonly #clock: Clock;
   readonly #onEnded: DatabaseRunStoreOptions["onEnded"];
+  readonly #onWaiting: DatabaseRunStoreOptions["onWaiting"];
 
-  constructor({ db, kind, clock = SYSTEM_CLOCK, onEnded }: DatabaseRunStoreOptions) {
+  constructor({ db, kind, clock = SYSTEM_CLOCK, onEnded, onWaiting }: DatabaseRunStoreOptions) {
     this.#clock = clock;
     this.#db = db;
     this.#kind = kind;
     this.#onEnded = onEnded;
+    this.#onWaiting = onWaiting;
   }
 
   now(): number {
@@ -208,7 +214,8 @@ export class DatabaseRunStore implements RunStore {
 
   /** Returns the store as part of a transaction. */
   in(transaction: Db): DatabaseRunStore {
-    return new DatabaseRunStore({ db: transaction, kind: this.#kind, clock: this.#clock, onEnded: this.#onEnded });
+    const hooks = { onEnded: this.#onEnded, onWaiting: this.#onWaiting };
+    return new DatabaseRunStore({ db: transaction, kind: this.#kind, clock: this.#clock, ...hooks });
   }
 
   async append({ fence, ...key }: RunClaim, entries: readonly string[]): Promise<boolean> {
@@ -232,6 +239,20 @@ export class DatabaseRunStore implements RunStore {
         if (row !== undefined) await onEnded(transaction, toRecord(row), release.result, this.now());
         return outcome;
       });
+    }
+    const onWaiting = this.#onWaiting;
+    if (onWaiting !== undefined && release.state === "suspended" && !this.#db.isTransaction) {
+      const waits = release.waits.filter(isForPerson);
+      if (waits.length > 0)
+        return await this.#db.transaction().execute(async (transaction) => {
+          const before = await this.#rowOf(transaction, { tenantId, id });
+          const outcome = await this.in(transaction).release({ tenantId, id, fence }, release, entries);
+          if (outcome !== "released" || before === undefined) return outcome;
+          const run = toRecord(before);
+          const isNew = (wait: RunWait): boolean => run.waits.every((known) => known.id !== wait.id);
+          if (waits.some(isNew)) await onWaiting(transaction, run, waits.filter(isNew));
+          return outcome;
+        });
     }
     const isSuspended = release.state === "suspended";
     let query = this.#db

@@ -1,5 +1,5 @@
 // What the API shows of a run and its journal, and what is kept of them after the run has ended: no secrets, within the tenant's retention.
-import type { JsonValue, RunRecord, ToolResult } from "../../host/index.ts";
+import type { JsonValue, RunRecord, RunWait, ToolResult } from "../../host/index.ts";
 import { toNewRow } from "../calls/new-call.ts";
 import { toOutcome, toStoredInput, toStoredJson } from "../calls/outcome.ts";
 import type { Db } from "../database/open-database.ts";
@@ -14,6 +14,7 @@ import {
   replaceEntry,
 } from "../records/runs.ts";
 import { findTenant } from "../records/tenants.ts";
+import { emitEvents } from "../records/webhooks.ts";
 
 const ENTRIES_PER_PAGE = 500;
 
@@ -129,6 +130,16 @@ async function redactJournal(db: Db, run: RunRecord): Promise<void> {
     after = page.at(-1)?.position;
     if (page.length < ENTRIES_PER_PAGE) return;
   }
+}
+
+/** Notifies the tenant's webhooks that a run waits for a person. */
+export async function reportWaits(
+  transaction: Db,
+  { tenantId, id: runId, kind, toolName: tool }: RunRecord,
+  waits: readonly RunWait[],
+): Promise<void> {
+  const shown = waits.map(({ id, kind: what, toolName, until }) => ({ id, kind: what, tool: toolName, until }));
+  await emitEvents(transaction, [{ tenantId, type: "run.waiting", data: { runId, kind, tool, waits: shown } }]);
 }
 
 /** Adds a run that has ended to the calls of its tenant, and removes the secrets from what is kept of it. */

@@ -44,7 +44,7 @@ import { addUsage } from "../records/usage.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import { DatabaseRunStore } from "./database-run-store.ts";
-import { endRun } from "./run-content.ts";
+import { endRun, reportWaits } from "./run-content.ts";
 
 /** A run whose process has died is taken over after this time in ms. */
 const LEASE_MS = 10_000;
@@ -117,7 +117,7 @@ export class RunService implements AsyncDisposable {
   constructor(parts: RunServiceParts) {
     this.#parts = parts;
     const { database, box, onError } = parts;
-    this.#store = new DatabaseRunStore({ ...database, onEnded: endRun });
+    this.#store = new DatabaseRunStore({ ...database, onEnded: endRun, onWaiting: reportWaits });
     this.#options = {
       ...{ store: this.#store, leaseMs: LEASE_MS, pollMs: 0, onError },
       tenantLimits: (tenantId) => this.#limitsOf(tenantId),
