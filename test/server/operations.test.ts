@@ -216,6 +216,18 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("GET", `${tenant}/usage?from=2&until=1`)).status).toBe(422);
   });
 
+  test.for([{}, { prefer: "respond-async" }])("counts the duration of a call, with the headers %o", async (headers) => {
+    const name = `pausing-${Object.keys(headers).length}`;
+    const source = "export default () => new Promise((resolve) => setTimeout(resolve, 100));";
+    await api("POST", `${tenant}/tools`, { name, source });
+    const { body: call } = await api("POST", `${tenant}/tools/${name}/calls`, {}, headers);
+    await expect.poll(async () => (await api("GET", `${tenant}/calls/${call.id}`)).body.state).toBe("succeeded");
+    const usage = () => api<{ items: { wallMs: number }[] }>("GET", `${tenant}/usage?tool=${name}`);
+    await expect.poll(async () => (await usage()).body.items.length).toBe(1);
+    // Less than the pause, because a clock counts whole ms.
+    expect((await usage()).body.items[0]?.wallMs).toBeGreaterThanOrEqual(95);
+  });
+
   test("a quota survives a restart, and says what is left", async () => {
     await api("POST", "/v1/tenants", { id: "small", policy: { quotas: { calls: { month: 3 } } } });
     await api("POST", "/v1/tenants/small/tools", { name: "one", source: "export default () => 1" });

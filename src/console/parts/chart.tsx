@@ -56,7 +56,7 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
       {
         ...{ width: Math.max(200, box.clientWidth), height },
         legend: { show: false },
-        padding: [6, 12, 0, 0],
+        padding: [6, 24, 0, 0],
         cursor: { y: false },
         scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [

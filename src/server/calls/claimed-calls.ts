@@ -50,7 +50,8 @@ export class ClaimedCalls {
   }
 
   /** Runs a claimed call. Returns when it runs next, in ms since 1970, if it is in the queue again. */
-  async run(row: CallRow, signal: AbortSignal): Promise<number | undefined> {
+  async run(claimed: CallRow, signal: AbortSignal): Promise<number | undefined> {
+    const row = { ...claimed, started_at: this.#now() };
     const result = await this.#tryRun(row, signal);
     if (result === undefined) return undefined;
     if (mayBeginLater(result, signal.aborted)) {
@@ -81,7 +82,7 @@ export class ClaimedCalls {
   }
 
   /** Runs a call. Returns undefined if it is not this queue's turn any more. */
-  async #tryRun(row: CallRow, signal: AbortSignal): Promise<ToolResult | undefined> {
+  async #tryRun(row: CallRow & { readonly started_at: number }, signal: AbortSignal): Promise<ToolResult | undefined> {
     const { db, admit, run, onError } = this.#parts;
     try {
       const isAdmitted = await admit?.(row).catch((thrown: unknown) => {
@@ -89,7 +90,7 @@ export class ClaimedCalls {
         if (thrown instanceof ToolError) return true;
         throw thrown;
       });
-      if (isAdmitted === false || !(await markStarted(db, row, this.#now()))) return undefined;
+      if (isAdmitted === false || !(await markStarted(db, row, row.started_at))) return undefined;
       return await run(row, signal);
     } catch (thrown) {
       return toFailedResult(row, thrown, onError);
