@@ -1,5 +1,6 @@
 // Durable runs in a real browser: the list with its filters, one run with its journal, and the forms with which a person answers it.
 import { beforeAll, expect, test } from "vitest";
+import { connectCodeMode } from "../server/support/code-mode-client.ts";
 import { useConsole } from "./browser.ts";
 
 const suite = useConsole();
@@ -84,6 +85,27 @@ test("a person starts a run, denies it, and cancels another one", async () => {
   await page.getByText("cancelled").first().waitFor();
   await go("/t/durable/runs?state=cancelled");
   await page.getByRole("link", { name: "trip" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("a person finds the code of a model, reads it, and approves the call that it waits for", async () => {
+  const { api, server, key } = suite.under;
+  const source = `export const annotations = { destructiveHint: true }; export default ({ id }) => ({ deleted: id });`;
+  await api("POST", `${base}/tools`, { name: "delete_item", source });
+  await using model = await connectCodeMode(server.url, "durable", key);
+  const code = "const { deleted } = await tools.delete_item({ id: 7 });\nreturn deleted + 1;";
+  const { run } = await model.run(code);
+  const { page, problems, go } = await open();
+  await go("/t/durable/runs");
+  await page.getByLabel("Kind").selectOption("code");
+  await page.getByRole("link", { name: "Code", exact: true }).click();
+  await page.getByText("Code of a model").waitFor();
+  await page.getByText('The code wants to call the tool "delete_item" with {"id":7}.').first().waitFor();
+  await page.getByRole("tab", { name: "Input and output" }).click();
+  await page.getByText("return deleted + 1;").waitFor();
+  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await page.getByText("succeeded").first().waitFor();
+  expect(await model.get(run?.id ?? "")).toMatchObject({ status: "ok", value: 8 });
   expect(problems).toEqual([]);
 });
 

@@ -297,6 +297,7 @@ test("starts, shows, answers and cancels durable runs", async () => {
   const wait = String(waits[0]?.id);
   const listed = JSON.parse((await runs("--state", "suspended", "--tool", "refund")).stdout) as { id: string }[];
   expect(listed.map((one) => one.id)).toEqual([id]);
+  expect(JSON.parse((await runs("--kind", "code")).stdout)).toEqual([]);
   const shown = JSON.parse((await runs("show", id)).stdout) as { state: string; journal: readonly { type: string }[] };
   expect([shown.state, shown.journal[0]?.type]).toEqual(["suspended", "start"]);
   expect((await runs("approve", id, wait, "--reason", "fine")).code).toBe(0);

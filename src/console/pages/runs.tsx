@@ -16,6 +16,10 @@ import { can, client } from "../state/session.ts";
 
 const REFRESH_MS = 2_000;
 const PAGE = 100;
+const KINDS = [
+  ["tool", "Tools"],
+  ["code", "Code"],
+] as const;
 const STATES = ["suspended", "running", "succeeded", "failed", "cancelled"] as const;
 
 /** Says in a few words what a run waits for. */
@@ -26,8 +30,9 @@ export function describeWait({ kind, name, message }: Run["waits"][number]): str
 }
 
 export function Runs({ tenantId }: TenantProps): JSX.Element {
-  const { tool, state } = address.value.query;
+  const { kind, tool, state } = address.value.query;
   const filter = {
+    kind: KINDS.find(([one]) => one === kind)?.[0],
     tool: tool === "" ? undefined : tool,
     state: STATES.find((one) => one === state),
   };
@@ -37,7 +42,7 @@ export function Runs({ tenantId }: TenantProps): JSX.Element {
     () => collect(client.tenant(tenantId).runs(filter), limit),
     REFRESH_MS,
   );
-  const isFiltered = filter.tool !== undefined || filter.state !== undefined;
+  const isFiltered = Object.values(filter).some((one) => one !== undefined);
   return (
     <>
       <PageHead title="Runs">
@@ -55,6 +60,18 @@ export function Runs({ tenantId }: TenantProps): JSX.Element {
           value={tool ?? ""}
           onChange={(event) => setQuery({ tool: event.currentTarget.value })}
         />
+        <select
+          aria-label="Kind"
+          value={filter.kind ?? ""}
+          onChange={(event) => setQuery({ kind: event.currentTarget.value })}
+        >
+          <option value="">Tools and code</option>
+          {KINDS.map(([id, text]) => (
+            <option key={id} value={id}>
+              {text}
+            </option>
+          ))}
+        </select>
         <select
           aria-label="State"
           value={filter.state ?? ""}
