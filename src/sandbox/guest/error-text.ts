@@ -38,7 +38,7 @@ export function createCapabilityError(code: string, message: string, capability?
 
 /** Returns the message for a capability that is not granted. `use` is the expression that the tool used. */
 export const notGranted = (use: string, capability: string): string =>
-  `${use} is not granted to this tool; the host can grant it: grant: ["${capability}"]`;
+  `${use} is not granted to this tool; request it with capabilities: { ${capability}: true } and let the host grant it (grant: ["${capability}"])`;
 
 /** Truncates text to `maxLength` UTF-16 code units and replaces lone surrogates. */
 export function truncateText(text: string, maxLength: number): string {

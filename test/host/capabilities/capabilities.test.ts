@@ -294,7 +294,8 @@ describe("a capability that was not granted", () => {
     expect(outputOf(await run("bare", "lookUp", { sku: "x" }))).toEqual({
       name: "CapabilityError",
       code: "CAPABILITY_DENIED",
-      message: 'ctx.lookUp is not granted to this tool; the host can grant it: grant: ["lookUp"]',
+      message:
+        'ctx.lookUp is not granted to this tool; request it with capabilities: { lookUp: true } and let the host grant it (grant: ["lookUp"])',
     });
   });
 
@@ -308,7 +309,7 @@ describe("a capability that was not granted", () => {
     const error = errorOf(await box.execute({ id: "c1", toolName: "fetches" }));
     expect([error.code, error.message]).toEqual([
       "CAPABILITY_DENIED",
-      'fetch is not granted to this tool; the host can grant it: grant: ["fetch"]',
+      'fetch is not granted to this tool; request it with capabilities: { fetch: true } and let the host grant it (grant: ["fetch"])',
     ]);
   });
 

@@ -190,7 +190,8 @@ describe("ctx.kv", () => {
   test("denies each use if it was not granted, although the tool requests it", async () => {
     const rejected = {
       code: "CAPABILITY_DENIED",
-      message: 'ctx.kv is not granted to this tool; the host can grant it: grant: ["kv"]',
+      message:
+        'ctx.kv is not granted to this tool; request it with capabilities: { kv: true } and let the host grant it (grant: ["kv"])',
     };
     const steps: Step[] = [["get", "k"], ["set", "k", 1], ["list"]];
     const seen = await run(steps, { toolName: "bare" });

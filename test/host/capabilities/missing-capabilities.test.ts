@@ -47,7 +47,7 @@ async function addBodies(
 
 const deniedAs = (use: string, name: string) => ({
   code: "CAPABILITY_DENIED",
-  message: `${use} is not granted to this tool; the host can grant it: grant: ["${name}"]`,
+  message: `${use} is not granted to this tool; request it with capabilities: { ${name}: true } and let the host grant it (grant: ["${name}"])`,
   details: { capability: name },
 });
 

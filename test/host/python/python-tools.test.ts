@@ -310,7 +310,7 @@ async def main(input, ctx):
     ])("fails with the capability's name: %s", async ([use, member, capability]) => {
       expect(outputOf(await run("several", { use }))).toMatchObject({
         code: "CAPABILITY_DENIED",
-        message: `${member} is not granted to this tool; the host can grant it: grant: ["${capability}"]`,
+        message: `${member} is not granted to this tool; request it with capabilities = {"${capability}": True} and let the host grant it (grant: ["${capability}"])`,
         details: { capability },
       });
     });

@@ -222,7 +222,7 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
     [
       "denied",
       "CAPABILITY_DENIED",
-      /^ctx\.mail is not granted to this tool; the host can grant it: grant: \["mail"\]$/,
+      /^ctx\.mail is not granted to this tool; request it with capabilities: \{ mail: true \} and let the host grant it \(grant: \["mail"\]\)$/,
     ],
     ["no such answer", "TOOL_FAILED", /is not a function$/],
   ])("%s", async ([answer, code, message]) => {

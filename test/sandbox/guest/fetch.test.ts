@@ -483,7 +483,8 @@ describe("a denied request is", () => {
     const { outcome, value } = await runGuest(async () => fetch("http://a.test/"));
     expect(outcome).toBe("thrown");
     expect(value).toMatchObject({
-      message: 'fetch is not granted to this tool; the host can grant it: grant: ["fetch"]',
+      message:
+        'fetch is not granted to this tool; request it with capabilities: { fetch: true } and let the host grant it (grant: ["fetch"])',
       capabilityCode: "CAPABILITY_DENIED",
     });
   });

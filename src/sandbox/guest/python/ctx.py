@@ -27,7 +27,8 @@ class NotGrantedError(CapabilityError, AttributeError):
 
 
 def not_granted(use, capability):
-    return f'{use} is not granted to this tool; the host can grant it: grant: ["{capability}"]'
+    request = f'capabilities = {{"{capability}": True}}'
+    return f'{use} is not granted to this tool; request it with {request} and let the host grant it (grant: ["{capability}"])'
 
 
 def _to_exception(error):
