@@ -14,6 +14,7 @@ import type { ModelToolCall } from "../agent/model.ts";
 import { callOf } from "../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
 import { elicit, whilePaused } from "../capabilities/client-requests.ts";
+import { canElicit } from "../contract/client-requests.ts";
 import { runCallback } from "../util/host-callback.ts";
 import { toVisibleText } from "../util/visible-text.ts";
 import type { CodeApprovalRequest, CodeModeOptions } from "./options.ts";
@@ -166,7 +167,7 @@ export class ApprovalGate {
       const outcome = asking instanceof Promise ? await whilePaused(call, context, asking) : asking;
       return "answer" in outcome ? readDecision(outcome.answer) : false;
     }
-    if (callOf(context).context.client?.elicit === undefined) return undefined;
+    if (!canElicit(callOf(context).context.client)) return undefined;
     const message = approvalMessage(request.definition.name, request.call.argumentsText);
     const key = `approval.${createHash("sha256").update(message).digest("hex").slice(0, 32)}`;
     try {

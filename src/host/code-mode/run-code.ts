@@ -7,6 +7,7 @@ import { type JsonValue, ToolError, toToolError, unavailable } from "../../sandb
 import type { Capability } from "../capabilities/capability.ts";
 import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
 import { logCapability } from "../capabilities/log.ts";
+import { canElicit } from "../contract/client-requests.ts";
 import { NO_USAGE, type ToolUsage } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { Executor } from "../executors/executor.ts";
@@ -209,7 +210,7 @@ class CodeRun {
     const { tenantId, callId, signal, context } = this.#call;
     const { run, client } = context;
     // Without anybody who decides while the code waits, the run waits. A server lets the run wait for those whom its tenant trusts to decide.
-    const decidesAtOnce = gate?.decidesAtOnce === true || client?.elicit !== undefined;
+    const decidesAtOnce = gate?.decidesAtOnce === true || canElicit(client);
     const isDecided = run !== undefined && (hosted !== undefined || !decidesAtOnce);
     const calls = { router, api, gate, hosted, isDecided, approved: new ApprovedCalls() };
     if (run !== undefined) {

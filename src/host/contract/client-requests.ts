@@ -109,3 +109,15 @@ export interface CallClient {
   /** Lists the folders that the client shares. */
   listRoots?(options: ClientRequestOptions): Promise<ListRootsResult> | undefined;
 }
+
+/** Clients that have the method `elicit` only to report that they do not support it. */
+const withoutElicitation = new WeakSet<CallClient>();
+
+/** Notes that a client does not support elicitation, although it has the method. */
+export function noteWithoutElicitation(client: CallClient): void {
+  withoutElicitation.add(client);
+}
+
+/** Returns whether a request of `elicit` can reach a person through this client. */
+export const canElicit = (client: CallClient | undefined): boolean =>
+  client?.elicit !== undefined && !withoutElicitation.has(client);

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import { canElicit } from "../contract/client-requests.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
@@ -299,7 +300,7 @@ function wakeTimeOf(waits: readonly RunWait[]): number | undefined {
 
 /** @param text request of `ctx.elicit` as JSON */
 function mayElicit(text: string, prepared: RunContext | undefined, starter: RunStarter | undefined): boolean {
-  if (prepared?.client?.elicit === undefined) return false;
+  if (!canElicit(prepared?.client)) return false;
   if (starter === undefined) return true;
   try {
     const { key } = JSON.parse(text) as { readonly key?: unknown };

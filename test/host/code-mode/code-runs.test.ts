@@ -1,10 +1,12 @@
 // Durable code: a program that needs an approval suspends, goes on in another process, and the model looks it up.
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHostedCodeMode } from "../../../src/host/code-mode/hosted-code.ts";
 import { type CodeMode, createCodeMode } from "../../../src/host/code-mode/index.ts";
 import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
 import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/index.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
 import { makeBox, outputOf } from "../../support/host-zone.ts";
 import { CrashingStore } from "../runs/crashing-store.ts";
@@ -221,6 +223,27 @@ raise ValueError("no")`;
     const code = "return await Promise.all(Array.from({ length: 20 }, () => tools.canary({})))";
     expect(await call(codeMode, "run_code", { code })).toMatchObject({ status: "ok", value: Array(20).fill(1) });
   });
+
+  test.for(["auto", "legacy"] as const)(
+    "waits for a person if its MCP client (%s) has no elicitation",
+    async (mode) => {
+      await using codeMode = open(new CrashingStore());
+      const handler = createMcpHandler(codeMode);
+      const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+      const send = (url: string | URL, init?: RequestInit): Promise<Response> => handler.fetch(new Request(url, init));
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL("http://127.0.0.1/mcp"), { fetch: send as never }) as never,
+      );
+      const form = "{ message: 'Which?', requestedSchema: { type: 'object', properties: {} } }";
+      const code = `await Promise.all([tools.delete_order({ id: 3 }), ctx.elicit(${form}), ctx.elicit({ ...${form}, key: "k" })])`;
+      const { structuredContent } = await client.callTool({ name: "run_code", arguments: { code } });
+      const { status, run } = structuredContent as unknown as RunOutput;
+      const kinds = run?.waits.map(({ kind }) => kind).toSorted();
+      expect([status, kinds]).toEqual(["suspended", ["approval", "elicitation", "elicitation"]]);
+      await client.close();
+      await handler.close();
+    },
+  );
 
   test("a host decides which calls wait and for how long, and sees which were approved", async () => {
     let expiresInMs = 1;

@@ -14,6 +14,7 @@ import {
   type CallClient,
   type ClientRequestOptions,
   ElicitResultSchema,
+  noteWithoutElicitation,
   RootsSchema,
   SampleResultSchema,
 } from "../../contract/client-requests.ts";
@@ -168,7 +169,7 @@ export class OpenToolCall {
     const reportMissing = (missing: MissingCapabilities): undefined => {
       this.missing = { ...this.missing, ...missing };
     };
-    return {
+    const client: CallClient = {
       elicit: (request, options) => {
         if (request.mode === "url") {
           if (!supportsUrls) return reportMissing({ elicitation: { url: {} } });
@@ -191,5 +192,7 @@ export class OpenToolCall {
           ? reportMissing({ roots: {} })
           : this.#request(inputRequired.listRoots(), RootsSchema, options),
     };
+    if (elicitation === undefined) noteWithoutElicitation(client);
+    return client;
   }
 }

@@ -1,6 +1,6 @@
 // Starts the run of a call that becomes a task. As long as its client waits for the response, a question of the tool that has a `key` is sent to
 // the client in the response; later ones are questions of the task.
-import type { CallClient } from "../../contract/client-requests.ts";
+import { type CallClient, canElicit } from "../../contract/client-requests.ts";
 import type { RunStarter } from "../../runs/run-options.ts";
 
 /** Longest time in ms for which the response waits, unless the client has questions to answer. */
@@ -20,7 +20,7 @@ export async function startTask(
   client: CallClient,
   begin: (starter: RunStarter) => Promise<{ readonly id: string; readonly settled: Promise<unknown> }>,
 ): Promise<CreatedTask> {
-  let isOpen = true;
+  let isOpen = canElicit(client);
   let questions = 0;
   let quietSince = performance.now();
   const elicit: NonNullable<CallClient["elicit"]> = (request, options) => {
