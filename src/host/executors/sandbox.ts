@@ -234,6 +234,7 @@ class SandboxRun implements CallListener, ChainedRun {
       },
       memoryMiB: limits.memoryMiB,
       pools: tenant.pools,
+      python,
       ...this.#queueTimeout(),
       order: {
         type: "call",

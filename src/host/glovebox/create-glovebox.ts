@@ -153,8 +153,12 @@ async function openGlovebox(
   const openRouter = (): ToolRouter => new ToolRouter(routing, router.tenants);
   const python = new PythonHost({
     extractor: new PythonDefinitionExtractor(local, cache),
-    loadRuntime: () =>
-      loadPythonRuntime({ artifacts, pool: local, cache, engineKey, coarseTime, packages: config.python.packages }),
+    loadRuntime: async () => {
+      const { packages } = config.python;
+      const runtime = await loadPythonRuntime({ artifacts, pool: local, cache, engineKey, coarseTime, packages });
+      pool.preparePython?.(runtime.environment);
+      return runtime;
+    },
   });
   const parts = {
     config,

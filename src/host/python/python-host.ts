@@ -2,7 +2,7 @@
 // tool's executor needs. A Glovebox instance without Python tools has no cost.
 import type { ExtractedToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { ExtractionOptions } from "../executors/extract-definition.ts";
-import type { SandboxTool } from "../executors/sandbox.ts";
+import type { PythonCalls } from "../executors/sandbox-tool.ts";
 import type { PythonDefinitionExtractor } from "./extract-python-definition.ts";
 import { createSessionRun, createToolRuns, SNIPPET_NAME, toSnippetRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";
@@ -26,7 +26,7 @@ export class PythonHost {
   /** Returns the executable of a tool with this source. The first call starts warm processes. */
   async toolOf(source: PythonSource): Promise<PythonTool> {
     const files = new Map([[source.entry, source.code], ...Object.entries(source.files)]);
-    return await this.#toolOf(files, { toolKey: source.sha256, toRun: createToolRuns(source) });
+    return await this.#toolOf(files, { toolKey: source.sha256, ...createToolRuns(source) });
   }
 
   /** Returns the executable of `python_exec`. */
@@ -51,8 +51,12 @@ export class PythonHost {
     return await this.#toolOf(fileNames, { toolKey, toRun: createSessionRun(fileName) });
   }
 
-  async #toolOf(files: ReadonlyMap<string, string | undefined>, python: SandboxTool["python"]): Promise<PythonTool> {
-    const { bundle, codeCache, modules } = await this.#open();
+  async #toolOf(
+    files: ReadonlyMap<string, string | undefined>,
+    calls: Omit<PythonCalls, "environment">,
+  ): Promise<PythonTool> {
+    const { bundle, codeCache, modules, environment } = await this.#open();
+    const python = { ...calls, environment };
     return { bundle, codeCache, modules, python, stackMapper: createPythonStackMapper(files) };
   }
 

@@ -1,6 +1,7 @@
 // Builds a PythonRun, the input of the Python runtime in the isolate, as JSON text around arguments that are not
 // parsed.
 import type { Limits } from "../../sandbox/contract/limits.ts";
+import type { PythonCalls } from "../executors/sandbox-tool.ts";
 import type { PythonSource } from "./python-source.ts";
 
 export type RunText = string | Buffer;
@@ -14,10 +15,13 @@ const openObject = (head: object): string => `${JSON.stringify(head).slice(0, -1
 
 const headOf = ({ code, entry, files }: PythonSource): object => ({ mode: "tool", code, fileName: entry, files });
 
-/** Returns a builder for calls of a tool. The arguments become the input. */
-export function createToolRuns(source: PythonSource): (args: RunText, limits: Limits) => RunText {
-  const head = openObject(headOf(source));
-  return (args, { memoryMiB }) => concat(`${head}"memoryMiB":${memoryMiB},"input":`, args, "}");
+/** Returns a builder for calls of a tool, and the text that they begin with. The arguments become the input. */
+export function createToolRuns(source: PythonSource): Pick<PythonCalls, "toRun" | "source"> {
+  const text = openObject(headOf(source));
+  return {
+    source: { text },
+    toRun: (args, { memoryMiB }) => concat(`${text}"memoryMiB":${memoryMiB},"input":`, args, "}"),
+  };
 }
 
 /** Requests a tool's definition. */

@@ -3,6 +3,7 @@
 import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
+import type { PythonEnvironment } from "../workers/python-setup.ts";
 
 /**
  * Default limits of Python tools. They are higher than for JavaScript, because an interpreter may have to be loaded
@@ -20,6 +21,8 @@ export const withRuntimeFeatures = (granted: readonly EngineFeature[]): readonly
 export interface PythonRuntime extends Pick<SandboxTool, "bundle" | "codeCache" | "modules"> {
   /** Properties of the runtime that a definition depends on. */
   readonly key: string;
+  /** What executors need to run the same. */
+  readonly environment: PythonEnvironment;
 }
 
 /** The part of a sandboxed tool that is specific to Python. */

@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pyodideFolder } from "../../bundler/python/python-runtime.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { pack, unpack } from "../../sandbox/protocol/length-prefixed.ts";
 import type { PythonOptions } from "../config/glovebox-options.ts";
 import type { PythonWheel } from "../workers/python-setup.ts";
 
@@ -95,5 +96,26 @@ export async function readWheels(packages: PythonOptions["packages"]): Promise<r
     left -= size;
     wheels.push({ fileName, bytes: await readFile(path) });
   }
+  return wheels;
+}
+
+/** Joins wheels into one object, which executors read by its hash. Returns undefined if there are none. */
+export const packWheels = (wheels: readonly PythonWheel[]): Uint8Array | undefined =>
+  wheels.length === 0 ? undefined : pack(wheels.flatMap(({ fileName, bytes }) => [Buffer.from(fileName), bytes]));
+
+/**
+ * Returns the wheels of such an object, as views into it.
+ * @throws {Error} if it does not hold wheels
+ */
+export function unpackWheels(packed: Uint8Array | undefined): readonly PythonWheel[] {
+  const parts = packed === undefined ? [] : unpack(packed);
+  const wheels: PythonWheel[] = [];
+  for (let index = 0; index < parts.length; index += 2) {
+    const fileName = Buffer.from(parts[index] ?? []).toString();
+    const bytes = parts[index + 1];
+    if (bytes === undefined || !FILE_NAME.test(fileName)) throw new Error("Expected wheels, got other bytes");
+    wheels.push({ fileName, bytes });
+  }
+  if (packed !== undefined && wheels.length === 0) throw new Error("Expected wheels, got other bytes");
   return wheels;
 }

@@ -2,6 +2,7 @@
 import type { DrainOutcome, FleetState } from "../fleet/control/fleet-state.ts";
 import type { QuarantinedTool } from "./health/crash-quarantine.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "./pool-job.ts";
+import type { PythonEnvironment } from "./python-setup.ts";
 import type { SentBundle, WorkerToolProfile } from "./worker-job.ts";
 
 export interface CallPool extends AsyncDisposable {
@@ -34,6 +35,8 @@ export interface CallPool extends AsyncDisposable {
   chargeHostTime(account: string, ms: number): void;
   /** Ends the processes of an owner. Returns their number on this machine. */
   endOwner(owner: string, isShared: boolean): number;
+  /** Lets other machines prepare the Python of this host, so that no call waits for that. */
+  preparePython?(environment: PythonEnvironment): void;
   /** Deletes what other machines keep of a tenant's code. Its calls have ended. */
   deleteTenant?(tenantId: string): void;
 }

@@ -240,8 +240,8 @@ export class Placement implements Disposable {
     return sessionWorker.load === 0 || (!isAlone && sessionWorker.load < callsPerWorker + nestedPerWorker);
   }
 
-  #takeNew({ owner, kind, dataBytes }: Job): WorkerProcess | undefined {
-    const worker = this.#manager.takeNew(owner, { kind, dataBytes });
+  #takeNew({ owner, kind, dataBytes, interpreter }: Job): WorkerProcess | undefined {
+    const worker = this.#manager.takeNew(owner, { kind, dataBytes, interpreter });
     const window = this.#manager.priorities.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#room.callsPerWorker);
     return worker;

@@ -4,6 +4,7 @@ import type { EndedMessage, LogLevel } from "../../sandbox/protocol/messages.ts"
 import type { ListSlot } from "../util/linked-list.ts";
 import type { EndReason } from "./health/process-ending.ts";
 import type { CallListener, CallLossReason, CapabilityRequest } from "./open-call.ts";
+import type { RemotePython } from "./python-setup.ts";
 import type { Claim, Entry } from "./scheduling/fair-queue.ts";
 import type { Pace } from "./scheduling/tool-pace.ts";
 import type { WorkerJob, WorkerToolProfile } from "./worker-job.ts";
@@ -29,6 +30,8 @@ export interface Job extends WorkerJob, ProcessNeed {
   readonly idempotent?: boolean;
   /** Pools of executors that may run it. Concerns fleets only. */
   readonly pools?: readonly string[] | undefined;
+  /** What an executor needs, if it is a Python call. Concerns fleets only. */
+  readonly python?: RemotePython | undefined;
   /** The session whose isolate it runs in; `order.session` has the session's id. */
   readonly session?: SessionPlacement | undefined;
 }

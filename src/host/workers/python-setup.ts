@@ -11,7 +11,27 @@ export interface PythonWheel {
   readonly bytes: Uint8Array;
 }
 
-/** Data that is the same for every Python process of a host. */
+/** What each machine that runs the Python calls of a host must have. */
+export interface PythonEnvironment {
+  /** Hash of the runtime and of the files of Pyodide. */
+  readonly key: string;
+  /** The wheels as one object; undefined if there are none. */
+  readonly packedWheels: Uint8Array | undefined;
+}
+
+/** Text that all calls of a tool have in common. Executors read it once, by its hash. */
+export interface SharedText {
+  readonly text: string;
+}
+
+/** What an executor needs for a Python call in addition to the call itself. */
+export interface RemotePython {
+  readonly environment: PythonEnvironment;
+  /** The source of the tool, with which the call's input begins. */
+  readonly source?: SharedText | undefined;
+}
+
+/** Data that is the same for every Python process with the same packages. */
 export interface PythonSources {
   /** Hash of the runtime, which is the bundle of every Python call. */
   readonly sha256: string;

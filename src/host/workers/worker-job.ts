@@ -65,7 +65,7 @@ export interface WorkerSources {
   readonly preludeSource: string;
   readonly preludeCache: EngineCache;
   readonly moduleCache: EngineCache;
-  /** For Python processes; undefined until a Python tool is registered. */
+  /** For warm Python processes, and for others by default; undefined until a Python tool is registered. */
   readonly python?: PythonSources | undefined;
   /** Set only if an operator at the host's terminal enabled inspection. */
   readonly inspector?: Inspector | undefined;
@@ -76,4 +76,6 @@ export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
   /** @default "plain" */
   readonly kind?: WorkerKind | undefined;
   readonly dataBytes?: number | undefined;
+  /** What a Python process is started from. Default: the newest of the pool. */
+  readonly interpreter?: PythonSources | undefined;
 }

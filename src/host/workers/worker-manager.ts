@@ -32,6 +32,8 @@ export interface ProcessNeed {
   readonly kind?: WorkerKind | undefined;
   /** Data limit of the operating system. Only a warm process that was started with the same limit fits. */
   readonly dataBytes?: number | undefined;
+  /** What a Python process was started from. Default: the newest of the pool. */
+  readonly interpreter?: PythonSources | undefined;
 }
 
 /** Receives changes: a call was released, or a process is ready or has died. */
@@ -132,7 +134,7 @@ export class WorkerManager implements Disposable {
   }
 
   /**
-   * Keeps Python processes warm from now on. Resolves when no process is making the interpreter's snapshot: that takes
+   * Keeps Python processes of this kind warm from now on, and no others. Resolves when no process is making the interpreter's snapshot: that takes
    * seconds, once on a machine, and no call's clock should run meanwhile.
    */
   openPython(python: PythonSources): Promise<void> {
@@ -142,6 +144,11 @@ export class WorkerManager implements Disposable {
     this.#snapshotWaiters.push(resolve);
     this.#resolveSnapshotWaiters();
     return promise;
+  }
+
+  /** Keeps no Python processes warm any more, if they have these sources. Those of calls go on. */
+  closePython(python: PythonSources): void {
+    if (this.#sources.python === python) this.#sources = { ...this.#sources, python: undefined };
   }
 
   #resolveSnapshotWaiters(hasFailed = this.#closed): void {
@@ -211,11 +218,12 @@ export class WorkerManager implements Disposable {
     return starting < MAX_STARTING;
   }
 
-  #bestWarmProcess({ kind = "plain", dataBytes }: ProcessNeed): WorkerProcess | undefined {
+  #bestWarmProcess({ kind = "plain", dataBytes, interpreter }: ProcessNeed): WorkerProcess | undefined {
+    const python = kind === "python" ? (interpreter ?? this.#sources.python) : undefined;
     let best: WorkerProcess | undefined;
     for (const worker of this.#workers) {
       if (worker.owner !== undefined || worker.isEnding) continue;
-      if (worker.kind !== kind || worker.dataBytes !== dataBytes) continue;
+      if (worker.kind !== kind || worker.dataBytes !== dataBytes || worker.interpreter !== python) continue;
       if (best === undefined || worker.readiness > best.readiness) best = worker;
     }
     return best;
@@ -358,7 +366,10 @@ export class WorkerManager implements Disposable {
       const isWarm = worker.owner === undefined && worker.kind === "plain";
       const isSurplus = isWarm && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
       if (isSurplus) surplus -= 1;
-      if (!worker.isDead && (isOld || isSurplus)) worker.kill();
+      // Not while it makes the snapshot, which others use too.
+      const isReplaced =
+        worker.owner === undefined && worker.isPythonReady && worker.interpreter !== this.#sources.python;
+      if (!worker.isDead && (isOld || isSurplus || isReplaced)) worker.kill();
     }
   }
 

@@ -97,6 +97,11 @@ export class WorkerPool implements CallPool, JobOwner {
     if (!this.#closed) await this.#manager.openPython(python);
   }
 
+  /** See `WorkerManager.closePython`. */
+  closePython(python: PythonSources): void {
+    this.#manager.closePython(python);
+  }
+
   /**
    * Queues or starts a job.
    * @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is

@@ -18,7 +18,7 @@ import { ProcessMonitor } from "./health/process-monitor.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { ProcessInspection } from "./process-inspection.ts";
-import { PythonSetup } from "./python-setup.ts";
+import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import { WorkerChannel } from "./worker-channel.ts";
 import { type ToolUse, WorkerContents } from "./worker-contents.ts";
@@ -112,6 +112,8 @@ export class WorkerProcess {
   readonly kind: WorkerKind;
   /** Data limit of the operating system, if it differs from the default. */
   readonly dataBytes: number | undefined;
+  /** What a Python process was started from. */
+  readonly interpreter: PythonSources | undefined;
   /** The host gave it up because it took too long to start. */
   isLate = false;
   /** `performance.now()` when it last ran a call. */
@@ -119,10 +121,11 @@ export class WorkerProcess {
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, start: WorkerStart = {}) {
-    const { kind = "plain", dataBytes, ...rest } = start;
+    const { kind = "plain", dataBytes, interpreter = sources.python, ...rest } = start;
     const options: StartOptions = { ...rest, ...(dataBytes === undefined ? {} : { dataBytes }) };
     this.kind = kind;
     this.dataBytes = dataBytes;
+    this.interpreter = kind === "python" ? interpreter : undefined;
     this.#monitor = new ProcessMonitor(WORKER_KINDS[kind].idleWorkMs);
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
@@ -156,7 +159,7 @@ export class WorkerProcess {
       sources.moduleCache.bytes,
     ]);
     this.#startTimer = this.#limitStartTime(START_MS);
-    this.#python = kind === "python" ? this.#openPython(sources) : undefined;
+    this.#python = kind === "python" ? this.#openPython(this.interpreter) : undefined;
     this.#process = sources.launcher.launch(
       {
         onConnected: (socket) => {
@@ -177,7 +180,7 @@ export class WorkerProcess {
     }, withinMs);
   }
 
-  #openPython({ python }: WorkerSources): PythonSetup {
+  #openPython(python: PythonSources | undefined): PythonSetup {
     if (python === undefined) throw new Error("The Python runtime is not configured");
     const setup = new PythonSetup(python);
     this.#channel.allow(Math.min(MAX_FRAME_BYTES, setup.answerBytes));

@@ -156,7 +156,7 @@ describe("the input of a call", () => {
         const source = locatePythonTool({ source: code.toWellFormed() }, "python", MiB);
         if (source === undefined) throw new Error("no source");
         const args = isLarge ? Buffer.from(json) : json;
-        const run = JSON.parse(createToolRuns(source)(args, DEFAULT_LIMITS).toString());
+        const run = JSON.parse(createToolRuns(source).toRun(args, DEFAULT_LIMITS, false).toString());
         expect(run).toEqual({
           ...{ mode: "tool", code: code.toWellFormed(), fileName: "tool.py", files: {}, memoryMiB: 128 },
           input: JSON.parse(json),

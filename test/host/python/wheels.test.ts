@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readWheels } from "../../../src/host/python/wheels.ts";
+import { packWheels, readWheels, unpackWheels } from "../../../src/host/python/wheels.ts";
 
 function storeOf(...fileNames: readonly string[]): string {
   const store = mkdtempSync(join(tmpdir(), "wheels-"));
@@ -50,4 +50,18 @@ test("readWheels() reports an unreadable store without its path", async () => {
   const error = await readWheels({ dir: "/no/such/store", allow: ["a"] }).catch((thrown: Error) => thrown);
   expect(String(error)).toMatch(/options\.python\.packages: the store/);
   expect(String(error)).not.toContain("/no/such");
+});
+
+test("packed wheels are unpacked as they were, and other bytes are rejected", () => {
+  const wheels = ["a-1.0-py3-none-any.whl", "b-2.0-py3-none-any.whl"].map((fileName) => ({
+    fileName,
+    bytes: Buffer.from(`contents of ${fileName}`),
+  }));
+  const packed = packWheels(wheels) as Uint8Array;
+  expect(unpackWheels(packed).map(({ fileName, bytes }) => ({ fileName, bytes: Buffer.from(bytes) }))).toEqual(wheels);
+  expect(packWheels([])).toBeUndefined();
+  expect(unpackWheels(undefined)).toEqual([]);
+  const path = packWheels([{ fileName: "../a-1.0-py3-none-any.whl", bytes: Buffer.from("x") }]) as Uint8Array;
+  for (const other of [new Uint8Array(0), packed.subarray(0, packed.length - 1), Buffer.from("other"), path])
+    expect(() => unpackWheels(other)).toThrow("Expected wheels");
 });
