@@ -10,6 +10,7 @@ import {
   type ControlMessage,
   ControlMessageSchema,
   carriedBytes,
+  type Languages,
   MAX_DIRECT_BYTES,
   NESTED_PER_SLOT,
   type PartRequest,
@@ -18,7 +19,7 @@ import {
 import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/protocol/subjects.ts";
 import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../host/fleet/protocol/wire.ts";
 import type { WorkerPool } from "../host/workers/worker-pool.ts";
-import type { BundleStore } from "./bundle-store.ts";
+import type { CallCode, CodeStore } from "./call-code.ts";
 import { BROKEN_REPORT, type CallReport, HostedCall } from "./hosted-call.ts";
 import { type JobParts, ToolProfiles, toJob } from "./hosted-job.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
@@ -29,7 +30,7 @@ export interface ExecutorServiceOptions {
   readonly slots: number;
   readonly version: string;
   readonly connection: FleetConnection;
-  readonly bundles: BundleStore;
+  readonly code: CodeStore;
   readonly workers: WorkerPool;
   /** Whether the operating system limits the memory of a process. */
   readonly canLimitMemory: boolean;
@@ -77,20 +78,26 @@ export class ExecutorService implements AsyncDisposable {
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
   }
 
+  /** Languages of the tools that it runs. */
+  get languages(): readonly ("javascript" | "python")[] {
+    return this.#options.code.runtime === undefined ? ["javascript"] : ["javascript", "python"];
+  }
+
   /** Calls that run, without nested ones. */
   get busy(): number {
     return this.#running;
   }
 
   #announce(): void {
-    const { id, pool, slots, version, connection } = this.#options;
+    const { id, pool, slots, version, connection, code } = this.#options;
     const announcement: Announcement = {
       type: "alive",
       protocol: FLEET_PROTOCOL_VERSION,
       ...{ key: this.#key, pool, version, since: this.#since, slots },
       ...{ busy: this.#running, isDraining: this.#isDraining },
     };
-    connection.publish(aliveSubject(id), encodeFrame(announcement));
+    const languages: Languages = { python: code.runtime, isPythonReady: code.isPythonReady };
+    connection.publish(aliveSubject(id), encodeFrame(announcement, [JSON.stringify(languages)]));
   }
 
   #tick(): void {
@@ -133,14 +140,16 @@ export class ExecutorService implements AsyncDisposable {
   #receiveGeneral(message: Exclude<ControlMessage, { readonly token: string }>): void {
     if (message.type === "end-owner") this.#options.workers.endOwner(message.owner, message.isShared);
     else if (message.type === "delete-tenant")
-      this.#options.bundles.deleteTenant(message.tenantId).catch(this.#options.onError);
+      this.#options.code.deleteTenant(message.tenantId).catch(this.#options.onError);
     else if (message.type === "hold") {
       this.#controls.set(message.control, performance.now());
       const held = new Set(message.tokens);
       for (const call of this.#calls.values()) {
         if (call.control === message.control && !held.has(call.token)) abandon(call);
       }
-    } else {
+    } else if (message.type === "prepare-python")
+      void this.#options.code.preparePython(message.runtime).then(() => !this.#isClosed && this.#announce());
+    else {
       this.#beginDrain();
       this.#options.onDrainRequested();
     }
@@ -203,9 +212,10 @@ export class ExecutorService implements AsyncDisposable {
   }
 
   /** Returns why a call is not accepted. */
-  #rejectionOf({ isNested, dataBytes }: RunMessage): "full" | "draining" | "failed" | undefined {
-    const { slots, canLimitMemory } = this.#options;
-    if (dataBytes !== undefined && !canLimitMemory) return "failed";
+  #rejectionOf(run: RunMessage): "full" | "draining" | "failed" | undefined {
+    const { isNested, dataBytes } = run;
+    const { slots, canLimitMemory, code } = this.#options;
+    if ((dataBytes !== undefined && !canLimitMemory) || !code.canRun(run)) return "failed";
     // The caller of a nested call runs, and must be able to finish.
     if (isNested) return this.#nested < NESTED_PER_SLOT * slots ? undefined : "full";
     if (this.#isDraining) return "draining";
@@ -229,19 +239,20 @@ export class ExecutorService implements AsyncDisposable {
       call.reject(rejection);
       return;
     }
-    const { bundles, workers } = this.#options;
-    const known = bundles.known(message.bundle, message.tenantId);
+    const { code, workers } = this.#options;
+    const { coarseTime } = jobParts.profile;
+    const start = (found: CallCode): void => call.start(() => workers.run(toJob(message, jobParts, found, call)));
+    const known = code.known(message, coarseTime);
     if (known !== undefined) {
-      call.start(() => workers.run(toJob(message, jobParts, known, call)));
+      start(known);
       return;
     }
-    // Later messages about the call must not wait for its bundle, for example a cancellation.
-    bundles
-      .get(message.bundle, message.tenantId, () => this.#reader.read(message.bundle, this.#sourceOf(message)))
-      .then(
-        (bundle) => call.start(() => workers.run(toJob(message, jobParts, bundle, call))),
-        () => call.reject("no-bundle"),
-      );
+    const source = this.#sourceOf(message);
+    const accept = (): void => call.accept();
+    // Later messages about the call must not wait for its code, for example a cancellation.
+    code
+      .load(message, coarseTime, (ref) => this.#reader.read(ref, source), accept)
+      .then(start, () => call.reject("no-bundle"));
   }
 
   #open(run: RunMessage, isRecorded: boolean, takesSlot: boolean): HostedCall {

@@ -48,6 +48,7 @@ export class HostedCall implements CallListener {
   /** Each is reported once, although a call whose process was lost before it had begun is placed again. */
   #wasPlaced = false;
   #hasStarted = false;
+  #isAccepted = false;
   #isCancelled = false;
   #hasEnded = false;
   /** Number of its last message. */
@@ -72,6 +73,12 @@ export class HostedCall implements CallListener {
     if (reportsTurns) this.onTurns = (text, message) => this.#event({ ...message, seq: SEQ }, [text]);
   }
 
+  /** The executor runs the call, although it cannot start it yet. */
+  accept(): void {
+    this.#isAccepted = true;
+    this.#wait();
+  }
+
   /** Starts the call, unless it was cancelled before. */
   start(run: () => Ticket): void {
     if (this.#isCancelled) {
@@ -87,9 +94,13 @@ export class HostedCall implements CallListener {
     if (this.#isCancelled) this.#ticket?.cancel();
   }
 
-  /** Reports that the executor does not run the call. */
+  /** Reports that the executor does not run the call. No code of it has run. */
   reject(reason: Extract<CallReport, { readonly type: "rejected" }>["reason"]): void {
     if (this.#hasEnded) return;
+    if (this.#isAccepted) {
+      this.#lost({ begun: false, isNotStarted: true }, 0);
+      return;
+    }
     this.#send({ type: "rejected", reason });
     this.#end();
   }

@@ -1,14 +1,13 @@
 // Converts the message of a control plane to a job of the worker pool.
 
 import * as z from "zod";
-import type { ControlMessage } from "../host/fleet/protocol/messages.ts";
+import type { RunMessage } from "../host/fleet/protocol/messages.ts";
 import type { CallListener } from "../host/workers/open-call.ts";
 import type { Job } from "../host/workers/pool-job.ts";
-import type { SentBundle, WorkerToolProfile } from "../host/workers/worker-job.ts";
+import type { WorkerToolProfile } from "../host/workers/worker-job.ts";
 import { ToolProfileSchema } from "../sandbox/protocol/messages.ts";
 import { MAX_TURNS, type Turn, TurnSchema } from "../sandbox/protocol/turns.ts";
-
-type RunMessage = Extract<ControlMessage, { readonly type: "run" }>;
+import type { CallCode } from "./call-code.ts";
 
 /** The parts of a `run` message. */
 export interface JobParts {
@@ -66,11 +65,19 @@ export class ToolProfiles {
   }
 }
 
-export function toJob(message: RunMessage, parts: JobParts, bundle: SentBundle, listener: CallListener): Job {
-  const { callId, tenantId, owner, toolKey, weight, memoryMiB, isNested, leftMs, deterministic } = message;
+export function toJob(
+  message: RunMessage,
+  parts: JobParts,
+  { bundle, source, python }: CallCode,
+  listener: CallListener,
+): Job {
+  const { callId, tenantId, toolKey, weight, memoryMiB, isNested, leftMs, deterministic } = message;
   const receivedAt = performance.now();
+  const owner = python === undefined ? message.owner : `${message.owner} ${python.packages}`;
+  const input = source === undefined ? parts.input : Buffer.concat([source, parts.input]);
   return {
-    ...{ owner, listener, memoryMiB, bundle, input: parts.input, inputBytes: parts.inputBytes },
+    ...{ owner, listener, memoryMiB, bundle, input, inputBytes: parts.inputBytes },
+    ...(python === undefined ? {} : { kind: "python", interpreter: python.interpreter }),
     claim: {
       ...{ account: tenantId, weight, toolKey, accountLimits: NO_LIMITS, toolLimits: NO_LIMITS },
       ...(isNested ? { parentSlot: { isTaken: false } } : {}),

@@ -26,7 +26,8 @@ import { ProcessStarter } from "../host/workers/spawn/process-starter.ts";
 import { startWorkers } from "../host/workers/start-workers.ts";
 import { unavailable } from "../sandbox/contract/errors.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
-import { BundleStore } from "./bundle-store.ts";
+import { CodeStore } from "./call-code.ts";
+import { ExecutorPython } from "./executor-python.ts";
 import { ExecutorService } from "./executor-service.ts";
 
 /** Default number of slots. Calls that wait for the host hold a slot, so there are more than cores. */
@@ -75,6 +76,8 @@ export interface Executor extends AsyncDisposable {
   readonly id: string;
   readonly pool: string;
   readonly slots: number;
+  /** Languages of the tools that it can run: Python needs Pyodide, and an operating system that limits a process's memory. */
+  readonly languages: readonly ("javascript" | "python")[];
   /** Calls that run, without nested ones. */
   readonly busy: number;
   /** Accepts no more calls, and waits up to `withinMs` for those that run. Resolves with the number of those that are left. */
@@ -98,10 +101,10 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
       onClosed: events.onDisconnected,
     }),
   );
-  const { workers, launcher } = await startWorkers({
-    artifacts: await loadSandboxArtifacts(),
-    cache: createBundleCache({ directory: join(cacheDir, "code") }),
-    hardening,
+  const artifacts = await loadSandboxArtifacts();
+  const cache = createBundleCache({ directory: join(cacheDir, "code") });
+  const { workers, launcher, engineKey } = await startWorkers({
+    ...{ artifacts, cache, hardening },
     isolatesPerProcess: ISOLATES_PER_WORKER,
     starter: new ProcessStarter(OWN_START_MS),
     pool: {
@@ -115,17 +118,21 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
   resources.use(workers);
   // Without credentials there is no id: for a NATS server without authentication, such as one for development.
   const id = connection.executor ?? `unnamed-${randomBytes(6).toString("hex")}`;
-  const bundles = new BundleStore({ folder: join(cacheDir, "bundles"), maxBytes: config.maxCacheBytes });
+  const onError = (error: unknown): void => events.onError?.(error);
+  const canLimitMemory = launcher.layers.has("resource-limits");
+  // V8 does not count the memory of Python.
+  const python = canLimitMemory
+    ? await ExecutorPython.find({ artifacts, cache, engineKey, workers, onError })
+    : undefined;
+  const code = new CodeStore({ folder: cacheDir, maxBytes: config.maxCacheBytes, python });
   const service = new ExecutorService({
-    ...{ id, pool, slots, connection, bundles, workers },
+    ...{ id, pool, slots, connection, code, workers, canLimitMemory, onError },
     version: packageVersion(),
-    canLimitMemory: launcher.layers.has("resource-limits"),
     onDrainRequested: () => events.onDrainRequested?.(),
-    onError: (error) => events.onError?.(error),
   });
   resources.move();
   return {
-    ...{ id, pool, slots },
+    ...{ id, pool, slots, languages: service.languages },
     get busy() {
       return service.busy;
     },

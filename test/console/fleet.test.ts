@@ -138,8 +138,8 @@ describe.skipIf(!hasNatsServer)("the page of the fleet", () => {
     await pools.getByRole("row", { name: /^gpu 4 of 4 slots 100 % 1 1 0 –$/ }).waitFor();
     await pools.getByRole("row", { name: /^batch no executor accepts calls 0 0 1 \d/ }).waitFor();
     const executors = page.getByRole("region", { name: "Executors" });
-    await executors.getByRole("row", { name: /^eu-3 eu live 0\.0\.9 older 32 of 32 slots/ }).waitFor();
-    await executors.getByRole("row", { name: /^gpu-2 gpu draining 0\.0\.9 older 1 of 4 slots/ }).waitFor();
+    await executors.getByRole("row", { name: /^eu-3 eu live 0\.0\.9 older javascript 32 of 32 slots/ }).waitFor();
+    await executors.getByRole("row", { name: /^gpu-2 gpu draining 0\.0\.9 older javascript 1 of 4 slots/ }).waitFor();
     const lost = executors.getByRole("row", { name: /^lost-1 default silent/ });
     await lost.getByText("It has ended, is frozen, or cannot reach NATS").waitFor();
     expect(await lost.getByRole("button", { name: "Drain" }).count()).toBe(0);

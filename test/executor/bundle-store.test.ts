@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type BundleRef, BundleStore } from "../../src/executor/bundle-store.ts";
+import { ObjectStore } from "../../src/executor/object-store.ts";
 import { hashOf } from "../../src/host/fleet/objects/object-offers.ts";
+import type { ObjectRef } from "../../src/host/fleet/protocol/messages.ts";
 import { pack } from "../../src/sandbox/protocol/length-prefixed.ts";
 
 async function openFolder(): Promise<string> {
@@ -65,5 +67,17 @@ test("a tenant that is deleted while its bundle is being read leaves none", asyn
   const deleting = store.deleteTenant("acme");
   arrived.resolve();
   await Promise.all([loading, deleting]);
+  expect(await bundlesIn(folder)).toEqual([]);
+});
+
+test("a store of other objects gives back their bytes, and deletes them in the same way", async () => {
+  const folder = await openFolder();
+  const store = new ObjectStore<ObjectRef, Buffer>({ folder, maxBytes: 10_000_000 }, (bytes) => bytes);
+  const bytes = Buffer.from("def main(input): ...");
+  const ref = { name: "source", sha256: hashOf(bytes), bytes: bytes.byteLength };
+  expect(await store.get(ref, "acme", async () => bytes)).toEqual(bytes);
+  const after = new ObjectStore<ObjectRef, Buffer>({ folder, maxBytes: 10_000_000 }, (stored) => stored);
+  expect(await after.get(ref, "acme", gone)).toEqual(bytes);
+  await after.deleteTenant("acme");
   expect(await bundlesIn(folder)).toEqual([]);
 });

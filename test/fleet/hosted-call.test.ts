@@ -47,6 +47,16 @@ describe("a call on an executor", () => {
     expect(sent).toHaveLength(1);
   });
 
+  test("that waits for its interpreter is accepted, and counts as lost if it cannot start", () => {
+    const { call, sent, waiting } = openCall();
+    call.accept();
+    for (const one of waiting) one.announce();
+    call.reject("no-bundle");
+    call.reject("no-bundle");
+    const lost = { begun: false, outOfMemory: false, isNotStarted: true, peakBytes: 0 };
+    expect(sent).toEqual([{ type: "accepted" }, { type: "lost", ...lost }]);
+  });
+
   test("reports each state once when it takes longer", () => {
     const { call, sent } = openCall();
     call.start(() => TICKET);

@@ -1,12 +1,14 @@
 // The list of lost executors: for ten minutes, until they come back, and bounded.
 import { expect, test } from "vitest";
+import type { ExecutorInfo } from "../../src/host/fleet/control/fleet-state.ts";
 import { LostExecutors } from "../../src/host/fleet/control/lost-executors.ts";
 
-const info = (id: string) => ({
+const info = (id: string): ExecutorInfo => ({
   ...{
     id,
     pool: "default",
     version: "1.0.0",
+    languages: ["javascript"],
     since: 1,
     slots: 4,
     busy: 1,

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { CallObjectsFactory } from "../../src/host/fleet/objects/call-objects.ts";
 import { describeObject, ObjectError, ObjectOffers } from "../../src/host/fleet/objects/object-offers.ts";
 import { ObjectReader, type ObjectSource } from "../../src/host/fleet/objects/object-reader.ts";
 import { PackedBundles } from "../../src/host/fleet/objects/packed-bundles.ts";
@@ -119,4 +120,38 @@ test("a bundle that has learned of a module is another object, and an earlier on
   const second = bundles.of(bundle as never);
   expect(second.ref.sha256).not.toBe(first.ref.sha256);
   for (const { ref, read } of [first, second]) expect(describeObject(read())).toMatchObject({ sha256: ref.sha256 });
+});
+
+describe("the objects of a Python call", () => {
+  const bundle = { sha256: "0".repeat(64), code: "the runtime", codeCache: new Uint8Array(0), modules: { names: [] } };
+  const environment = { key: "1".repeat(64), packedWheels: new Uint8Array([1, 2, 3]) };
+  const text = `{"mode":"tool","code":"# ${"ü".repeat(5_000)}",`;
+  const rest = '"input":{}}';
+
+  test.for<[what: string, input: string | Uint8Array]>([
+    ["text", text + rest],
+    ["bytes", Buffer.from(text + rest)],
+  ])("are its source and its wheels, and not the runtime: an input of %s", ([, input]) => {
+    const source = { text };
+    const objects = new CallObjectsFactory();
+    const {
+      offered,
+      python,
+      input: sent,
+      bundle: ref,
+    } = objects.of({ bundle, input, python: { environment, source } });
+    expect(ref).toBeUndefined();
+    expect(Buffer.from(sent).toString()).toBe(rest);
+    expect(python).toMatchObject({ runtime: environment.key, source: offered[0]?.ref, wheels: offered[1]?.ref });
+    expect(offered.map(({ read }) => Buffer.from(read()))).toEqual([Buffer.from(text), Buffer.from([1, 2, 3])]);
+    for (const { ref: one, read } of offered) expect(describeObject(read()).sha256).toBe(one.sha256);
+  });
+
+  test("do not include a short source, which is in the message", () => {
+    const source = { text: '{"mode":"tool",' };
+    const input = source.text + rest;
+    const python = { environment: { ...environment, packedWheels: undefined }, source };
+    const objects = new CallObjectsFactory().of({ bundle, input, python });
+    expect(objects).toMatchObject({ offered: [], input, python: { runtime: environment.key } });
+  });
 });

@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { loadPythonAssets } from "../../src/bundler/python/python-assets.ts";
 import { type Executor, startExecutor } from "../../src/executor/index.ts";
 import { connectFleet, type FleetConnection } from "../../src/host/fleet/connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
@@ -12,6 +14,7 @@ import {
   type Announcement,
   type ControlMessage,
   ControlMessageSchema,
+  type ObjectRef,
   type PartRequest,
 } from "../../src/host/fleet/protocol/messages.ts";
 import {
@@ -41,11 +44,15 @@ class HostileExecutor {
   readonly connection: FleetConnection;
   readonly key: string = randomBytes(16).toString("base64url");
   readonly runs: Run[] = [];
+  /** Python runtimes that it was requested to prepare. */
+  readonly runtimes = new Set<string>();
   readonly answers: { readonly message: Answer; readonly envelope: unknown }[] = [];
   /** Parts of objects that it has received, by name; undefined for those that it must not read. */
   readonly parts: { readonly name: string; readonly bytes: Buffer | undefined }[] = [];
   /** Returns the part that it answers a request with. Default: it has no object. */
   offer: (request: PartRequest) => Uint8Array | undefined = () => undefined;
+  /** The part of its announcements with its languages, as JSON text. */
+  languages: string | undefined;
   /** Subjects to which it must not publish, as NATS has said. */
   readonly denied: string[] = [];
   readonly #timer: NodeJS.Timeout;
@@ -57,6 +64,7 @@ class HostileExecutor {
       const { message, parts } = decodeFrame(data);
       const parsed = ControlMessageSchema.parse(message);
       if (parsed.type === "run") this.runs.push(parsed);
+      if (parsed.type === "prepare-python") this.runtimes.add(parsed.runtime);
       if (parsed.type === "answer")
         this.answers.push({ message: parsed, envelope: JSON.parse(parts[0]?.toString() ?? "null") });
       if (parsed.type === "part") this.parts.push({ name: parsed.name, bytes: parts[0] });
@@ -86,7 +94,8 @@ class HostileExecutor {
       ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key: this.key, pool: this.id, version: "0" },
       ...{ since: 0, slots: 10, busy: 0, isDraining: false },
     };
-    this.connection.publish(aliveSubject(this.id), encodeFrame(announcement));
+    const parts = this.languages === undefined ? [] : [this.languages];
+    this.connection.publish(aliveSubject(this.id), encodeFrame(announcement, parts));
   }
 
   /** Sends a message about a call to the control plane of the call. */
@@ -105,6 +114,7 @@ class HostileExecutor {
   }
 }
 
+const bundleOf = ({ bundle }: Run): ObjectRef => bundle as ObjectRef;
 const event = (n: number, message: object): object => ({ type: "event", n, message });
 const LOG = { type: "log", seq: 1, level: "info", time: 1 };
 
@@ -145,7 +155,7 @@ const ATTACKS: readonly (readonly [what: string, attack: (evil: HostileExecutor,
   [
     "more requests for its bundle than a reader sends",
     (evil, run) => {
-      const { name } = run.bundle;
+      const { name } = bundleOf(run);
       for (let times = 0; times < 1_000; times += 1) evil.send(run, { type: "fetch", name, from: 0, length: 1 });
     },
   ],
@@ -171,7 +181,11 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   let evil: HostileExecutor;
   let work: WorkStream;
   const errors: string[] = [];
-  const ids = ["evil", ...ATTACKS.map((_, index) => `evil-${index}`)];
+  const ids = [
+    "evil",
+    ...[0, 1, 2].map((index) => `evil-languages-${index}`),
+    ...ATTACKS.map((_, index) => `evil-${index}`),
+  ];
   const folder = mkdtempSync(join(tmpdir(), "glovebox-hostile-"));
 
   const call = (tenantId: string, toolName: string, timeoutMs = 60_000): Promise<ToolResult> =>
@@ -341,16 +355,17 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     expect(await first).toMatchObject({ success: true });
     const { run, result } = await lure(evil);
     const token = randomBytes(16).toString("base64url");
-    const read = async (of: Run, { name }: Run["bundle"]): Promise<Buffer | undefined> => {
+    const read = async (of: Run, from: Run): Promise<Buffer | undefined> => {
       const before = evil.parts.length;
+      const { name } = bundleOf(from);
       evil.send(of, { type: "fetch", name, from: 0, length: 4 });
       await vi.waitFor(() => expect(evil.parts.length).toBe(before + 1));
       return evil.parts.at(-1)?.bytes;
     };
-    expect(await read(run, run.bundle)).toHaveLength(4);
-    expect(await read(run, ended.bundle)).toBeUndefined();
-    expect(await read(ended, ended.bundle)).toBeUndefined();
-    expect(await read({ ...run, token }, run.bundle)).toBeUndefined();
+    expect(await read(run, run)).toHaveLength(4);
+    expect(await read(run, ended)).toBeUndefined();
+    expect(await read(ended, ended)).toBeUndefined();
+    expect(await read({ ...run, token }, run)).toBeUndefined();
     evil.send(run, event(1, ENDED), ['"own"']);
     expect(await result).toMatchObject({ success: true });
   });
@@ -443,6 +458,81 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       await attacker.close();
     },
   );
+
+  describe("that says that it runs Python", () => {
+    const python = async (tenantId: string): Promise<ToolResult> =>
+      await fleet.host.execute({ id: "py", toolName: "py", arguments: {} }, { tenantId, timeoutMs: 3_000 });
+
+    beforeAll(async () => {
+      // A source that executors read as an object.
+      const source = `"""${"of the author ".repeat(400)}"""\ndef main(input):\n    return "right"\n`;
+      await fleet.host.addTool({ name: "py", source, language: "python" }, { scope: "global" });
+    });
+
+    // A pool that has had no Python for a minute may have none, and executors with another version may be upgraded.
+    test.for([
+      ["no language", undefined, /^(?:OVERLOADED|TOOL_UNAVAILABLE)$/],
+      ["only languages that this version does not know", '{"cobol":1}', /^(?:OVERLOADED|TOOL_UNAVAILABLE)$/],
+      ["another version", JSON.stringify({ python: "0".repeat(64), isPythonReady: true }), /^OVERLOADED$/],
+    ] as const)("gets no Python calls with %s", async ([, languages, codes]) => {
+      evil.languages = languages;
+      await vi.waitFor(() => {
+        const info = fleet.host.fleet.executors.find(({ id }) => id === "evil");
+        expect(info?.languages).toHaveLength(languages?.includes("python") === true ? 2 : 1);
+      });
+      const before = evil.runs.length;
+      const code = expect.stringMatching(codes);
+      expect(await python("evil")).toMatchObject({ success: false, error: { code } });
+      expect(evil.runs).toHaveLength(before);
+    });
+
+    test("is requested to prepare it, and gets no Python calls before it is ready", async () => {
+      const { key } = await loadPythonAssets(await loadSandboxArtifacts());
+      evil.languages = JSON.stringify({ python: key });
+      await vi.waitFor(() => expect([...evil.runtimes]).toEqual([key]));
+      const before = evil.runs.length;
+      expect(await python("evil")).toMatchObject({ success: false, error: { code: "OVERLOADED" } });
+      expect(evil.runs).toHaveLength(before);
+    });
+
+    test("is not listed with invalid languages", async () => {
+      const check = async (languages: string, index: number): Promise<void> => {
+        const attacker = await open(`evil-languages-${index}`);
+        attacker.languages = languages;
+        await fleet.until(attacker.id, false);
+        await attacker.close();
+      };
+      const tooLong = JSON.stringify({ python: "0".repeat(64), more: "x".repeat(1_024) });
+      await Promise.all(['{"python":1}', "{", tooLong].map(check));
+    });
+
+    test("returns false results for its own calls, and reads only their objects", async () => {
+      const { key } = await loadPythonAssets(await loadSandboxArtifacts());
+      evil.languages = JSON.stringify({ python: key, isPythonReady: true });
+      const before = evil.runs.length;
+      const result = fleet.host.execute({ id: "py", toolName: "py", arguments: {} }, { tenantId: "evil" });
+      await vi.waitFor(() => expect(evil.runs.length).toBeGreaterThan(before));
+      const run = evil.runs.at(-1) as Run;
+      expect([run.python?.runtime, run.bundle]).toEqual([key, undefined]);
+      const source = run.python?.source as ObjectRef;
+      evil.send(run, { type: "fetch", name: source.name, from: 0, length: 16 });
+      await vi.waitFor(() => expect(evil.parts.at(-1)?.name).toBe(source.name));
+      expect(evil.parts.at(-1)?.bytes?.toString()).toBe('{"mode":"tool","');
+      // Tools of all tenants share the runtime: what it loads is not for an executor to say.
+      evil.send(run, event(1, { ...ENDED, usedModules: ["crypto"] }), ['"false"']);
+      expect(await result).toMatchObject({ success: true, output: "false" });
+      const other = fleet.host.execute({ id: "py", toolName: "py", arguments: {} }, { tenantId: "victim" });
+      expect(await other).toMatchObject({ success: true, output: "right" });
+    });
+
+    test("takes no part in builds, snapshots and code caches of Python", async () => {
+      const before = evil.runs.length;
+      const source = "def main(input):\n    return 1\n";
+      const own = await fleet.host.addTool({ name: "own", source, language: "python" }, { tenantId: "evil" });
+      expect(own.name).toBe("own");
+      expect(evil.runs).toHaveLength(before);
+    });
+  });
 
   test("takes no part in builds: definitions and code caches are extracted on the control plane", async () => {
     const before = evil.runs.length;

@@ -74,7 +74,8 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
       onDrainRequested: () => requested.resolve("requested"),
     },
   );
-  io.stdout.print(`Executor ${executor.id} of the pool ${executor.pool} is ready, with ${executor.slots} slots\n`);
+  const { id, pool, slots, languages } = executor;
+  io.stdout.print(`Executor ${id} of the pool ${pool} is ready, with ${slots} slots, for ${languages.join(" and ")}\n`);
   using _alive = keepAlive(readValue("alive-file", given, io), report);
   const stopped = new Promise<void>((resolve) => {
     if (io.stop.aborted) resolve();

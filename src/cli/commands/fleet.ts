@@ -14,6 +14,7 @@ const EXECUTOR_COLUMNS: { readonly [name: string]: (item: Executor) => unknown }
   pool: ({ pool }) => pool,
   state: ({ state }) => state,
   version: ({ version }) => version,
+  languages: ({ languages }) => languages.join(", "),
   busy: ({ busy, slots }) => `${busy} of ${slots}`,
   started: ({ startedAt }) => timeOf(startedAt),
   "last seen": ({ seenAt }) => timeOf(seenAt),

@@ -93,6 +93,7 @@ export function Executors({ fleet: { executors, at }, spread, reload }: Executor
             ),
           },
           { name: "Version", cell: ({ version }) => <Version {...{ version, spread }} /> },
+          { name: "Languages", cell: ({ languages }) => languages.join(", ") },
           {
             name: "Load",
             cell: (one) =>

@@ -30,19 +30,6 @@ export async function findQueued(db: Db, filter: QueuedFilter): Promise<readonly
   let query = db
     .selectFrom("calls")
     .select(["id", "tenant_id", "fence", "run_at", "session_id"])
-    // Sessions and Python run on the server.
-    .select((of) =>
-      of
-        .exists(
-          of
-            .selectFrom("tool_versions")
-            .select("version")
-            .whereRef("tool_versions.tenant_id", "=", "calls.tenant_id")
-            .whereRef("tool_versions.tool_name", "=", "calls.tool_name")
-            .where("language", "=", "python"),
-        )
-        .as("is_python"),
-    )
     .where("state", "=", "queued");
   if ("ids" in filter) query = query.where("id", "in", filter.ids);
   else {
@@ -55,7 +42,8 @@ export async function findQueued(db: Db, filter: QueuedFilter): Promise<readonly
   }
   return (await query.execute()).map((row) => ({
     ...{ id: row.id, tenantId: row.tenant_id, fence: row.fence, runAt: row.run_at ?? 0 },
-    isLocal: row.session_id !== null || Boolean(row.is_python),
+    // The isolates of sessions are in processes of the server.
+    isLocal: row.session_id !== null,
   }));
 }
 

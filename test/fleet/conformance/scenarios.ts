@@ -94,7 +94,7 @@ const singleCalls = SINGLE_CALLS.map(
   }),
 );
 
-const QUEUED = ["add", "logs", "throws", "nests", "python", "nothing"];
+const QUEUED = ["add", "logs", "throws", "nests", "python", "pythonNests", "nothing"];
 
 export const CALL_SCENARIOS: readonly Scenario[] = [
   ...singleCalls,
@@ -115,6 +115,7 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
         { state: "failed", effects: "possible", error: { code: "TOOL_FAILED" } },
         { output: [{ sum: 4 }, { sum: 5 }] },
         { output: { words: 2 } },
+        { output: [{ sum: 3 }, { words: 2 }] },
         { state: "failed", effects: "none", error: { code: "TOOL_UNAVAILABLE" } },
       ],
     },

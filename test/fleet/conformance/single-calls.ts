@@ -17,6 +17,12 @@ def main(input):
     return {"words": len(input["text"].split())}
 `;
 
+const python = (code: string, grant: readonly string[] = []): ScenarioTool => ({
+  files: { "tool.py": code },
+  entry: "tool.py",
+  grant,
+});
+
 export const TOOLS: { readonly [name: string]: ScenarioTool } = {
   add: { source: "export default ({ a, b }) => ({ sum: a + b })" },
   logs: {
@@ -97,7 +103,38 @@ export const TOOLS: { readonly [name: string]: ScenarioTool } = {
       };
     }`,
   },
-  python: { files: { "tool.py": PYTHON }, entry: "tool.py" },
+  python: python(PYTHON),
+  pythonCounts: python(
+    `capabilities = {"kv": True}
+async def main(input, ctx):
+    count = ((await ctx.kv.get("count")) or 0) + 1
+    await ctx.kv.set("count", count)
+    return count
+`,
+    ["kv"],
+  ),
+  pythonNests: python(
+    `capabilities = {"tools": ["add", "python"]}
+async def main(input, ctx):
+    return [await tools.add(a=1, b=2), await tools.python(text="a b")]
+`,
+    ["tools"],
+  ),
+  pythonFetches: python(
+    `capabilities = {"fetch": True, "secrets": True}
+async def main(input, ctx):
+    token = await ctx.secrets.use("token")
+    response = await fetch(input["url"], headers={"authorization": "Bearer " + token})
+    return {"status": response.status, "text": await response.text()}
+`,
+    ["fetch", "secrets"],
+  ),
+  pythonLoop: python('limits = {"cpuMs": 1_000}\ndef main(input):\n    while True: pass\n'),
+  pythonMemory: python("def main(input):\n    kept = []\n    while True: kept.append(bytearray(10_000_000))\n"),
+  pythonWaits: python('import asyncio\nasync def main(input):\n    print("begun")\n    await asyncio.sleep(600)\n'),
+  pythonLarge: python(
+    `${Array.from({ length: 500 }, (_, index) => `# line ${index} of many`).join("\n")}\ndef main(input):\n    return input["text"] * 2\n`,
+  ),
 };
 
 export interface SingleCall {
@@ -214,5 +251,44 @@ export const SINGLE_CALLS: readonly SingleCall[] = [
     tool: "python",
     input: () => ({ text: "" }),
     expected: { code: "TOOL_FAILED" },
+  },
+  { what: "a key-value store in Python", tool: "pythonCounts", input: () => ({}), expected: { output: 1 } },
+  {
+    what: "nested calls of a tool in Python",
+    tool: "pythonNests",
+    input: () => ({}),
+    expected: { output: [{ sum: 3 }, { words: 2 }] },
+  },
+  {
+    what: "a request with a secret in Python",
+    tool: "pythonFetches",
+    input: (origin) => ({ url: `${origin}/` }),
+    expected: { output: { status: 200, text: expect.stringMatching(/^got Bearer (?!s3cret)/) } },
+  },
+  {
+    what: "a long source and a long input in Python",
+    tool: "pythonLarge",
+    input: () => ({ text: "x".repeat(400_000) }),
+    expected: { output: "x".repeat(800_000) },
+  },
+  {
+    what: "a tool in Python that computes for ever",
+    tool: "pythonLoop",
+    input: () => ({}),
+    expected: { code: "CPU_LIMIT" },
+  },
+  {
+    what: "a tool in Python that uses too much memory",
+    tool: "pythonMemory",
+    input: () => ({}),
+    expected: { code: "MEMORY_LIMIT" },
+  },
+  {
+    what: "a tool in Python that waits for ever",
+    tool: "pythonWaits",
+    input: () => ({}),
+    // Time to start an interpreter on a busy machine.
+    timeoutMs: 15_000,
+    expected: { code: "TOOL_TIMEOUT" },
   },
 ];

@@ -1,18 +1,14 @@
 // The executors that a control plane knows: it follows their announcements, receives their messages, and notices when
 // one falls silent. NATS delivers announcements; there is no membership protocol.
 import { randomBytes } from "node:crypto";
+import { setBounded } from "../../util/bounded-map.ts";
 import type { FleetConnection, FleetMessage } from "../connection.ts";
 import { ObjectReader } from "../objects/object-reader.ts";
 import { OrderedTasks } from "../ordered-tasks.ts";
-import {
-  type Announcement,
-  AnnouncementSchema,
-  type CountedMessage,
-  type ExecutorCallMessage,
-  ExecutorMessageSchema,
-} from "../protocol/messages.ts";
+import { type CountedMessage, type ExecutorCallMessage, ExecutorMessageSchema } from "../protocol/messages.ts";
 import { ALL_ALIVE, controlSubject, FLEET_ID_PATTERN } from "../protocol/subjects.ts";
 import { decodeFrame, hasMagic, type WireFrame } from "../protocol/wire.ts";
+import { type Announced, parseAnnouncement } from "./announcement.ts";
 import type { DrainOutcome, ExecutorInfo, LostExecutor } from "./fleet-state.ts";
 import { LostExecutors } from "./lost-executors.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
@@ -38,6 +34,10 @@ const TICKS_PER_LIST = 8;
 const MAX_EXECUTORS = 10_000;
 /** Time in ms for which the messages of an executor that violates the protocol are not received. */
 const BAN_MS = 60_000;
+/** Time in ms for which a pool may be without an executor that runs Python, for example while its executors restart. */
+const PYTHON_GONE_MS = 60_000;
+/** Pools with Python that are remembered. */
+const MAX_PYTHON_POOLS = 10_000;
 /** Time in ms between two reports of foreign bytes on the subject of one executor. */
 const FOREIGN_REPORT_MS = 60_000;
 
@@ -55,6 +55,11 @@ export class ExecutorDirectory implements AsyncDisposable {
   readonly #lost = new LostExecutors();
   /** When foreign bytes were last reported, by executor. */
   readonly #foreignAt = new Map<string, number>();
+  /** When an executor that runs Python was last seen in each pool. */
+  readonly #pythonAt = new Map<string, number>();
+  readonly #openedAt = performance.now();
+  /** Hash of the Python runtime of this control plane, if it has Python tools. */
+  #python: string | undefined;
   readonly #inbox: OrderedTasks;
   readonly #reader: ObjectReader;
   readonly #unsubscribe: () => void;
@@ -94,19 +99,40 @@ export class ExecutorDirectory implements AsyncDisposable {
     return [...this.#followed.values()].flatMap(({ executor }) => (executor.seenAt > since ? [executor] : []));
   }
 
-  /** Returns the executors of these pools that may get a call now. */
-  available(pools: readonly string[], isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
+  /** Returns the executors of these pools that may get a call now. @param python runtime that the call needs */
+  available(
+    pools: readonly string[],
+    python: string | undefined,
+    isNested: boolean,
+  ): readonly RemoteExecutor<RemoteAttempt>[] {
     const now = performance.now();
     const found: RemoteExecutor<RemoteAttempt>[] = [];
     for (const { executor } of this.#followed.values()) {
-      if (pools.includes(executor.announcement.pool) && executor.canTake(now, this.#options.silenceMs, isNested))
-        found.push(executor);
+      const isSuitable = pools.includes(executor.announcement.pool) && executor.isReadyFor(python);
+      if (isSuitable && executor.canTake(now, this.#options.silenceMs, isNested)) found.push(executor);
     }
     return found;
   }
 
-  hasLive(pools: readonly string[]): boolean {
-    return this.#live().some(({ announcement }) => pools.includes(announcement.pool));
+  /** Whether an executor of these pools is connected. @param python runtime that it has to run */
+  hasLive(pools: readonly string[], python?: string): boolean {
+    return this.#live().some((executor) => pools.includes(executor.announcement.pool) && executor.has(python));
+  }
+
+  /** Lets executors with this Python runtime prepare it, now and when they connect later. */
+  preparePython(runtime: string): void {
+    this.#python = runtime;
+    for (const executor of this.#live()) executor.preparePython(runtime);
+  }
+
+  /**
+   * Whether these pools have executors, but have had none that runs Python for a while, in any version. Without any
+   * executor, or with another version of Python, the executors may be about to start or to be upgraded.
+   */
+  lacksPython(pools: readonly string[]): boolean {
+    const since = performance.now() - PYTHON_GONE_MS;
+    if (this.#openedAt > since) return false;
+    return this.hasLive(pools) && !pools.some((pool) => (this.#pythonAt.get(pool) ?? since) > since);
   }
 
   endOwner(owner: string, isShared: boolean): void {
@@ -130,6 +156,8 @@ export class ExecutorDirectory implements AsyncDisposable {
     if (hasHeaders || !FLEET_ID_PATTERN.test(id) || (this.#bannedUntil.get(id) ?? 0) > performance.now()) return;
     const announcement = parseAnnouncement(data);
     if (announcement === undefined) return;
+    if (announcement.python !== undefined)
+      setBounded(this.#pythonAt, announcement.pool, performance.now(), MAX_PYTHON_POOLS);
     const known = this.#followed.get(id);
     if (known?.executor.announcement.key === announcement.key) known.executor.announced(announcement);
     else {
@@ -137,10 +165,11 @@ export class ExecutorDirectory implements AsyncDisposable {
       if (known !== undefined) this.#forget(known);
       this.#follow(id, announcement);
     }
+    if (this.#python !== undefined) this.#followed.get(id)?.executor.preparePython(this.#python);
     this.#options.onChange();
   }
 
-  #follow(id: string, announcement: Announcement): void {
+  #follow(id: string, announcement: Announced): void {
     if (this.#followed.size >= MAX_EXECUTORS) return;
     const { connection } = this.#options;
     const { control } = this;
@@ -328,14 +357,5 @@ export class ExecutorDirectory implements AsyncDisposable {
     this.#unsubscribe();
     for (const followed of [...this.#followed.values()]) this.#forget(followed);
     await this.#options.connection[Symbol.asyncDispose]();
-  }
-}
-
-/** Returns a valid announcement. Executors of other versions of the protocol are ignored: they get no calls. */
-function parseAnnouncement(data: Uint8Array): Announcement | undefined {
-  try {
-    return AnnouncementSchema.parse(decodeFrame(data).message);
-  } catch {
-    return undefined;
   }
 }

@@ -47,6 +47,11 @@ export class FleetCall implements Ticket {
     return this.job.pools ?? DEFAULT_POOLS;
   }
 
+  /** Hash of the Python runtime that it needs; undefined for other calls. */
+  get python(): string | undefined {
+    return this.job.python?.environment.key;
+  }
+
   cancel(): void {
     this.#onCancel(this);
   }

@@ -1,15 +1,17 @@
 // Runs calls on the executors of a fleet: queues them fairly, chooses an executor for each, and ends each exactly once,
-// however the executor ends. What must stay on this machine (the extraction of definitions, Python, sessions) runs on
-// the local worker processes.
+// however the executor ends. What must stay on this machine (the extraction of definitions, sessions) runs on the local
+// worker processes.
+import { PYODIDE_VERSION } from "../../../bundler/python/python-runtime.ts";
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { CallPool } from "../../workers/call-pool.ts";
 import type { QuarantinedTool } from "../../workers/health/crash-quarantine.ts";
 import type { CallLossReason } from "../../workers/open-call.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "../../workers/pool-job.ts";
+import type { PythonEnvironment } from "../../workers/python-setup.ts";
 import { canUseParentSlot, FairQueue } from "../../workers/scheduling/fair-queue.ts";
 import type { SentBundle, WorkerToolProfile } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
-import { PackedBundles } from "../objects/packed-bundles.ts";
+import { CallObjectsFactory } from "../objects/call-objects.ts";
 import { ExecutorDirectory, type ExecutorDirectoryOptions } from "./executor-directory.ts";
 import { FleetCall, type FleetJob } from "./fleet-call.ts";
 import type { DrainOutcome, ExecutorQueue, FleetState } from "./fleet-state.ts";
@@ -31,13 +33,20 @@ const WAIT_SHARE = 0.9;
 
 /** Whether a job can run on an executor. */
 const isFleetJob = (job: Job): job is FleetJob =>
-  job.order.type === "call" && job.order.prewarm === undefined && job.session === undefined && job.kind !== "python";
+  job.order.type === "call" &&
+  job.order.prewarm === undefined &&
+  job.session === undefined &&
+  (job.kind !== "python" || job.python !== undefined);
+
+const noExecutor = ({ pools, python }: FleetCall): string =>
+  `No executor of the pool ${pools.join(", ")}${python === undefined ? "" : " with this server's version of Python"}`;
+const INSTALL_PYTHON = `Run "npm install pyodide@${PYODIDE_VERSION}" where its executors are installed, or let the tenant use another pool`;
 
 export class FleetPool implements CallPool, AttemptOwner {
   readonly #local: WorkerPool;
   readonly #executors: ExecutorDirectory;
   readonly #queue: FairQueue<FleetCall>;
-  readonly #bundles = new PackedBundles();
+  readonly #objects = new CallObjectsFactory();
   #isScheduling = false;
   #isClosed = false;
 
@@ -79,6 +88,12 @@ export class FleetPool implements CallPool, AttemptOwner {
     if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
     if (!isFleetJob(job)) return this.#local.run(job);
     const call = new FleetCall(job, () => this.#cancel(call));
+    // It never runs on this machine instead: a tenant's pools say where its calls may run.
+    if (call.python !== undefined && this.#executors.lacksPython(call.pools))
+      throw unavailable(
+        "unsupported",
+        `No executor of the pool ${call.pools.join(", ")} runs Python. ${INSTALL_PYTHON}`,
+      );
     call.entry = this.#queue.add(call, job.claim);
     this.#schedule();
     if (call.state === "queued") this.#wait(call);
@@ -97,9 +112,9 @@ export class FleetPool implements CallPool, AttemptOwner {
     if (waitMs === Number.POSITIVE_INFINITY) return;
     call.queueTimer = setTimeout(() => {
       const retryAfterMs = this.#queue.retryAfterMs(job.claim.account);
-      const why = this.#executors.hasLive(call.pools)
+      const why = this.#executors.hasLive(call.pools, call.python)
         ? `All executors were full for ${waitMs} ms`
-        : `No executor of the pool ${call.pools.join(", ")} has been connected for ${waitMs} ms`;
+        : `${noExecutor(call)} has been connected for ${waitMs} ms`;
       const details = { queueMs: waitMs, retryAfterMs };
       const cause = new ToolError("OVERLOADED", `${why}; try again in ${retryAfterMs} ms`, { details });
       this.#giveUp(call, { begun: false, cause }, 0);
@@ -135,10 +150,10 @@ export class FleetPool implements CallPool, AttemptOwner {
     for (const entry of this.#queue.candidates()) {
       const call = entry.item;
       const isNested = canUseParentSlot(entry);
-      const key = `${isNested} ${call.pools.join(" ")}`;
+      const key = `${isNested} ${call.python} ${call.pools.join(" ")}`;
       if (blocked.has(key)) continue;
       const executor = chooseExecutor(
-        this.#executors.available(call.pools, isNested),
+        this.#executors.available(call.pools, call.python, isNested),
         call.job.claim.account,
         isNested,
       );
@@ -159,11 +174,10 @@ export class FleetPool implements CallPool, AttemptOwner {
     const attempt = new RemoteAttempt({ call, executor, isNested }, this);
     call.attempt = attempt;
     executor.add(attempt, isNested);
-    const { bundle } = call.job;
-    const { ref, read } = this.#bundles.of(bundle);
-    void attempt.offers.add(ref, read);
-    executor.countBundle(bundle.sha256);
-    const { message, parts } = toRunMessage(attempt, this.#executors.control, ref);
+    const objects = this.#objects.of(call.job);
+    for (const { ref, read } of objects.offered) void attempt.offers.add(ref, read);
+    executor.countBundle(objects.sha256);
+    const { message, parts } = toRunMessage(attempt, this.#executors.control, objects);
     executor.send(message, parts);
     attempt.sent();
   }
@@ -245,6 +259,10 @@ export class FleetPool implements CallPool, AttemptOwner {
 
   release(profiles: readonly WorkerToolProfile[], bundle: SentBundle | undefined): void {
     this.#local.release(profiles, bundle);
+  }
+
+  preparePython({ key }: PythonEnvironment): void {
+    this.#executors.preparePython(key);
   }
 
   endSession(placement: SessionPlacement): void {

@@ -6,6 +6,8 @@ export interface ExecutorInfo {
   readonly pool: string;
   /** Version of Glovebox that it runs. */
   readonly version: string;
+  /** Languages of the tools that it runs. Python calls also need the same version of the runtime. */
+  readonly languages: readonly ("javascript" | "python")[];
   /** Start of its process, in ms since 1970. */
   readonly since: number;
   /** Most calls that it runs at the same time, without nested ones. */

@@ -163,6 +163,8 @@ export class RemoteAttempt implements CallAttempt {
     const event = (
       parsed.type === "span" ? { ...parsed, time: monotonicMs() + Math.min(0, parsed.time) } : parsed
     ) as CallMessage;
+    // The tools of all tenants share the Python runtime, so an executor has no say in what its isolates load.
+    if (event.type === "ended" && this.call.python !== undefined) delete event.usedModules;
     if (placedMs !== undefined) this.#place(placedMs);
     if (isStarted === true) this.#open.receive({ type: "started", seq: 1 }, [], () => {});
     this.#open.meter(peakBytes);

@@ -4,15 +4,10 @@
 import { setBounded } from "../../util/bounded-map.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
-import {
-  type Announcement,
-  type ControlMessage,
-  carriedBytes,
-  MAX_DIRECT_BYTES,
-  type PartRequest,
-} from "../protocol/messages.ts";
+import { type ControlMessage, carriedBytes, MAX_DIRECT_BYTES, type PartRequest } from "../protocol/messages.ts";
 import { controlSubject, executorSubject } from "../protocol/subjects.ts";
 import { encodeFrame } from "../protocol/wire.ts";
+import type { Announced } from "./announcement.ts";
 import type { ExecutorInfo } from "./fleet-state.ts";
 import { PartSender } from "./part-sender.ts";
 import { type Candidate, hashText } from "./placement.ts";
@@ -25,13 +20,15 @@ export type OutgoingMessage = Unkeyed<ControlMessage>;
 const MAX_BUNDLES = 4_096;
 /** Time in ms for which a full executor gets no calls, unless it announces itself earlier. */
 const FULL_MS = 250;
+/** Time in ms after which a request to prepare Python is repeated: it can be lost. Preparing twice is a no-op. */
+const PREPARE_MS = 5_000;
 
 export interface RemoteExecutorOptions {
   readonly id: string;
   /** Id of this control plane. */
   readonly control: string;
   readonly connection: FleetConnection;
-  readonly announcement: Announcement;
+  readonly announcement: Announced;
   /** Receives the token of a call whose message is too large. */
   readonly onUnsent: (token: string) => void;
 }
@@ -51,7 +48,7 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   /** Hashes of the bundles of its calls. */
   readonly #bundles = new Map<string, true>();
   readonly #parts: PartSender;
-  announcement: Announcement;
+  announcement: Announced;
   /** By performance.now(). */
   seenAt: number = performance.now();
   /** No call is sent to it before this time: it was full, or NATS reported that it is not connected. */
@@ -60,6 +57,8 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   #sinceAnnounced = 0;
   #roots = 0;
   nested = 0;
+  /** When it was last requested to prepare Python, by performance.now(). */
+  #preparedAt = Number.NEGATIVE_INFINITY;
   /** Called when it announces that it drains, or is not followed any longer. */
   readonly #onDraining = new Set<() => void>();
 
@@ -85,8 +84,26 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     return (isNested || !this.announcement.isDraining) && now >= this.#pausedUntil && now - this.seenAt < silenceMs;
   }
 
+  /** Whether it has this Python runtime; without one, whether it runs JavaScript. */
+  has(python: string | undefined): boolean {
+    return python === undefined || this.announcement.python === python;
+  }
+
+  /** Whether it can start a call with this Python runtime now. */
+  isReadyFor(python: string | undefined): boolean {
+    return python === undefined || (this.has(python) && this.announcement.isPythonReady);
+  }
+
+  /** Requests that it prepares this Python runtime, and repeats that from time to time until it is ready. */
+  preparePython(runtime: string): void {
+    const now = performance.now();
+    if (!this.has(runtime) || this.announcement.isPythonReady || now - this.#preparedAt < PREPARE_MS) return;
+    this.#preparedAt = now;
+    this.send({ type: "prepare-python", runtime });
+  }
+
   /** Records an announcement of the same process. */
-  announced(announcement: Announcement): void {
+  announced(announcement: Announced): void {
     this.announcement = announcement;
     this.seenAt = performance.now();
     this.#sinceAnnounced = 0;
@@ -100,11 +117,13 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   }
 
   get info(): ExecutorInfo {
-    const { pool, version, since, slots, busy, isDraining } = this.announcement;
+    const { pool, version, since, slots, busy, isDraining, python } = this.announcement;
     const seenAt = Date.now() - Math.round(performance.now() - this.seenAt);
     // The directory leaves out those that are silent.
     const free = this.canTake(performance.now(), Number.POSITIVE_INFINITY, false) ? Math.max(0, slots - this.load) : 0;
-    return { id: this.id, pool, version, since, slots, busy, free, isDraining, seenAt, bundles: this.#bundles.size };
+    const languages: ExecutorInfo["languages"] = python === undefined ? ["javascript"] : ["javascript", "python"];
+    const { id } = this;
+    return { id, pool, version, languages, since, slots, busy, free, isDraining, seenAt, bundles: this.#bundles.size };
   }
 
   /** Requests that the executor finishes its calls and ends. Resolves with whether it has confirmed that within `withinMs`. */

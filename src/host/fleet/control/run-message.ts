@@ -1,6 +1,7 @@
 // Converts a job of the pool to the message with which an executor runs it.
 import type { WorkerToolProfile } from "../../workers/worker-job.ts";
-import type { ObjectRef, RunMessage } from "../protocol/messages.ts";
+import type { CallObjects } from "../objects/call-objects.ts";
+import type { RunMessage } from "../protocol/messages.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 
 /** A message without the key of its executor, and its parts. */
@@ -20,8 +21,12 @@ function toSettingsText(tool: WorkerToolProfile): string {
   return text;
 }
 
-export function toRunMessage({ call, token, isNested }: RemoteAttempt, control: string, ref: ObjectRef): OutgoingRun {
-  const { order, claim, owner, memoryMiB, input, inputBytes, bundle, leftMs, ...job } = call.job;
+export function toRunMessage(
+  { call, token, isNested }: RemoteAttempt,
+  control: string,
+  { bundle, python, input }: CallObjects,
+): OutgoingRun {
+  const { order, claim, owner, memoryMiB, inputBytes, leftMs, ...job } = call.job;
   const { turns = [], ...start } = order.deterministic ?? { seed: "", now: 0 };
   const [header = "", bytes = ""] = inputBytes ?? [];
   const message: Omit<RunMessage, "key"> = {
@@ -31,7 +36,8 @@ export function toRunMessage({ call, token, isNested }: RemoteAttempt, control: 
     tenantId: order.tenantId,
     toolKey: claim.toolKey,
     weight: claim.weight,
-    bundle: { code: bundle.sha256, ...ref },
+    ...(bundle === undefined ? {} : { bundle }),
+    ...(python === undefined ? {} : { python }),
     ...(order.stream === undefined ? {} : { stream: order.stream }),
     ...(job.exclusive === true ? { exclusive: true } : {}),
     ...(job.dataBytes === undefined ? {} : { dataBytes: job.dataBytes }),

@@ -59,6 +59,29 @@ export const AnnouncementSchema = z.strictObject({
 export type Announcement = z.infer<typeof AnnouncementSchema>;
 
 /**
+ * The languages that an executor runs in addition to JavaScript: a part of its announcements, which control planes of
+ * releases without it ignore. Languages of later releases are ignored as well.
+ */
+export const LanguagesSchema = z.object({
+  /** Hash of its Python runtime. It gets calls only from control planes with the same one. */
+  python: sha256.optional(),
+  /** Whether it can start an interpreter at once. Before that, it waits for a request to prepare Python, and gets no calls. */
+  isPythonReady: z.boolean().optional(),
+});
+export type Languages = z.infer<typeof LanguagesSchema>;
+/** Largest size of this part. */
+export const MAX_LANGUAGES_BYTES = 1_024;
+
+/** A Python call. Its source and wheels are objects that the executor keeps. */
+const PythonSchema = z.strictObject({
+  /** Hash of the runtime that the call needs. */
+  runtime: sha256,
+  /** Text that the input begins with, and that the message does not hold. */
+  source: ObjectRefSchema.optional(),
+  wheels: ObjectRefSchema.optional(),
+});
+
+/**
  * Parts: the settings of the tool as JSON text, the input; the BytesHeader of the input and its bytes (both empty if
  * there are none); the recorded turns as JSON text (empty if there are none). The executor responds with `rejected`, or
  * with one `ended` event or `lost`, and before it within a few ms if the call takes longer.
@@ -84,7 +107,10 @@ const RunSchema = z.strictObject({
   /** Remaining time of the call in ms, if it may run on the main thread of its process. */
   leftMs: z.number().min(0).max(3_600_000).optional(),
   deterministic: DeterministicStartSchema.optional(),
-  bundle: z.strictObject({ code: sha256, ...objectFields }),
+  /** Not for Python calls, whose bundle is the runtime. */
+  bundle: z.strictObject({ code: sha256, ...objectFields }).optional(),
+  /** Only for executors that have announced this runtime. */
+  python: PythonSchema.optional(),
 });
 export type RunMessage = z.infer<typeof RunSchema>;
 
@@ -124,6 +150,8 @@ const DeleteTenantSchema = z.strictObject({ type: z.literal("delete-tenant"), ke
  * The executor finishes its calls, accepts no others, and ends. Executors of releases without this message ignore it.
  */
 const DrainSchema = z.strictObject({ type: z.literal("drain"), key: secret });
+/** The control plane has Python tools: the executor prepares what it needs to start an interpreter. */
+const PreparePythonSchema = z.strictObject({ type: z.literal("prepare-python"), key: secret, runtime: sha256 });
 /** The message is in an object, because it is too large. Later messages with the same token wait for it. */
 const ControlObjectSchema = z.strictObject({ type: z.literal("object"), control: id, ...callFields, ...objectFields });
 
@@ -153,6 +181,7 @@ export const ControlMessageSchema = z.discriminatedUnion("type", [
   EndOwnerSchema,
   DeleteTenantSchema,
   DrainSchema,
+  PreparePythonSchema,
   ControlObjectSchema,
   ControlFetchSchema,
   ControlPartSchema,

@@ -19,6 +19,9 @@ export const ExecutorSchema = z
     id: z.string(),
     pool: z.string(),
     version: z.string().describe("Version of Glovebox"),
+    languages: z
+      .array(z.enum(["javascript", "python"]))
+      .describe("Languages of the tools that it runs. Python needs the package pyodide on its machine"),
     state: z
       .enum(EXECUTOR_STATES)
       .describe(
@@ -75,8 +78,9 @@ const ExecutorParamsSchema = z.strictObject({
 /** @param now time of the server, which with Postgres is not that of this machine */
 const toExecutor = (info: ExecutorInfo, state: ExecutorState, now: number): z.output<typeof ExecutorSchema> => {
   const { id, pool, version, slots, busy, since, bundles } = info;
+  const languages = [...info.languages];
   const seenAt = Math.round(now - Math.max(0, Date.now() - info.seenAt));
-  return { id, pool, version, state, slots, busy, startedAt: since, seenAt, bundles };
+  return { id, pool, version, languages, state, slots, busy, startedAt: since, seenAt, bundles };
 };
 
 const stateOf = ({ isDraining }: ExecutorInfo): ExecutorState => (isDraining ? "draining" : "live");

@@ -1,0 +1,34 @@
+// Parses the announcements of executors: the message, and the part with the languages of an executor.
+import {
+  type Announcement,
+  AnnouncementSchema,
+  type Languages,
+  LanguagesSchema,
+  MAX_LANGUAGES_BYTES,
+} from "../protocol/messages.ts";
+import { decodeFrame } from "../protocol/wire.ts";
+
+/** What an executor has announced. */
+export interface Announced extends Announcement {
+  /** Hash of its Python runtime; undefined if it does not run Python. */
+  readonly python: string | undefined;
+  readonly isPythonReady: boolean;
+}
+
+/** Returns a valid announcement. Executors of other versions of the protocol are ignored: they get no calls. */
+export function parseAnnouncement(data: Uint8Array): Announced | undefined {
+  try {
+    const { message, parts } = decodeFrame(data);
+    const { python, isPythonReady = false } = parseLanguages(parts[0]);
+    return { ...AnnouncementSchema.parse(message), python, isPythonReady };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws {Error} for an invalid part */
+function parseLanguages(part: Buffer | undefined): Languages {
+  if (part === undefined) return {};
+  if (part.byteLength > MAX_LANGUAGES_BYTES) throw new Error("The list of languages is too long");
+  return LanguagesSchema.parse(JSON.parse(part.toString()));
+}
