@@ -48,6 +48,24 @@ const STORE = {
   ),
   ...packageFiles("inner", { "index.js": 'module.exports = "inner"' }),
   ...packageFiles("babel", { "index.js": 'exports.__esModule = true; exports.default = "inner default"' }),
+  ...packageFiles(
+    "dual",
+    { "main.cjs": 'module.exports = () => "for CommonJS"', "module.mjs": 'export default () => "for ESM"' },
+    { main: "main.cjs", module: "module.mjs" },
+  ),
+  ...packageFiles(
+    "broken-main",
+    { "module.mjs": 'export default "for ESM"' },
+    { main: "missing.js", module: "module.mjs" },
+  ),
+  ...packageFiles(
+    "lacking-main",
+    { "main.mjs": "export default 1", "module.mjs": 'export const extra = "for ESM"; export default 2' },
+    { main: "main.mjs", module: "module.mjs" },
+  ),
+  ...packageFiles("requirer", { "index.js": 'module.exports = require("dual")' }),
+  ...packageFiles("broken-requirer", { "index.js": 'module.exports = require("broken-main").default' }),
+  ...packageFiles("lacking-requirer", { "index.js": 'module.exports = require("lacking-main").default' }),
   ...withBoth("interop", 'import babel from "babel"; export default babel.default ?? "a module\'s own default"'),
 };
 
@@ -86,6 +104,23 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       "is the one for browsers if the other cannot be bundled",
       'export { default } from "native"',
       "native for browsers",
+    ],
+    ["is the one of `module` if it is only imported", 'import dual from "dual"; export default dual()', "for ESM"],
+    [
+      "is the one of `main` if CommonJS code requires it, for all that import it",
+      'import dual from "dual"; import requirer from "requirer"; export default [requirer(), requirer === dual]',
+      ["for CommonJS", true],
+    ],
+    [
+      "is the one of `main` if a tool requires it",
+      'const dual = require("dual"); module.exports = dual()',
+      "for CommonJS",
+    ],
+    ["is the one of `module` if `main` is missing", 'export { default } from "broken-requirer"', "for ESM"],
+    [
+      "is the one of `module` if `main` lacks an export that is imported",
+      'import { extra } from "lacking-main"; import other from "lacking-requirer"; export default [extra, other]',
+      ["for ESM", 2],
     ],
     ["knows the package's type", 'export { default } from "interop"', "inner default"],
     [

@@ -249,7 +249,7 @@ function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
 }
 
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
-  const scan = await run(build, esbuild, { phase: "scan", browser: "all" });
+  const scan = await run(build, esbuild, { phase: "scan", builds: "browser" });
   if ("ok" in scan) return suggestScript(build, scan);
   const problem = findScript(build);
   if (problem !== undefined) return failure(problem);

@@ -4,10 +4,12 @@ import { resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, OutputFile } from "esbuild";
 import {
   BROWSER_ENTRY_POINTS,
-  type BrowserResolver,
+  type ChosenBuilds,
+  COMMON_JS_ENTRY_POINTS,
   findBrowserPackages,
+  findRequiredPackages,
   NODE_ENTRY_POINTS,
-  openBrowserResolver,
+  openResolver,
 } from "../locate/entry-points.ts";
 import type { FileManifest } from "../locate/file-manifest.ts";
 import type { PackageStore } from "../locate/package-store.ts";
@@ -45,7 +47,7 @@ const FIXED_OPTIONS = {
   logLimit: 100,
 } as const satisfies BuildOptions;
 
-/** Maximum number of links until the set of packages that use their browser build stays the same. */
+/** Maximum number of links until the builds of packages stay the same. */
 const MAX_LINKS = 6;
 const MISSING_EXPORT = /^No matching export in "(.+)" for import /;
 
@@ -56,13 +58,13 @@ export interface Build {
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;
-  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser" | "locations">;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "builds" | "locations">;
 }
 
 /** Options that differ between runs of esbuild. */
 interface Run {
   readonly phase: "scan" | "link";
-  readonly browser: ImportPolicyOptions["browser"];
+  readonly builds: ImportPolicyOptions["builds"];
   readonly supported?: BuildOptions["supported"];
 }
 
@@ -82,14 +84,14 @@ export function parameterNames(build: Build): readonly [register: string, useBui
 /** Name that replaces `SharedArrayBuffer.prototype` in the bundle. */
 export const sharedPrototypeName = (build: Build): string => `__glovebox_shared_${nameSuffix(build)}`;
 
-function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptions {
+function optionsOf(build: Build, { phase, builds, supported }: Run): BuildOptions {
   const [register, useBuiltin] = parameterNames(build);
   const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
   const locations = locationNames(nameSuffix(build));
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
-    ...(browser === "all" ? BROWSER_ENTRY_POINTS : NODE_ENTRY_POINTS),
+    ...(builds === "browser" ? BROWSER_ENTRY_POINTS : NODE_ENTRY_POINTS),
     supported: { ...FIXED_OPTIONS.supported, ...supported },
     entryPoints: ["entry"],
     absWorkingDir: build.context.workingDirectory,
@@ -100,7 +102,7 @@ function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptio
       "SharedArrayBuffer.prototype": sharedPrototypeName(build),
     },
     logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
-    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin, locations })],
+    plugins: [createImportPolicy({ ...build.policy, phase, builds, entryStub, useBuiltin, locations })],
   };
 }
 
@@ -137,72 +139,78 @@ export function textOf(outputs: readonly OutputFile[] | undefined, extension: st
   return output.text;
 }
 
-/** Links once with a set of browser packages, and a second time if `await using` must be lowered. */
-async function linkOnce(
-  build: Build,
-  esbuild: RunEsbuild,
-  browser: Run["browser"],
-): Promise<BuildResult | BuildFailure> {
-  const link = await run(build, esbuild, { phase: "link", browser });
+/** Links once with these builds of packages, and a second time if `await using` must be lowered. */
+async function linkOnce(build: Build, esbuild: RunEsbuild, builds: Run["builds"]): Promise<BuildResult | BuildFailure> {
+  const link = await run(build, esbuild, { phase: "link", builds });
   if ("ok" in link) return link;
   const code = textOf(link.outputFiles, ".js");
   const isWhole = !needsContext(code) || !hasImplicitAwaits(code);
-  return isWhole ? link : await run(build, esbuild, { phase: "link", browser, supported: { using: false } });
+  return isWhole ? link : await run(build, esbuild, { phase: "link", builds, supported: { using: false } });
 }
 
-/** Returns the folders of packages whose browser build lacks an export that is imported. */
+/** Returns the folders of packages whose chosen build lacks an export that is imported. */
 function findLackingPackages(
   { problems }: BuildFailure,
   { store, context }: Build,
-  browser: ReadonlySet<string>,
+  chosen: ReadonlySet<string>,
 ): ReadonlySet<string> {
   const folders = problems.map(({ message }) => {
     const file = MISSING_EXPORT.exec(message)?.[1];
     return file === undefined ? undefined : store.packageOf(resolve(context.workingDirectory, file))?.folder;
   });
-  return new Set(folders.filter((folder): folder is string => folder !== undefined && browser.has(folder)));
+  return new Set(folders.filter((folder): folder is string => folder !== undefined && chosen.has(folder)));
 }
 
 /**
- * Links again with the browser build of the packages that need it, until their imports need no further one. A package whose browser build
- * lacks what is imported from it keeps its build for Node: the tool was written for that one.
+ * Links again with other builds of the packages that need one, until their imports need no further one. A package whose other build lacks
+ * what is imported from it keeps its default build: the tool was written for that one.
  */
-async function linkForBrowsers(
+async function linkWithOtherBuilds(
   build: Build,
   esbuild: RunEsbuild,
   first: BuildResult,
-  resolver: BrowserResolver,
+  chosen: ChosenBuilds,
 ): Promise<BuildResult | BuildFailure> {
   const { store, context } = build;
   const packageOf = (input: string) =>
     /^\w+:/.test(input) ? undefined : store.packageOf(resolve(context.workingDirectory, input));
   let link = first;
-  let folders: ReadonlySet<string> = new Set();
+  let builds = chosen;
   let lacking: ReadonlySet<string> = new Set();
-  for (let round = 0; round < MAX_LINKS; round += 1) {
-    const found = link.metafile === undefined ? folders : findBrowserPackages(link.metafile, packageOf).union(folders);
-    const wanted = found.difference(lacking);
-    if (wanted.size === folders.size) break;
-    const next = await linkOnce(build, esbuild, { folders: wanted, resolver });
+  await using resolvers = new AsyncDisposableStack();
+  for (let round = 0; round < MAX_LINKS && link.metafile !== undefined; round += 1) {
+    const { browserFolders, commonJsFolders } = builds;
+    const browser = findBrowserPackages(link.metafile, packageOf).union(browserFolders).difference(lacking);
+    const commonJs = findRequiredPackages(link.metafile, packageOf).union(commonJsFolders).difference(lacking);
+    if (browser.size === browserFolders.size && commonJs.size === commonJsFolders.size) break;
+    if (commonJs.size > 0 && builds.commonJs === undefined)
+      builds = { ...builds, commonJs: resolvers.use(await openOther(build, esbuild, COMMON_JS_ENTRY_POINTS)) };
+    const wanted = { ...builds, browserFolders: browser, commonJsFolders: commonJs };
+    const next = await linkOnce(build, esbuild, wanted);
     if ("ok" in next) {
-      const more = findLackingPackages(next, build, wanted);
+      const more = findLackingPackages(next, build, browser.union(commonJs));
       if (more.size === 0) return next;
       lacking = lacking.union(more);
       continue;
     }
-    folders = wanted;
+    builds = wanted;
     link = next;
   }
   return link;
 }
 
+function openOther(build: Build, esbuild: RunEsbuild, entryPoints: Parameters<typeof openResolver>[2]) {
+  return openResolver(esbuild, optionsOf(build, { phase: "link", builds: "browser" }), entryPoints);
+}
+
 export async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
-  if (build.store.nearest === undefined) return await linkOnce(build, esbuild, "all");
-  await using resolver = await openBrowserResolver(esbuild, optionsOf(build, { phase: "link", browser: "all" }));
-  const first = await linkOnce(build, esbuild, { folders: new Set(), resolver });
-  const link = "ok" in first ? first : await linkForBrowsers(build, esbuild, first, resolver);
+  if (build.store.nearest === undefined) return await linkOnce(build, esbuild, "browser");
+  await using browser = await openOther(build, esbuild, BROWSER_ENTRY_POINTS);
+  const builds = { browser, browserFolders: new Set<string>(), commonJsFolders: new Set<string>() };
+  const first = await linkOnce(build, esbuild, builds);
+  const link = "ok" in first ? first : await linkWithOtherBuilds(build, esbuild, first, builds);
   if (!("ok" in link)) return link;
   // The build for Node may not be bundleable, for example because of native code.
-  const other = await linkOnce(build, esbuild, "all");
+  const other = await linkOnce(build, esbuild, "browser");
   return "ok" in other ? link : other;
 }

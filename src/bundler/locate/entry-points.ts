@@ -14,6 +14,12 @@ export const NODE_ENTRY_POINTS = {
   conditions: ["node"],
 } as const satisfies BuildOptions;
 
+/**
+ * Options with which esbuild resolves packages that CommonJS code requires: `main` only. The file behind `module` has a default export where
+ * that code expects the value of `module.exports`. Packages with `exports` choose by the kind of the import.
+ */
+export const COMMON_JS_ENTRY_POINTS = { ...NODE_ENTRY_POINTS, mainFields: ["main"] } as const satisfies BuildOptions;
+
 /** Options with which esbuild resolves packages that use their browser build. */
 export const BROWSER_ENTRY_POINTS = {
   platform: "browser",
@@ -104,6 +110,25 @@ export function findBrowserPackages(
   return new Set(found.map(({ metadata }) => metadata.folder));
 }
 
+/**
+ * Returns the folders of the packages in a finished link that CommonJS code requires by name, and that were resolved to their `module`. All
+ * importers of such a package use its build for CommonJS, so that it has one instance.
+ */
+export function findRequiredPackages(
+  metafile: Metafile,
+  packageOf: (input: string) => PackageMetadata | undefined,
+): ReadonlySet<string> {
+  const required = Object.values(metafile.inputs).flatMap(({ imports }) =>
+    imports.flatMap(({ path, kind, original, external }) => {
+      const isByName = original !== undefined && !/^[./]/.test(original);
+      if (kind !== "require-call" || !isByName || external === true) return [];
+      const metadata = metafile.inputs[path]?.format === "esm" ? packageOf(path) : undefined;
+      return metadata?.hasModuleBuild === true ? metadata.folder : [];
+    }),
+  );
+  return new Set(required);
+}
+
 export interface ResolveRequest {
   readonly path: string;
   readonly importer: string;
@@ -126,20 +151,36 @@ export async function resolveWith(build: PluginBuild, request: ResolveRequest): 
 }
 export const INTERNAL_REQUEST = Symbol("internal request");
 
-export interface BrowserResolver extends AsyncDisposable {
+export interface PackageResolver extends AsyncDisposable {
   resolve(request: ResolveRequest): Promise<Resolved | undefined>;
 }
 
+/** The builds of packages that a link uses instead of the default one. */
+export interface ChosenBuilds {
+  /** Resolves imports to the builds for browsers. */
+  readonly browser: PackageResolver;
+  /** Folders of the packages that use their build for browsers. */
+  readonly browserFolders: ReadonlySet<string>;
+  /** Resolves imports to the builds for CommonJS. Missing while no package needs it. */
+  readonly commonJs?: PackageResolver | undefined;
+  /** Folders of the packages that use their build for CommonJS. */
+  readonly commonJsFolders: ReadonlySet<string>;
+}
+
 /**
- * Opens a second, empty esbuild build and keeps it open to resolve imports with the browser options. One build resolves all of its imports
+ * Opens another, empty esbuild build and keeps it open to resolve imports with other entry points. One build resolves all of its imports
  * with the same options. The caller disposes the result.
  */
-export async function openBrowserResolver(esbuild: Build, options: BuildOptions): Promise<BrowserResolver> {
+export async function openResolver(
+  esbuild: Build,
+  options: BuildOptions,
+  entryPoints: typeof BROWSER_ENTRY_POINTS | typeof COMMON_JS_ENTRY_POINTS,
+): Promise<PackageResolver> {
   const opened = Promise.withResolvers<PluginBuild>();
   const closed = Promise.withResolvers<void>();
   const namespace = "resolver";
   const plugin = {
-    name: "browser-resolver",
+    name: "package-resolver",
     setup(build: PluginBuild) {
       build.onResolve({ filter: /^resolver$/ }, () => ({ path: "resolver", namespace }));
       build.onLoad({ filter: /.*/, namespace }, async () => {
@@ -151,7 +192,7 @@ export async function openBrowserResolver(esbuild: Build, options: BuildOptions)
   };
   const { absWorkingDir, nodePaths, tsconfigRaw } = options;
   const running = esbuild({
-    ...BROWSER_ENTRY_POINTS,
+    ...entryPoints,
     absWorkingDir,
     nodePaths,
     tsconfigRaw,

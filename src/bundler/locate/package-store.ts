@@ -20,10 +20,12 @@ interface Manifest {
   /** Optional dependencies and peers, which may be missing. */
   readonly optional: ReadonlySet<string>;
   readonly hasBrowserBuild: boolean;
+  /** Whether `main` and `module` name different builds. With `exports`, Node reads neither. */
+  readonly hasModuleBuild: boolean;
 }
 
 /** Facts from the package.json of a package. `folder` is its real path. */
-export type PackageMetadata = Pick<Manifest, "folder" | "name" | "hasBrowserBuild">;
+export type PackageMetadata = Pick<Manifest, "folder" | "name" | "hasBrowserBuild" | "hasModuleBuild">;
 
 /** `@scope/name/sub/path` → `@scope/name`. Returns `undefined` if the specifier names no package. */
 export function packageNameOf(specifier: string): string | undefined {
@@ -55,6 +57,7 @@ function parseManifest(file: ContainedFile): Manifest {
     version: text("version"),
     browser: new Map(Object.entries(browser)),
     hasBrowserBuild: hasBrowserBuild(fields),
+    hasModuleBuild: typeof fields.module === "string" && fields.module !== fields.main && fields.exports === undefined,
     optional: new Set([...optionalPeers(fields.peerDependenciesMeta), ...keysOf(fields.optionalDependencies)]),
   };
 }

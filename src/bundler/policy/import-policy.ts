@@ -10,26 +10,31 @@ import type {
   Plugin,
   PluginBuild,
 } from "esbuild";
-import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
+import { findBuiltin, NODE_BUILTINS } from "../../sandbox/contract/node-builtins.ts";
 import { BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
 import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../compile/module-location.ts";
 import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
 import type { TextFacts } from "../compile/text-facts.ts";
-import { type BrowserResolver, INTERNAL_REQUEST, type ResolveRequest, resolveWith } from "../locate/entry-points.ts";
+import {
+  type ChosenBuilds,
+  INTERNAL_REQUEST,
+  type PackageResolver,
+  type ResolveRequest,
+  resolveWith,
+} from "../locate/entry-points.ts";
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "../locate/tool-paths.ts";
+import { adaptPackageFile } from "./adapted-packages.ts";
 import { ALLOWED_HINT, checkForm, denyImport, explainUnresolved, isRelative, UNKNOWN_BUILTIN } from "./import-rules.ts";
 
-/** The client of the package `ws` needs sockets. It is replaced by a client over the sandbox's own WebSocket. */
-const WS_CLIENT_FILE = /[\\/]ws[\\/]lib[\\/]websocket\.js$/i;
 const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
 const GUEST_MODULE = "glovebox/tool";
 
-/** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
 /** Size of a JSON file from which on it is parsed when the tool runs. */
 const LARGE_JSON_BYTES = 64 * 1024;
+/** esbuild reads the file or `file:` URL in the last comment of this kind, even in a virtual file. This one names no file. */
 const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
 
 /** Specifiers of rewritten imports. They have the form of a URL, which no tool may import. */
@@ -58,18 +63,12 @@ export interface ImportPolicyOptions {
   readonly entryStub: string;
   /** Name of the function with which the bundle loads a built-in. */
   readonly useBuiltin: string;
-  /** Packages that use their browser build. */
-  readonly browser: "all" | BrowserPackages;
+  /** Builds of packages: all for browsers, or some other than the default. */
+  readonly builds: "browser" | ChosenBuilds;
   readonly locations: LocationNames;
   /** Texts of the package files that use their own location, by path. */
   readonly locatedTexts: Map<string, string>;
   readonly facts: TextFacts;
-}
-
-export interface BrowserPackages {
-  /** Folders of the packages. */
-  readonly folders: ReadonlySet<string>;
-  readonly resolver: BrowserResolver;
 }
 
 type Resolution = OnResolveResult | undefined | Promise<OnResolveResult | undefined>;
@@ -219,35 +218,51 @@ class ImportPolicy {
 
   /** Tells whether a file's package uses its browser build. */
   #isForBrowsers(path: string): boolean {
-    const { browser, store } = this.#options;
-    return browser === "all" || browser.folders.has(store.packageOf(path)?.folder ?? "");
+    const { builds, store } = this.#options;
+    return builds === "browser" || builds.browserFolders.has(store.packageOf(path)?.folder ?? "");
   }
 
-  /** Lets esbuild resolve an import unless a package uses its browser build. */
+  /** Lets esbuild resolve an import unless a package uses another build than the default one. */
   #chooseBuild({ path, importer, resolveDir, kind }: ResolveRequest): Resolution {
-    const { browser } = this.#options;
     const request = { path, importer, resolveDir, kind };
     if (kind === "require-call" && this.#ownRequire.has(importer)) return this.#resolveOwnRequire(request);
-    if (browser === "all" || browser.folders.size === 0) return undefined;
-    return this.#resolveForBrowsers(request, browser);
+    return this.#resolveOther(request);
   }
 
   /** An import through a module's own `require` that cannot be resolved fails when it is called, as in Node. */
   async #resolveOwnRequire(request: ResolveRequest): Promise<OnResolveResult | undefined> {
     const found = await resolveWith(this.#build, request);
-    if (found === undefined) return { path: request.path, namespace: NAMESPACES.absent };
-    const { browser } = this.#options;
-    return browser === "all" || browser.folders.size === 0 ? undefined : this.#resolveForBrowsers(request, browser);
+    return found === undefined
+      ? { path: request.path, namespace: NAMESPACES.absent }
+      : await this.#resolveOther(request);
   }
 
-  async #resolveForBrowsers(request: ResolveRequest, browser: BrowserPackages): Promise<OnResolveResult | undefined> {
-    const [usual, found] = await Promise.all([resolveWith(this.#build, request), browser.resolver.resolve(request)]);
-    // If both resolvers find the same file, esbuild resolves it, because only then it reads the package's `type`.
-    if (found === undefined || found.path === usual?.path) return undefined;
-    // `load` rejects a path outside of all packages.
-    const isOutside = this.#options.store.packageOf(found.path) === undefined;
-    if (!isOutside && !this.#isForBrowsers(found.path)) return undefined;
-    return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
+  /** Resolves an import to a build other than the default one. Returns undefined if the default one is used. */
+  #resolveOther(request: ResolveRequest): Resolution {
+    const { builds, store } = this.#options;
+    if (builds === "browser" || builds.browserFolders.size + builds.commonJsFolders.size === 0) return undefined;
+    return this.#resolveChosen(request, [
+      [builds.browser, (path) => this.#isForBrowsers(path)],
+      [builds.commonJs, (path) => builds.commonJsFolders.has(store.packageOf(path)?.folder ?? "")],
+    ]);
+  }
+
+  /** @param choices resolvers, each with the paths that it decides about */
+  async #resolveChosen(
+    request: ResolveRequest,
+    choices: readonly (readonly [PackageResolver | undefined, (path: string) => boolean])[],
+  ): Promise<OnResolveResult | undefined> {
+    const usual = await resolveWith(this.#build, request);
+    for (const [resolver, isChosen] of choices) {
+      const found = await resolver?.resolve(request);
+      // If both resolvers find the same file, esbuild resolves it, because only then it reads the package's `type`.
+      if (found === undefined || found.path === usual?.path) continue;
+      // `load` rejects a path outside of all packages.
+      const isOutside = this.#options.store.packageOf(found.path) === undefined;
+      if (!isOutside && !isChosen(found.path)) continue;
+      return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
+    }
+    return undefined;
   }
 
   async #loadToolFile(args: OnLoadArgs): Promise<OnLoadResult> {
@@ -338,10 +353,14 @@ class ImportPolicy {
       });
     }
     const { store, locations, locatedTexts, facts } = this.#options;
-    const { contents, sha256 } = store.load(path);
-    if (WS_CLIENT_FILE.test(path) && store.packageOf(path)?.name === "ws") {
-      return { contents: this.#useBuiltinText(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT), loader };
-    }
+    const { contents: stored, sha256 } = store.load(path);
+    const adapted = adaptPackageFile(
+      path,
+      store.packageOf(path)?.name,
+      () => stored.toString("utf8"),
+      (chunk, name) => this.#useBuiltinText(chunk, name),
+    );
+    const contents = adapted === undefined ? stored : Buffer.from(adapted);
     // esbuild demands the loader for JSON if the import has the attribute.
     if (loader === "json") return (attributes.type !== "json" && parseWhenRun(contents)) || { contents, loader };
     const isLocated = facts.recall("location", { sha256 }, () => mentionsLocation(contents.toString("utf8")));

@@ -5,6 +5,7 @@ import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import { readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
+import { findPackageRoot } from "../shared/project-root.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 import { DevSession } from "./dev-session.ts";
@@ -40,6 +41,7 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
   // Warnings are ignored here, because the inspection has printed them.
   const onWarning = (): void => {};
   const boxOptions = {
+    ...findPackageRoot([path]),
     limits,
     ...options.tenant.host,
     ...options.egress.host,

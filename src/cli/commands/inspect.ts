@@ -5,6 +5,7 @@ import type { ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printError, printJson, printWarnings } from "../shared/print.ts";
+import { findPackageRoot } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import type { Io } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -49,7 +50,7 @@ function toJson({ definition, bundle, codeCacheBytes, warnings }: ToolInspection
 }
 
 export async function inspectCommand({ values, positionals: [path = ""] }: Arguments, io: Io): Promise<number> {
-  await using box = await openBox(io, () => createGlovebox({ shutdown: false }));
+  await using box = await openBox(io, () => createGlovebox({ ...findPackageRoot([path]), shutdown: false }));
   try {
     const tool = await box.inspectTool({ path });
     printWarnings(tool.warnings, io.stderr);

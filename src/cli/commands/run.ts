@@ -19,6 +19,7 @@ import {
   printTimes,
   printWarnings,
 } from "../shared/print.ts";
+import { findPackageRoot } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import { type Io, stopCodeOf } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -136,6 +137,7 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
   // Closed after the Glovebox, whose last spans it sends.
   await using telemetry = request.isExported ? await openExporter() : undefined;
   const options = {
+    ...findPackageRoot([request.path]),
     limits,
     ...tenant.host,
     ...egress.host,

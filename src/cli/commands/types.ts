@@ -8,6 +8,7 @@ import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printError } from "../shared/print.ts";
+import { findPackageRoot } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, toWriteError, UsageError } from "../usage.ts";
@@ -53,7 +54,7 @@ export function toDeclarations(definitions: readonly ToolDefinition[]): string {
 }
 
 async function definitionsOf(paths: readonly string[], io: Io): Promise<readonly ToolDefinition[] | number> {
-  await using box = await openBox(io, () => createGlovebox({ shutdown: false }));
+  await using box = await openBox(io, () => createGlovebox({ ...findPackageRoot(paths), shutdown: false }));
   const definitions = new Map<string, ToolDefinition>();
   for (const path of paths) {
     try {

@@ -84,6 +84,9 @@ describe("performance", () => {
     }));
 });
 
-test("navigator identifies the runtime", async () => {
+test("navigator identifies the runtime, and nothing of the machine", async () => {
+  const members = () => [navigator.platform, navigator.language, navigator.languages, navigator.hardwareConcurrency];
   expect(await inGuest(() => [navigator.userAgent, String(navigator)])).toEqual(["Glovebox", "[object Navigator]"]);
+  expect(await inGuest(members)).toEqual(["", "en-US", ["en-US"], 1]);
+  expect(members().map((value) => typeof value)).toEqual(["string", "string", "object", "number"]);
 });

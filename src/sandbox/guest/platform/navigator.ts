@@ -1,7 +1,8 @@
-// navigator: packages read it to detect their runtime.
+// navigator: packages read it to detect their runtime. It has the members of Node's, with values that reveal nothing of the machine.
 import { defineInterface } from "./webidl.ts";
 
 const KEY = {};
+const LANGUAGES: readonly string[] = Object.freeze(["en-US"]);
 
 export class Navigator {
   constructor(key: unknown = undefined) {
@@ -10,6 +11,22 @@ export class Navigator {
 
   get userAgent(): string {
     return "Glovebox";
+  }
+
+  get platform(): string {
+    return "";
+  }
+
+  get language(): string {
+    return "en-US";
+  }
+
+  get languages(): readonly string[] {
+    return LANGUAGES;
+  }
+
+  get hardwareConcurrency(): number {
+    return 1;
   }
 }
 

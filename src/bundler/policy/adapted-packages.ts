@@ -1,0 +1,54 @@
+// Packages with a file that cannot run in a sandbox as it is, and what is bundled instead. Prefer a general rule: each entry here names the reason
+// why there is none.
+import { WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
+
+interface Adaptation {
+  readonly packageName: string;
+  /** Matches the end of the file's path. */
+  readonly file: RegExp;
+  /**
+   * Returns the text that is bundled.
+   * @param text the file's own text
+   * @param match the match of `file`
+   * @param importBuiltin returns the text of a module that exports a part of the sandbox's platform
+   */
+  readonly adapt: (
+    text: string,
+    match: RegExpExecArray,
+    importBuiltin: (chunk: string, name: string) => string,
+  ) => string;
+}
+
+const ADAPTATIONS: readonly Adaptation[] = [
+  {
+    // The client needs sockets. It is replaced by a client over the sandbox's own WebSocket.
+    packageName: "ws",
+    file: /[\\/]ws[\\/]lib[\\/]websocket\.js$/i,
+    adapt: (_text, _match, importBuiltin) => importBuiltin(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT),
+  },
+  {
+    // pdf.js imports its worker by a name that is known when it runs, and creates a DOMMatrix for drawing when it is imported. In Node, the matrix
+    // comes from a native package. Text and metadata are read without it, and nothing can be drawn here.
+    packageName: "pdfjs-dist",
+    file: /[\\/]build[\\/]pdf(\.min)?\.mjs$/i,
+    adapt: (text, [, minified = ""]) => `${text}
+import { WorkerMessageHandler as gloveboxPdfWorker } from "./pdf.worker${minified}.mjs";
+globalThis.pdfjsWorker ??= { WorkerMessageHandler: gloveboxPdfWorker };
+function DOMMatrix(...values) { if (globalThis.DOMMatrix !== undefined) return new globalThis.DOMMatrix(...values); }`,
+  },
+];
+
+/**
+ * Returns the text that is bundled instead of a package's file, or undefined if the file is bundled as it is.
+ * @param readText reads the file's own text
+ */
+export function adaptPackageFile(
+  path: string,
+  packageName: string | undefined,
+  readText: () => string,
+  importBuiltin: (chunk: string, name: string) => string,
+): string | undefined {
+  const found = ADAPTATIONS.find((each) => each.packageName === packageName && each.file.test(path));
+  const match = found?.file.exec(path) ?? null;
+  return found === undefined || match === null ? undefined : found.adapt(readText(), match, importBuiltin);
+}
