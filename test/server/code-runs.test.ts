@@ -10,6 +10,7 @@ import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "./support/api.ts";
 import { type CodeClient, connectCodeMode } from "./support/code-mode-client.ts";
+import { type Api, useReplicas } from "./support/replicas.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";
 
 const POLL = { interval: 200 } as const;
@@ -363,6 +364,32 @@ paid = await ctx.waitFor(event="paid")
         [],
       );
   });
+});
+
+describe("code with two replicas", () => {
+  const { apis, servers } = useReplicas(stores, 2, ["acme"]);
+  const base = "/v1/tenants/acme";
+
+  test.for(["typescript", "python"] as const)(
+    "continues in the one that receives the decision, in %s",
+    async (language) => {
+      const [one, two] = apis as readonly [Api, Api];
+      const [first, second] = servers.map(({ url }) => url);
+      await one("PATCH", base, { policy: { approvals: { tools: ["delete_*"] } } });
+      await one("POST", `${base}/tools`, { name: "delete_item", source: DELETE, approve: true });
+      const scopes = ["calls:run", "tools:read"];
+      const { key } = (await one<{ key: string }>("POST", `${base}/keys`, { name: "k", scopes })).body;
+      await using code = await connectCodeMode(first ?? "", "acme", key);
+      const source = { typescript: "await tools.delete_item({ id: 5 })", python: "await tools.delete_item(id=5)" };
+      const { run, status } = await code.run(source[language], { language });
+      expect(status).toBe("suspended");
+      const path = `${base}/runs/${run?.id}/waits/${run?.waits[0]?.id}/approve`;
+      expect((await two<Run>("POST", path, {})).body).toMatchObject({ state: "succeeded", output: { status: "ok" } });
+      await using other = await connectCodeMode(second ?? "", "acme", key);
+      for (const model of [code, other])
+        expect(await model.get(run?.id ?? "")).toMatchObject({ status: "ok", value: { deleted: 5 } });
+    },
+  );
 });
 
 test.for(STORES)("with %s, code continues after its server was killed, and makes no call twice", async (kind) => {

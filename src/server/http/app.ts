@@ -8,7 +8,7 @@ import { methodsOf } from "../auth/scopes.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
-import { RunConflict } from "../runs/run-service.ts";
+import { RunConflict } from "../runs/run-answers.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";

@@ -3,7 +3,8 @@ import type { McpTaskRun, McpTaskRuns } from "../../host/mcp/server/index.ts";
 import { type CallCaller, keyActorOf } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
 import { findRun, type RunRow } from "../records/runs.ts";
-import { RunConflict, type RunService } from "../runs/run-service.ts";
+import { RunConflict } from "../runs/run-answers.ts";
+import type { RunService } from "../runs/run-service.ts";
 
 const DAY_MS = 86_400_000;
 

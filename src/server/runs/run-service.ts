@@ -11,7 +11,6 @@ import {
   type RunSignal,
   type RunStarter,
   type Runs,
-  type RunWait,
   type TenantRunLimits,
   type ToolCall,
   type ToolContext,
@@ -32,7 +31,6 @@ import {
   deleteRequest,
   findRequest,
   findRun,
-  hasAnswer,
   insertRequest,
   isRollingBack,
   listToCancel,
@@ -44,6 +42,7 @@ import { addUsage } from "../records/usage.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import { DatabaseRunStore } from "./database-run-store.ts";
+import { checkWait, isEnded, RunConflict, toAudit } from "./run-answers.ts";
 import { endRun, reportWaits } from "./run-content.ts";
 
 /** A run whose process has died is taken over after this time in ms. */
@@ -76,11 +75,6 @@ export interface ShownRun {
   readonly result?: ToolResult | undefined;
 }
 
-/** Why a run cannot be changed. */
-export class RunConflict extends Error {
-  override readonly name = "RunConflict";
-}
-
 export interface RunServiceParts {
   readonly database: OpenDatabase;
   readonly box: Glovebox;
@@ -91,8 +85,6 @@ export interface RunServiceParts {
   readonly executeCode: (call: ToolCall, context: ToolContext) => Promise<ToolResult>;
   readonly onError: (error: unknown) => void;
 }
-
-const isEnded = ({ state }: Pick<RunsTable, "state">): boolean => state !== "running" && state !== "suspended";
 
 const requestHash = ({ kind, toolName, input, version, alias }: RunRequest): string =>
   createHash("sha256")
@@ -340,7 +332,7 @@ export class RunService implements AsyncDisposable {
     const kind = await changeExclusively(this.#parts.database, async (transaction) => {
       const row = await findRun(transaction, key);
       if (row === undefined) return undefined;
-      if (isEnded(row)) throw hasEnded(row);
+      if (isEnded(row)) throw new RunConflict(`The run has ended (${row.state})`);
       const wait = "event" in signal ? undefined : await checkWait(transaction, row, signal, this.#store.now());
       // The same runs as part of the transaction.
       const { maxJournalLength } = tenant.policy.runs;
@@ -382,44 +374,4 @@ export class RunService implements AsyncDisposable {
     const runs = await listToCancel(this.#parts.database.db, MAX_CANCELLED);
     await Promise.all(runs.map(({ kind, ...key }) => this.#cancel(key, kind)));
   }
-}
-
-const hasEnded = ({ state }: RunRow): RunConflict => new RunConflict(`The run has ended (${state})`);
-
-/** Returns how the audit log shows an answer: without its value. @param answered the wait that it ends */
-function toAudit(
-  signal: RunSignal,
-  answered: RunWait | undefined,
-): {
-  readonly action: string;
-  readonly details: { readonly [name: string]: unknown };
-} {
-  if ("event" in signal) return { action: "run.event", details: { event: signal.event } };
-  if ("elicitation" in signal)
-    return { action: "run.answered", details: { wait: signal.elicitation, action: signal.action } };
-  const { approval: wait, approved, reason } = signal;
-  const { toolName: tool, toolDigest } = answered ?? {};
-  return { action: approved ? "run.approved" : "run.denied", details: { wait, reason, tool, toolDigest } };
-}
-
-/** Returns the wait that an answer ends. @throws {RunConflict} if the run does not wait for it, or has it */
-async function checkWait(
-  db: OpenDatabase["db"],
-  row: RunRow,
-  signal: Exclude<RunSignal, { event: string }>,
-  now: number,
-): Promise<RunWait> {
-  const { kind, wait } =
-    "approval" in signal
-      ? ({ kind: "approval", wait: signal.approval } as const)
-      : ({ kind: "elicitation", wait: signal.elicitation } as const);
-  const waits = JSON.parse(row.waits) as RunRecord["waits"];
-  const found = waits.find((one) => one.id === wait && one.kind === kind);
-  if (found === undefined) throw new RunConflict(`The run does not wait for ${kind} ${wait}`);
-  // The approval of a call, which the policy limits.
-  if (found.toolDigest !== undefined && found.until !== undefined && found.until <= now)
-    throw new RunConflict("The time to decide about this call is over");
-  if (await hasAnswer(db, { tenantId: row.tenant_id, id: row.id }, kind, wait))
-    throw new RunConflict(`${kind === "approval" ? "Approval" : "Elicitation"} ${wait} of the run was answered before`);
-  return found;
 }
