@@ -295,6 +295,11 @@ export class RunAttempt {
     }
     const isElicited = name === "elicit" && this.#options.canElicit?.(text) !== true && !this.#isRollingBack;
     const toApprove = name === "tools" ? await this.codeCalls?.approvalOf(text) : undefined;
+    if (toApprove !== undefined && this.#isRollingBack) {
+      await this.#append([request]);
+      const message = "A function of ctx.onRollback cannot wait for an approval, so the call was not run";
+      return await this.#answer(id, failure("APPROVAL_REQUIRED", message));
+    }
     if (toApprove !== undefined) {
       const { expiresInMs, ...shown } = toApprove;
       const until = expiresInMs === undefined ? {} : { until: this.#options.now() + expiresInMs };

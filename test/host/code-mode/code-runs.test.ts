@@ -131,6 +131,25 @@ describe("durable code", () => {
     expect(await call(codeMode, "get_run", { id })).toMatchObject({ status: "failed", error: { message: "no" } });
   });
 
+  test("a function that undoes something cannot wait for an approval", async () => {
+    await using codeMode = open(new CrashingStore());
+    effects.length = 0;
+    const code = `
+      await ctx.onRollback(async () => { await tools.list_orders(); });
+      await ctx.onRollback(async () => { await tools.delete_order({ id: 4 }); });
+      await ctx.waitFor({ event: "go" });`;
+    const { run } = await call(codeMode, "run_code", { code });
+    const id = run?.id ?? "";
+    await codeMode.runs?.cancel(id);
+    const { result } = (await codeMode.runs?.get(id)) ?? {};
+    const { rollback } = (result?.success === false ? result.error.details : undefined) ?? {};
+    expect(rollback).toMatchObject([
+      { state: "failed", message: expect.stringContaining("cannot wait for an approval") },
+      { state: "succeeded" },
+    ]);
+    expect(effects).toEqual(["listed"]);
+  });
+
   test("undoes what it did when it fails, in Python", async () => {
     await using codeMode = open(new CrashingStore(), { language: ["python", "javascript"] });
     effects.length = 0;
