@@ -537,10 +537,33 @@ describe("what packages look for that is not there", () => {
       ["MODULE_NOT_FOUND", "Cannot find module 'driver-b'"],
       ["MODULE_NOT_FOUND", "Cannot find module 'driver-c'"],
     ]);
-    const stated = makeFolder({
-      ...packageFiles("orm", { "index.js": 'require("driver-x");' }),
-      "tool.js": 'import "orm"; export default 1;',
+  });
+
+  test("is a package, a file or a built-in that another package requires: it fails where it is reached, as in Node", async () => {
+    const root = makeFolder({
+      ...packageFiles("careless", {
+        "index.js": `exports.absent = () => require("driver-x");
+          exports.native = () => require("../build/Release/addon.node");
+          exports.builtin = () => require("node:nothing");
+          exports.later = () => import("driver-y");`,
+      }),
+      "tool.js": `import careless from "careless";
+        const fails = async (run) => { try { await run(); return "fine"; } catch (error) { return error.code; } };
+        export default () => Promise.all(["absent", "native", "builtin", "later"].map((name) => fails(() => careless[name]())));`,
     });
-    expect((await failureOf(build({ path: join(stated, "tool.js") }, { root: stated }))).message).toContain("driver-x");
+    const codes = await resultOf({ path: join(root, "tool.js") }, { root });
+    expect(codes).toEqual(Array(4).fill("MODULE_NOT_FOUND"));
+  });
+
+  test("is not a package that another one imports, or that the tool requires", async () => {
+    const root = makeFolder({
+      ...packageFiles("stated", { "index.js": 'import "driver-x"; export default 1;' }, { type: "module" }),
+      "imports.js": 'import "stated"; export default 1;',
+      "requires.js": 'exports.default = () => require("driver-x");',
+    });
+    for (const name of ["imports", "requires"]) {
+      const failure = await failureOf(build({ path: join(root, `${name}.js`) }, { root }));
+      expect(failure.message).toContain("driver-x");
+    }
   });
 });

@@ -71,7 +71,7 @@ describe("in a package", () => {
       "index.js": 'module.exports = [require("fs"), require("node:path"), require("events/")]',
     }),
     ...packageFiles("events", { "index.js": 'module.exports = "npm events"' }),
-    ...packageFiles("unknown", { "index.js": 'module.exports = require("node:nothing")' }),
+    ...packageFiles("unknown", { "index.js": 'export { default } from "node:nothing"' }, { type: "module" }),
     ...packageFiles("guarded", {
       "index.js": 'try { module.exports = require("node:nothing") } catch { module.exports = "without" }',
     }),
@@ -95,7 +95,7 @@ describe("in a package", () => {
     expect(await resultOf({ source: `import x from "${name}"; export default x` }, { root })).toEqual(value);
   });
 
-  test("an unknown one fails with its name", async () => {
+  test("an unknown one that is imported fails with its name", async () => {
     const root = makeFolder(store);
     const error = await failureOf(buildHere({ source: 'import x from "unknown"; export default x' }, { root }));
     expect(error.message).toContain('Cannot import "node:nothing": Node has no built-in module of this name');
@@ -103,6 +103,36 @@ describe("in a package", () => {
 });
 
 describe("a bundle in a guest", () => {
+  test("fails where a package requires a path that is computed and leads nowhere", async () => {
+    const root = makeFolder(
+      packageFiles("native", {
+        "index.js": `exports.one = (name) => require("./build/" + name + "/addon");
+          exports.two = (name) => [require("./ä/" + name + "/a"), require("./b/" + name + "/b")];
+          exports.data = (name) => require("./data/" + name + ".json");`,
+        "data/known.json": '"bundled"',
+      }),
+    );
+    const source = `import native from "native";
+      const fails = (run) => { try { return run(); } catch (error) { return error.code; } };
+      export default () => ["one", "two", "data"].map((name) => fails(() => native[name](name === "data" ? "known" : "x")));`;
+    await using tool = await openCode((await buildHere({ source }, { root })).code);
+    await tool.load();
+    expect((await tool.call()).value).toEqual(["MODULE_NOT_FOUND", "MODULE_NOT_FOUND", "bundled"]);
+  });
+
+  test("gives packages a require with the members of Node's", async () => {
+    const root = makeFolder(
+      packageFiles("hooks", {
+        "index.js": `require.extensions[".view"] = (module) => module;
+          exports.known = [Object.keys(require.extensions), typeof require.cache, typeof require.resolve, require.main === undefined];`,
+      }),
+    );
+    const source = 'import { known } from "hooks"; export default () => known;';
+    await using tool = await openCode((await buildHere({ source }, { root })).code);
+    await tool.load();
+    expect((await tool.call()).value).toEqual([[".view"], "object", "function", true]);
+  });
+
   test("loads built-ins through an indirect require", async () => {
     const root = makeFolder(
       packageFiles("old", {

@@ -5,6 +5,7 @@ import type { PackageStore } from "../locate/package-store.ts";
 import { NAMESPACES } from "../policy/import-policy.ts";
 import { explainUnresolved } from "../policy/import-rules.ts";
 import type { BuildIssue } from "./build-messages.ts";
+import { NO_MATCH, UNRESOLVED } from "./unresolved-imports.ts";
 
 const MAX_PROBLEMS = 20;
 const MAX_MESSAGE_LENGTH = 500;
@@ -20,8 +21,6 @@ export const FATAL_WARNINGS: ReadonlySet<string> = new Set([
   "unsupported-require-call",
   "empty-glob",
 ]);
-const GLOB_FAILURE = /^Could not resolve (?:import|require)\(/;
-const UNRESOLVED = /^Could not resolve "((?:[^"\\]|\\.)*)"/;
 
 /** Source text is printed in terminals, so escape sequences and characters that reorder a line are removed. */
 const INVISIBLE = /(?!\t)[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
@@ -92,7 +91,7 @@ function toProblem(message: Message, context: ProblemContext): BuildIssue {
   if (isUnguarded(message.location, context)) {
     return { message: "A package.json in the package store is invalid", hint: "it must be a file of valid JSON" };
   }
-  if (FATAL_WARNINGS.has(message.id) || GLOB_FAILURE.test(message.text)) return { ...location, ...RUNTIME_IMPORT };
+  if (FATAL_WARNINGS.has(message.id) || NO_MATCH.test(message.text)) return { ...location, ...RUNTIME_IMPORT };
   const unresolved = UNRESOLVED.exec(message.text)?.[1];
   if (unresolved !== undefined) return { ...location, ...explainUnresolved(unresolved, context.store) };
   return { ...location, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };

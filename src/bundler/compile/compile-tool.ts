@@ -33,6 +33,7 @@ import {
 } from "./link-tool.ts";
 import { locationNames, locationsText, TOOL_FOLDER } from "./module-location.ts";
 import { TextFacts } from "./text-facts.ts";
+import { UnresolvedImports } from "./unresolved-imports.ts";
 
 function contextNames(build: Build): ContextNames {
   const [, useBuiltin] = parameterNames(build);
@@ -63,7 +64,16 @@ function prepare(request: BuildRequest, script: Script | undefined, facts: TextF
     files,
     store,
     context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
-    policy: { request, files, store, guestModule, scanned: new Set(), locatedTexts: new Map(), facts },
+    policy: {
+      request,
+      files,
+      store,
+      guestModule,
+      scanned: new Set(),
+      locatedTexts: new Map(),
+      unresolved: new UnresolvedImports(),
+      facts,
+    },
   };
 }
 
@@ -169,9 +179,14 @@ function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFil
 /** Matches esbuild's function for a `require` that it cannot resolve, because the call is indirect or its argument is not constant. */
 const DYNAMIC_REQUIRE = /^var __require\d* = /m;
 
-/** Declares the `require` that esbuild's function calls if there is one. It loads built-ins by name, as Node's would. */
-const requireText = (useBuiltin: string, entry: string): string =>
-  `var require=(id)=>${useBuiltin}("node-os","module").createRequire(${JSON.stringify(`${TOOL_FOLDER}/${entry}`)})(id);`;
+/**
+ * Declares the `require` that esbuild's function calls if there is one. It loads built-ins by name, and has the members of Node's. It is created
+ * when it is used.
+ */
+const requireText = (useBuiltin: string, entry: string): string => {
+  const create = `${useBuiltin}("node-os","module").createRequire(${JSON.stringify(`${TOOL_FOLDER}/${entry}`)})`;
+  return `var require=((make,made)=>new Proxy(()=>{},{apply:(_f,_t,[id])=>(made??=make())(id),get:(_f,key)=>(made??=make())[key]}))(()=>${create});`;
+};
 
 /** Returns the first line of the bundle: declarations of the generated names that the linked code uses. */
 function preambleOf(build: Build, linked: string, data: DataFiles): string {

@@ -12,7 +12,7 @@ import {
   openResolver,
 } from "../locate/entry-points.ts";
 import type { FileManifest } from "../locate/file-manifest.ts";
-import type { PackageStore } from "../locate/package-store.ts";
+import type { PackageMetadata, PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
 import { hasImplicitAwaits, needsContext } from "./await-context.ts";
@@ -129,6 +129,11 @@ export async function run(build: Build, esbuild: RunEsbuild, options: Run): Prom
     return problems.length === 0 ? result : { ok: false, problems };
   } catch (error) {
     if (!isOutcome(error)) throw error;
+    const pathOf = (file: string) => {
+      const path = resolve(build.context.workingDirectory, file);
+      return build.store.loaded.has(path) ? path : undefined;
+    };
+    if (build.policy.unresolved.add(error.errors, pathOf)) return await run(build, esbuild, options);
     return { ok: false, problems: problemsOf(error, build) };
   }
 }
@@ -148,17 +153,12 @@ async function linkOnce(build: Build, esbuild: RunEsbuild, builds: Run["builds"]
   return isWhole ? link : await run(build, esbuild, { phase: "link", builds, supported: { using: false } });
 }
 
-/** Returns the folders of packages whose chosen build lacks an export that is imported. */
-function findLackingPackages(
-  { problems }: BuildFailure,
-  { store, context }: Build,
-  chosen: ReadonlySet<string>,
-): ReadonlySet<string> {
-  const folders = problems.map(({ message }) => {
+/** Returns the packages whose build lacks an export that is imported. */
+function findLackingPackages({ problems }: BuildFailure, { store, context }: Build): readonly PackageMetadata[] {
+  return problems.flatMap(({ message }) => {
     const file = MISSING_EXPORT.exec(message)?.[1];
-    return file === undefined ? undefined : store.packageOf(resolve(context.workingDirectory, file))?.folder;
+    return (file === undefined ? undefined : store.packageOf(resolve(context.workingDirectory, file))) ?? [];
   });
-  return new Set(folders.filter((folder): folder is string => folder !== undefined && chosen.has(folder)));
 }
 
 /**
@@ -181,16 +181,19 @@ async function linkWithOtherBuilds(
   for (let round = 0; round < MAX_LINKS && link.metafile !== undefined; round += 1) {
     const { browserFolders, commonJsFolders } = builds;
     const browser = findBrowserPackages(link.metafile, packageOf).union(browserFolders).difference(lacking);
-    const commonJs = findRequiredPackages(link.metafile, packageOf).union(commonJsFolders).difference(lacking);
+    // Builds for browsers require other packages than builds for Node, so the former are chosen first.
+    const required =
+      browser.size > browserFolders.size ? new Set<string>() : findRequiredPackages(link.metafile, packageOf);
+    const commonJs = required.union(commonJsFolders).difference(lacking);
     if (browser.size === browserFolders.size && commonJs.size === commonJsFolders.size) break;
     if (commonJs.size > 0 && builds.commonJs === undefined)
       builds = { ...builds, commonJs: resolvers.use(await openOther(build, esbuild, COMMON_JS_ENTRY_POINTS)) };
     const wanted = { ...builds, browserFolders: browser, commonJsFolders: commonJs };
     const next = await linkOnce(build, esbuild, wanted);
     if ("ok" in next) {
-      const more = findLackingPackages(next, build, browser.union(commonJs));
-      if (more.size === 0) return next;
-      lacking = lacking.union(more);
+      const more = findLackingPackages(next, build).filter(({ folder }) => browser.has(folder) || commonJs.has(folder));
+      if (more.length === 0) return next;
+      lacking = lacking.union(new Set(more.map(({ folder }) => folder)));
       continue;
     }
     builds = wanted;
@@ -205,9 +208,17 @@ function openOther(build: Build, esbuild: RunEsbuild, entryPoints: Parameters<ty
 
 export async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
   if (build.store.nearest === undefined) return await linkOnce(build, esbuild, "browser");
-  await using browser = await openOther(build, esbuild, BROWSER_ENTRY_POINTS);
-  const builds = { browser, browserFolders: new Set<string>(), commonJsFolders: new Set<string>() };
-  const first = await linkOnce(build, esbuild, builds);
+  await using resolvers = new AsyncDisposableStack();
+  const browser = resolvers.use(await openOther(build, esbuild, BROWSER_ENTRY_POINTS));
+  let builds: ChosenBuilds = { browser, browserFolders: new Set(), commonJsFolders: new Set() };
+  let first = await linkOnce(build, esbuild, builds);
+  // A default import of CommonJS is the value of `module.exports`, and the file behind `module` may have no default export.
+  const lacking = "ok" in first ? findLackingPackages(first, build).filter((found) => found.hasModuleBuild) : [];
+  if (lacking.length > 0) {
+    const commonJs = resolvers.use(await openOther(build, esbuild, COMMON_JS_ENTRY_POINTS));
+    builds = { ...builds, commonJs, commonJsFolders: new Set(lacking.map(({ folder }) => folder)) };
+    first = await linkOnce(build, esbuild, builds);
+  }
   const link = "ok" in first ? first : await linkWithOtherBuilds(build, esbuild, first, builds);
   if (!("ok" in link)) return link;
   // The build for Node may not be bundleable, for example because of native code.

@@ -27,26 +27,27 @@ export const BROWSER_ENTRY_POINTS = {
   conditions: ["worker", "browser"],
 } as const satisfies BuildOptions;
 
-/**
- * Built-ins that fail in every tool, and http and https, which are built over fetch. Browser builds use fetch directly: a client of the AWS
- * SDK has 593 KB instead of 1,018 KB that way, and needs 69 ms instead of 122 ms from no isolate to a result.
- */
-const REPLACED_BUILTINS: ReadonlySet<string> = new Set([
+/** Built-ins that fail in every tool. */
+const FAILING_BUILTINS: ReadonlySet<string> = new Set([
   "child_process",
   "cluster",
   "dgram",
   "dns",
   "dns/promises",
-  "http",
   "http2",
-  "https",
   "net",
   "tls",
 ]);
+/**
+ * Built-ins over fetch. Browser builds use fetch directly: a client of the AWS SDK has 593 KB instead of 1,018 KB that way, and needs 69 ms
+ * instead of 122 ms from no isolate to a result.
+ */
+const SLOWER_BUILTINS: ReadonlySet<string> = new Set(["http", "https"]);
 
 /**
- * Packages whose browser build is a stub that uses browser globals, throws, or needs a page or XMLHttpRequest. That of node-fetch 2 is the
- * global fetch, whose bodies are not the streams and buffers that its importers read.
+ * Packages whose build for Node works although they import a built-in that fails. The browser build is a stub that uses browser globals, throws, or
+ * needs a page or XMLHttpRequest, or there is none. That of node-fetch 2 is the global fetch, whose bodies are not the streams and buffers that
+ * its importers read.
  */
 const NODE_ONLY: ReadonlySet<string> = new Set([
   "cross-fetch",
@@ -54,6 +55,7 @@ const NODE_ONLY: ReadonlySet<string> = new Set([
   "isomorphic-dompurify",
   "less",
   "node-fetch",
+  "request",
   "superagent",
   "ws",
 ]);
@@ -61,7 +63,10 @@ const NODE_ONLY: ReadonlySet<string> = new Set([
 interface PackageNeeds {
   readonly metadata: PackageMetadata;
   readonly dependencies: Set<string>;
+  /** Whether its build for Node is not the best one here. */
   isBlocked: boolean;
+  /** Whether its build for Node cannot work. */
+  isFailing: boolean;
 }
 
 /** Packages whose build for Node uses `eval` or `Function`, and whose browser build does not. */
@@ -78,20 +83,30 @@ function collectNeeds(metafile: Metafile, packageOf: (input: string) => PackageM
     const metadata = packageOf(input);
     if (metadata === undefined) continue;
     const isBlocked = BROWSER_ONLY.has(metadata.name ?? "");
-    const needs = packages.get(metadata.folder) ?? { metadata, dependencies: new Set(), isBlocked };
+    const needs = packages.get(metadata.folder) ?? { metadata, dependencies: new Set(), isBlocked, isFailing: false };
     packages.set(metadata.folder, needs);
     for (const { path } of metafile.inputs[input]?.imports ?? []) {
       const dependency = packageOf(path);
       if (dependency !== undefined) needs.dependencies.add(dependency.folder);
-      else if (path.startsWith("node:") && REPLACED_BUILTINS.has(findBuiltin(path) ?? "")) needs.isBlocked = true;
+      const builtin = path.startsWith("node:") ? (findBuiltin(path) ?? "") : "";
+      needs.isFailing ||= FAILING_BUILTINS.has(builtin);
+      needs.isBlocked ||= needs.isFailing || SLOWER_BUILTINS.has(builtin);
     }
   }
   return packages;
 }
 
 /**
+ * Tells whether the importers of a package use their browser builds, too: if it uses its own, which is written for those, or cannot work.
+ */
+function concernsImporters(needs: PackageNeeds | undefined): boolean {
+  if (needs === undefined || NODE_ONLY.has(needs.metadata.name ?? "")) return false;
+  return needs.isBlocked && (needs.isFailing || needs.metadata.hasBrowserBuild);
+}
+
+/**
  * Returns the folders of the packages in a finished link that use their browser build: they need one of these built-ins, or import a
- * package that does. A package's browser build is written for the browser builds of its importers.
+ * package that has the same reason.
  */
 export function findBrowserPackages(
   metafile: Metafile,
@@ -101,9 +116,11 @@ export function findBrowserPackages(
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const needs of packages.values()) {
-      if (needs.isBlocked) continue;
-      needs.isBlocked = [...needs.dependencies].some((folder) => packages.get(folder)?.isBlocked === true);
-      hasChanged ||= needs.isBlocked;
+      const before = [needs.isBlocked, needs.isFailing];
+      const reasons = [...needs.dependencies].map((folder) => packages.get(folder)).filter(concernsImporters);
+      needs.isBlocked ||= reasons.length > 0;
+      needs.isFailing ||= reasons.some((reason) => reason?.isFailing === true && !reason.metadata.hasBrowserBuild);
+      hasChanged ||= before[0] !== needs.isBlocked || before[1] !== needs.isFailing;
     }
   }
   const found = [...packages.values()].filter((needs) => needs.isBlocked && hasOtherBuild(needs));

@@ -16,6 +16,7 @@ import { bundleOwnRequire } from "../compile/data-files.ts";
 import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../compile/module-location.ts";
 import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
 import type { TextFacts } from "../compile/text-facts.ts";
+import type { UnresolvedImports } from "../compile/unresolved-imports.ts";
 import {
   type ChosenBuilds,
   INTERNAL_REQUEST,
@@ -68,6 +69,8 @@ export interface ImportPolicyOptions {
   readonly locations: LocationNames;
   /** Texts of the package files that use their own location, by path. */
   readonly locatedTexts: Map<string, string>;
+  /** Imports of packages that fail when they are reached, as far as earlier links have found them. */
+  readonly unresolved: UnresolvedImports;
   readonly facts: TextFacts;
 }
 
@@ -208,12 +211,14 @@ class ImportPolicy {
     // If the package's own browser field replaces a built-in, esbuild resolves the replacement.
     const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
     if (builtin !== undefined) return builtin;
+    const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
+    const absent = { path: args.path, namespace: NAMESPACES.absent };
+    if (isLazy && this.#options.unresolved.isMissing(args.importer, args.path)) return absent;
     const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
     if (name === undefined || mapping === "replaced" || store.has(name)) return this.#chooseBuild(args);
     // A missing optional dependency, such as a database driver, fails when it is reached, as in Node.
-    const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
     const canFail = store.isMissingOptional(args.importer, name) || this.#ownRequire.has(args.importer);
-    return isLazy && canFail ? { path: args.path, namespace: NAMESPACES.absent } : undefined;
+    return isLazy && canFail ? absent : undefined;
   }
 
   /** Tells whether a file's package uses its browser build. */
@@ -360,16 +365,18 @@ class ImportPolicy {
       () => stored.toString("utf8"),
       (chunk, name) => this.#useBuiltinText(chunk, name),
     );
-    const contents = adapted === undefined ? stored : Buffer.from(adapted);
+    const text = this.#options.unresolved.keepComputed(path, adapted ?? stored);
+    const contents = typeof text === "string" ? Buffer.from(text) : text;
     // esbuild demands the loader for JSON if the import has the attribute.
     if (loader === "json") return (attributes.type !== "json" && parseWhenRun(contents)) || { contents, loader };
     const isLocated = facts.recall("location", { sha256 }, () => mentionsLocation(contents.toString("utf8")));
     const guestPath = isLocated ? store.guestPath(path) : undefined;
     if (guestPath === undefined) return { contents: Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
-    const text = contents.toString("utf8");
-    locatedTexts.set(path, text);
+    const located = contents.toString("utf8");
+    locatedTexts.set(path, located);
     return {
-      contents: declareLocations(this.#bundleRequire(path, text), locationsText(locations, guestPath)) + NO_SOURCE_MAP,
+      contents:
+        declareLocations(this.#bundleRequire(path, located), locationsText(locations, guestPath)) + NO_SOURCE_MAP,
       loader,
     };
   }

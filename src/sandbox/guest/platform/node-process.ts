@@ -1,5 +1,5 @@
-// node:process: `env` is empty, and nothing discloses the host. The versions are empty strings: packages read them while they load, and a
-// package that detects Node by them does not find it.
+// node:process: `env` is empty, and nothing discloses the host. Packages compare the version while they load, so it is that of the oldest
+// supported Node.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
 import { useBuiltin } from "../module-loader.ts";
 import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
@@ -64,14 +64,16 @@ function getBuiltinModule(id: string): unknown {
 
 const process: { [name: string]: unknown } = {
   title: "glovebox",
-  version: "",
-  versions: Object.fromEntries(
-    ["node", "v8", "uv", "zlib", "brotli", "zstd", "modules", "openssl", "unicode", "icu"].map((name) => [name, ""]),
-  ),
+  version: "v24.0.0",
+  versions: {
+    node: "24.0.0",
+    ...Object.fromEntries(
+      ["v8", "uv", "zlib", "brotli", "zstd", "modules", "openssl", "unicode", "icu"].map((name) => [name, ""]),
+    ),
+  },
   arch: "x64",
   platform: "linux",
   release: {},
-  browser: true,
   env: {},
   argv: ["/node", "/tool"],
   argv0: "node",

@@ -5,21 +5,34 @@ import { NODE_BUILTINS } from "../../../../src/sandbox/contract/node-builtins.ts
 import { expectLikeNode, inGuest, runGuest } from "../../../support/guest.ts";
 
 describe("process", () => {
-  test("is harmless, and not recognized as Node", async () => {
+  test("is harmless, and has the version of the oldest supported Node", async () => {
     expect(
       await inGuest(() => [
         process.env,
         [process.versions.node, Boolean(process.versions.v8), process.versions.node.split(".").map(Number)],
         process.cwd(),
         process.platform,
-        (process as { browser?: unknown }).browser,
+        (process as { browser?: unknown }).browser ?? "unset",
+        process.version,
         process.argv.length,
         Object.prototype.toString.call(process),
         process.exitCode ?? "unset",
         typeof process.hrtime.bigint(),
         process.memoryUsage().rss,
       ]),
-    ).toEqual([{}, ["", false, [0]], "/", "linux", true, 2, "[object Object]", "unset", "bigint", 0]);
+    ).toEqual([
+      {},
+      ["24.0.0", false, [24, 0, 0]],
+      "/",
+      "linux",
+      "unset",
+      "v24.0.0",
+      2,
+      "[object Object]",
+      "unset",
+      "bigint",
+      0,
+    ]);
   });
 
   test.for(["exit", "abort", "kill", "chdir", "dlopen", "binding"])("%s throws with a reason", async (name) => {
