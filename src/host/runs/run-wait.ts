@@ -2,6 +2,7 @@
 import * as z from "zod";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { KeyedElicitRequestSchema } from "../contract/client-requests.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
@@ -29,29 +30,36 @@ export interface RunWait {
 const YEAR_MS = 366 * 86_400_000;
 const duration = z.int().min(0).max(YEAR_MS);
 
-/** What a tool passes to `ctx.waitFor`. */
-const WaitInputSchema = z.union([
-  z.strictObject({ event: z.string().min(1).max(200), timeoutMs: duration.optional() }),
-  z.strictObject({ approval: z.string().min(1).max(2_000), timeoutMs: duration.optional() }),
-  z.strictObject({ durationMs: duration }),
-]);
+/** What a tool passes to `ctx.waitFor`, by the property that says what it waits for. */
+const WAIT_INPUTS = {
+  event: z.strictObject({ event: z.string().min(1).max(200), timeoutMs: duration.optional() }),
+  approval: z.strictObject({ approval: z.string().min(1).max(2_000), timeoutMs: duration.optional() }),
+  durationMs: z.strictObject({ durationMs: duration }),
+} as const;
 
 /** @throws {ToolError} PARAM_INVALID for an input of another form */
 export function parseWait(id: number, text: string, now: number): RunWait {
-  const parsed = WaitInputSchema.safeParse(parseJson(text));
+  const input = parseJson(text);
+  const kind = (Object.keys(WAIT_INPUTS) as (keyof typeof WAIT_INPUTS)[]).find(
+    (name) => isPlainObject(input) && Object.hasOwn(input, name),
+  );
+  if (kind === undefined) {
+    const expected = "Expected { event: NAME }, { approval: QUESTION } or { durationMs: NUMBER }";
+    throw new ToolError("PARAM_INVALID", `The input of capability waitFor: ${expected}, got ${describeKind(input)}`);
+  }
+  const parsed = WAIT_INPUTS[kind].safeParse(input);
   if (!parsed.success) {
     const issues = parsed.error.issues
       .slice(0, 3)
       .map(({ path, message }) => ({ pointer: `/${path.join("/")}`, message }));
-    const expected = "Expected { event }, { approval } or { durationMs }";
-    throw new ToolError("PARAM_INVALID", `The input of capability waitFor: ${expected}. ${formatIssues(issues)}`);
+    throw new ToolError("PARAM_INVALID", `The input of capability waitFor: ${formatIssues(issues)}`);
   }
-  const input = parsed.data;
-  if ("durationMs" in input) return { id, kind: "duration", until: now + input.durationMs };
-  const until = input.timeoutMs === undefined ? {} : { until: now + input.timeoutMs };
-  return "event" in input
-    ? { id, kind: "event", name: input.event, ...until }
-    : { id, kind: "approval", message: input.approval, ...until };
+  const { data } = parsed;
+  if ("durationMs" in data) return { id, kind: "duration", until: now + data.durationMs };
+  const until = data.timeoutMs === undefined ? {} : { until: now + data.timeoutMs };
+  return "event" in data
+    ? { id, kind: "event", name: data.event, ...until }
+    : { id, kind: "approval", message: data.approval, ...until };
 }
 
 /** @throws {ToolError} PARAM_INVALID for an invalid form */
