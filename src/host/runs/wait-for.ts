@@ -13,7 +13,7 @@ export const createWaitForCapability = (): Capability =>
     handler: () => {
       throw new ToolError(
         "CAPABILITY_DENIED",
-        "Only a durable run has waitFor and onRollback: start the tool with runs.start()",
+        "Only a durable run has waitFor and onRollback: start the tool with runs.start(), glovebox runs start, or the runs of the HTTP API",
       );
     },
   });
