@@ -47,7 +47,10 @@ describe.skipIf(!hasNatsServer)("glovebox serve --nats and glovebox executor", (
     [, url = ""] = await server.says("stdout", /Listening at (\S+)/);
     api = apiOf({ url, adminKey });
     executor = startExecutor("one");
-    await executor.says("stdout", /Executor one of the pool default is ready, with 32 slots/);
+    await executor.says(
+      "stdout",
+      /Executor one of the pool default is ready, with 32 slots, for JavaScript and Python/,
+    );
     // A busy machine needs more than 5 s for the extraction of a definition.
     const policy = { limits: { timeoutMs: 300_000 } };
     expect((await api("POST", "/v1/tenants", { id: "acme", policy })).status).toBe(201);

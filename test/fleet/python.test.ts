@@ -157,6 +157,8 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
   const storeOf = (version: string, body: string): string => {
     const store = mkdtempSync(join(folder, "wheels-"));
     const files = {
+      // More than fits into a message of NATS.
+      "half/data.txt": "x".repeat(3 * 1024 * 1024),
       "half/__init__.py": `def half(n):\n    return ${body}\n`,
       [`half-${version}.dist-info/METADATA`]: `Metadata-Version: 2.1\nName: half\nVersion: ${version}\n`,
     };

@@ -11,6 +11,7 @@ const ALIVE_MS = 5_000;
 /** Time in ms that closing takes in addition to the drain. */
 const CLOSE_MS = 10_000;
 
+const LANGUAGE_NAMES = { javascript: "JavaScript", python: "Python" } as const;
 /** The environment variable of each option. Flags come first. */
 const ENVIRONMENT: { readonly [flag: string]: string } = {
   nats: "GLOVEBOX_NATS_URL",
@@ -75,7 +76,8 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
     },
   );
   const { id, pool, slots, languages } = executor;
-  io.stdout.print(`Executor ${id} of the pool ${pool} is ready, with ${slots} slots, for ${languages.join(" and ")}\n`);
+  const all = languages.map((language) => LANGUAGE_NAMES[language]).join(" and ");
+  io.stdout.print(`Executor ${id} of the pool ${pool} is ready, with ${slots} slots, for ${all}\n`);
   using _alive = keepAlive(readValue("alive-file", given, io), report);
   const stopped = new Promise<void>((resolve) => {
     if (io.stop.aborted) resolve();
