@@ -16,6 +16,8 @@ const SHELL = {
   MessageChannel: "__TaskChannel",
   "globalThis.MessageChannel": "__TaskChannel",
   "globalThis.WorkerGlobalScope": "__WorkerScope",
+  process: "undefined",
+  "globalThis.process": "undefined",
   "import.meta.url": '"glovebox:///python.js"',
 } as const;
 
