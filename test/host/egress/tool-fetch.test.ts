@@ -67,6 +67,35 @@ describe("a tool's fetch()", () => {
     );
   });
 
+  test("does not send headers that restate what the host does, and denies others of their names", async () => {
+    await withServer(
+      async (request, response) => {
+        const { host, connection, "content-length": length, "x-mine": mine } = request.headers;
+        response.end(JSON.stringify({ host, connection, length, mine, sent: (await buffer(request)).toString() }));
+      },
+      async ({ run, server }) => {
+        const host = new URL(server.origin).host;
+        const sent = await run(`
+          const headers = { Host: new URL(origin).host, "Content-Length": "3", Connection: "keep-alive", TE: "trailers", Expect: "100-continue", "x-mine": "1" };
+          return await (await fetch(origin, { method: "POST", body: "abc", headers })).json();`);
+        expect(outputOf(sent)).toEqual({ host, connection: "keep-alive", length: "3", mine: "1", sent: "abc" });
+        for (const [name, value] of [
+          ["host", "evil.test"],
+          ["host", `${host}0`],
+          ["content-length", "1, 2"],
+          ["transfer-encoding", "gzip, chunked"],
+          ["connection", "x-secret"],
+          ["upgrade", "h2c"],
+        ] as const) {
+          const denied = await run(
+            `await fetch(origin, { headers: { ${JSON.stringify(name)}: ${JSON.stringify(value)} } });`,
+          );
+          expect(denied).toMatchObject({ success: false, error: { code: "CAPABILITY_DENIED" } });
+        }
+      },
+    );
+  });
+
   test("sends a form that a server reads", async () => {
     await withServer(
       async (request, response) => {

@@ -12,6 +12,7 @@ import { isRequest, Request, type RequestState, requestState, type Signal, toMet
 import { isResponse, makeResponse, Response, settleBody } from "./fetch-response.ts";
 import { parseUrl } from "./fetch-url.ts";
 import type { Pair } from "./fetch-webidl.ts";
+import { restatesHost, serverOf } from "./restated-headers.ts";
 
 export { FormData } from "./fetch-form-data.ts";
 export { Headers } from "./fetch-headers.ts";
@@ -69,9 +70,11 @@ const DEFAULT_HEADERS = [
   ["accept-language", "*"],
 ] as const;
 
-function toWireHeaders({ headers }: RequestState): Pair<string>[] {
+function toWireHeaders({ headers, url }: RequestState): Pair<string>[] {
   const list = headerListOf(headers);
-  return [...list.pairs(), ...DEFAULT_HEADERS.filter(([name]) => !list.has(name))];
+  const server = serverOf(url.href);
+  const given = list.pairs().filter(([name, value]) => !restatesHost(name, value, server));
+  return [...given, ...DEFAULT_HEADERS.filter(([name]) => !list.has(name))];
 }
 
 function openExchange(request: ExchangeRequest): Exchange {

@@ -2,6 +2,7 @@
 // joins them.
 import { decodedCodings, listCodings } from "../../protocol/content-codings.ts";
 import { checkString, nodeError } from "./node-error.ts";
+import { type HttpServer, restatesHost } from "./restated-headers.ts";
 
 export type Headers = { [name: string]: unknown };
 export type HeaderPair = readonly [name: string, value: string];
@@ -28,45 +29,13 @@ export function validateHeaderValue(name: string, value: unknown): void {
   }
 }
 
-/** Tells whether a Host header names the server of the request. */
-function namesServer(value: string, { protocol, host, port }: HttpServer): boolean {
-  const given = value.trim().toLowerCase();
-  const isDefault = port === (protocol === "https:" ? 443 : 80);
-  return given === `${host}:${port}`.toLowerCase() || (isDefault && given === host.toLowerCase());
-}
-
-/** The server of a request. */
-export interface HttpServer {
-  readonly protocol: string;
-  /** With the brackets of an IPv6 address. */
-  readonly host: string;
-  readonly port: number;
-}
-
-/**
- * Values of headers that only restate what the host does, by name. They are not sent. With any other value the host denies the request, as
- * for fetch: a Host header must not name another server than the one that the egress rules allow.
- */
-const RESTATED: { readonly [name: string]: (value: string, server: HttpServer) => boolean } = {
-  __proto__: null as never,
-  host: namesServer,
-  "content-length": (value) => /^\d+$/.test(value),
-  "transfer-encoding": (value) => /^(?:chunked|identity)$/i.test(value),
-  connection: (value) => /^(?:close|keep-alive)$/i.test(value),
-  "proxy-connection": (value) => /^(?:close|keep-alive)$/i.test(value),
-  "keep-alive": () => true,
-  te: (value) => /^trailers$/i.test(value),
-  expect: (value) => /^100-continue$/i.test(value),
-};
-
 /** Returns the headers of a request as they are sent. */
 export function toWireHeaders(given: Iterable<readonly [string, unknown]>, server: HttpServer): HeaderPair[] {
   const pairs: HeaderPair[] = [];
   for (const [name, value] of given) {
-    const key = name.toLowerCase();
     const values = (Array.isArray(value) ? value : [value]).map(String);
-    for (const text of key === "cookie" ? [values.join("; ")] : values) {
-      if (RESTATED[key]?.(text, server) !== true) pairs.push([name, text]);
+    for (const text of name.toLowerCase() === "cookie" ? [values.join("; ")] : values) {
+      if (!restatesHost(name, text, server)) pairs.push([name, text]);
     }
   }
   return pairs;

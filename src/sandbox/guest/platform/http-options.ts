@@ -1,8 +1,9 @@
 // Reads the arguments of http.request(): `url`, `options` and `callback`, by Node's rules.
 import type { Agent } from "./http-agent.ts";
-import { type HttpServer, validateToken } from "./http-headers.ts";
+import { validateToken } from "./http-headers.ts";
 import { invalidArgument, nodeError, unsupported } from "./node-error.ts";
 import type { builtins as urlBuiltins } from "./node-url.ts";
+import type { HttpServer } from "./restated-headers.ts";
 
 /** Options of a request. Only own properties count, so that changes of `Object.prototype` have no effect. */
 export interface RequestOptions {
