@@ -70,7 +70,7 @@ export const DEFAULT_BUNDLE_LIMITS: BundleLimits = {
   packageBytes: 32 * 1024 * 1024,
   files: 5_000,
   outputBytes: 24 * 1024 * 1024,
-  timeoutMs: 10_000,
+  timeoutMs: 30_000,
   memoryMiB: 768,
 };
 
