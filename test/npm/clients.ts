@@ -106,3 +106,78 @@ export const CLIENTS: readonly (readonly [name: string, source: string])[] = [
     `import fetch from "make-fetch-happen"; export default async ({ origin }) => { const a = await (await fetch(origin + "/echo", { method: "POST", body: "x", retry: false })).json(); const g = await (await fetch(origin + "/gzip")).text(); const r = await fetch(origin + "/redirect"); const d = await fetch(origin + "/drop", { retry: false }).catch((e) => [e.code]); return [a.body, g, r.status, d]; };`,
   ],
 ];
+
+/**
+ * Programs that use clients of HTTP APIs, called with the address of a server that answers every request. What they return and which requests they
+ * send, apart from headers, must be the same as in Node.
+ */
+export const API_CLIENTS: readonly (readonly [name: string, source: string])[] = [
+  [
+    "openai",
+    `import OpenAI from "openai"; export default async ({ api }) => { const client = new OpenAI({ apiKey: "k", baseURL: api + "/v1", maxRetries: 0 }); return (await client.chat.completions.create({ model: "m", messages: [{ role: "user", content: "hi" }] })).method; };`,
+  ],
+  [
+    "@anthropic-ai/sdk",
+    `import Anthropic from "@anthropic-ai/sdk"; export default async ({ api }) => { const client = new Anthropic({ apiKey: "k", baseURL: api, maxRetries: 0 }); return (await client.messages.create({ model: "m", max_tokens: 5, messages: [{ role: "user", content: "hi" }] })).method; };`,
+  ],
+  [
+    "stripe",
+    `import Stripe from "stripe"; export default async ({ api }) => { const { hostname, port } = new URL(api); const client = new Stripe("sk_test_1", { host: hostname, port, protocol: "http", maxNetworkRetries: 0 }); return (await client.customers.create({ email: "a@b.example" })).method; };`,
+  ],
+  [
+    "@slack/web-api",
+    `import { WebClient } from "@slack/web-api"; export default async ({ api }) => { const client = new WebClient("xoxb", { slackApiUrl: api + "/api/", retryConfig: { retries: 0 } }); return (await client.chat.postMessage({ channel: "c", text: "t" })).ok; };`,
+  ],
+  [
+    "@octokit/rest",
+    `import { Octokit } from "@octokit/rest"; export default async ({ api }) => (await new Octokit({ auth: "t", baseUrl: api }).request("GET /repos/{owner}/{repo}", { owner: "a", repo: "b" })).status;`,
+  ],
+  [
+    "@supabase/supabase-js",
+    `import { createClient } from "@supabase/supabase-js"; export default async ({ api }) => (await createClient(api, "key").from("t").select("*").eq("a", 1)).status;`,
+  ],
+  [
+    "@notionhq/client",
+    `import { Client } from "@notionhq/client"; export default async ({ api }) => (await new Client({ auth: "t", baseUrl: api }).pages.retrieve({ page_id: "1" })).method;`,
+  ],
+  [
+    "@sendgrid/mail",
+    `import mail from "@sendgrid/mail"; export default async ({ api }) => { mail.setApiKey("SG.x"); mail.client.setDefaultRequest("baseUrl", api + "/"); const [{ statusCode }] = await mail.send({ to: "a@b.example", from: "c@d.example", subject: "s", text: "t" }); return statusCode; };`,
+  ],
+  [
+    "groq-sdk",
+    `import Groq from "groq-sdk"; export default async ({ api }) => typeof (await new Groq({ apiKey: "k", baseURL: api, maxRetries: 0 }).models.list());`,
+  ],
+  [
+    "@mistralai/mistralai",
+    `import { Mistral } from "@mistralai/mistralai"; export default async ({ api }) => await new Mistral({ apiKey: "k", serverURL: api }).models.list().then(() => "listed", ({ name }) => name);`,
+  ],
+  [
+    "@google/genai",
+    `import { GoogleGenAI } from "@google/genai"; export default async ({ api }) => typeof (await new GoogleGenAI({ apiKey: "k", httpOptions: { baseUrl: api } }).models.generateContent({ model: "m", contents: "hi" }));`,
+  ],
+  [
+    "@aws-sdk/client-s3",
+    `import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3"; export default async ({ api }) => { const client = new S3Client({ region: "eu-central-1", endpoint: api, forcePathStyle: true, credentials: { accessKeyId: "a", secretAccessKey: "b" }, maxAttempts: 1 }); await client.send(new PutObjectCommand({ Bucket: "b", Key: "k", Body: "text" })); const { Body } = await client.send(new GetObjectCommand({ Bucket: "b", Key: "k" })); return JSON.parse(await Body.transformToString()).method; };`,
+  ],
+  [
+    "replicate",
+    `import Replicate from "replicate"; export default async ({ api }) => typeof (await new Replicate({ auth: "t", baseUrl: api }).models.get("a", "b"));`,
+  ],
+  [
+    "axios",
+    `import axios from "axios"; export default async ({ api }) => { const { status, data } = await axios.post(api + "/a?b=1", { c: 2 }, { headers: { "x-mine": "1" } }); const failed = await axios.get(api + "/status/404").catch(({ name, code, message, response }) => [name, code, message, response.status]); return [status, data.method, failed]; };`,
+  ],
+  [
+    "ky",
+    `import ky from "ky"; export default async ({ api }) => (await ky.post(api + "/k", { json: { a: 1 } }).json()).method;`,
+  ],
+  [
+    "ofetch",
+    `import { ofetch } from "ofetch"; export default async ({ api }) => (await ofetch(api + "/o", { method: "PUT", body: { a: 1 } })).method;`,
+  ],
+  [
+    "@hubspot/api-client",
+    `import { Client } from "@hubspot/api-client"; export default async ({ api }) => await new Client({ accessToken: "t", basePath: api, numberOfApiCallRetries: 0 }).crm.contacts.basicApi.getById("1").then((found) => typeof found, ({ name }) => name);`,
+  ],
+];

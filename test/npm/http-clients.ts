@@ -1,5 +1,5 @@
-// Runs the programs of clients.ts in the sandbox and in Node against one server, and compares what they return. `node
-// test/npm/http-clients.ts [NAME…]`, after `npm install --ignore-scripts --legacy-peer-deps` in this folder. Ends with 1 if one differs.
+// Runs the programs of clients.ts in the sandbox and in Node against one server, and compares what they return and send. `node
+// test/npm/http-clients.ts [NAME…]`, after `npm install --ignore-scripts` in this folder. Ends with 1 if one differs.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
-import { CLIENTS } from "./clients.ts";
+import { API_CLIENTS, CLIENTS } from "./clients.ts";
 
 const TOOLS = join(import.meta.dirname, "node_modules", ".glovebox-http");
 const LIMIT_MS = 120_000;
@@ -41,6 +41,21 @@ const ROUTES: { readonly [path: string]: Route } = {
   },
 };
 
+/** Method, path and body of each request to the API. */
+let requests: (readonly (string | undefined)[])[] = [];
+async function answerApi(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method, url = "" } = request;
+  requests.push([method, url, await text(request)]);
+  const [, status = "200"] = /\/status\/(\d+)/.exec(url) ?? [];
+  response.writeHead(Number(status), { "content-type": "application/json" });
+  response.end(JSON.stringify({ ok: true, method, object: "x", id: "1" }));
+}
+
+/** Stripe's client sends to the root of a server. */
+const apiServer = http.createServer((request, response) => void answerApi(request, response));
+await new Promise<void>((resolve) => apiServer.listen(0, "127.0.0.1", resolve));
+const api = `http://127.0.0.1:${(apiServer.address() as AddressInfo).port}`;
+
 const server = http.createServer((request, response) => {
   void ROUTES[new URL(request.url ?? "/", "http://localhost").pathname]?.(request, response);
 });
@@ -51,27 +66,33 @@ const glovebox = await createGlovebox({
   cache: false,
   bundler: { limits: { timeoutMs: LIMIT_MS } },
   limits: { timeoutMs: LIMIT_MS },
-  egress: { allow: [{ to: origin, addresses: ["127.0.0.0/8"] }] },
+  egress: { allow: [origin, api].map((to) => ({ to, addresses: ["127.0.0.0/8"] })) },
 });
 
 /** Returns what is different; undefined if nothing is. */
 async function compare(name: string, source: string): Promise<string | undefined> {
-  const path = join(TOOLS, `${name}.mjs`);
+  const path = join(TOOLS, `${name.replace("/", "-")}.mjs`);
   writeFileSync(path, source);
   const { default: run } = (await import(path)) as { readonly default: (input: object) => Promise<unknown> };
-  const expected: unknown = JSON.parse(JSON.stringify(await run({ origin })));
-  const toolName = name.replaceAll("-", "_");
+  requests = [];
+  const output: unknown = await run({ origin, api });
+  const expected: unknown = JSON.parse(JSON.stringify({ output, requests }));
+  const toolName = name.replaceAll(/\W/g, "_");
   await glovebox.addTool({ name: toolName, path }, { grant: ["fetch"] });
-  const result = await glovebox.execute({ id: name, toolName, arguments: { origin } });
+  requests = [];
+  const result = await glovebox.execute({ id: name, toolName, arguments: { origin, api } });
   if (!result.success) return `${result.error.code}: ${result.error.message}`;
-  if (isDeepStrictEqual(result.output, expected)) return undefined;
-  return `gives ${JSON.stringify(result.output)}, in Node ${JSON.stringify(expected)}`;
+  const actual = { output: result.output, requests };
+  if (isDeepStrictEqual(actual, expected)) return undefined;
+  return `gives ${JSON.stringify(actual)}, in Node ${JSON.stringify(expected)}`;
 }
 
 const names = process.argv.slice(2);
 mkdirSync(TOOLS, { recursive: true });
 let failures = 0;
-for (const [name, source] of CLIENTS.filter(([client]) => names.length === 0 || names.includes(client))) {
+for (const [name, source] of [...CLIENTS, ...API_CLIENTS].filter(
+  ([client]) => names.length === 0 || names.includes(client),
+)) {
   const problem = await compare(name, source).catch((error: unknown) => String(error));
   if (problem !== undefined) failures += 1;
   console.log(`${name}: ${problem ?? "pass"}`);
