@@ -77,7 +77,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: CallPool): Execut
 const needsRun = (name: string): ToolError =>
   unavailable(
     "needs_run",
-    `The tool "${name}" is durable and runs only as a durable run: start it as a run: with runs.start(), glovebox runs start, or the runs of the HTTP API`,
+    `The tool "${name}" is durable and runs only as a durable run: start it with runs.start(), glovebox runs start, or the runs of the HTTP API`,
   );
 
 interface SandboxRunOptions {
