@@ -10,7 +10,7 @@ import { packageVersion } from "../host/config/package-version.ts";
 import { createGlovebox, type ExecutorsOptions, type Glovebox, type ToolResult, unavailable } from "../host/index.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
-import { createApiKey } from "./auth/api-key.ts";
+import { createApiKey, type NewApiKey } from "./auth/api-key.ts";
 import { RequestAuthenticator } from "./auth/authentication.ts";
 import { OidcSignIn } from "./auth/oidc.ts";
 import { SCOPES } from "./auth/scopes.ts";
@@ -25,7 +25,13 @@ import {
   type ServerOptions,
   ServerOptionsSchema,
 } from "./config/server-options.ts";
-import { type OpenDatabase, openDatabase } from "./database/open-database.ts";
+import {
+  isLostConnection,
+  type OpenDatabase,
+  openDatabase,
+  RETRY_MS,
+  STARTUP_WAIT_MS,
+} from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
 import { readConsoleFiles } from "./http/console-files.ts";
 import type { ServerParts } from "./http/context.ts";
@@ -39,7 +45,7 @@ import { RequestLog } from "./operation/request-log.ts";
 import { SerialReads } from "./operation/serial-reads.ts";
 import { openTelemetry, type ServerTelemetry } from "./operation/telemetry.ts";
 import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
-import { hasPlatformKey, insertKey } from "./records/api-keys.ts";
+import { findKeyByHash, hasPlatformKey, insertKey } from "./records/api-keys.ts";
 import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
 import { readSecrets } from "./records/secrets.ts";
 import { checkStoredBytes, StoredBytesSweeper } from "./records/stored-bytes.ts";
@@ -78,10 +84,14 @@ export interface Server extends AsyncDisposable {
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-async function createAdminKey(database: OpenDatabase): Promise<string | undefined> {
+/**
+ * Stores a key of the platform unless there is one, and returns it. If the connection is lost while it is stored, the next attempt finds out whether it
+ * was.
+ */
+async function createAdminKey(database: OpenDatabase, { key, hash, prefix }: NewApiKey): Promise<string | undefined> {
   return await changeExclusively(database, async (transaction) => {
-    if (await hasPlatformKey(transaction)) return undefined;
-    const { key, hash, prefix } = createApiKey();
+    if (await hasPlatformKey(transaction))
+      return (await findKeyByHash(transaction, hash)) === undefined ? undefined : key;
     const id = createId("key");
     await insertKey(transaction, {
       id,
@@ -165,8 +175,23 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseServerOptions(options);
   const log = pino({ level: config.logLevel, base: null }, pino.destination(2));
+  log.info({ version: packageVersion(), node: process.version }, "starting");
+  const newKey = createApiKey();
+  const until = performance.now() + STARTUP_WAIT_MS;
+  for (;;) {
+    try {
+      return await openServer(config, log, newKey);
+    } catch (thrown) {
+      // Postgres restarts while the server starts.
+      if (!isLostConnection(thrown) || performance.now() > until) throw thrown;
+      log.warn({ err: thrown }, "database");
+      await sleep(RETRY_MS);
+    }
+  }
+}
+
+async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApiKey): Promise<Server> {
   const version = packageVersion();
-  log.info({ version, node: process.version }, "starting");
   await using resources = new AsyncDisposableStack();
   const database = resources.use(
     await openDatabase({
@@ -276,7 +301,7 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
-  const adminKey = await createAdminKey(database);
+  const adminKey = await createAdminKey(database, newKey);
   const server = await listen(createApp(parts), config);
   calls.start();
   runs.start();

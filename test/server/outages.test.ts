@@ -227,6 +227,30 @@ test("a call that cannot begin is tried again after growing times, and its failu
   expect(times.next(row, failure, now)).toBeLessThan(now + 400);
 });
 
+test("a server starts although Postgres ends its connections, at any moment of the start", async () => {
+  const options = { port: 0, logLevel: "silent" } as const;
+  // The first start creates the schema.
+  for (const isFirst of [true, false]) {
+    await using store = await stores.create("postgres");
+    const url = new URL(store.options.database ?? "");
+    await using proxy = await openTcpProxy(Number(url.port));
+    if (!isFirst) await (await createServer({ ...store.options, ...options })).close({ drainMs: 0 });
+    url.port = String(proxy.port);
+    let adminKeys = 0;
+    for (let pieces = 1, wasCut = true; wasCut; pieces = Math.ceil(pieces * 1.6)) {
+      proxy.cutAfter(pieces);
+      await using server = await createServer({ ...store.options, ...options, database: url.href });
+      wasCut = proxy.left === 0;
+      proxy.cutAfter(0);
+      if (server.adminKey !== undefined) adminKeys += 1;
+      expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+      await server.close({ drainMs: 0 });
+    }
+    // It is shown once, also if the connection was lost while it was stored.
+    expect(adminKeys).toBe(isFirst ? 1 : 0);
+  }
+});
+
 test("calls survive cut connections to Postgres: each succeeds and runs once", async () => {
   await using store = await stores.create("postgres");
   const url = new URL(store.options.database ?? "");

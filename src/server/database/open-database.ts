@@ -47,8 +47,8 @@ function openSqliteIn(dataDir: string): Db {
 }
 
 /** How long a start waits for Postgres, which may start at the same time, and how long it pauses between attempts, in ms. */
-const STARTUP_WAIT_MS = 60_000;
-const RETRY_MS = 500;
+export const STARTUP_WAIT_MS = 60_000;
+export const RETRY_MS = 500;
 /** States of Postgres in which another attempt may succeed: connection failures, and "too many connections". The others are settled. */
 const MAY_PASS = /^(08|57P0|53300)/;
 
@@ -57,6 +57,18 @@ const mayPass = ({ code = "" }: { readonly code?: unknown }): boolean => {
   const text = String(code);
   return !/^[0-9A-Z]{5}$/.test(text) || MAY_PASS.test(text);
 };
+
+/** Codes of sockets, and texts of `pg`, for a connection that could not be made, or that ended. */
+const LOST = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
+const LOST_TEXT =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+
+/** Whether an error means that a connection to Postgres was lost, for example because Postgres restarts. */
+export function isLostConnection(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  const code = "code" in thrown ? String(thrown.code) : "";
+  return MAY_PASS.test(code) || LOST.test(code) || LOST_TEXT.test(thrown.message);
+}
 
 /** @throws {ToolError} PARAM_INVALID if Postgres rejects connections, or accepts none for a minute */
 async function waitForPostgres(db: Db): Promise<void> {

@@ -8,6 +8,10 @@ export interface TcpProxy extends AsyncDisposable {
   /** Ends all connections, and refuses new ones. */
   cut(): void;
   restore(): void;
+  /** Ends all connections once, when the clients have sent this many more pieces of data. */
+  cutAfter(pieces: number): void;
+  /** How many of these pieces have not arrived yet. */
+  readonly left: number;
   /** Passes nothing on in either direction, as a network that loses every packet: no connection ends, new ones wait. */
   freeze(): void;
   /** Passes on what has arrived meanwhile. */
@@ -20,6 +24,7 @@ export async function openTcpProxy(target: number, host = "127.0.0.1"): Promise<
   let isCut = false;
   let isFrozen = false;
   let refused = 0;
+  let left = 0;
   const server = createServer((client) => {
     client.on("error", () => {});
     if (isCut) {
@@ -39,6 +44,13 @@ export async function openTcpProxy(target: number, host = "127.0.0.1"): Promise<
         to.destroy();
       });
       from.on("data", (data) => {
+        if (from === client && left > 0) {
+          left -= 1;
+          if (left === 0) {
+            destroyAll();
+            return;
+          }
+        }
         if (!to.write(data)) from.pause();
       });
       from.on("end", () => to.end());
@@ -64,6 +76,12 @@ export async function openTcpProxy(target: number, host = "127.0.0.1"): Promise<
     },
     restore: () => {
       isCut = false;
+    },
+    cutAfter: (pieces) => {
+      left = pieces;
+    },
+    get left() {
+      return left;
     },
     freeze: () => {
       isFrozen = true;
