@@ -48,7 +48,7 @@ export function adaptPackageFile(
   readText: () => string,
   importBuiltin: (chunk: string, name: string) => string,
 ): string | undefined {
-  const found = ADAPTATIONS.find((each) => each.packageName === packageName && each.file.test(path));
-  const match = found?.file.exec(path) ?? null;
-  return found === undefined || match === null ? undefined : found.adapt(readText(), match, importBuiltin);
+  const found = ADAPTATIONS.find((each) => each.packageName === packageName);
+  const match = found?.file.exec(path);
+  return match ? found?.adapt(readText(), match, importBuiltin) : undefined;
 }

@@ -257,9 +257,12 @@ class ImportPolicy {
     request: ResolveRequest,
     choices: readonly (readonly [PackageResolver | undefined, (path: string) => boolean])[],
   ): Promise<OnResolveResult | undefined> {
-    const usual = await resolveWith(this.#build, request);
-    for (const [resolver, isChosen] of choices) {
-      const found = await resolver?.resolve(request);
+    const [usual, ...others] = await Promise.all([
+      resolveWith(this.#build, request),
+      ...choices.map(([resolver]) => resolver?.resolve(request)),
+    ]);
+    for (const [index, [, isChosen]] of choices.entries()) {
+      const found = others[index];
       // If both resolvers find the same file, esbuild resolves it, because only then it reads the package's `type`.
       if (found === undefined || found.path === usual?.path) continue;
       // `load` rejects a path outside of all packages.

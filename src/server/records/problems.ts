@@ -66,10 +66,7 @@ async function findWaitingCalls({ db, tenantId }: Search): Promise<readonly Prob
     .groupBy(["tenant_id", "tool_name"])
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
-  return (await query.execute()).map((row) => ({
-    ...{ kind: "calls_waiting_for_approval", tenantId: row.tenant_id, target: row.tool_name },
-    ...{ count: Number(row.count), at: Number(row.at), details: {} },
-  }));
+  return toWaiting("calls_waiting_for_approval", await query.execute());
 }
 
 async function findWaitingRuns({ db, tenantId }: Search): Promise<readonly ProblemRecord[]> {
@@ -81,11 +78,21 @@ async function findWaitingRuns({ db, tenantId }: Search): Promise<readonly Probl
     .groupBy(["tenant_id", "tool_name"])
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
-  return (await query.execute()).map((row) => ({
-    ...{ kind: "runs_waiting_for_approval", tenantId: row.tenant_id, target: row.tool_name },
-    ...{ count: Number(row.count), at: Number(row.at), details: {} },
-  }));
+  return toWaiting("runs_waiting_for_approval", await query.execute());
 }
+
+interface WaitingRow {
+  readonly tenant_id: string;
+  readonly tool_name: string;
+  readonly count: number | string;
+  readonly at: number | string;
+}
+
+/** Returns a problem for each tool of which something waits. Postgres returns sums as text. */
+const toWaiting = (kind: ProblemRecord["kind"], rows: readonly WaitingRow[]): readonly ProblemRecord[] =>
+  rows.map(({ tenant_id: tenantId, tool_name: target, count, at }) => ({
+    ...{ kind, tenantId, target, count: Number(count), at: Number(at), details: {} },
+  }));
 
 async function findRollbacks({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
   let query = db
