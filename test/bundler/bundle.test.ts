@@ -555,6 +555,15 @@ describe("what packages look for that is not there", () => {
     expect(codes).toEqual(Array(4).fill("MODULE_NOT_FOUND"));
   });
 
+  test("is not a file whose name esbuild quotes in its own way: the build fails", async () => {
+    const root = makeFolder({
+      ...packageFiles("odd", { "index.js": 'exports.run = () => require("./driver\\u{10ffff}");' }),
+      "tool.js": 'import odd from "odd"; export default () => odd.run();',
+    });
+    const { message } = await failureOf(build({ path: join(root, "tool.js") }, { root }));
+    expect(message).toContain("node_modules/odd/index.js:1:29: Cannot import");
+  });
+
   test("is not a package that another one imports, or that the tool requires", async () => {
     const root = makeFolder({
       ...packageFiles("stated", { "index.js": 'import "driver-x"; export default 1;' }, { type: "module" }),

@@ -14,6 +14,17 @@ export const NO_MATCH = /^Could not resolve (?:import|require)\(/;
 /** Matches esbuild's message about a path that does not exist. */
 export const UNRESOLVED = /^Could not resolve "((?:[^"\\]|\\.)*)"/;
 
+/** Returns the path that a message is about. esbuild quotes rare characters as Go does; such an import still fails the build. */
+function specifierOf(text: string): string | undefined {
+  const [, quoted] = UNRESOLVED.exec(text) ?? [];
+  if (quoted === undefined) return undefined;
+  try {
+    return JSON.parse(`"${quoted}"`) as string;
+  } catch {
+    return undefined;
+  }
+}
+
 export class UnresolvedImports {
   readonly #computed = new Map<string, ComputedImport[]>();
   readonly #missing = new Map<string, Set<string>>();
@@ -28,9 +39,9 @@ export class UnresolvedImports {
     for (const { text, location } of errors) {
       const path = location === null ? undefined : pathOf(location.file);
       if (path === undefined || location === null) continue;
-      const [, specifier] = UNRESOLVED.exec(text) ?? [];
+      const specifier = specifierOf(text);
       if (NO_MATCH.test(text)) hasMore = this.#addComputed(path, location) || hasMore;
-      else if (specifier !== undefined) hasMore = this.#addMissing(path, JSON.parse(`"${specifier}"`)) || hasMore;
+      else if (specifier !== undefined) hasMore = this.#addMissing(path, specifier) || hasMore;
     }
     return hasMore;
   }
