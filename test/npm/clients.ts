@@ -105,6 +105,22 @@ export const CLIENTS: readonly (readonly [name: string, source: string])[] = [
     "make-fetch-happen",
     `import fetch from "make-fetch-happen"; export default async ({ origin }) => { const a = await (await fetch(origin + "/echo", { method: "POST", body: "x", retry: false })).json(); const g = await (await fetch(origin + "/gzip")).text(); const r = await fetch(origin + "/redirect"); const d = await fetch(origin + "/drop", { retry: false }).catch((e) => [e.code]); return [a.body, g, r.status, d]; };`,
   ],
+  [
+    "undici",
+    `import { fetch, request, stream, Agent, Client, Pool, RetryAgent, interceptors } from "undici"; import { Writable, Readable } from "node:stream"; export default async ({ origin }) => {
+  const attempt = (run) => run.catch((e) => [e.name, e.code, e.message, e.cause?.name]);
+  const a = await (await request(origin + "/echo?a=1", { method: "POST", body: "x", headers: { "x-mine": "b" } })).body.json();
+  const up = await (await request(origin + "/echo", { method: "PUT", body: Readable.from(["a", "b"]) })).body.json();
+  const r = await fetch(origin + "/redirect"); const z = await (await fetch(origin + "/gzip")).text();
+  const big = (await (await request(origin + "/big")).body.arrayBuffer()).byteLength;
+  const errors = [await attempt(request(origin + "/drop")), await attempt(request(origin + "/cut").then((x) => x.body.text())), await attempt(fetch(origin + "/drop")), await attempt(request(origin + "/hang", { headersTimeout: 1000 })), await attempt(fetch(origin + "/hang", { signal: AbortSignal.timeout(50) }))];
+  const parts = []; await stream(origin + "/chunked", { method: "GET" }, () => new Writable({ write(c, _e, done) { parts.push(String(c)); done(); } }));
+  const pool = new Pool(origin); const all = await Promise.all([1, 2, 3].map((n) => pool.request({ path: "/echo?n=" + n, method: "GET" }).then((x) => x.body.json()))); await pool.close();
+  const followed = await request(origin + "/redirect", { dispatcher: new Agent().compose(interceptors.redirect({ maxRedirections: 1 })) });
+  const retried = await new RetryAgent(new Agent(), { maxRetries: 1, minTimeout: 1 }).request({ origin, path: "/status/404", method: "GET" });
+  return [a.method, a.url, a.body, a.headers["x-mine"], up.body, r.redirected, (await r.json()).method, z, big, errors, parts.join(""), all.map((x) => x.url), followed.statusCode, retried.statusCode];
+};`,
+  ],
 ];
 
 /**
@@ -179,5 +195,17 @@ export const API_CLIENTS: readonly (readonly [name: string, source: string])[] =
   [
     "@hubspot/api-client",
     `import { Client } from "@hubspot/api-client"; export default async ({ api }) => await new Client({ accessToken: "t", basePath: api, numberOfApiCallRetries: 0 }).crm.contacts.basicApi.getById("1").then((found) => typeof found, ({ name }) => name);`,
+  ],
+  [
+    "@elastic/elasticsearch",
+    `import { Client } from "@elastic/elasticsearch"; export default async ({ api }) => { const client = new Client({ node: api, maxRetries: 0 }); return await client.search({ index: "books", query: { match: { title: "x" } } }).then((x) => Object.keys(x).length, (e) => [e.name, e.message]); };`,
+  ],
+  [
+    "@vercel/blob",
+    `import { put, list } from "@vercel/blob"; export default async ({ api }) => { process.env.VERCEL_BLOB_API_URL = api; const token = "vercel_blob_rw_store_secret"; const attempt = (run) => run.then((x) => Object.keys(x).sort(), (e) => [e.name, e.message]); return [await attempt(put("a.txt", "text", { access: "public", token })), await attempt(list({ token }))]; };`,
+  ],
+  [
+    "@qdrant/js-client-rest",
+    `import { QdrantClient } from "@qdrant/js-client-rest"; export default async ({ api }) => { const client = new QdrantClient({ url: api, checkCompatibility: false }); return await client.getCollections().then((x) => typeof x, (e) => [e.name, e.message]); };`,
   ],
 ];

@@ -1,6 +1,11 @@
 // Packages with a file that cannot run in a sandbox as it is, and what is bundled instead. Prefer a general rule: each entry here names the reason
 // why there is none.
-import { WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
+import {
+  UNDICI_CLIENT_CHUNK,
+  UNDICI_CLIENT_EXPORT,
+  WS_CLIENT_CHUNK,
+  WS_CLIENT_EXPORT,
+} from "../../sandbox/contract/node-builtins.ts";
 
 interface Adaptation {
   readonly packageName: string;
@@ -25,6 +30,22 @@ const ADAPTATIONS: readonly Adaptation[] = [
     packageName: "ws",
     file: /[\\/]ws[\\/]lib[\\/]websocket\.js$/i,
     adapt: (_text, _match, importBuiltin) => importBuiltin(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT),
+  },
+  {
+    // Clients, pools, agents and the package's own fetch send through this class, which needs sockets and WebAssembly. Its methods that use a
+    // connection are replaced; its options, events and errors are the package's own. In version 5, it is in another folder.
+    packageName: "undici",
+    file: /[\\/]lib[\\/](dispatcher[\\/])?client\.js$/i,
+    adapt: (text, [, folder], importBuiltin) => {
+      const core = folder === undefined ? "./core" : "../core";
+      const form =
+        folder === undefined ? "" : 'extractBody: (form) => require("../web/fetch/body.js").extractBody(form),';
+      return `${text}
+{ const Client = module.exports;
+${importBuiltin(UNDICI_CLIENT_CHUNK, UNDICI_CLIENT_EXPORT)}
+module.exports = module.exports(Client, { ${form} Request: require("${core}/request.js"), symbols: require("${core}/symbols.js"), errors: require("${core}/errors.js"), util: require("${core}/util.js") });
+}`;
+    },
   },
   {
     // pdf.js imports its worker by a name that is known when it runs, and creates a DOMMatrix for drawing when it is imported. In Node, the matrix

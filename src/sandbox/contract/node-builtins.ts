@@ -97,3 +97,7 @@ export const PACKAGE_FILES_EXPORT = "#package-files";
 /** Export that replaces the WebSocket client of the npm package `ws`, and its platform module. An import cannot have this name. */
 export const WS_CLIENT_EXPORT = "#ws-client";
 export const WS_CLIENT_CHUNK: PlatformModuleName = "node-ws";
+
+/** Export that replaces the connections of the npm package `undici`, and its platform module. An import cannot have this name. */
+export const UNDICI_CLIENT_EXPORT = "#undici-client";
+export const UNDICI_CLIENT_CHUNK: PlatformModuleName = "node-undici";

@@ -47,6 +47,7 @@ export const PLATFORM_MODULE_NAMES = [
   "node-unsupported",
   "node-stream",
   "node-timers",
+  "node-undici",
   "node-url",
   "node-util",
   "node-ws",

@@ -93,7 +93,7 @@ export class AbortSignal extends EventTarget {
     const delay = toDelay(milliseconds);
     const signal = new AbortSignal(KEY);
     startTimer("AbortSignal.timeout", delay, () => {
-      abortSignal(signal, createDomException("The operation timed out", "TimeoutError"));
+      abortSignal(signal, createDomException("The operation was aborted due to timeout", "TimeoutError"));
     });
     return signal;
   }

@@ -46,7 +46,25 @@ const web = Object.defineProperties(
   ),
 );
 
-addUnsupported(web, "stream/web", "use ReadableStream.prototype.tee()", "ReadableStreamTee");
+interface WebStream {
+  tee(): [WebStream, WebStream];
+  pipeThrough(pair: unknown): WebStream;
+}
+interface ClonerClasses {
+  readonly TransformStream: new (transformer: object) => unknown;
+  structuredClone(value: unknown): unknown;
+}
+
+/** Node's function, which the fetch of undici uses. @param isCloned whether the second stream gets copies of the chunks */
+function readableStreamTee(stream: WebStream, isCloned: unknown): [WebStream, WebStream] {
+  const [first, second] = stream.tee();
+  if (isCloned !== true) return [first, second];
+  const { TransformStream, structuredClone } = globalThis as unknown as ClonerClasses;
+  const transform = (chunk: unknown, controller: { enqueue(chunk: unknown): void }): void =>
+    controller.enqueue(structuredClone(chunk));
+  return [first, second.pipeThrough(new TransformStream({ transform }))];
+}
+Object.assign(web, { ReadableStreamTee: readableStreamTee });
 
 type Chunks = AsyncIterable<unknown> | Iterable<unknown>;
 

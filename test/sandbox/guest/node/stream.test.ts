@@ -32,6 +32,60 @@ describe("node:stream", () => {
       },
     ],
     [
+      "tells the state of web streams, and when they end",
+      async () => {
+        const stream = process.getBuiltinModule("node:stream") as typeof import("node:stream") & {
+          readonly isWritable: (value: unknown) => boolean | null;
+        };
+        const { finished, isDisturbed, isErrored, isReadable, isWritable } = stream;
+        const end = (value: unknown): Promise<unknown> =>
+          new Promise((resolve) => finished(value as never, (error) => resolve(error?.message ?? "ended")));
+        const open = new ReadableStream({ pull: (controller) => controller.enqueue("a") }, { highWaterMark: 0 });
+        const before = [isReadable(open as never), isErrored(open as never), isDisturbed(open as never)];
+        const ends = end(open);
+        const reader = open.getReader();
+        await reader.read();
+        await reader.cancel();
+        const closed = new ReadableStream({ start: (controller) => controller.close() });
+        const failed = new ReadableStream({ start: (controller) => controller.error(new Error("broken")) });
+        const sink = new WritableStream();
+        const isOpen = isWritable(sink);
+        const sinkEnds = end(sink);
+        await sink.close();
+        const broken = new WritableStream();
+        const breaks = end(broken);
+        await broken.abort(new Error("stopped"));
+        return [
+          before,
+          [isReadable(open as never), isDisturbed(open as never), await ends, await end(closed)],
+          [isErrored(failed as never), isReadable(failed as never), await end(failed)],
+          [isOpen, isWritable(sink), await sinkEnds, await breaks, isErrored(broken as never)],
+        ];
+      },
+    ],
+    [
+      "copies a web stream with ReadableStreamTee",
+      async () => {
+        const { ReadableStreamTee } = process.getBuiltinModule("node:stream/web") as unknown as {
+          ReadableStreamTee(stream: ReadableStream, isCloned?: boolean): [ReadableStream, ReadableStream];
+        };
+        const copies: boolean[] = [];
+        for (const isCloned of [false, true]) {
+          const chunk = { a: 1 };
+          const source = new ReadableStream({
+            start(controller) {
+              controller.enqueue(chunk);
+              controller.close();
+            },
+          });
+          const [first, second] = ReadableStreamTee(source, isCloned);
+          const [one, two] = await Promise.all([first.getReader().read(), second.getReader().read()]);
+          copies.push(one.value === chunk, two.value === chunk, two.value.a === 1);
+        }
+        return copies;
+      },
+    ],
+    [
       "has the names that packages check",
       () => {
         const { Stream, Readable, Writable, Duplex, Transform, PassThrough } = process.getBuiltinModule("node:stream");
