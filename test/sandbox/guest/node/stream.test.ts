@@ -36,12 +36,13 @@ describe("node:stream", () => {
       async () => {
         const stream = process.getBuiltinModule("node:stream") as typeof import("node:stream") & {
           readonly isWritable: (value: unknown) => boolean | null;
+          readonly isDisturbed: (value: unknown) => boolean;
         };
         const { finished, isDisturbed, isErrored, isReadable, isWritable } = stream;
         const end = (value: unknown): Promise<unknown> =>
           new Promise((resolve) => finished(value as never, (error) => resolve(error?.message ?? "ended")));
         const open = new ReadableStream({ pull: (controller) => controller.enqueue("a") }, { highWaterMark: 0 });
-        const before = [isReadable(open as never), isErrored(open as never), isDisturbed(open as never)];
+        const before = [isReadable(open as never), isErrored(open as never), isDisturbed(open)];
         const ends = end(open);
         const reader = open.getReader();
         await reader.read();
@@ -57,7 +58,7 @@ describe("node:stream", () => {
         await broken.abort(new Error("stopped"));
         return [
           before,
-          [isReadable(open as never), isDisturbed(open as never), await ends, await end(closed)],
+          [isReadable(open as never), isDisturbed(open), await ends, await end(closed)],
           [isErrored(failed as never), isReadable(failed as never), await end(failed)],
           [isOpen, isWritable(sink), await sinkEnds, await breaks, isErrored(broken as never)],
         ];
