@@ -47,6 +47,8 @@ const OWN_PROCESS = [
   "test/host/glovebox/author-places.test.ts",
   // Measures how long the event loop is held: a full collection of many files' heap takes 100 ms and more.
   "test/host/pipeline/event-loop.test.ts",
+  // Replaces a module of Glovebox.
+  "test/server/code-run-pins.test.ts",
 ];
 /** Attacks that share processes. Those with a Glovebox of their own keep a process of their own: a large process starts workers too slowly. */
 const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostile/{cpu,memory,output}/*.test.ts"];
@@ -86,7 +88,7 @@ const LONGEST = new RegExp(
     "host/workers/workers",
     "hostile/(capabilities|cpu|fleet|isolation|memory|output|protocol|python)",
     "python/library",
-    "server/(approvals|code-runs|data|events|outages|replicas|runs|tools|work-queue)",
+    "server/(approvals|code-runs|code-run-pins|data|events|outages|replicas|runs|tools|work-queue)",
   ].join("|")})\\.test\\.ts$`,
 );
 

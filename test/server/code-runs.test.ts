@@ -293,27 +293,6 @@ paid = await ctx.waitFor(event="paid")
       .toBe(2);
   });
 
-  test("fails if another release compiles it differently, and makes no call again", async () => {
-    await using code = await connect();
-    const { run } = await code.run(
-      'await tools.list_items({}); await ctx.waitFor({ event: "go" }); return await tools.list_items({});',
-    );
-    const id = run?.id ?? "";
-    {
-      await using database = await open();
-      const entries = database.db.selectFrom("run_entries").select("text").where("run_id", "=", id);
-      const { text } = await entries.where("position", "=", 0).executeTakeFirstOrThrow();
-      const other = JSON.stringify({ ...(JSON.parse(text) as object), bundle: "0".repeat(64) });
-      const update = database.db.updateTable("run_entries").set({ text: other }).where("run_id", "=", id);
-      await update.where("position", "=", 0).execute();
-    }
-    await api("POST", `${base}/runs/${id}/events`, { name: "go" });
-    expect(await code.get(id)).toMatchObject({ status: "failed", error: { code: "TOOL_UNAVAILABLE" } });
-    expect((await getRun(id)).error).toMatchObject({ details: { reason: "engine_version" } });
-    const tree = await api<Page<Call>>("GET", `${base}/calls/${id}/tree`);
-    expect(tree.body.items.map(({ tool }) => tool)).toEqual(["run_code", "list_items"]);
-  });
-
   test("a tenant's own tool with the name of the one that runs code is another one", async () => {
     await deploy("acme", "run_code", "export default () => 'own';");
     await using code = await connect();

@@ -14,6 +14,8 @@ export interface PythonAssets {
   readonly stdlib: Uint8Array;
   /** Hash of all files together. A memory snapshot is valid for one key only. */
   readonly key: string;
+  /** Version of Pyodide. */
+  readonly version: string;
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE without the package pyodide in its version; INTERNAL when the installation is broken */
@@ -25,10 +27,10 @@ export async function loadPythonAssets({ readPythonRuntime }: SandboxArtifacts):
       readFile(join(folder, "pyodide.asm.wasm")),
       readFile(join(folder, "python_stdlib.zip")),
     ]);
-    await checkPyodideVersion(code, folder);
+    const version = await checkPyodideVersion(code, folder);
     const sha256 = createHash("sha256").update(code).digest("hex");
     const key = createHash("sha256").update(sha256).update(wasm).update(stdlib).digest("hex");
-    return { code, sha256, wasm, stdlib, key };
+    return { code, sha256, wasm, stdlib, key, version };
   } catch (cause) {
     if (cause instanceof ToolError) throw cause;
     throw new ToolError("INTERNAL", "The files of the Python runtime are missing. Reinstall Glovebox", { cause });

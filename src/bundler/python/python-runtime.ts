@@ -50,12 +50,13 @@ async function versionOf(folder: string): Promise<string> {
 
 /**
  * Checks that the installed package has the version whose JavaScript is in the runtime: its WebAssembly belongs to no other.
+ * @returns the version
  * @throws {ToolError} TOOL_UNAVAILABLE
  */
-export async function checkPyodideVersion(runtime: string, folder: string): Promise<void> {
+export async function checkPyodideVersion(runtime: string, folder: string): Promise<string> {
   const built = VERSION_LINE.exec(runtime)?.[1];
   const installed = await versionOf(folder);
-  if (built === installed) return;
+  if (built === installed) return installed;
   throw missingPyodide(`is installed in the version ${installed}`, built ?? PYODIDE_VERSION);
 }
 

@@ -24,7 +24,8 @@ import {
   type ParsedCodeModeOptions,
   parseCodeModeOptions,
 } from "./options.ts";
-import { createRunCodeExecutor, runDefinition } from "./run-code.ts";
+import { createRunCodeExecutor } from "./run-code.ts";
+import { runDefinition } from "./run-definition.ts";
 import {
   CodeToolSearch,
   parseSearchRequest,

@@ -9,16 +9,17 @@ import { type ToolValue, toJson } from "../contract/tool-value.ts";
 import { restoreBytes } from "../json/binary-placeholders.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import type { CodeCallRules } from "../runs/run-attempt.ts";
-import type { CodeApi, CodeTool } from "./api/code-api.ts";
+import type { CodeTool } from "./api/code-api.ts";
 import { type ApprovalGate, approvalMessage } from "./code-approvals.ts";
 import type { CodeHost } from "./code-host.ts";
+import type { CodeTools } from "./pinned-tools.ts";
 
 /** Longest name that code may pass: a server's and a tool's. */
 const MAX_NAME = 257;
 
 export interface CodeToolsParts {
   readonly router: Pick<ToolRouter, "digestOf" | "tenancy" | "registry"> & NestedRouter;
-  readonly api: CodeApi;
+  readonly api: CodeTools;
   /** Undefined if no call needs approval. */
   readonly gate: ApprovalGate | undefined;
   /** Decides instead of the gate which calls need approval, and checks each call again when it starts. */
@@ -58,7 +59,7 @@ function pinOf(router: CodeToolsParts["router"], { definition, toolName }: CodeT
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE if code may not call a tool of this name */
-function findTool(api: CodeApi, name: string): CodeTool {
+function findTool(api: CodeTools, name: string): CodeTool {
   const tool = api.find(name);
   if (tool !== undefined) return tool;
   const closest = findNearestName(

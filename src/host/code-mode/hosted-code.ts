@@ -6,7 +6,7 @@ import { type CodeModeOptions, parseCodeModeOptions } from "./options.ts";
 
 export type { CodeHost } from "./code-host.ts";
 export { noSuchRun, toFailedOutput, toOpenOutput } from "./code-runs.ts";
-export { RUN_CODE } from "./run-code.ts";
+export { RUN_CODE } from "./run-definition.ts";
 
 /**
  * Creates a code mode whose durable runs a server starts and keeps: each call of `run_code` is an attempt of such a run.

@@ -2,7 +2,7 @@
 // tools that the code may call, its stored values, and the waits of a durable run.
 import type { Bundler } from "../../bundler/bundler.ts";
 import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
-import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type JsonValue, ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
@@ -18,6 +18,7 @@ import type { CallLog } from "../observability/call-log.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
+import type { StoredCode } from "../runs/run-pin.ts";
 import { createWaitForCapability } from "../runs/wait-for.ts";
 import { CellScripts } from "../sessions/cell-scripts.ts";
 import type { CallPool } from "../workers/call-pool.ts";
@@ -28,6 +29,7 @@ import type { CodeHost } from "./code-host.ts";
 import type { CodeRuns } from "./code-runs.ts";
 import { ApprovedCalls, createCodeToolsCapability, rulesOf } from "./code-tools.ts";
 import type { CodeLanguage, ParsedCodeModeOptions } from "./options.ts";
+import { type CodeTools, pinTools, renamedTools } from "./pinned-tools.ts";
 import {
   isCodeFailure,
   type RunOutput,
@@ -42,56 +44,12 @@ import { createResultCapability, type StoredValues } from "./stored-values.ts";
 import { toJsonDiagnostic } from "./type-checker/diagnostics.ts";
 import type { TypeChecker } from "./type-checker/type-checker.ts";
 
-export const RUN_CODE = "run_code";
-const MAX_CODE = 200_000;
 const FILES = { typescript: "code.ts", javascript: "code.js" } as const;
 const NO_CODE_CACHE = new Uint8Array(0);
 /** Code is rarely run twice, so the use of platform modules is not tracked. */
 const NO_MODULES = { names: [], add() {} } as const;
 const ELICIT = createClientRequestCapabilities().filter(({ name }) => name === "elicit");
 const RESULT_MEMBERS = ["save", "load", "list", "delete"];
-
-const LANGUAGE_HINTS: { readonly [Language in CodeLanguage]: string } = {
-  typescript: "TypeScript, which is type-checked before anything runs",
-  javascript: "JavaScript",
-  python: "Python (await tools.NAME(field=…))",
-};
-
-/** Returns the definition of run_code for these languages; the first is the default one. */
-export function runDefinition(
-  languages: readonly CodeLanguage[],
-  { isChecked, isDurable }: { readonly isChecked: boolean; readonly isDurable: boolean },
-): ToolDefinition {
-  const shown = languages.map((language) =>
-    language === "typescript" && !isChecked ? "TypeScript" : LANGUAGE_HINTS[language],
-  );
-  const [first = "typescript"] = languages;
-  return {
-    name: RUN_CODE,
-    description: [
-      `Runs code that calls tools: \`await tools.NAME(input)\`, as ${SEARCH_HINT} shows them. Languages: ${shown.join("; ")}.`,
-      "Write the body of an async function: `await` and `return` work at the top level; without `return`, the last expression is the value.",
-      "Do the whole task in one run where you can: loop, filter, join and compute in code, use Promise.all for independent calls, and return only what you need.",
-      "Large data: `await result.save(name, value)` keeps it for later runs, and `await result.load(name)` reads it.",
-      ...(isDurable ? [WAIT_HINT] : []),
-      "There are no imports, no files and no network except through the tools. console.log lines come back with the value.",
-    ].join(" "),
-    inputSchema: {
-      type: "object",
-      properties: {
-        code: { type: "string", minLength: 1, maxLength: MAX_CODE, description: "The code" },
-        language: { enum: [...languages], description: `Language of the code (default: ${first})` },
-        input: { description: "JSON value that the code reads as `input`" },
-      },
-      required: ["code"],
-      additionalProperties: false,
-    },
-    annotations: { title: "Run code", readOnlyHint: false, destructiveHint: true, openWorldHint: true },
-  };
-}
-const SEARCH_HINT = "search_tools";
-const WAIT_HINT =
-  'The code can wait for days: `await ctx.waitFor({ approval: "Question?" })` returns { approved, reason }, `{ event: "name" }` its value, and `{ durationMs }` ends by itself. `await ctx.elicit({ message, requestedSchema })` returns { action, content } of a form.';
 
 /** What code mode uses of a Glovebox. */
 export interface RunCodeParts {
@@ -161,13 +119,16 @@ class CodeRun {
     const language = given.language ?? (languages[0] as CodeLanguage);
     const code = language === "python" ? given.code : unwrap(given.code);
     const api = await this.#parts.apiOf(this.#call.tenantId);
+    const stored = this.#call.context.run?.storedCode;
     // A continuation has the code that was checked before.
     const isChecked = this.#call.context.run?.isContinued === true;
     const errors = language === "typescript" && !isChecked ? await this.#check(code, api) : undefined;
     if (errors !== undefined) return this.#end(NO_USAGE, errors);
     let executable: ToolExecutable;
     try {
-      executable = await this.#compile(code, language);
+      const bundle = language === "python" ? undefined : (stored?.bundle ?? (await this.#build(code, language)));
+      if (!isChecked) this.#pin(api, bundle);
+      executable = bundle === undefined ? await this.#parts.python.snippetTool() : toExecutable(bundle, language);
     } catch (thrown) {
       const error = toToolError(thrown);
       this.#call.signal.throwIfAborted();
@@ -175,7 +136,16 @@ class CodeRun {
       if (error.code !== "BUNDLE_FAILED" || isChecked) throw error;
       return this.#end(NO_USAGE, toRejected(error));
     }
-    return await this.#execute({ code, language, input: given.input }, api, executable);
+    const tools = stored === undefined ? api : pinTools(api, stored.names);
+    return await this.#execute({ code, language, input: given.input }, tools, executable);
+  }
+
+  /** Stores with a run that begins what its continuations run. */
+  #pin(api: CodeApi, bundle: StoredCode["bundle"]): void {
+    const { run } = this.#call.context;
+    if (run === undefined) return;
+    const compiled = bundle === undefined ? {} : { bundle: { code: bundle.code, sourceMap: bundle.sourceMap } };
+    run.codeToPin = { ...compiled, names: renamedTools(api) };
   }
 
   /** Returns the errors of the code; undefined if it has none, or is not checked. */
@@ -191,21 +161,17 @@ class CodeRun {
     return { status: "rejected", diagnostics: shown, ...(declarations === "" ? {} : { declarations }) };
   }
 
-  async #compile(code: string, language: CodeLanguage): Promise<ToolExecutable> {
-    const { bundler, python } = this.#parts;
-    if (language === "python") return await python.snippetTool();
+  async #build(code: string, language: keyof typeof FILES): Promise<ToolBundle> {
     const { signal, limits, tenantId } = this.#call;
     const file = FILES[language];
     const sizes = { sourceBytes: limits.sourceBytes, outputBytes: limits.bundleBytes };
     const options = { signal, cell: language, limits: sizes, owner: tenantOwner(tenantId) };
-    const { bundle, durationMs } = await bundler.bundle({ files: { [file]: code }, entry: file }, options);
+    const { bundle, durationMs } = await this.#parts.bundler.bundle({ files: { [file]: code }, entry: file }, options);
     this.#buildMs = durationMs;
-    const scripts = new CellScripts();
-    scripts.add(file, bundle.sourceMap);
-    return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };
+    return bundle;
   }
 
-  #environment(api: CodeApi, language: CodeLanguage): ToolEnvironment {
+  #environment(api: CodeTools, language: CodeLanguage): ToolEnvironment {
     const { environments, router, values, gate, hosted } = this.#parts;
     const { tenantId, callId, signal, context } = this.#call;
     const { run, client } = context;
@@ -254,7 +220,7 @@ class CodeRun {
       language,
       input,
     }: { readonly code: string; readonly language: CodeLanguage; readonly input: JsonValue | undefined },
-    api: CodeApi,
+    api: CodeTools,
     executable: ToolExecutable,
   ): Promise<Execution> {
     const { pool, options, values } = this.#parts;
@@ -302,6 +268,12 @@ class CodeRun {
     };
     return { usage, outputText: JSON.stringify(output) };
   }
+}
+
+function toExecutable(bundle: NonNullable<StoredCode["bundle"]>, language: CodeLanguage): ToolExecutable {
+  const scripts = new CellScripts();
+  if (language !== "python") scripts.add(FILES[language], bundle.sourceMap);
+  return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };
 }
 
 /** Converts a failed build to errors in the code. */

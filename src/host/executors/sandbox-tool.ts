@@ -17,6 +17,8 @@ import type { PlatformModuleUsage } from "./platform-module-usage.ts";
 export interface PythonCalls extends RemotePython {
   /** Key of the tool in the tenant's queue. */
   readonly toolKey: string;
+  /** Version of Pyodide. */
+  readonly version: string;
   /** Builds a PythonRun as JSON text around arguments in JSON text. */
   readonly toRun: (args: string | Buffer, limits: Limits, isInSession: boolean) => string | Buffer;
 }

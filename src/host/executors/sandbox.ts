@@ -16,6 +16,7 @@ import type { Replay } from "../recording/replay.ts";
 import type { ChainedRun } from "../routing/call-chain.ts";
 import type { CallState } from "../routing/open-calls.ts";
 import type { RunAttempt } from "../runs/run-attempt.ts";
+import type { RunCode } from "../runs/run-pin.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 import type { CallPool } from "../workers/call-pool.ts";
@@ -61,7 +62,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: CallPool): Execut
         if (pinned === undefined)
           return await new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run();
         // A profile of its own, which the worker process forgets after the call.
-        const profile = await pinned.profileOf(profileOf(call), call.limits);
+        const profile = await pinned.profileOf(profileOf(call), call.limits, toRunCode(tool));
         try {
           return await new SandboxRun({ tool, sent, profile, call, log, pool }).run();
         } finally {
@@ -73,6 +74,11 @@ export function createSandboxExecutor(tool: SandboxTool, pool: CallPool): Execut
     },
   };
 }
+
+const toRunCode = ({ bundle, python }: SandboxTool): RunCode =>
+  python === undefined
+    ? { key: bundle.sha256 }
+    : { key: python.toolKey, python: { version: python.version, runtime: bundle.sha256 } };
 
 const needsRun = (name: string): ToolError =>
   unavailable(

@@ -24,13 +24,15 @@ export interface LoadFilesOptions {
 export interface PythonFiles extends Omit<PythonSources, "wheels" | "coarseTime"> {
   /** Hash of the files, which is the same on all machines with them. */
   readonly key: string;
+  /** Version of Pyodide. */
+  readonly version: string;
   /** The same, with the properties of the engine. */
   readonly machineKey: string;
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE without Pyodide in its version; INTERNAL for a broken installation */
 export async function loadPythonFiles({ artifacts, cache, engineKey }: LoadFilesOptions): Promise<PythonFiles> {
-  const { code, sha256, wasm, stdlib, key } = await loadPythonAssets(artifacts);
+  const { code, sha256, wasm, stdlib, key, version } = await loadPythonAssets(artifacts);
   const machineKey = engineKeyOf([engineKey, key]);
   const [knownCode, knownSnapshot] = await Promise.all([
     cache.getCodeCache(sha256, machineKey),
@@ -40,7 +42,7 @@ export async function loadPythonFiles({ artifacts, cache, engineKey }: LoadFiles
   const keepSnapshot = (made: Uint8Array): void => void cache.setSnapshot(machineKey, made);
   const codeCache = new EngineCache(MAX_RUNTIME_CACHE_BYTES, knownCode, keepCode);
   const snapshot = new EngineCache(MAX_SNAPSHOT_BYTES, knownSnapshot, keepSnapshot);
-  return { sha256, code, wasm, stdlib, codeCache, snapshot, key, machineKey };
+  return { sha256, code, wasm, stdlib, codeCache, snapshot, key, version, machineKey };
 }
 
 export interface LoadRuntimeOptions extends LoadFilesOptions {
@@ -57,12 +59,19 @@ export interface LoadRuntimeOptions extends LoadFilesOptions {
 export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<PythonRuntime> {
   const { pool, cache, coarseTime, packages } = options;
   const packedWheels = packWheels(await readWheels(packages));
-  const { key, machineKey, ...files } = await loadPythonFiles(options);
+  const { key, version, machineKey, ...files } = await loadPythonFiles(options);
   const { sha256, code } = files;
   const usedModules = await cache.getPlatformModules(sha256);
   await pool.openPython({ ...files, wheels: unpackWheels(packedWheels), coarseTime });
   // Each process receives the code cache at its start, and never the bundle.
   const modules = new PlatformModuleUsage(cache, sha256, usedModules);
   const bundle = { sha256, code };
-  return { bundle, codeCache: new Uint8Array(0), modules, key: machineKey, environment: { key, packedWheels } };
+  return {
+    bundle,
+    codeCache: new Uint8Array(0),
+    modules,
+    key: machineKey,
+    version,
+    environment: { key, packedWheels },
+  };
 }

@@ -53,10 +53,10 @@ export class PythonHost {
 
   async #toolOf(
     files: ReadonlyMap<string, string | undefined>,
-    calls: Omit<PythonCalls, "environment">,
+    calls: Omit<PythonCalls, "environment" | "version">,
   ): Promise<PythonTool> {
-    const { bundle, codeCache, modules, environment } = await this.#open();
-    const python = { ...calls, environment };
+    const { bundle, codeCache, modules, environment, version } = await this.#open();
+    const python = { ...calls, environment, version };
     return { bundle, codeCache, modules, python, stackMapper: createPythonStackMapper(files) };
   }
 

@@ -21,6 +21,8 @@ export const withRuntimeFeatures = (granted: readonly EngineFeature[]): readonly
 export interface PythonRuntime extends Pick<SandboxTool, "bundle" | "codeCache" | "modules"> {
   /** Properties of the runtime that a definition depends on. */
   readonly key: string;
+  /** Version of Pyodide. */
+  readonly version: string;
   /** What executors need to run the same. */
   readonly environment: PythonEnvironment;
 }

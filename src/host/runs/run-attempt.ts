@@ -1,7 +1,7 @@
 // One attempt to run a durable run up to its next wait or its end: passes from the runs to the executor as `context.run`. It answers what the
 // journal has, and stores each capability call before it is made, and each answer before the tool receives it.
 import * as z from "zod";
-import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
 import type { ToolMessage } from "../../sandbox/protocol/messages.ts";
 import {
@@ -12,11 +12,19 @@ import {
   TurnSchema,
 } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
-import { packageVersion } from "../config/package-version.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
 import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";
 import type { RunEntry, RunJournal } from "./run-journal.ts";
+import {
+  checkCode,
+  checkEngine,
+  engineOf,
+  type PinnedCode,
+  type RunCode,
+  readStoredCode,
+  type StoredCode,
+} from "./run-pin.ts";
 import { parseRollbackStep, type RollbackStep } from "./run-rollback.ts";
 import { parseElicitation, parseWait, type RunWait } from "./run-wait.ts";
 
@@ -69,28 +77,6 @@ export type RunDecision =
 const DONE = JSON.stringify({ ok: true, value: null });
 const failure = (code: string, message: string): string => JSON.stringify({ ok: false, code, message });
 
-/**
- * Version of what a journal means: which requests and turns a guest makes for the same code. A change that makes old journals unrepeatable
- * increments it.
- */
-const JOURNAL_VERSION = 1;
-/** V8's major and minor version: a later patch release runs code in the same way. */
-const lineOf = (v8: string): string => v8.split(".", 2).join(".");
-
-interface EngineVersion {
-  readonly v8: string;
-  readonly journal?: number | undefined;
-}
-
-/** @throws {ToolError} TOOL_UNAVAILABLE (`engine_version`) if this engine may repeat the journal in another way */
-function checkEngine({ v8, journal = 1 }: EngineVersion): void {
-  if (lineOf(v8) === lineOf(process.versions.v8) && journal === JOURNAL_VERSION) return;
-  const expected = { v8: lineOf(v8), journal };
-  const actual = { v8: lineOf(process.versions.v8), journal: JOURNAL_VERSION };
-  const message = `The run began with V8 ${expected.v8} and journal version ${journal}, and this process has V8 ${actual.v8} and journal version ${JOURNAL_VERSION}`;
-  throw unavailable("engine_version", message, { details: { expected, actual } });
-}
-
 /** One object serves one call. */
 export class RunAttempt {
   readonly #options: RunAttemptOptions;
@@ -112,6 +98,8 @@ export class RunAttempt {
   hasCompensations = false;
   /** Set for code, before it runs. */
   codeCalls: CodeCallRules | undefined;
+  /** Set for code that begins, before it runs: what its continuations run. */
+  codeToPin: PinnedCode | undefined;
   /** Whether the functions of ctx.onRollback run. */
   #isRollingBack = false;
   /** Set when all of them have run. */
@@ -142,6 +130,15 @@ export class RunAttempt {
     return this.#options.journal.start !== undefined;
   }
 
+  /**
+   * What a continuation of code runs. Undefined for tools, and for code that an earlier release has begun.
+   * @throws {ToolError} INTERNAL if it is not what the run began with
+   */
+  get storedCode(): StoredCode | undefined {
+    const { start } = this.#options.journal;
+    return start && readStoredCode(start);
+  }
+
   /** What the run waits for. */
   get waits(): readonly RunWait[] {
     return [...this.#waits.values()];
@@ -162,28 +159,21 @@ export class RunAttempt {
 
   /**
    * Returns the settings of the call's isolate: as at the beginning of the run, within the limits that apply today.
-   * @throws {ToolError} TOOL_UNAVAILABLE if the tool has other code now
+   * @throws {ToolError} TOOL_UNAVAILABLE if the tool has other code now, or the engine is another one
    */
-  async profileOf(current: ToolProfile, limits: Limits): Promise<ToolProfile> {
+  async profileOf(current: ToolProfile, limits: Limits, code: RunCode): Promise<ToolProfile> {
     const { start } = this.#options.journal;
-    if (start !== undefined && start.bundle !== current.sha256) {
-      if (this.codeCalls !== undefined)
-        throw unavailable(
-          "engine_version",
-          "This release compiles the code in another way than the one with which the run began",
-        );
-      const message = "The run needs the version of the tool with which it began, which is not registered";
-      throw unavailable("not_found", message);
-    }
-    if (start !== undefined && this.#options.triesOtherEngines !== true) checkEngine(start.engine);
+    if (start !== undefined) checkCode(start, code, this.codeCalls !== undefined);
+    if (start !== undefined && this.#options.triesOtherEngines !== true) checkEngine(start.engine, code);
     const { features, granted, denied, descriptors, logSourceLocations } = current;
     const pinned = start?.profile ?? {
       ...{ limits, features: [...features], granted: [...granted], denied: [...denied], logSourceLocations },
       ...(descriptors === undefined ? {} : { descriptors }),
     };
     if (start === undefined) {
-      const engine = { glovebox: packageVersion(), v8: process.versions.v8, journal: JOURNAL_VERSION };
-      await this.#append([{ type: "start", bundle: current.sha256, engine, profile: pinned, ...this.#start }]);
+      const began = { bundle: code.key, engine: engineOf(code), profile: pinned, ...this.#start };
+      const own = this.codeToPin === undefined ? {} : { code: this.codeToPin };
+      await this.#append([{ type: "start", ...began, ...own }]);
     }
     // Half for the function that runs, and half for the attempt to repeat the journal before it.
     this.#rollbackMs = Math.max(1, Math.floor(limits.timeoutMs / 2));

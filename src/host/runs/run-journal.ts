@@ -4,6 +4,7 @@ import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { MAX_SEED_LENGTH } from "../../sandbox/protocol/messages.ts";
 import { type Turn, TurnSchema } from "../../sandbox/protocol/turns.ts";
 import { ProfileSchema } from "../recording/recording.ts";
+import { EngineSchema, PinnedCodeSchema } from "./run-pin.ts";
 import { RollbackStepSchema, type RunCompensation, toCompensations } from "./run-rollback.ts";
 import type { RunWait } from "./run-wait.ts";
 
@@ -28,8 +29,9 @@ const EntrySchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("start"),
     bundle: z.string(),
-    engine: z.strictObject({ glovebox: z.string(), v8: z.string(), journal: z.int().min(1).optional() }),
+    engine: EngineSchema,
     profile: ProfileSchema,
+    code: PinnedCodeSchema.optional(),
     seed: z.string().min(1).max(MAX_SEED_LENGTH),
     now: time,
   }),

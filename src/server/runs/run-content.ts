@@ -41,9 +41,13 @@ function redactText(text: string): string {
   return toStoredJson(value);
 }
 
-/** Returns an entry of a journal without the secrets in it, in the form in which it was stored. */
+/**
+ * Returns an entry of a journal without the secrets in it, in the form in which it was stored. The compiled code of a run is needed only until the
+ * run ends.
+ */
 function redactEntry(text: string): string {
-  const entry = parse(text) as Fields;
+  const { code: _code, ...fields } = parse(text) as Fields;
+  const entry = fields as Fields;
   const texts = TEXTS.flatMap((name) =>
     typeof entry[name] === "string" ? [[name, redactText(entry[name])] as const] : [],
   );

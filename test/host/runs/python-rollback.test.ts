@@ -219,3 +219,24 @@ async def main(input, ctx):
     });
   });
 });
+
+test("a run of a Python tool stays on the source with which it began", async () => {
+  const source = (result: string): string => `
+capabilities = {"waitFor": True}
+async def main(input, ctx):
+    await ctx.waitFor({"event": "go"})
+    return "${result}"
+`;
+  const add = async (result: string): Promise<void> => {
+    const tool = { name: "python_pinned", source: source(result), language: "python" } as const;
+    await acts.box.addTool(tool, { grant: ["waitFor"], replace: true });
+  };
+  await add("first");
+  const runs = open();
+  const toolName = "python_pinned";
+  const [run, other] = [await runs.start({ toolName }), await runs.start({ toolName })];
+  expect(await runs.signal(run.id, { event: "go" })).toMatchObject({ result: { output: "first" } });
+  await add("second");
+  const error = { code: "TOOL_UNAVAILABLE", details: { reason: "not_found" } };
+  expect(await runs.signal(other.id, { event: "go" })).toMatchObject({ state: "failed", result: { error } });
+});
