@@ -15,7 +15,7 @@ export class BundleStore extends ObjectStore<BundleRef, SentBundle> {
 }
 
 /** @throws {ObjectError} unless the object is the bundle that the call names */
-function parseBundle(bytes: Uint8Array, { code: sha256 }: BundleRef): SentBundle {
+export function parseBundle(bytes: Uint8Array, { code: sha256 }: BundleRef): SentBundle {
   const [code, codeCache, names, ...others] = unpack(bytes);
   if (code === undefined || codeCache === undefined || names === undefined || others.length > 0)
     throw new ObjectError("An object is not a bundle");

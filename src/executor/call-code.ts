@@ -5,7 +5,7 @@ import { hashOf, ObjectError } from "../host/fleet/objects/object-offers.ts";
 import type { ObjectRef, RunMessage } from "../host/fleet/protocol/messages.ts";
 import type { PythonSources } from "../host/workers/python-setup.ts";
 import type { SentBundle } from "../host/workers/worker-job.ts";
-import { BundleStore } from "./bundle-store.ts";
+import { BundleStore, parseBundle } from "./bundle-store.ts";
 import type { ExecutorPython, PackagesRef } from "./executor-python.ts";
 import { ObjectStore } from "./object-store.ts";
 
@@ -73,7 +73,8 @@ export class CodeStore {
   }
 
   /** Returns the code of a call from memory. */
-  known({ bundle: ref, python: needed, tenantId }: RunMessage, coarseTime: boolean): CallCode | undefined {
+  known({ bundle: ref, python: needed, tenantId, session }: RunMessage, coarseTime: boolean): CallCode | undefined {
+    if (session?.once === true && ref !== undefined) return undefined;
     if (ref !== undefined) {
       const bundle = this.#bundles.known(ref, tenantId);
       return bundle && { bundle };
@@ -91,11 +92,13 @@ export class CodeStore {
    * @throws {Error} as a rejection, if an object is missing or invalid, or Python cannot be prepared
    */
   async load(
-    { bundle: ref, python: needed, tenantId }: RunMessage,
+    { bundle: ref, python: needed, tenantId, session }: RunMessage,
     coarseTime: boolean,
     read: ReadObject,
     onRead: () => void,
   ): Promise<CallCode> {
+    // The cells of a session are rarely run twice.
+    if (ref !== undefined && session?.once === true) return { bundle: parseBundle(await read(ref), ref) };
     if (ref !== undefined) return { bundle: await this.#bundles.get(ref, tenantId, () => read(ref)) };
     if (needed === undefined || this.#python === undefined) throw new ObjectError("A call has no code");
     const get = async (file: ObjectRef | undefined): Promise<Buffer | undefined> =>

@@ -14,6 +14,7 @@ import {
   MAX_DIRECT_BYTES,
   NESTED_PER_SLOT,
   type PartRequest,
+  type RejectionReason,
   type RunMessage,
 } from "../host/fleet/protocol/messages.ts";
 import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/protocol/subjects.ts";
@@ -22,6 +23,7 @@ import type { WorkerPool } from "../host/workers/worker-pool.ts";
 import type { CallCode, CodeStore } from "./call-code.ts";
 import { BROKEN_REPORT, type CallReport, HostedCall } from "./hosted-call.ts";
 import { type JobParts, ToolProfiles, toJob } from "./hosted-job.ts";
+import { type HostedSession, HostedSessions } from "./hosted-sessions.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 export interface ExecutorServiceOptions {
@@ -41,8 +43,15 @@ export interface ExecutorServiceOptions {
 
 /** Time in ms between announcements. */
 const TICK_MS = 500;
-/** Time in ms after which the calls of a control plane that has sent nothing are cancelled. */
+/** Time in ms after which the calls and sessions of a control plane that has not named them are ended. */
 const ORPHAN_MS = 15_000;
+
+interface OpenOptions {
+  readonly isRecorded: boolean;
+  /** Default: it is rejected. */
+  readonly takesSlot?: boolean;
+  readonly session?: HostedSession | undefined;
+}
 
 export class ExecutorService implements AsyncDisposable {
   readonly #options: ExecutorServiceOptions;
@@ -54,6 +63,7 @@ export class ExecutorService implements AsyncDisposable {
   readonly #calls = new Map<string, HostedCall>();
   /** When each control plane with calls has sent its last message, by performance.now(). */
   readonly #controls = new Map<string, number>();
+  readonly #sessions: HostedSessions;
   readonly #waiting = new WaitingCalls();
   readonly #inbox: OrderedTasks;
   readonly #outbox: OrderedTasks;
@@ -68,6 +78,10 @@ export class ExecutorService implements AsyncDisposable {
 
   constructor(options: ExecutorServiceOptions) {
     this.#options = options;
+    this.#sessions = new HostedSessions({
+      endSession: (placement) => options.workers.endSession(placement),
+      onEnded: (control, sessions) => this.#publish(control, encodeFrame({ type: "sessions-ended", sessions })),
+    });
     this.#profiles = new ToolProfiles((profile) => options.workers.release([profile], undefined));
     this.#inbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
     this.#outbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
@@ -88,6 +102,11 @@ export class ExecutorService implements AsyncDisposable {
     return this.#running;
   }
 
+  /** Sessions whose isolates it has. */
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
   #announce(): void {
     const { id, pool, slots, version, connection, code } = this.#options;
     const announcement: Announcement = {
@@ -96,7 +115,7 @@ export class ExecutorService implements AsyncDisposable {
       ...{ key: this.#key, pool, version, since: this.#since, slots },
       ...{ busy: this.#running, isDraining: this.#isDraining },
     };
-    const languages: Languages = { python: code.runtime, isPythonReady: code.isPythonReady };
+    const languages: Languages = { python: code.runtime, isPythonReady: code.isPythonReady, hasSessions: true };
     connection.publish(aliveSubject(id), encodeFrame(announcement, [JSON.stringify(languages)]));
   }
 
@@ -112,6 +131,7 @@ export class ExecutorService implements AsyncDisposable {
       this.#controls.delete(control);
       for (const call of byControl.get(control) ?? []) abandon(call);
     }
+    this.#sessions.endOrphans(ORPHAN_MS);
   }
 
   #publish(control: string, bytes: Uint8Array): void {
@@ -139,8 +159,11 @@ export class ExecutorService implements AsyncDisposable {
 
   #receiveGeneral(message: Exclude<ControlMessage, { readonly token: string }>): void {
     if (message.type === "end-owner") this.#options.workers.endOwner(message.owner, message.isShared);
-    else if (message.type === "delete-tenant")
+    else if (message.type === "delete-tenant") {
+      this.#sessions.endTenant(message.tenantId);
       this.#options.code.deleteTenant(message.tenantId).catch(this.#options.onError);
+    } else if (message.type === "hold-sessions") this.#sessions.hold(message.control, message.sessions);
+    else if (message.type === "end-session") this.#sessions.end(message.session);
     else if (message.type === "hold") {
       this.#controls.set(message.control, performance.now());
       const held = new Set(message.tokens);
@@ -212,7 +235,7 @@ export class ExecutorService implements AsyncDisposable {
   }
 
   /** Returns why a call is not accepted. */
-  #rejectionOf(run: RunMessage): "full" | "draining" | "failed" | undefined {
+  #rejectionOf(run: RunMessage): RejectionReason | undefined {
     const { isNested, dataBytes } = run;
     const { slots, canLimitMemory, code } = this.#options;
     if ((dataBytes !== undefined && !canLimitMemory) || !code.canRun(run)) return "failed";
@@ -227,18 +250,19 @@ export class ExecutorService implements AsyncDisposable {
     this.#controls.set(message.control, performance.now());
     let jobParts: JobParts;
     try {
-      jobParts = this.#profiles.readParts(parts);
+      jobParts = this.#profiles.readParts(parts, message.session?.once === true);
     } catch (thrown) {
       this.#options.onError(thrown);
-      this.#open(message, false, false).reject("failed");
+      this.#open(message, { isRecorded: false }).reject("failed");
       return;
     }
-    const rejection = this.#rejectionOf(message);
-    const call = this.#open(message, jobParts.profile.isRecorded === true, rejection === undefined);
-    if (rejection !== undefined) {
-      call.reject(rejection);
+    const isRecorded = jobParts.profile.isRecorded === true;
+    const entered = this.#enter(message);
+    if (typeof entered === "string") {
+      this.#open(message, { isRecorded }).reject(entered);
       return;
     }
+    const call = this.#open(message, { isRecorded, takesSlot: true, session: entered });
     const { code, workers } = this.#options;
     const { coarseTime } = jobParts.profile;
     const start = (found: CallCode): void => call.start(() => workers.run(toJob(message, jobParts, found, call)));
@@ -255,10 +279,15 @@ export class ExecutorService implements AsyncDisposable {
       .then(start, () => call.reject("no-bundle"));
   }
 
-  #open(run: RunMessage, isRecorded: boolean, takesSlot: boolean): HostedCall {
+  /** Returns the session of a call that is accepted, if it has one, or why the call is not accepted. */
+  #enter(run: RunMessage): HostedSession | undefined | RejectionReason {
+    return this.#rejectionOf(run) ?? (run.session === undefined ? undefined : this.#sessions.enter(run));
+  }
+
+  #open(run: RunMessage, { isRecorded, takesSlot = false, session }: OpenOptions): HostedCall {
     const call = new HostedCall(
       {
-        run,
+        ...{ run, session },
         send: (from, report, parts) => this.#outbox.run(from.token, () => this.#send(from, report, parts)),
         onWaiting: (waiting) => this.#waiting.add(waiting),
         onEnd: (ended) => this.#onCallEnd(ended, takesSlot),
@@ -277,6 +306,7 @@ export class ExecutorService implements AsyncDisposable {
 
   #onCallEnd(call: HostedCall, tookSlot: boolean): void {
     if (tookSlot) this.#count(call, -1);
+    if (call.session !== undefined) this.#sessions.leave(call.session, call.keepsIsolate);
     this.#waiting.delete(call);
     // It counts as open until its last message is published, so that the control plane does not think that it is lost.
     this.#outbox.run(call.token, () => {

@@ -1,11 +1,17 @@
 // One call on an executor: runs it in the worker pool, and sends its events to the control plane that it came from.
 
 import { ObjectOffers } from "../host/fleet/objects/object-offers.ts";
-import { type ExecutorCallMessage, MAX_AGE_MS, type RunMessage } from "../host/fleet/protocol/messages.ts";
+import {
+  type ExecutorCallMessage,
+  MAX_AGE_MS,
+  type RejectionReason,
+  type RunMessage,
+} from "../host/fleet/protocol/messages.ts";
 import type { CallListener, CallLossReason, CapabilityRequest } from "../host/workers/open-call.ts";
 import type { Ticket } from "../host/workers/pool-job.ts";
 import { monotonicMs } from "../sandbox/contract/monotonic-time.ts";
 import type { EndedMessage, LogLevel, WorkerMessage } from "../sandbox/protocol/messages.ts";
+import type { HostedSession } from "./hosted-sessions.ts";
 
 type Unnumbered<Message> = Message extends unknown ? Omit<Message, "token" | "n"> : never;
 /** A message about the call, without its token and number. */
@@ -19,6 +25,8 @@ export const BROKEN_REPORT: CallReport = {
 
 export interface HostedCallOptions {
   readonly run: RunMessage;
+  /** The session in whose isolate it runs. */
+  readonly session?: HostedSession | undefined;
   readonly send: (call: HostedCall, message: CallReport, parts: readonly (string | Uint8Array)[]) => void;
   /** Called when a report of the call's state is due. */
   readonly onWaiting: (call: HostedCall) => void;
@@ -33,6 +41,9 @@ export class HostedCall implements CallListener {
   readonly token: string;
   readonly control: string;
   readonly isNested: boolean;
+  readonly session: HostedSession | undefined;
+  /** Whether it has left the isolate of its session. */
+  keepsIsolate = false;
   /** Messages that the control plane may read, because they are too large to be sent. */
   readonly offers = new ObjectOffers();
   readonly onChunks: CallListener["onChunks"];
@@ -64,6 +75,7 @@ export class HostedCall implements CallListener {
     this.token = token;
     this.control = control;
     this.isNested = isNested;
+    this.session = options.session;
     if (stream === true) {
       this.onChunks = (chunks) => {
         // Chunks with bytes have messages of their own, as from a worker.
@@ -95,7 +107,7 @@ export class HostedCall implements CallListener {
   }
 
   /** Reports that the executor does not run the call. No code of it has run. */
-  reject(reason: Extract<CallReport, { readonly type: "rejected" }>["reason"]): void {
+  reject(reason: RejectionReason): void {
     if (this.#hasEnded) return;
     if (this.#isAccepted) {
       this.#lost({ begun: false, isNotStarted: true }, 0);
@@ -215,6 +227,7 @@ export class HostedCall implements CallListener {
   }
 
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void {
+    this.keepsIsolate = message.kept === true;
     this.#event({ ...message, seq: SEQ, released: true }, parts, Math.max(0, Math.round(peakBytes)));
     this.#end();
   }

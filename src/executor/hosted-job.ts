@@ -8,6 +8,7 @@ import type { WorkerToolProfile } from "../host/workers/worker-job.ts";
 import { ToolProfileSchema } from "../sandbox/protocol/messages.ts";
 import { MAX_TURNS, type Turn, TurnSchema } from "../sandbox/protocol/turns.ts";
 import type { CallCode } from "./call-code.ts";
+import type { HostedSession } from "./hosted-sessions.ts";
 
 /** The parts of a `run` message. */
 export interface JobParts {
@@ -23,6 +24,8 @@ const MAX_PROFILES = 2_048;
 /** The control plane has applied the limits of tenants and tools. */
 const NO_LIMITS = { maxConcurrentCalls: 1_000_000, maxQueuedCalls: 1_000_000 } as const;
 
+const parseProfile = (text: string): WorkerToolProfile => ToolProfileSchema.parse(JSON.parse(text));
+
 export class ToolProfiles {
   /** By their JSON text. The one used last is the last one. */
   readonly #known = new Map<string, WorkerToolProfile>();
@@ -32,8 +35,11 @@ export class ToolProfiles {
     this.#onEvict = onEvict;
   }
 
-  /** @throws {Error} for invalid parts */
-  readParts(parts: readonly Buffer[]): JobParts {
+  /**
+   * @param isOnce whether the settings are used for this call only
+   * @throws {Error} for invalid parts
+   */
+  readParts(parts: readonly Buffer[], isOnce: boolean): JobParts {
     const [profile, input, header, data, turns] = parts;
     if (
       profile === undefined ||
@@ -44,7 +50,7 @@ export class ToolProfiles {
     )
       throw new Error("A part of a call is missing");
     return {
-      profile: this.#profileOf(profile.toString()),
+      profile: isOnce ? parseProfile(profile.toString()) : this.#profileOf(profile.toString()),
       input,
       inputBytes: header.length === 0 ? undefined : [header.toString(), data],
       turns: turns.length === 0 ? [] : TurnsSchema.parse(JSON.parse(turns.toString())),
@@ -53,7 +59,7 @@ export class ToolProfiles {
 
   #profileOf(text: string): WorkerToolProfile {
     const known = this.#known.get(text);
-    const profile = known ?? ToolProfileSchema.parse(JSON.parse(text));
+    const profile = known ?? parseProfile(text);
     this.#known.delete(text);
     this.#known.set(text, profile);
     const [oldest] = this.#known;
@@ -69,11 +75,15 @@ export function toJob(
   message: RunMessage,
   parts: JobParts,
   { bundle, source, python }: CallCode,
-  listener: CallListener,
+  listener: CallListener & { readonly session: HostedSession | undefined },
 ): Job {
   const { callId, tenantId, toolKey, weight, memoryMiB, isNested, leftMs, deterministic } = message;
   const receivedAt = performance.now();
-  const owner = python === undefined ? message.owner : `${message.owner} ${python.packages}`;
+  const { session } = listener;
+  const placement = session?.placement;
+  // A Python process keeps the interpreter of one session. Control planes number their sessions alike.
+  const keeper = placement === undefined ? "" : ` session ${placement.id}`;
+  const owner = python === undefined ? message.owner : `${message.owner} ${python.packages}${keeper}`;
   const input = source === undefined ? parts.input : Buffer.concat([source, parts.input]);
   return {
     ...{ owner, listener, memoryMiB, bundle, input, inputBytes: parts.inputBytes },
@@ -85,7 +95,11 @@ export function toJob(
     order: {
       ...{ type: "call", tool: parts.profile, callId, tenantId, stream: message.stream },
       deterministic: deterministic && { ...deterministic, turns: parts.turns },
+      ...(placement === undefined || message.session === undefined
+        ? {}
+        : { session: { ...message.session, id: placement.id } }),
     },
+    session: placement,
     leftMs: leftMs === undefined ? undefined : () => Math.max(0, leftMs - (performance.now() - receivedAt)),
     // The control plane runs a call again that had begun: it knows which messages the first run has sent.
     idempotent: false,

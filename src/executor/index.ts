@@ -80,6 +80,8 @@ export interface Executor extends AsyncDisposable {
   readonly languages: readonly ("javascript" | "python")[];
   /** Calls that run, without nested ones. */
   readonly busy: number;
+  /** Sessions whose isolates it has. */
+  readonly sessions: number;
   /** Accepts no more calls, and waits up to `withinMs` for those that run. Resolves with the number of those that are left. */
   drain(withinMs: number): Promise<number>;
 }
@@ -135,6 +137,9 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
     ...{ id, pool, slots, languages: service.languages },
     get busy() {
       return service.busy;
+    },
+    get sessions() {
+      return service.sessions;
     },
     drain: (withinMs) => service.drain(withinMs),
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),

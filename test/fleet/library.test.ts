@@ -108,11 +108,14 @@ describe.skipIf(!hasNatsServer)("a fleet", () => {
     await Promise.all(results);
   });
 
-  test("runs sessions, whose isolates stay on the host's machine", async () => {
+  test("runs sessions, whose isolates are on executors", async () => {
     const session = await fleet.host.openSession();
     expect(await session.run("globalThis.kept = 41")).toMatchObject({ success: true });
     expect(await session.run("kept + 1")).toMatchObject({ success: true, output: 42 });
+    const running = session.run("await new Promise((resolve) => setTimeout(resolve, 600_000))");
+    await vi.waitFor(() => expect(busyOf(fleet)).toBe(1));
     await session.close();
+    expect(await running).toMatchObject({ success: false, error: { code: "CANCELLED" } });
   });
 
   test("records a call and replays it", async () => {

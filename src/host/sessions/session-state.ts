@@ -8,8 +8,7 @@ import type { SandboxSession } from "../executors/sandbox.ts";
 import { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import type { EndReason } from "../workers/health/process-ending.ts";
-import type { SessionPlacement } from "../workers/pool-job.ts";
+import type { SessionLoss, SessionPlacement } from "../workers/pool-job.ts";
 
 /** Bounds on a whole session. */
 export interface SessionBounds {
@@ -60,11 +59,14 @@ interface SessionRegistry {
   remove(state: SessionState): void;
 }
 
-const PROCESS_ENDED: { readonly [Reason in EndReason]?: string } = {
+const ISOLATE_LOST: { readonly [Reason in NonNullable<SessionLoss>]?: string } = {
   memory: "its process exceeded its memory limit",
   stuck: "code in its process could not be stopped",
   budget: "all processes together exceeded their memory budget",
   room: "it was idle, and other calls needed its process slot",
+  "executor-lost": "its executor was lost",
+  "executor-stops": "its executor stops",
+  "pool-denied": "its tenant may no longer use the pool of its executor",
 };
 
 const LIFETIME_EXPIRED = "its lifetime has expired";
@@ -110,7 +112,10 @@ export class SessionState implements SandboxSession, Disposable {
     this.placement = {
       id: placementId,
       worker: undefined,
-      onLost: (reason) => this.end((reason && PROCESS_ENDED[reason]) ?? "its process has ended"),
+      onLost: (reason) => {
+        this.end((reason && ISOLATE_LOST[reason]) ?? "its process has ended");
+        return this.#endedError();
+      },
     };
     this.#startIdleTimer();
   }
@@ -191,9 +196,14 @@ export class SessionState implements SandboxSession, Disposable {
   assertOpen(): void {
     // The timer only runs while the session is idle.
     if (Date.now() >= this.#endsAt) this.end(LIFETIME_EXPIRED);
-    if (this.#endReason === undefined) return;
+    const error = this.#endedError();
+    if (error !== undefined) throw error;
+  }
+
+  #endedError(): ToolError | undefined {
+    if (this.#endReason === undefined) return undefined;
     const { id } = this.info;
-    throw unavailable("session_ended", `The session ${id} has ended: ${this.#endReason}. Open a new one`, {
+    return unavailable("session_ended", `The session ${id} has ended: ${this.#endReason}. Open a new one`, {
       details: { sessionId: id, endedFor: this.#endReason },
     });
   }

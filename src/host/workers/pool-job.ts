@@ -1,5 +1,6 @@
 // Jobs of the worker pool: what a caller requests, and what the pool knows of it.
 
+import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { EndedMessage, LogLevel } from "../../sandbox/protocol/messages.ts";
 import type { ListSlot } from "../util/linked-list.ts";
 import type { EndReason } from "./health/process-ending.ts";
@@ -36,13 +37,19 @@ export interface Job extends WorkerJob, ProcessNeed {
   readonly session?: SessionPlacement | undefined;
 }
 
+/**
+ * Why the isolate of a session is lost: its process has ended; its executor is lost, stops, or is in a pool that the tenant
+ * may not use any longer. Undefined: its process has ended by itself.
+ */
+export type SessionLoss = EndReason | "executor-lost" | "executor-stops" | "pool-denied" | undefined;
+
 /** Location of a session's isolate. The session's calls run there and nowhere else, one at a time. */
 export interface SessionPlacement {
   readonly id: number;
-  /** Set when the first call of the session is placed. */
+  /** Set when the first call of the session is placed. Not set for an isolate on an executor. */
   worker: WorkerProcess | undefined;
-  /** The process has ended, and the session's isolate with it. */
-  onLost(reason: EndReason | undefined): void;
+  /** The isolate is lost. Returns the error of calls of the session that have not begun. */
+  onLost(reason: SessionLoss): ToolError | undefined;
 }
 
 /** A use of a tool: in one process, by one tenant. */

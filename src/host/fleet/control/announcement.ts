@@ -13,14 +13,16 @@ export interface Announced extends Announcement {
   /** Hash of its Python runtime; undefined if it does not run Python. */
   readonly python: string | undefined;
   readonly isPythonReady: boolean;
+  /** Whether it keeps the isolates of sessions. */
+  readonly hasSessions: boolean;
 }
 
 /** Returns a valid announcement. Executors of other versions of the protocol are ignored: they get no calls. */
 export function parseAnnouncement(data: Uint8Array): Announced | undefined {
   try {
     const { message, parts } = decodeFrame(data);
-    const { python, isPythonReady = false } = parseLanguages(parts[0]);
-    return { ...AnnouncementSchema.parse(message), python, isPythonReady };
+    const { python, isPythonReady = false, hasSessions = false } = parseLanguages(parts[0]);
+    return { ...AnnouncementSchema.parse(message), python, isPythonReady, hasSessions };
   } catch {
     return undefined;
   }

@@ -12,7 +12,7 @@ import { type Announced, parseAnnouncement } from "./announcement.ts";
 import type { DrainOutcome, ExecutorInfo, LostExecutor } from "./fleet-state.ts";
 import { LostExecutors } from "./lost-executors.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
-import { RemoteExecutor } from "./remote-executor.ts";
+import { type CallNeeds, RemoteExecutor } from "./remote-executor.ts";
 
 export interface ExecutorDirectoryOptions {
   readonly connection: FleetConnection;
@@ -34,10 +34,10 @@ const TICKS_PER_LIST = 8;
 const MAX_EXECUTORS = 10_000;
 /** Time in ms for which the messages of an executor that violates the protocol are not received. */
 const BAN_MS = 60_000;
-/** Time in ms for which a pool may be without an executor that runs Python, for example while its executors restart. */
-const PYTHON_GONE_MS = 60_000;
-/** Pools with Python that are remembered. */
-const MAX_PYTHON_POOLS = 10_000;
+/** Time in ms for which a pool may be without an executor that runs Python or keeps sessions, for example while its executors restart. */
+const ABILITY_GONE_MS = 60_000;
+/** Pools with such executors that are remembered. */
+const MAX_POOLS = 10_000;
 /** Time in ms between two reports of foreign bytes on the subject of one executor. */
 const FOREIGN_REPORT_MS = 60_000;
 
@@ -55,8 +55,9 @@ export class ExecutorDirectory implements AsyncDisposable {
   readonly #lost = new LostExecutors();
   /** When foreign bytes were last reported, by executor. */
   readonly #foreignAt = new Map<string, number>();
-  /** When an executor that runs Python was last seen in each pool. */
+  /** When an executor that runs Python, and one that keeps sessions, was last seen in each pool. */
   readonly #pythonAt = new Map<string, number>();
+  readonly #sessionsAt = new Map<string, number>();
   readonly #openedAt = performance.now();
   /** Hash of the Python runtime of this control plane, if it has Python tools. */
   #python: string | undefined;
@@ -99,24 +100,20 @@ export class ExecutorDirectory implements AsyncDisposable {
     return [...this.#followed.values()].flatMap(({ executor }) => (executor.seenAt > since ? [executor] : []));
   }
 
-  /** Returns the executors of these pools that may get a call now. @param python runtime that the call needs */
-  available(
-    pools: readonly string[],
-    python: string | undefined,
-    isNested: boolean,
-  ): readonly RemoteExecutor<RemoteAttempt>[] {
+  /** Returns the executors of these pools that may get a call now. */
+  available(pools: readonly string[], needs: CallNeeds, isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
     const now = performance.now();
     const found: RemoteExecutor<RemoteAttempt>[] = [];
     for (const { executor } of this.#followed.values()) {
-      const isSuitable = pools.includes(executor.announcement.pool) && executor.isReadyFor(python);
+      const isSuitable = pools.includes(executor.announcement.pool) && executor.isReadyFor(needs);
       if (isSuitable && executor.canTake(now, this.#options.silenceMs, isNested)) found.push(executor);
     }
     return found;
   }
 
-  /** Whether an executor of these pools is connected. @param python runtime that it has to run */
-  hasLive(pools: readonly string[], python?: string): boolean {
-    return this.#live().some((executor) => pools.includes(executor.announcement.pool) && executor.has(python));
+  /** Whether an executor of these pools is connected that can run calls with these needs. */
+  hasLive(pools: readonly string[], needs: CallNeeds = {}): boolean {
+    return this.#live().some((executor) => pools.includes(executor.announcement.pool) && executor.has(needs));
   }
 
   /** Lets executors with this Python runtime prepare it, now and when they connect later. */
@@ -126,13 +123,16 @@ export class ExecutorDirectory implements AsyncDisposable {
   }
 
   /**
-   * Whether these pools have executors, but have had none that runs Python for a while, in any version. Without any
-   * executor, or with another version of Python, the executors may be about to start or to be upgraded.
+   * Returns what these pools lack for a call, although they have executors: they have had none that runs Python, in any
+   * version, or none that keeps sessions, for a while. Without any executor, or with another version of Python, the
+   * executors may be about to start or to be upgraded.
    */
-  lacksPython(pools: readonly string[]): boolean {
-    const since = performance.now() - PYTHON_GONE_MS;
-    if (this.#openedAt > since) return false;
-    return this.hasLive(pools) && !pools.some((pool) => (this.#pythonAt.get(pool) ?? since) > since);
+  lacking(pools: readonly string[], { python, session = false }: CallNeeds): "python" | "sessions" | undefined {
+    const since = performance.now() - ABILITY_GONE_MS;
+    if (this.#openedAt > since) return undefined;
+    const isGone = (at: ReadonlyMap<string, number>): boolean => !pools.some((pool) => (at.get(pool) ?? since) > since);
+    if (python !== undefined && isGone(this.#pythonAt)) return this.hasLive(pools) ? "python" : undefined;
+    return session && isGone(this.#sessionsAt) && this.hasLive(pools) ? "sessions" : undefined;
   }
 
   endOwner(owner: string, isShared: boolean): void {
@@ -156,8 +156,9 @@ export class ExecutorDirectory implements AsyncDisposable {
     if (hasHeaders || !FLEET_ID_PATTERN.test(id) || (this.#bannedUntil.get(id) ?? 0) > performance.now()) return;
     const announcement = parseAnnouncement(data);
     if (announcement === undefined) return;
-    if (announcement.python !== undefined)
-      setBounded(this.#pythonAt, announcement.pool, performance.now(), MAX_PYTHON_POOLS);
+    const { pool, python, hasSessions } = announcement;
+    if (python !== undefined) setBounded(this.#pythonAt, pool, performance.now(), MAX_POOLS);
+    if (hasSessions) setBounded(this.#sessionsAt, pool, performance.now(), MAX_POOLS);
     const known = this.#followed.get(id);
     if (known?.executor.announcement.key === announcement.key) known.executor.announced(announcement);
     else {
@@ -189,6 +190,7 @@ export class ExecutorDirectory implements AsyncDisposable {
     this.#followed.delete(executor.id);
     executor.settleDrains();
     for (const attempt of [...executor.attempts.values()]) attempt.lose();
+    for (const session of [...executor.sessions.values()]) session.lose("executor-lost");
   }
 
   #onMessage(executor: RemoteExecutor<RemoteAttempt>, { data, hasHeaders, status }: FleetMessage): void {
@@ -236,6 +238,12 @@ export class ExecutorDirectory implements AsyncDisposable {
     const message = ExecutorMessageSchema.parse(frame.message);
     if (message.type === "running") {
       this.#compare(executor, message.calls);
+      return;
+    }
+    if (message.type === "sessions-ended") {
+      // A name that is missing is one of a session that has ended here, or of another executor.
+      for (const [token, reason] of message.sessions)
+        executor.sessions.get(token)?.reportEnded(reason === "other" ? undefined : reason);
       return;
     }
     // Without an attempt, it is a late message, or one about a call of another executor: the subject names its sender.

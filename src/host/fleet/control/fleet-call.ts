@@ -5,6 +5,8 @@ import type { Job, Ticket } from "../../workers/pool-job.ts";
 import type { Entry } from "../../workers/scheduling/fair-queue.ts";
 import type { CallOrder } from "../../workers/worker-job.ts";
 import { DEFAULT_POOL } from "../protocol/pool-name.ts";
+import type { FleetSession, SessionCall } from "./fleet-sessions.ts";
+import type { CallNeeds } from "./remote-executor.ts";
 
 /** A job that an executor can run. */
 export type FleetJob = Job & { readonly order: Extract<CallOrder, { readonly type: "call" }> };
@@ -20,8 +22,9 @@ export interface CallAttempt {
 /** Pool of the tenants whose policy names none. */
 const DEFAULT_POOLS: readonly string[] = [DEFAULT_POOL];
 
-export class FleetCall implements Ticket {
+export class FleetCall implements Ticket, SessionCall<FleetCall> {
   readonly job: FleetJob;
+  readonly needs: CallNeeds;
   readonly #onCancel: (call: FleetCall) => void;
   /** By performance.now(). */
   readonly queuedAt: number = performance.now();
@@ -32,10 +35,12 @@ export class FleetCall implements Ticket {
   /** When the current attempt began, by performance.now(). */
   placedAt = 0;
   state: "queued" | "placed" | "over" = "queued";
+  session: FleetSession<FleetCall> | undefined;
   isCancelled = false;
 
   constructor(job: FleetJob, onCancel: (call: FleetCall) => void) {
     this.job = job;
+    this.needs = { python: job.python?.environment.key, session: job.session !== undefined };
     this.#onCancel = onCancel;
   }
 
@@ -45,11 +50,6 @@ export class FleetCall implements Ticket {
 
   get pools(): readonly string[] {
     return this.job.pools ?? DEFAULT_POOLS;
-  }
-
-  /** Hash of the Python runtime that it needs; undefined for other calls. */
-  get python(): string | undefined {
-    return this.job.python?.environment.key;
   }
 
   cancel(): void {

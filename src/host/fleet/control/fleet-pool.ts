@@ -1,7 +1,5 @@
 // Runs calls on the executors of a fleet: queues them fairly, chooses an executor for each, and ends each exactly once,
-// however the executor ends. What must stay on this machine (the extraction of definitions, sessions) runs on the local
-// worker processes.
-import { PYODIDE_VERSION } from "../../../bundler/python/python-runtime.ts";
+// however the executor ends. Extractions of definitions run on the local worker processes.
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { CallPool } from "../../workers/call-pool.ts";
 import type { QuarantinedTool } from "../../workers/health/crash-quarantine.ts";
@@ -12,9 +10,12 @@ import { canUseParentSlot, FairQueue } from "../../workers/scheduling/fair-queue
 import type { SentBundle, WorkerToolProfile } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
 import { CallObjectsFactory } from "../objects/call-objects.ts";
+import type { RejectionReason } from "../protocol/messages.ts";
 import { ExecutorDirectory, type ExecutorDirectoryOptions } from "./executor-directory.ts";
 import { FleetCall, type FleetJob } from "./fleet-call.ts";
-import type { DrainOutcome, ExecutorQueue, FleetState } from "./fleet-state.ts";
+import { lackingError, waitError } from "./fleet-errors.ts";
+import { FleetSessions, type SessionOwner } from "./fleet-sessions.ts";
+import { type DrainOutcome, type FleetState, toQueues } from "./fleet-state.ts";
 import { chooseExecutor } from "./placement.ts";
 import { type AttemptOwner, RemoteAttempt } from "./remote-attempt.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";
@@ -33,20 +34,14 @@ const WAIT_SHARE = 0.9;
 
 /** Whether a job can run on an executor. */
 const isFleetJob = (job: Job): job is FleetJob =>
-  job.order.type === "call" &&
-  job.order.prewarm === undefined &&
-  job.session === undefined &&
-  (job.kind !== "python" || job.python !== undefined);
+  job.order.type === "call" && job.order.prewarm === undefined && (job.kind !== "python" || job.python !== undefined);
 
-const noExecutor = ({ pools, python }: FleetCall): string =>
-  `No executor of the pool ${pools.join(", ")}${python === undefined ? "" : " with this server's version of Python"}`;
-const INSTALL_PYTHON = `Run "npm install pyodide@${PYODIDE_VERSION}" where its executors are installed, or let the tenant use another pool`;
-
-export class FleetPool implements CallPool, AttemptOwner {
+export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall> {
   readonly #local: WorkerPool;
   readonly #executors: ExecutorDirectory;
   readonly #queue: FairQueue<FleetCall>;
   readonly #objects = new CallObjectsFactory();
+  readonly #sessions = new FleetSessions<FleetCall>(this);
   #isScheduling = false;
   #isClosed = false;
 
@@ -65,23 +60,11 @@ export class FleetPool implements CallPool, AttemptOwner {
   }
 
   get fleet(): FleetState {
-    return { executors: this.#executors.list(), lost: this.#executors.lost, queues: this.#queues() };
+    return { executors: this.#executors.list(), lost: this.#executors.lost, queues: toQueues(this.#queue.entries()) };
   }
 
   async drainExecutor(id: string): Promise<DrainOutcome> {
     return await this.#executors.drain(id);
-  }
-
-  #queues(): readonly ExecutorQueue[] {
-    const queues = new Map<string, ExecutorQueue>();
-    const now = performance.now();
-    for (const { item } of this.#queue.entries()) {
-      for (const pool of item.pools) {
-        const { queued, oldestMs } = queues.get(pool) ?? { queued: 0, oldestMs: 0 };
-        queues.set(pool, { pool, queued: queued + 1, oldestMs: Math.max(oldestMs, Math.round(now - item.queuedAt)) });
-      }
-    }
-    return [...queues.values()];
   }
 
   run(job: Job): Ticket {
@@ -89,11 +72,9 @@ export class FleetPool implements CallPool, AttemptOwner {
     if (!isFleetJob(job)) return this.#local.run(job);
     const call = new FleetCall(job, () => this.#cancel(call));
     // It never runs on this machine instead: a tenant's pools say where its calls may run.
-    if (call.python !== undefined && this.#executors.lacksPython(call.pools))
-      throw unavailable(
-        "unsupported",
-        `No executor of the pool ${call.pools.join(", ")} runs Python. ${INSTALL_PYTHON}`,
-      );
+    const lacking = this.#executors.lacking(call.pools, call.needs);
+    if (lacking !== undefined) throw lackingError(call.pools, lacking);
+    this.#sessions.enter(call);
     call.entry = this.#queue.add(call, job.claim);
     this.#schedule();
     if (call.state === "queued") this.#wait(call);
@@ -112,12 +93,8 @@ export class FleetPool implements CallPool, AttemptOwner {
     if (waitMs === Number.POSITIVE_INFINITY) return;
     call.queueTimer = setTimeout(() => {
       const retryAfterMs = this.#queue.retryAfterMs(job.claim.account);
-      const why = this.#executors.hasLive(call.pools, call.python)
-        ? `All executors were full for ${waitMs} ms`
-        : `${noExecutor(call)} has been connected for ${waitMs} ms`;
-      const details = { queueMs: waitMs, retryAfterMs };
-      const cause = new ToolError("OVERLOADED", `${why}; try again in ${retryAfterMs} ms`, { details });
-      this.#giveUp(call, { begun: false, cause }, 0);
+      const hasLive = this.#executors.hasLive(call.pools, call.needs);
+      this.#giveUp(call, { begun: false, cause: waitError(call, { hasLive, waitMs, retryAfterMs }) }, 0);
     }, waitMs);
   }
 
@@ -150,13 +127,14 @@ export class FleetPool implements CallPool, AttemptOwner {
     for (const entry of this.#queue.candidates()) {
       const call = entry.item;
       const isNested = canUseParentSlot(entry);
-      const key = `${isNested} ${call.python} ${call.pools.join(" ")}`;
+      const { session, pools, needs } = call;
+      const key = `${isNested} ${needs.python} ${session?.executor.id ?? needs.session} ${pools.join(" ")}`;
       if (blocked.has(key)) continue;
-      const executor = chooseExecutor(
-        this.#executors.available(call.pools, call.python, isNested),
-        call.job.claim.account,
-        isNested,
-      );
+      if (session !== undefined && !pools.includes(session.executor.announcement.pool)) {
+        session.lose("pool-denied");
+        return true;
+      }
+      const executor = chooseExecutor(this.#candidatesFor(call, isNested), call.job.claim.account, isNested);
       if (executor !== undefined) {
         this.#send(call, executor, isNested);
         return true;
@@ -166,11 +144,19 @@ export class FleetPool implements CallPool, AttemptOwner {
     return false;
   }
 
+  /** Returns the executors that may get a call now: if one has the isolate of its session, only that one. */
+  #candidatesFor({ pools, needs, session }: FleetCall, isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
+    const all = this.#executors.available(pools, needs, isNested);
+    if (session !== undefined) return all.filter((executor) => executor === session.executor);
+    return needs.session === true ? all.filter(({ hasRoomForSession }) => hasRoomForSession) : all;
+  }
+
   #send(call: FleetCall, executor: RemoteExecutor<RemoteAttempt>, isNested: boolean): void {
     this.#leaveQueue(call, "placed");
     if (call.entry !== undefined) this.#queue.begin(call.entry);
     call.attempts += 1;
     call.placedAt = performance.now();
+    this.#sessions.bind(call, executor);
     const attempt = new RemoteAttempt({ call, executor, isNested }, this);
     call.attempt = attempt;
     executor.add(attempt, isNested);
@@ -203,18 +189,26 @@ export class FleetPool implements CallPool, AttemptOwner {
     }
   }
 
-  onRejected(attempt: RemoteAttempt, reason: "full" | "draining" | "no-bundle" | "failed"): void {
+  onRejected(attempt: RemoteAttempt, reason: RejectionReason): void {
     const { call, executor } = attempt;
+    const { session } = call;
     this.#end(attempt);
+    if (session !== undefined && (reason === "no-session" || (reason === "draining" && session.isKept))) {
+      const cause = session.lose(reason === "draining" ? "executor-stops" : undefined);
+      this.#giveUp(call, { begun: false, ...(cause === undefined ? {} : { cause }) }, 0);
+      return;
+    }
+    this.#sessions.leave(call);
     if (reason !== "no-bundle") executor.pause();
     // A full executor has not tried to run the call.
     if (reason === "full" || reason === "draining") call.attempts -= 1;
     this.#retry(call, { begun: false }, 0);
   }
 
-  onEnded(attempt: RemoteAttempt, cpuMs: number): void {
+  onEnded(attempt: RemoteAttempt, cpuMs: number, isKept: boolean): void {
     this.#end(attempt);
     attempt.call.state = "over";
+    attempt.call.session?.callEnded(isKept);
     this.#queue.charge(attempt.call.job.claim.account, cpuMs);
     setImmediate(() => this.#schedule());
   }
@@ -223,7 +217,15 @@ export class FleetPool implements CallPool, AttemptOwner {
     this.#end(attempt);
     // The executor may be alive, and must not run the call any longer.
     attempt.executor.send({ type: "cancel", token: attempt.token });
-    this.#retry(attempt.call, loss, peakBytes);
+    const { session } = attempt.call;
+    if (session !== undefined && (loss.begun || session.isKept)) {
+      // It may have changed the state of the session, even if nothing of it has arrived.
+      this.#giveUp(attempt.call, loss, peakBytes);
+      session.callEnded(false);
+    } else {
+      this.#sessions.leave(attempt.call);
+      this.#retry(attempt.call, loss, peakBytes);
+    }
     setImmediate(() => this.#schedule());
   }
 
@@ -249,6 +251,10 @@ export class FleetPool implements CallPool, AttemptOwner {
     call.job.listener.onLost(loss, peakBytes);
   }
 
+  giveUpQueued(call: FleetCall, cause: ToolError | undefined): void {
+    this.#giveUp(call, { begun: false, ...(cause === undefined ? {} : { cause }) }, 0);
+  }
+
   usesOf(profiles: readonly WorkerToolProfile[]): readonly WarmUse[] {
     return this.#local.usesOf(profiles);
   }
@@ -266,7 +272,7 @@ export class FleetPool implements CallPool, AttemptOwner {
   }
 
   endSession(placement: SessionPlacement): void {
-    this.#local.endSession(placement);
+    this.#sessions.end(placement);
   }
 
   chargeHostTime(account: string, ms: number): void {

@@ -55,3 +55,22 @@ export interface FleetState {
   readonly lost: readonly LostExecutor[];
   readonly queues: readonly ExecutorQueue[];
 }
+
+interface WaitingCall {
+  readonly pools: readonly string[];
+  /** By performance.now(). */
+  readonly queuedAt: number;
+}
+
+/** Counts the waiting calls of each pool. */
+export function toQueues(waiting: Iterable<{ readonly item: WaitingCall }>): readonly ExecutorQueue[] {
+  const queues = new Map<string, ExecutorQueue>();
+  const now = performance.now();
+  for (const { item } of waiting) {
+    for (const pool of item.pools) {
+      const { queued, oldestMs } = queues.get(pool) ?? { queued: 0, oldestMs: 0 };
+      queues.set(pool, { pool, queued: queued + 1, oldestMs: Math.max(oldestMs, Math.round(now - item.queuedAt)) });
+    }
+  }
+  return [...queues.values()];
+}

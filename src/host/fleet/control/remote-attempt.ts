@@ -6,7 +6,7 @@ import { checkWorkerMessage } from "../../../sandbox/protocol/read-message.ts";
 import { largestFrame } from "../../workers/frame-size.ts";
 import { type CallLossReason, type CallMessage, OpenCall } from "../../workers/open-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";
-import type { ExecutorCallMessage } from "../protocol/messages.ts";
+import type { ExecutorCallMessage, RejectionReason } from "../protocol/messages.ts";
 import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";
 import type { CallAttempt, FleetCall } from "./fleet-call.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";
@@ -26,8 +26,9 @@ const PASSED_ON: ReadonlySet<string> = new Set<CallMessage["type"]>([
 
 /** What the pool does when an attempt is over. */
 export interface AttemptOwner {
-  onRejected(attempt: RemoteAttempt, reason: "full" | "draining" | "no-bundle" | "failed"): void;
-  onEnded(attempt: RemoteAttempt, cpuMs: number): void;
+  onRejected(attempt: RemoteAttempt, reason: RejectionReason): void;
+  /** @param isKept whether the call has left the isolate of its session */
+  onEnded(attempt: RemoteAttempt, cpuMs: number, isKept: boolean): void;
   onLost(attempt: RemoteAttempt, loss: CallLossReason, peakBytes: number): void;
 }
 
@@ -164,7 +165,7 @@ export class RemoteAttempt implements CallAttempt {
       parsed.type === "span" ? { ...parsed, time: monotonicMs() + Math.min(0, parsed.time) } : parsed
     ) as CallMessage;
     // The tools of all tenants share the Python runtime, so an executor has no say in what its isolates load.
-    if (event.type === "ended" && this.call.python !== undefined) delete event.usedModules;
+    if (event.type === "ended" && this.call.needs.python !== undefined) delete event.usedModules;
     if (placedMs !== undefined) this.#place(placedMs);
     if (isStarted === true) this.#open.receive({ type: "started", seq: 1 }, [], () => {});
     this.#open.meter(peakBytes);
@@ -175,7 +176,7 @@ export class RemoteAttempt implements CallAttempt {
       const latency = latencyMs === undefined ? {} : { latencyMs };
       this.executor.send({ type: "answer", token, requestId, ...latency }, [envelope]);
     });
-    if (event.type === "ended" && !this.isOver) this.#owner.onEnded(this, event.usage.cpuMs);
+    if (event.type === "ended" && !this.isOver) this.#owner.onEnded(this, event.usage.cpuMs, event.kept === true);
   }
 
   cancel(): void {

@@ -1,10 +1,16 @@
 // An executor as a control plane sees it: what it announced, the calls that it runs for this control plane, and the
 // messages to and from it.
-
 import { setBounded } from "../../util/bounded-map.ts";
+import type { SessionLoss } from "../../workers/pool-job.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
-import { type ControlMessage, carriedBytes, MAX_DIRECT_BYTES, type PartRequest } from "../protocol/messages.ts";
+import {
+  type ControlMessage,
+  carriedBytes,
+  MAX_DIRECT_BYTES,
+  MAX_FLEET_SESSIONS,
+  type PartRequest,
+} from "../protocol/messages.ts";
 import { controlSubject, executorSubject } from "../protocol/subjects.ts";
 import { encodeFrame } from "../protocol/wire.ts";
 import type { Announced } from "./announcement.ts";
@@ -40,11 +46,32 @@ interface TrackedAttempt {
   readonly offers: ObjectOffers;
 }
 
+/** What a call needs of its executor, in addition to a free slot. */
+export interface CallNeeds {
+  /** Hash of the Python runtime; undefined for calls in JavaScript. */
+  readonly python?: string | undefined;
+  /** The isolate of a session is to be kept. */
+  readonly session?: boolean;
+}
+
+/** A session whose isolate the executor has. */
+interface TrackedSession {
+  readonly token: string;
+  /** The isolate is lost. */
+  lose(reason: SessionLoss): void;
+  /** The isolate will be lost: the session ends when its running call has ended. */
+  retire(reason: SessionLoss): void;
+  /** The executor says that it does not have the isolate. */
+  reportEnded(reason: SessionLoss): void;
+}
+
 export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> implements Candidate {
   readonly id: string;
   readonly hash: number;
   readonly #options: RemoteExecutorOptions;
   readonly attempts = new Map<string, Attempt>();
+  /** Sessions of this control plane, by their names. */
+  readonly sessions = new Map<string, TrackedSession>();
   /** Hashes of the bundles of its calls. */
   readonly #bundles = new Map<string, true>();
   readonly #parts: PartSender;
@@ -84,20 +111,27 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     return (isNested || !this.announcement.isDraining) && now >= this.#pausedUntil && now - this.seenAt < silenceMs;
   }
 
-  /** Whether it has this Python runtime; without one, whether it runs JavaScript. */
-  has(python: string | undefined): boolean {
-    return python === undefined || this.announcement.python === python;
+  /** Whether it can run calls with these needs. */
+  has({ python, session = false }: CallNeeds): boolean {
+    const { announcement } = this;
+    return (python === undefined || announcement.python === python) && (!session || announcement.hasSessions);
   }
 
-  /** Whether it can start a call with this Python runtime now. */
-  isReadyFor(python: string | undefined): boolean {
-    return python === undefined || (this.has(python) && this.announcement.isPythonReady);
+  /** Whether it can start a call with these needs now. */
+  isReadyFor(needs: CallNeeds): boolean {
+    return this.has(needs) && (needs.python === undefined || this.announcement.isPythonReady);
+  }
+
+  /** Whether it may get another session. */
+  get hasRoomForSession(): boolean {
+    return this.sessions.size < MAX_FLEET_SESSIONS;
   }
 
   /** Requests that it prepares this Python runtime, and repeats that from time to time until it is ready. */
   preparePython(runtime: string): void {
     const now = performance.now();
-    if (!this.has(runtime) || this.announcement.isPythonReady || now - this.#preparedAt < PREPARE_MS) return;
+    if (!this.has({ python: runtime }) || this.announcement.isPythonReady || now - this.#preparedAt < PREPARE_MS)
+      return;
     this.#preparedAt = now;
     this.send({ type: "prepare-python", runtime });
   }
@@ -108,7 +142,9 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     this.seenAt = performance.now();
     this.#sinceAnnounced = 0;
     this.#pausedUntil = Math.min(this.#pausedUntil, this.seenAt);
-    if (announcement.isDraining) this.settleDrains();
+    if (!announcement.isDraining) return;
+    this.settleDrains();
+    for (const session of [...this.sessions.values()]) session.retire("executor-stops");
   }
 
   /** Ends the wait of those who have requested that it drains. */
@@ -218,10 +254,10 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     if (!this.#bundles.has(sha256)) setBounded(this.#bundles, sha256, true, MAX_BUNDLES);
   }
 
-  /** Tells the executor which calls it still runs for this control plane. */
+  /** Tells the executor which calls it still runs for this control plane, and which sessions it keeps. */
   hold(): void {
-    if (this.attempts.size === 0) return;
     const { control } = this.#options;
-    this.send({ type: "hold", control, tokens: [...this.attempts.keys()] });
+    if (this.attempts.size > 0) this.send({ type: "hold", control, tokens: [...this.attempts.keys()] });
+    if (this.sessions.size > 0) this.send({ type: "hold-sessions", control, sessions: [...this.sessions.keys()] });
   }
 }

@@ -1,5 +1,5 @@
 // Converts a job of the pool to the message with which an executor runs it.
-import type { WorkerToolProfile } from "../../workers/worker-job.ts";
+import type { SessionOrder, WorkerToolProfile } from "../../workers/worker-job.ts";
 import type { CallObjects } from "../objects/call-objects.ts";
 import type { RunMessage } from "../protocol/messages.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
@@ -21,6 +21,15 @@ function toSettingsText(tool: WorkerToolProfile): string {
   return text;
 }
 
+const toSession = (
+  { token, isKept }: { readonly token: string; readonly isKept: boolean },
+  { once }: SessionOrder,
+): NonNullable<RunMessage["session"]> => ({
+  id: token,
+  once,
+  ...(isKept ? { resumes: true } : {}),
+});
+
 export function toRunMessage(
   { call, token, isNested }: RemoteAttempt,
   control: string,
@@ -38,6 +47,9 @@ export function toRunMessage(
     weight: claim.weight,
     ...(bundle === undefined ? {} : { bundle }),
     ...(python === undefined ? {} : { python }),
+    ...(call.session === undefined || order.session === undefined
+      ? {}
+      : { session: toSession(call.session, order.session) }),
     ...(order.stream === undefined ? {} : { stream: order.stream }),
     ...(job.exclusive === true ? { exclusive: true } : {}),
     ...(job.dataBytes === undefined ? {} : { dataBytes: job.dataBytes }),

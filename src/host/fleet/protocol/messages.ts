@@ -9,6 +9,8 @@ import { FLEET_PROTOCOL_VERSION, MAX_FLEET_BYTES } from "./wire.ts";
 export const MAX_FLEET_CALLS = 8_192;
 /** Most calls that an executor runs at the same time, without nested ones. */
 export const MAX_SLOTS = 2_048;
+/** Most sessions on one executor. */
+export const MAX_FLEET_SESSIONS = 4_096;
 /** For each slot, an executor accepts this number of nested calls beyond its slots, since their callers wait for them. */
 export const NESTED_PER_SLOT = 3;
 
@@ -59,14 +61,16 @@ export const AnnouncementSchema = z.strictObject({
 export type Announcement = z.infer<typeof AnnouncementSchema>;
 
 /**
- * The languages that an executor runs in addition to JavaScript: a part of its announcements, which control planes of
- * releases without it ignore. Languages of later releases are ignored as well.
+ * The languages that an executor runs in addition to JavaScript, and what else it can do: a part of its announcements,
+ * which control planes of releases without it ignore. What later releases add is ignored as well.
  */
 export const LanguagesSchema = z.object({
   /** Hash of its Python runtime. It gets calls only from control planes with the same one. */
   python: sha256.optional(),
   /** Whether it can start an interpreter at once. Before that, it waits for a request to prepare Python, and gets no calls. */
   isPythonReady: z.boolean().optional(),
+  /** Whether it keeps the isolates of sessions. Without it, it gets no calls of sessions. */
+  hasSessions: z.boolean().optional(),
 });
 export type Languages = z.infer<typeof LanguagesSchema>;
 /** Largest size of this part. */
@@ -79,6 +83,16 @@ const PythonSchema = z.strictObject({
   /** Text that the input begins with, and that the message does not hold. */
   source: ObjectRefSchema.optional(),
   wheels: ObjectRefSchema.optional(),
+});
+
+/** The session in whose isolate a call runs: one at a time. The isolate outlives the call. */
+const SessionSchema = z.strictObject({
+  /** Name of the session between this control plane and this executor. */
+  id: secret,
+  /** Bundle and settings are used for this call only. */
+  once: z.boolean(),
+  /** An earlier call has left its isolate. If the executor does not have it any longer, it rejects the call. */
+  resumes: z.literal(true).optional(),
 });
 
 /**
@@ -111,6 +125,8 @@ const RunSchema = z.strictObject({
   bundle: z.strictObject({ code: sha256, ...objectFields }).optional(),
   /** Only for executors that have announced this runtime. */
   python: PythonSchema.optional(),
+  /** Only for executors that have announced that they keep sessions. */
+  session: SessionSchema.optional(),
 });
 export type RunMessage = z.infer<typeof RunSchema>;
 
@@ -137,6 +153,15 @@ const HoldSchema = z.strictObject({
   control: id,
   tokens: z.array(secret).max(MAX_FLEET_CALLS),
 });
+/** All sessions of a control plane on this executor. One that is missing ends. */
+const HoldSessionsSchema = z.strictObject({
+  type: z.literal("hold-sessions"),
+  key: secret,
+  control: id,
+  sessions: z.array(secret).max(MAX_FLEET_SESSIONS),
+});
+/** A session has ended: the executor disposes its isolate. */
+const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), key: secret, session: secret });
 /** The processes of an owner end, for example because its tenant was deleted. */
 const EndOwnerSchema = z.strictObject({
   type: z.literal("end-owner"),
@@ -178,6 +203,8 @@ export const ControlMessageSchema = z.discriminatedUnion("type", [
   RestSchema,
   WatchIdleSchema,
   HoldSchema,
+  HoldSessionsSchema,
+  EndSessionSchema,
   EndOwnerSchema,
   DeleteTenantSchema,
   DrainSchema,
@@ -192,14 +219,15 @@ export type ControlMessage = z.infer<typeof ControlMessageSchema>;
 /** `n` counts the messages of an attempt from 1, so that a missing one is noticed. */
 const eventFields = { token: secret, n: z.int().min(1).max(Number.MAX_SAFE_INTEGER) };
 /**
- * The executor does not run the call, and no code of it has run. `no-bundle`: it found no valid object of the bundle.
- * Nothing follows.
+ * The executor does not run the call, and no code of it has run. `no-bundle`: it found no valid object of the bundle;
+ * `no-session`: it does not have the isolate of the session. Nothing follows.
  */
 const RejectedSchema = z.strictObject({
   type: z.literal("rejected"),
   ...eventFields,
-  reason: z.enum(["full", "draining", "no-bundle", "failed"]),
+  reason: z.enum(["full", "draining", "no-bundle", "no-session", "failed"]),
 });
+export type RejectionReason = z.infer<typeof RejectedSchema>["reason"];
 const AcceptedSchema = z.strictObject({ type: z.literal("accepted"), ...eventFields });
 /** Largest age of an event in a message, in ms. */
 export const MAX_AGE_MS = 3_600_000;
@@ -235,6 +263,12 @@ const RunningSchema = z.strictObject({
   type: z.literal("running"),
   calls: z.array(z.tuple([secret, count])).max(MAX_FLEET_CALLS),
 });
+/** Sessions whose isolates the executor does not have any longer, each with the reason why its process has ended. */
+const SessionsEndedSchema = z.strictObject({
+  type: z.literal("sessions-ended"),
+  sessions: z.array(z.tuple([secret, z.enum(["memory", "stuck", "budget", "room", "other"])])).max(MAX_FLEET_SESSIONS),
+});
+export type SessionEnding = z.infer<typeof SessionsEndedSchema>["sessions"][number];
 /** As in a message to an executor. */
 const ExecutorObjectSchema = z.strictObject({ type: z.literal("object"), ...eventFields, ...objectFields });
 /** As in messages to an executor, and not counted. */
@@ -250,6 +284,7 @@ export const ExecutorMessageSchema = z.discriminatedUnion("type", [
   EventSchema,
   LostSchema,
   RunningSchema,
+  SessionsEndedSchema,
   ExecutorObjectSchema,
   ExecutorFetchSchema,
   ExecutorPartSchema,
