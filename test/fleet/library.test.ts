@@ -112,7 +112,10 @@ describe.skipIf(!hasNatsServer)("a fleet", () => {
     const session = await fleet.host.openSession();
     expect(await session.run("globalThis.kept = 41")).toMatchObject({ success: true });
     expect(await session.run("kept + 1")).toMatchObject({ success: true, output: 42 });
-    const running = session.run("await new Promise((resolve) => setTimeout(resolve, 600_000))");
+    const begun = Promise.withResolvers<void>();
+    const code = "console.log('begun'); await new Promise((resolve) => setTimeout(resolve, 600_000))";
+    const running = session.run(code, { onLog: () => begun.resolve() });
+    await begun.promise;
     await vi.waitFor(() => expect(busyOf(fleet)).toBe(1));
     await session.close();
     expect(await running).toMatchObject({ success: false, error: { code: "CANCELLED" } });

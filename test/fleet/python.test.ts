@@ -280,12 +280,44 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
     }
   });
 
-  test("sessions keep their names, in processes of the host", async () => {
+  test("sessions keep their names, on executors", async () => {
+    const runs = async (box: Glovebox): Promise<readonly unknown[]> => {
+      const session = await box.openSession({ ...ACME, language: "python" });
+      const shown = [];
+      for (const code of ["import half\nkept = half.half(10)", "kept + 1", "1 / 0", "kept"])
+        shown.push(show(await session.run(code)));
+      await session.close();
+      shown.push(show(await session.run("kept")));
+      return shown;
+    };
+    const here = await runs(local);
+    expect(here.slice(0, 2)).toMatchObject([{ output: null }, { output: 6 }]);
+    const withoutIds = (shown: unknown): unknown =>
+      JSON.parse(JSON.stringify(shown).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "ID"));
+    expect(withoutIds(await runs(fleet.host))).toEqual(withoutIds(here));
     const session = await fleet.host.openSession({ ...ACME, language: "python" });
-    expect(await session.run("kept = 41")).toMatchObject({ success: true });
-    expect(await session.run("kept + 1")).toMatchObject({ success: true, output: 42 });
-    expect(busyOf()).toEqual([]);
+    const begun = Promise.withResolvers<void>();
+    const code = "import asyncio\nprint('begun')\nawait asyncio.sleep(600)";
+    const running = session.run(code, { onLog: () => begun.resolve() });
+    await begun.promise;
+    await vi.waitFor(() => expect(busyOf()).toHaveLength(1));
     await session.close();
+    expect(await running).toMatchObject({ success: false, error: { code: "CANCELLED" } });
+  });
+
+  test("sessions of tools keep their names, each in an interpreter of its own", async () => {
+    const run = async (box: Glovebox, code: string, sessionId: string): Promise<unknown> =>
+      show(await call(box, "python_exec", { code }, { sessionId }));
+    const all = async (box: Glovebox): Promise<readonly unknown[]> => {
+      const shown = [await run(box, "kept = 1", "a"), await run(box, "kept = 2", "b")];
+      shown.push(await run(box, "kept", "a"), await run(box, "kept", "b"), await run(box, "missing", "a"));
+      await box.closeSessions(ACME);
+      return [...shown, await run(box, "kept", "a")];
+    };
+    const here = await all(local);
+    expect(here.slice(2, 4)).toMatchObject([{ output: 1 }, { output: 2 }]);
+    expect(await all(fleet.host)).toEqual(here);
+    await Promise.all([local, fleet.host].map((box) => box.closeSessions(ACME)));
   });
 
   test("executors delete the sources of a deleted tenant", async () => {

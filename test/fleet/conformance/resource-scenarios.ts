@@ -49,6 +49,15 @@ const VALUE = "export default () => 'value'";
 const WAITS =
   "export default () => { console.log('begun'); return new Promise((resolve) => setTimeout(resolve, 300_000)); }";
 const COUNTER = "let count = 0; export default ({ by = 1 }) => (count += by);";
+/** Counts, and then throws or waits. */
+const FICKLE = `let count = 0;
+  export default ({ fails = false, waits = false }) => {
+    count += 1;
+    console.log("call " + count);
+    if (fails) throw new Error("failed at " + count);
+    return waits ? new Promise((resolve) => setTimeout(resolve, 300_000)) : count;
+  }`;
+const PYTHON_COUNTER = "count = 0\ndef main(input):\n    global count\n    count += input['by']\n    return count\n";
 const REFUND = `export const capabilities = { waitFor: true, kv: true };
   export default async ({ amount }, ctx) => {
     await ctx.kv.set("requested", amount);
@@ -81,6 +90,50 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       return { outputs, queued: showCall(await endOf(acme, queued.id)), last: showCall(last) };
     },
     expected: { outputs: [1, 3, 10, 6, 30], queued: { output: 106 }, last: { output: 35, sessionId: "b" } },
+  },
+  {
+    what: "sessions whose calls fail or are stopped",
+    hasRetries: true,
+    run: async ({ acme }) => {
+      await acme.deploy({ name: "fickle", source: FICKLE, isolateLifetime: "session" });
+      const run = async (input: object, timeoutMs?: number): Promise<unknown> =>
+        showCall(await callInSession(acme, "fickle", { sessionId: "f", input, ...(timeoutMs && { timeoutMs }) }));
+      return [
+        await run({}),
+        await run({ fails: true }),
+        await run({}),
+        await run({ waits: true }, 2_000),
+        // A call that was stopped has ended the session.
+        await run({}),
+        showCall(await acme.call("fickle", { input: {} })),
+      ];
+    },
+    expected: [
+      { output: 1, effects: "complete" },
+      { error: { code: "TOOL_FAILED" }, effects: "possible" },
+      { output: 3 },
+      { error: { code: "TOOL_TIMEOUT" }, effects: "possible" },
+      ...[{ output: 1 }, { output: 1, sessionId: null }],
+    ],
+  },
+  {
+    what: "sessions of a tool in Python",
+    hasRetries: true,
+    run: async ({ acme }) => {
+      const isolateLifetime = "session";
+      await acme.deploy({ name: "py_counter", source: PYTHON_COUNTER, language: "python", isolateLifetime });
+      const outputs: unknown[] = [];
+      for (const [sessionId, by] of [
+        ["p", 1],
+        ["q", 10],
+        ["p", 2],
+        ["q", 20],
+      ] as const)
+        outputs.push((await callInSession(acme, "py_counter", { sessionId, input: { by } })).output);
+      const queued = await acme.enqueue("py_counter", { sessionId: "p", input: { by: 100 } });
+      return { outputs, queued: showCall(await endOf(acme, queued.id)) };
+    },
+    expected: { outputs: [1, 10, 3, 30], queued: { output: 103 } },
   },
   {
     what: "a tool with packages from npm in its bundle",
