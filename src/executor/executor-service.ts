@@ -2,16 +2,13 @@
 // secret of this process, and keeps nothing of a call after its end.
 import { randomBytes } from "node:crypto";
 import type { FleetConnection, FleetMessage } from "../host/fleet/connection.ts";
-import { describeObject } from "../host/fleet/objects/object-offers.ts";
 import { ObjectReader, type ObjectSource } from "../host/fleet/objects/object-reader.ts";
 import { OrderedTasks } from "../host/fleet/ordered-tasks.ts";
 import {
   type Announcement,
   type ControlMessage,
   ControlMessageSchema,
-  carriedBytes,
   type Languages,
-  MAX_DIRECT_BYTES,
   NESTED_PER_SLOT,
   type PartRequest,
   type RejectionReason,
@@ -21,7 +18,8 @@ import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/pro
 import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../host/fleet/protocol/wire.ts";
 import type { WorkerPool } from "../host/workers/worker-pool.ts";
 import type { CallCode, CodeStore } from "./call-code.ts";
-import { BROKEN_REPORT, type CallReport, HostedCall } from "./hosted-call.ts";
+import { CallOutbox } from "./call-outbox.ts";
+import { HostedCall } from "./hosted-call.ts";
 import { type JobParts, ToolProfiles, toJob } from "./hosted-job.ts";
 import { type HostedSession, HostedSessions } from "./hosted-sessions.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
@@ -66,7 +64,7 @@ export class ExecutorService implements AsyncDisposable {
   readonly #sessions: HostedSessions;
   readonly #waiting = new WaitingCalls();
   readonly #inbox: OrderedTasks;
-  readonly #outbox: OrderedTasks;
+  readonly #outbox: CallOutbox;
   readonly #reader: ObjectReader;
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout;
@@ -84,7 +82,11 @@ export class ExecutorService implements AsyncDisposable {
     });
     this.#profiles = new ToolProfiles((profile) => options.workers.release([profile], undefined));
     this.#inbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
-    this.#outbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
+    this.#outbox = new CallOutbox({
+      connection: options.connection,
+      publish: (control, bytes) => this.#publish(control, bytes),
+      onBroken: (token, error) => this.#onBroken(token, error),
+    });
     this.#reader = new ObjectReader(options.connection.maxPayload);
     const subject = executorSubject(options.id);
     this.#unsubscribe = options.connection.subscribe(subject, (message) => this.#onMessage(message));
@@ -288,7 +290,7 @@ export class ExecutorService implements AsyncDisposable {
     const call = new HostedCall(
       {
         ...{ run, session },
-        send: (from, report, parts) => this.#outbox.run(from.token, () => this.#send(from, report, parts)),
+        send: (from, report, parts) => this.#outbox.send(from, report, parts),
         onWaiting: (waiting) => this.#waiting.add(waiting),
         onEnd: (ended) => this.#onCallEnd(ended, takesSlot),
       },
@@ -309,39 +311,17 @@ export class ExecutorService implements AsyncDisposable {
     if (call.session !== undefined) this.#sessions.leave(call.session, call.keepsIsolate);
     this.#waiting.delete(call);
     // It counts as open until its last message is published, so that the control plane does not think that it is lost.
-    this.#outbox.run(call.token, () => {
+    this.#outbox.afterwards(call, () => {
       this.#calls.delete(call.token);
       if (this.#calls.size === 0) this.#onIdle?.();
-      return undefined;
     });
-  }
-
-  #send(call: HostedCall, report: CallReport, parts: readonly (string | Uint8Array)[]): Promise<void> | undefined {
-    const { control, token } = call;
-    if (call.isBroken) return undefined;
-    const bytes = encodeFrame({ ...report, token, n: call.sent + 1 }, parts);
-    if (bytes.byteLength <= carriedBytes(this.#options.connection.maxPayload, MAX_DIRECT_BYTES)) {
-      call.sent += 1;
-      this.#publish(control, bytes);
-      return undefined;
-    }
-    const ref = describeObject(bytes);
-    const taken = call.offers.add(ref, () => bytes);
-    call.sent += 1;
-    this.#publish(control, encodeFrame({ type: "object", token, n: call.sent, ...ref }));
-    // The next message waits until the control plane has this one, so that a call keeps one of them in memory.
-    return taken;
   }
 
   /** A message of the call could not be read or sent: the call ends. */
   #onBroken(token: string, error: unknown): void {
     this.#options.onError(error);
     const call = this.#calls.get(token);
-    if (call === undefined || call.isBroken) return;
-    call.isBroken = true;
-    call.sent += 1;
-    this.#publish(call.control, encodeFrame({ ...BROKEN_REPORT, token, n: call.sent }));
-    call.cancel();
+    if (call !== undefined) this.#outbox.break(call);
   }
 
   #beginDrain(): void {
