@@ -232,6 +232,41 @@ describe.for(STORES)("durable code with %s", (kind) => {
     expect(await code.get(id)).toMatchObject({ status: "ok", value: [5, { size: 3 }] });
   });
 
+  test.for(["auto", "legacy"] as const)(
+    "asks a connected client (%s) that can answer before the run waits",
+    async (mode) => {
+      const asked: string[] = [];
+      const onElicit = async ({ params }: { readonly params: object }) => {
+        const { message } = params as { readonly message: string };
+        asked.push(message);
+        return message === "Sure?"
+          ? { action: "decline" as const }
+          : { action: "accept" as const, content: { size: asked.length } };
+      };
+      const source = `
+      const form = { type: "object", properties: { size: { type: "integer" } }, required: ["size"] };
+      const ask = (message, more = {}) => ctx.elicit({ message, requestedSchema: form, ...more });
+      const first = await ask("Which size?");
+      const others = await Promise.all([ask("Sure?"), ask("How many?", { key: "many" })]);
+      await ctx.waitFor({ event: "go" });
+      return [first, ...others, await ask("And later?")];`;
+      await using code = await connectCodeMode(server.url, "acme", key, onElicit, mode);
+      const { status, run } = await code.run(source);
+      expect([status, run?.waits]).toMatchObject(["suspended", [{ kind: "event" }]]);
+      expect(asked.toSorted()).toEqual(["How many?", "Sure?", "Which size?"]);
+      const id = run?.id ?? "";
+      await api("POST", `${base}/runs/${id}/events`, { name: "go" });
+      // Its client does not wait for a response any more.
+      const [wait] = (await getRun(id)).waits;
+      expect(wait).toMatchObject({ kind: "elicitation", message: "And later?" });
+      await api("POST", `${base}/runs/${id}/waits/${wait?.id}/answer`, { action: "accept", content: { size: 9 } });
+      const answer = (size: number) => ({ action: "accept", content: { size } });
+      const { value } = await code.get(id);
+      expect(value).toMatchObject([answer(1), { action: "decline" }, { action: "accept" }, answer(9)]);
+      expect(asked).toHaveLength(3);
+    },
+  );
+
   test("Python waits too, and a value that was saved before is there", async () => {
     await using code = await connect();
     const source = `

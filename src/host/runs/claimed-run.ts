@@ -302,6 +302,7 @@ function wakeTimeOf(waits: readonly RunWait[]): number | undefined {
 function mayElicit(text: string, prepared: RunContext | undefined, starter: RunStarter | undefined): boolean {
   if (!canElicit(prepared?.client)) return false;
   if (starter === undefined) return true;
+  if (starter.answers === "all") return starter.isOpen();
   try {
     const { key } = JSON.parse(text) as { readonly key?: unknown };
     return typeof key === "string" && starter.isOpen();

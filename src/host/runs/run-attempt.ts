@@ -28,6 +28,7 @@ import {
 import { parseRollbackStep, type RollbackStep } from "./run-rollback.ts";
 import { parseElicitation, parseWait, type RunWait } from "./run-wait.ts";
 
+type RequestEntry = Extract<RunEntry, { type: "request" }>;
 type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 const TurnsTextSchema = z.array(TurnSchema).max(MAX_TURNS);
 
@@ -254,6 +255,8 @@ export class RunAttempt {
     if (this.#isPastEnd) return { kind: "leave-open" };
     if (known.wait !== undefined && name !== "tools") return await this.#wait(known.wait);
     if (known.wait !== undefined && !journal.approved.has(id)) return await this.#waitForCall(known.wait, text);
+    // The client whose answer is missing is gone, and a question has no effects: the run waits for the answer.
+    if (name === "elicit" && !this.#isRollingBack) return await this.#beginWait(known, text);
     const mayRepeat = name === "tools" ? this.codeCalls?.isRepeatable(text) : undefined;
     if (mayRepeat ?? isRepeatable(name, JSON.parse(text) as JsonValue)) {
       if (known.wait?.toolDigest !== undefined) this.codeCalls?.noteApproved(text, known.wait.toolDigest);
@@ -276,7 +279,7 @@ export class RunAttempt {
 
   async #begin(id: number, name: string, text: string, step: RollbackStep | undefined): Promise<RunDecision> {
     const input = text.slice(0, SHOWN_INPUT_LENGTH);
-    const request = { type: "request", id, name, hash: inputHashOf(text), input } as const;
+    const request: RequestEntry = { type: "request", id, name, hash: inputHashOf(text), input };
     if (step !== undefined) return await this.#beginStep(request, step);
     if (this.#isPastEnd) return { kind: "leave-open" };
     if (name === "waitFor" && this.#isRollingBack) {
@@ -301,9 +304,15 @@ export class RunAttempt {
       await this.#append([request]);
       return { kind: "execute" };
     }
+    return await this.#beginWait(request, text);
+  }
+
+  /** Stores a request with what the run waits for. A second entry of a request takes the place of the first. */
+  async #beginWait(request: RequestEntry, text: string): Promise<RunDecision> {
+    const { id, name } = request;
     let wait: RunWait;
     try {
-      wait = isElicited ? parseElicitation(id, text) : parseWait(id, text, this.#options.now());
+      wait = name === "elicit" ? parseElicitation(id, text) : parseWait(id, text, this.#options.now());
     } catch (thrown) {
       await this.#append([request]);
       return await this.#answer(id, failure("PARAM_INVALID", (thrown as ToolError).message));
@@ -312,7 +321,7 @@ export class RunAttempt {
     return await this.#wait(wait);
   }
 
-  async #beginStep(request: Extract<RunEntry, { type: "request" }>, step: RollbackStep): Promise<RunDecision> {
+  async #beginStep(request: RequestEntry, step: RollbackStep): Promise<RunDecision> {
     const isLate = performance.now() - this.#began > this.#rollbackMs;
     if (step.op === "begin" && isLate) {
       this.isUnfinished = true;

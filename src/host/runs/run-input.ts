@@ -50,7 +50,8 @@ export function copySignal(signal: Signal, bounds: JsonTextLimits): Signal {
   return { ...signal, content: copy(signal.content, "signal.content") };
 }
 
-const STARTER_KEYS: readonly string[] = ["client", "isOpen"];
+const STARTER_KEYS: readonly string[] = ["client", "answers", "isOpen"];
+const ANSWERS: readonly unknown[] = [undefined, "keyed", "all"];
 
 /** @throws {ToolError} PARAM_INVALID for anything but a {@link RunStarter} */
 export function checkStarter(starter: RunStarter | undefined): void {
@@ -59,6 +60,8 @@ export function checkStarter(starter: RunStarter | undefined): void {
     throw new ToolError("PARAM_INVALID", `starter: Expected a plain object, got ${describeKind(starter)}`);
   const unknown = Object.keys(starter).find((key) => !STARTER_KEYS.includes(key));
   if (unknown !== undefined) throw unknownOptionError("starter", unknown, STARTER_KEYS);
+  if (!ANSWERS.includes(starter.answers))
+    throw new ToolError("PARAM_INVALID", 'starter.answers: Expected "keyed" or "all"');
   if (typeof starter.isOpen !== "function") throw new ToolError("PARAM_INVALID", "starter.isOpen: Expected a function");
   const client: unknown = starter.client;
   if (typeof client !== "object" || client === null || typeof starter.client.elicit !== "function")

@@ -62,9 +62,14 @@ export interface RunsOptions {
 /** Limits of the runs of a tenant. Default: those of all runs. */
 export type TenantRunLimits = Partial<Pick<RunsOptions, "maxJournalLength" | "lifetimeMs" | "maxOpen">>;
 
-/** The client of the caller that starts a run. It answers requests of `ctx.elicit` with a `key` in the first attempt; the run waits for others. */
+/** The client of the caller that starts a run. It answers requests of `ctx.elicit` in the first attempt; the run waits for the answers to others. */
 export interface RunStarter {
   readonly client: Pick<CallClient, "elicit">;
+  /**
+   * Which requests it answers. `keyed`: those with a `key`, which a client can answer with its response to the start of a task.
+   * @default "keyed"
+   */
+  readonly answers?: "keyed" | "all" | undefined;
   /** Returns whether the client still waits for its response. */
   readonly isOpen: () => boolean;
 }

@@ -39,8 +39,11 @@ export class TenantCodeRuns {
   async run(toolCall: ToolCall, context: ToolContext, caller: CallCaller): Promise<ToolResult> {
     const { runs, calls, onError } = this.#parts;
     const { client, signal, onLog } = context;
-    // The tools that the code calls can send requests to the client. The code itself waits for an answer that may come from anyone.
-    const starter = client?.elicit === undefined ? undefined : { client, isOpen: () => false };
+    // As long as the client waits for the response, it answers the questions of the code, and of the tools that the code calls. An approval is
+    // none of them.
+    let isOpen = true;
+    const starter =
+      client?.elicit === undefined ? undefined : ({ client, answers: "all", isOpen: () => isOpen } as const);
     const request = { kind: "code", toolName: RUN_CODE, input: withLanguage(toolCall.arguments ?? {}) } as const;
     let begun: Awaited<ReturnType<RunService["begin"]>>;
     try {
@@ -64,6 +67,7 @@ export class TenantCodeRuns {
       // It is stored, and goes on.
       return toOpenResult({ id, state: "running", waits: "[]" });
     } finally {
+      isOpen = false;
       signal?.removeEventListener("abort", cancel);
     }
   }

@@ -318,6 +318,28 @@ describe("a durable run", () => {
     expect(outputOf(await runs.start({ toolName }))).toEqual({ action: "accept" });
   });
 
+  test("waits for the answer to ctx.elicit if the process ends before the client has answered", async () => {
+    const form = "{ type: 'object', properties: { n: { type: 'integer' } } }";
+    const toolName = await addTool(
+      `export default async (_, ctx) => (await ctx.elicit({ message: 'How many?', requestedSchema: ${form} })).content.n;`,
+    );
+    const store = new CrashingStore();
+    const asked = Promise.withResolvers<void>();
+    const elicit = (): Promise<never> => {
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const first = createRuns(box, { store, pollMs: 0, prepare: async () => ({ client: { elicit } }) });
+    const { id } = await first.begin({ toolName });
+    await asked.promise;
+    await first.close();
+    const runs = open(store);
+    const run = await runs.resume(id);
+    expect(run).toMatchObject({ state: "suspended", waits: [{ kind: "elicitation", message: "How many?" }] });
+    const answer = { elicitation: run?.waits[0]?.id ?? 0, action: "accept", content: { n: 4 } } as const;
+    expect(outputOf(await runs.signal(id, answer))).toBe(4);
+  });
+
   test("a run of another engine fails with a reason, or is tried", async () => {
     const toolName = await addTool("export default (_, ctx) => ctx.waitFor({ event: 'go' });");
     class Other extends CrashingStore {

@@ -1,5 +1,5 @@
 // A client of a tenant's code mode under test.
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, type ElicitResult, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
 /** What run_code and get_run answer. */
 export interface CodeOutput {
@@ -27,10 +27,11 @@ export async function connectCodeMode(
   url: string,
   tenant: string,
   key: string,
-  onElicit?: () => Promise<never>,
+  onElicit?: (request: { readonly params: object }) => Promise<ElicitResult>,
+  mode: "auto" | "legacy" = "auto",
 ): Promise<CodeClient> {
   const capabilities = onElicit === undefined ? {} : { elicitation: { form: {} } };
-  const client = new Client({ name: "test", version: "1.0.0" }, { capabilities });
+  const client = new Client({ name: "test", version: "1.0.0" }, { capabilities, versionNegotiation: { mode } });
   if (onElicit !== undefined) client.setRequestHandler("elicitation/create", onElicit);
   const headers = { authorization: `Bearer ${key}` };
   const endpoint = new URL(`${url}/v1/tenants/${tenant}/code-mode/mcp`);
