@@ -41,7 +41,7 @@ import type {
 const FILTERS = {
   callApprovals: { state: "a string" },
   calls: { tool: "a string", state: "a string", limit: "a number" },
-  runs: { kind: "a string", tool: "a string", state: "a string" },
+  runs: { kind: "a string", tool: "a string", state: "a string", wait: "a string" },
   values: { prefix: "a string" },
   usage: { from: "a number", until: "a number", tool: "a string" },
 } as const;
@@ -368,6 +368,8 @@ export class TenantClient {
       readonly kind?: Run["kind"] | undefined;
       readonly tool?: string | undefined;
       readonly state?: Run["state"] | undefined;
+      /** Runs that wait for something of this kind. */
+      readonly wait?: Run["waits"][number]["kind"] | undefined;
     } = {},
   ): AsyncGenerator<RunSummary, void> {
     checkOptions(filter, "filter", FILTERS.runs);

@@ -100,12 +100,76 @@ test("a person finds the code of a model, reads it, and approves the call that i
   await page.getByLabel("Kind").selectOption("code");
   await page.getByRole("link", { name: "Code", exact: true }).click();
   await page.getByText("Code of a model").waitFor();
-  await page.getByText('The code wants to call the tool "delete_item" with {"id":7}.').first().waitFor();
+  const card = page.getByRole("article", { name: "Waits for an approval: delete_item" });
+  await card.getByText("The code wants to call the tool delete_item with these arguments.").waitFor();
+  await card.getByLabel("Arguments of delete_item").getByText("7").waitFor();
   await page.getByRole("tab", { name: "Input and output" }).click();
   await page.getByText("return deleted + 1;").waitFor();
   await page.getByRole("button", { name: "Approve", exact: true }).click();
   await page.getByText("succeeded").first().waitFor();
   expect(await model.get(run?.id ?? "")).toMatchObject({ status: "ok", value: 8 });
+  expect(problems).toEqual([]);
+});
+
+test("the approvals list the runs that wait for a person, who decides and answers there", async () => {
+  const { api, server } = suite.under;
+  const waits = "/v1/tenants/waits";
+  await api("POST", "/v1/tenants", { id: "waits" });
+  const deploy = async (name: string, source: string): Promise<void> => {
+    const { status } = await api("POST", `${waits}/tools`, { name, source, approve: true });
+    expect(status).toBe(201);
+  };
+  const removal = `export const annotations = { destructiveHint: true }; export default ({ id }) => ({ deleted: id });`;
+  await deploy("delete_item", removal);
+  await deploy("trip", TRIP);
+  await deploy(
+    "sleep",
+    `export const capabilities = { waitFor: true }; export default (_, ctx) => ctx.waitFor({ event: '"kind":"approval"' });`,
+  );
+  const scopes = ["calls:run", "tools:read"];
+  const { key } = (await api<{ key: string }>("POST", `${waits}/keys`, { name: "model", scopes })).body;
+  await using model = await connectCodeMode(server.url, "waits", key);
+  const address = "Storgata 1, 0155 Oslo, ".repeat(20);
+  const { run } = await model.run(
+    `const { content } = await ctx.elicit({
+       message: "Which item?",
+       requestedSchema: { type: "object", properties: { item: { type: "integer" } }, required: ["item"] },
+     });
+     return await tools.delete_item({ id: content.item, address: ${JSON.stringify(address)} });`,
+  );
+  await api("POST", `${waits}/runs`, { tool: "sleep" });
+  const { body: trip } = await api<{ id: string }>("POST", `${waits}/runs`, { tool: "trip", input: { city: "Oslo" } });
+  const { page, problems, go } = await open();
+  await go("/t/waits");
+  // The overview leads there.
+  await page.getByRole("link", { name: "1 run of trip waits for approval" }).click();
+  expect(new URL(page.url()).pathname).toContain("/t/waits/approvals");
+  const question = page.getByRole("article", { name: "Waits for an answer" });
+  await question.getByRole("link", { name: "Run of code of a model" }).waitFor();
+  // The run that waits for an event is not for a person.
+  expect(await page.getByRole("article").count()).toBe(2);
+  await question.getByLabel(/^item/).fill("7");
+  await question.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByRole("heading", { name: "Answered: Which item?" }).waitFor();
+  const call = page.getByRole("article", { name: "Waits for an approval: delete_item" });
+  await call.getByLabel("Arguments of delete_item").getByText("7", { exact: true }).waitFor();
+  await call.getByText(address.trimEnd()).waitFor();
+  await call.getByText("An approved call runs once, with exactly these arguments.").waitFor();
+  await call.getByRole("button", { name: "Approve", exact: true }).click();
+  await page.getByRole("heading", { name: "Approved: delete_item" }).waitFor();
+  expect(await page.evaluate("document.activeElement?.textContent")).toBe("Approved: delete_item");
+  await page.getByRole("region", { name: "Answer to a run about delete_item" }).getByText("succeeded").waitFor();
+  expect(await model.get(run?.id ?? "")).toMatchObject({ status: "ok", value: { deleted: 7 } });
+  const booking = page.getByRole("article", { name: "Waits for an approval", exact: true });
+  await booking.getByText("Book Oslo?").waitFor();
+  await booking.getByLabel("Reason (optional)").fill("too far");
+  await booking.getByRole("button", { name: "Deny", exact: true }).click();
+  await page.getByRole("heading", { name: "Denied: Book Oslo?" }).waitFor();
+  await page.getByText("Nothing waits for approval").waitFor();
+  await page.getByRole("link", { name: "Run and journal" }).first().click();
+  await page.getByText("too far").first().waitFor();
+  const { body: denied } = await api<{ output: unknown }>("GET", `${waits}/runs/${trip.id}`);
+  expect(denied.output).toEqual({ denied: "too far" });
   expect(problems).toEqual([]);
 });
 

@@ -1,6 +1,6 @@
-// What waits for a decision: calls that a model or a program wants to make, and versions that request more than the live ones.
+// What waits for a person: calls that a model or a program wants to make, durable runs, and versions that request more than the live ones.
 
-import type { CallApproval } from "glovebox/client";
+import type { CallApproval, RunSummary } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Empty, ErrorBox, Loading, PageHead, Tabs, Time } from "../parts/controls.tsx";
@@ -11,6 +11,7 @@ import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
 import { CallCard, Outcome, VersionCard } from "./approval-cards.tsx";
+import { type AnsweredWait, WaitCard, WaitOutcome } from "./run-waits.tsx";
 
 const REFRESH_MS = 3_000;
 const MAX_SHOWN = 100;
@@ -31,14 +32,27 @@ export function Approvals({ tenantId }: TenantProps): JSX.Element {
   );
 }
 
+const isForPerson = ({ kind }: RunSummary["waits"][number]): boolean => kind === "approval" || kind === "elicitation";
+
+/** Returns the runs that wait for a person, the oldest first. */
+async function listWaitingRuns(tenantId: string): Promise<readonly RunSummary[]> {
+  const tenant = client.tenant(tenantId);
+  const kinds = ["approval", "elicitation"] as const;
+  const lists = await Promise.all(kinds.map((wait) => collect(tenant.runs({ state: "suspended", wait }), MAX_SHOWN)));
+  const byId = new Map(lists.flat().map((run) => [run.id, run]));
+  return [...byId.values()].toSorted((one, other) => one.createdAt - other.createdAt);
+}
+
 function Waiting({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   /** What was decided on this page since it was opened, the latest first. */
   const [decided, setDecided] = useState<readonly CallApproval[]>([]);
+  const [answered, setAnswered] = useState<readonly AnsweredWait[]>([]);
   const { value, error, reload } = useResource(
     `approvals ${tenantId}`,
     async () => ({
       calls: can("calls:read") ? await collect(tenant.callApprovals(), MAX_SHOWN) : [],
+      runs: can("calls:read") ? await listWaitingRuns(tenantId) : [],
       versions: await collect(tenant.approvals(), MAX_SHOWN),
     }),
     REFRESH_MS,
@@ -46,6 +60,11 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
   const { versions } = value;
   const calls = value.calls.filter(({ id }) => decided.every((one) => one.id !== id));
+  const waits = value.runs.flatMap((run) =>
+    run.waits
+      .filter((wait) => isForPerson(wait) && answered.every((one) => one.id !== run.id || one.wait.id !== wait.id))
+      .map((wait) => ({ run, wait })),
+  );
   const onDecided = (approval: CallApproval): void => {
     setDecided((before) => [approval, ...before]);
     reload();
@@ -56,19 +75,33 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
       {decided.map((approval) => (
         <Outcome key={approval.id} {...{ tenantId, approval }} />
       ))}
-      {calls.length + versions.length === 0 ? (
+      {answered.map((one) => (
+        <WaitOutcome key={`${one.id} ${one.wait.id}`} {...{ tenantId, ...one }} />
+      ))}
+      {calls.length + versions.length + waits.length === 0 ? (
         <Empty title="Nothing waits for approval">
-          A call of a destructive tool waits here until someone approves it, and so does a version that requests more
-          than the live one: another capability, host, secret, or a higher limit.
+          A call of a destructive tool waits here until someone approves it. So does a durable run that needs a decision
+          or an answer, and a version that requests more than the live one: another capability, host, secret, or a
+          higher limit.
         </Empty>
       ) : null}
       {calls.map((approval) => (
         <CallCard key={approval.id} {...{ tenantId, approval, onDecided }} />
       ))}
+      {waits.map(({ run, wait }) => (
+        <WaitCard
+          key={`${run.id} ${wait.id}`}
+          {...{ tenantId, id: run.id, run, wait }}
+          onAnswered={({ state }, outcome) => {
+            setAnswered((before) => [{ id: run.id, wait, outcome, state }, ...before]);
+            reload();
+          }}
+        />
+      ))}
       {versions.map((approval) => (
         <VersionCard key={`${approval.tool} ${approval.version}`} {...{ tenantId, approval, onDecided: reload }} />
       ))}
-      {Math.max(value.calls.length, versions.length) < MAX_SHOWN ? null : (
+      {Math.max(value.calls.length, value.runs.length, versions.length) < MAX_SHOWN ? null : (
         <p class="faint">
           {MAX_SHOWN} of each kind are shown. The others appear when these are decided; the API lists all of them.
         </p>

@@ -56,7 +56,7 @@ function describeProblem({
     case "runs_waiting_for_approval":
       return [
         count === 1 ? `1 run of ${target} waits for approval` : `${count} runs of ${target} wait for approval`,
-        urlOf(["t", tenantId, "runs"], { tool: target, state: "suspended" }),
+        urlOf(["t", tenantId, "approvals"]),
       ];
     case "schedule_failing":
       return [

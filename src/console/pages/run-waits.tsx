@@ -2,21 +2,25 @@
 
 import type { Run } from "glovebox/client";
 import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
-import { Button, Time } from "../parts/controls.tsx";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Badge, Button, Time } from "../parts/controls.tsx";
 import { DecisionForm } from "../parts/decision-form.tsx";
 import { TextField } from "../parts/fields.tsx";
+import { JsonView } from "../parts/json-view.tsx";
 import { type FormSchema, InputForm, JsonField } from "../parts/schema-form.tsx";
 import type { TenantProps } from "../state/props.ts";
+import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
 
 interface AnswerProps extends TenantProps {
   readonly id: string;
-  /** Called when the server has the answer. */
-  readonly onAnswered: () => void;
+  /** Called with the run when the server has the answer, and the run waits again or has ended. */
+  readonly onAnswered: (run: Run, outcome: string) => void;
 }
 interface WaitProps extends AnswerProps {
   readonly wait: Run["waits"][number];
+  /** The run, where the page is about more than this one. */
+  readonly run?: Pick<Run, "kind" | "tool" | "createdAt"> | undefined;
 }
 
 const TITLES = {
@@ -32,19 +36,29 @@ const Missing = ({ scope }: { readonly scope: string }): JSX.Element => (
 
 export function WaitCard(props: WaitProps): JSX.Element {
   const { wait } = props;
-  const { kind, name, message, until } = wait;
+  const { kind, name, message, until, toolName, input } = wait;
   const headingId = useId();
   return (
     <article class="card approval" aria-labelledby={headingId}>
       <h2 id={headingId}>
         {TITLES[kind]}
-        {name === undefined ? null : (
+        {(name ?? toolName) === undefined ? null : (
           <>
-            : <code>{name}</code>
+            : <code>{name ?? toolName}</code>
           </>
         )}
       </h2>
-      {message === undefined ? null : <p class="strong">{message}</p>}
+      {props.run === undefined ? null : <RunLine {...props} run={props.run} />}
+      {toolName === undefined || input === undefined ? (
+        message === undefined ? null : (
+          <p class="strong">{message}</p>
+        )
+      ) : (
+        <>
+          <p class="strong">The code wants to call the tool {toolName} with these arguments.</p>
+          <JsonView value={input} label={`Arguments of ${toolName}`} />
+        </>
+      )}
       {until === undefined ? null : (
         <p class="faint">
           {kind === "duration" ? "Continues" : "Ends without an answer"} <Time at={until} isAge />
@@ -63,14 +77,60 @@ export function WaitCard(props: WaitProps): JSX.Element {
   );
 }
 
+/** Says which run waits. */
+function RunLine({ tenantId, id, run }: WaitProps & { readonly run: NonNullable<WaitProps["run"]> }): JSX.Element {
+  const what = run.kind === "code" ? "code of a model" : run.tool;
+  return (
+    <p>
+      <a href={urlOf(["t", tenantId, "runs", id])}>Run of {what}</a>, started <Time at={run.createdAt} isAge />
+    </p>
+  );
+}
+
+export interface AnsweredWait {
+  readonly id: string;
+  readonly wait: Run["waits"][number];
+  /** What the person has decided. */
+  readonly outcome: string;
+  /** State of the run afterwards. */
+  readonly state: Run["state"];
+}
+
+/** What became of a run that was answered on this page. */
+export function WaitOutcome({ tenantId, id, wait, outcome, state }: TenantProps & AnsweredWait): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  // The card with the button is gone: keyboard users continue here.
+  useLayoutEffect(() => heading.current?.focus(), []);
+  const what = wait.toolName ?? wait.message ?? "a run";
+  return (
+    <section class="card approval" aria-label={`Answer to a run about ${what}`}>
+      <div class="row">
+        <h2 ref={heading} tabIndex={-1}>
+          {outcome}: {what}
+        </h2>
+        <span role="status">
+          <Badge>{state}</Badge>
+        </span>
+        <a href={urlOf(["t", tenantId, "runs", id])}>Run and journal</a>
+      </div>
+    </section>
+  );
+}
+
 function Decision({ tenantId, id, wait, onAnswered }: WaitProps): JSX.Element {
   if (!can("calls:approve")) return <Missing scope="calls:approve" />;
   const decide = async (isApproved: boolean, reason: string | undefined): Promise<void> => {
     const tenant = client.tenant(tenantId);
-    await (isApproved ? tenant.approveRun(id, wait.id, reason) : tenant.denyRun(id, wait.id, reason));
-    onAnswered();
+    const answered = await (isApproved ? tenant.approveRun(id, wait.id, reason) : tenant.denyRun(id, wait.id, reason));
+    onAnswered(answered, isApproved ? "Approved" : "Denied");
   };
-  return <DecisionForm hint="The tool receives it; the audit log keeps it." onDecide={decide} />;
+  return (
+    <DecisionForm hint="The run receives it; the audit log keeps it." onDecide={decide}>
+      {wait.toolName === undefined ? null : (
+        <span class="faint">An approved call runs once, with exactly these arguments.</span>
+      )}
+    </DecisionForm>
+  );
 }
 
 function Elicitation({ tenantId, id, wait, onAnswered }: WaitProps): JSX.Element {
@@ -79,8 +139,8 @@ function Elicitation({ tenantId, id, wait, onAnswered }: WaitProps): JSX.Element
   const answer = async (action: "accept" | "decline"): Promise<void> => {
     const { requestedSchema } = wait;
     const form = action === "accept" && requestedSchema !== undefined ? { content } : {};
-    await client.tenant(tenantId).answerRun(id, wait.id, { action, ...form });
-    onAnswered();
+    const answered = await client.tenant(tenantId).answerRun(id, wait.id, { action, ...form });
+    onAnswered(answered, action === "accept" ? "Answered" : "Declined");
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
@@ -105,8 +165,7 @@ export function EventForm({ tenantId, id, name, onAnswered }: AnswerProps & { re
   const [chosen, setChosen] = useState("");
   const [value, setValue] = useState<unknown>(null);
   const send = async (): Promise<void> => {
-    await client.tenant(tenantId).sendRunEvent(id, name ?? chosen, value);
-    onAnswered();
+    onAnswered(await client.tenant(tenantId).sendRunEvent(id, name ?? chosen, value), "Sent");
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>

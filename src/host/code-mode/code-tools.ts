@@ -16,6 +16,8 @@ import type { CodeTools } from "./pinned-tools.ts";
 
 /** Longest name that code may pass: a server's and a tool's. */
 const MAX_NAME = 257;
+/** Longest JSON text of the arguments that a wait for approval shows, in UTF-16 code units. */
+const MAX_SHOWN_ARGUMENTS = 16_384;
 
 export interface CodeToolsParts {
   readonly router: Pick<ToolRouter, "digestOf" | "tenancy" | "registry"> & NestedRouter;
@@ -104,7 +106,9 @@ export function rulesOf(
         needed !== undefined ||
         (await gate?.isNeeded({ definition, toolDigest, args: call.args }, { tenantId, callId, signal })) === true;
       if (!isNeeded) return undefined;
-      return { toolName, toolDigest, message: approvalMessage(toolName, JSON.stringify(call.args)), ...needed };
+      const argumentsText = JSON.stringify(call.args);
+      const input = argumentsText.length > MAX_SHOWN_ARGUMENTS ? {} : { input: call.args };
+      return { toolName, toolDigest, message: approvalMessage(toolName, argumentsText), ...input, ...needed };
     },
     noteApproved: (text, toolDigest) => {
       const call = read(text);

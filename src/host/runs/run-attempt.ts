@@ -52,6 +52,8 @@ export interface CallToApprove {
   /** What the person sees. */
   readonly message: string;
   readonly toolName: string;
+  /** The arguments, unless they are long. */
+  readonly input?: JsonValue | undefined;
   /** Digest of the tool, for which alone the approval is valid. */
   readonly toolDigest: string;
   /** Time in ms after which the call is denied. Default: it waits as long as the run. */

@@ -20,6 +20,7 @@ export const WaitSchema = z.strictObject({
   requestedSchema: z.record(z.string(), JsonSchema).optional(),
   url: z.string().optional(),
   toolName: z.string().optional(),
+  input: JsonSchema.optional(),
   toolDigest: z.string().optional(),
   until: time.optional(),
 });

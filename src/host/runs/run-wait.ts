@@ -20,6 +20,8 @@ export interface RunWait {
   readonly requestedSchema?: JsonSchema | undefined;
   /** For the approval of a call: name and digest of the tool. */
   readonly toolName?: string | undefined;
+  /** For the approval of a call: its arguments. Left out above 16,384 UTF-16 code units of JSON. */
+  readonly input?: JsonValue | undefined;
   readonly toolDigest?: string | undefined;
   /** Page to visit. */
   readonly url?: string | undefined;

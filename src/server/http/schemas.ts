@@ -269,13 +269,17 @@ export const TimelineSchema = z
   .openapi("Timeline");
 export const RUN_KINDS = ["tool", "code"] as const;
 export const RUN_STATES = ["running", "suspended", "succeeded", "failed", "cancelled"] as const;
+export const RUN_WAIT_KINDS = ["event", "approval", "duration", "elicitation"] as const;
 const RunWaitSchema = z.strictObject({
   id: z.int().describe("Position of the request in the run, which identifies the wait"),
-  kind: z.enum(["event", "approval", "duration", "elicitation"]),
+  kind: z.enum(RUN_WAIT_KINDS),
   name: z.string().optional().describe("Name of the event"),
   message: z.string().optional().describe("What a person is to approve, to fill in, or to visit"),
   requestedSchema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the form to fill in"),
   toolName: z.string().optional().describe("For a call that code makes: the tool"),
+  input: JsonSchema.optional().describe(
+    "For a call that code makes: its exact arguments, without secrets. Left out above 16,384 characters of JSON",
+  ),
   toolDigest: z
     .string()
     .optional()

@@ -1,6 +1,6 @@
 // Reads durable runs for the API, and stores what the server adds to them: who has started one, with which idempotency key, and whether it is to
 // be cancelled. What a run needs to continue is stored by the run store.
-import type { RunKey, RunState } from "../../host/index.ts";
+import type { RunKey, RunState, RunWait } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { RunEntriesTable, RunRequestsTable, RunsTable } from "../database/schema.ts";
 
@@ -21,6 +21,8 @@ export interface RunsFilter {
   readonly kind?: RunsTable["kind"] | undefined;
   readonly tool?: string | undefined;
   readonly state?: RunState | undefined;
+  /** Runs that wait for something of this kind. */
+  readonly wait?: RunWait["kind"] | undefined;
   /** Id of the last run of the page before. */
   readonly before?: string | undefined;
   readonly limit: number;
@@ -30,7 +32,7 @@ export interface RunsFilter {
 export async function listRuns(
   db: Db,
   tenantId: string,
-  { kind, tool, state, before, limit }: RunsFilter,
+  { kind, tool, state, wait, before, limit }: RunsFilter,
 ): Promise<readonly RunSummaryRow[]> {
   let query = db
     .selectFrom("runs")
@@ -43,9 +45,14 @@ export async function listRuns(
   if (kind !== undefined) query = query.where("runs.kind", "=", kind);
   if (tool !== undefined) query = query.where("runs.tool_name", "=", tool);
   if (state !== undefined) query = query.where("runs.state", "=", state);
+  if (wait !== undefined) query = query.where("runs.waits", "like", `%"kind":"${wait}"%`);
   if (before !== undefined) query = query.where("runs.id", "<", before);
   return await query.orderBy("runs.id", "desc").limit(limit).execute();
 }
+
+/** Whether a run waits for something of this kind. Text in a wait can look like one of another kind to the database. */
+export const hasWait = ({ waits }: Pick<RunsTable, "waits">, kind: RunWait["kind"]): boolean =>
+  (JSON.parse(waits) as readonly RunWait[]).some((wait) => wait.kind === kind);
 
 export async function findRun(db: Db, { tenantId, id }: RunKey): Promise<RunRow | undefined> {
   const query = db.selectFrom("runs").selectAll().where("tenant_id", "=", tenantId);

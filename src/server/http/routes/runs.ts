@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { RunSignal } from "../../../host/index.ts";
 import type { CallCaller } from "../../calls/call-request.ts";
-import { findRun, listRunEntries, listRuns } from "../../records/runs.ts";
+import { findRun, hasWait, listRunEntries, listRuns } from "../../records/runs.ts";
 import { showEntry, showRun, showSummary } from "../../runs/run-content.ts";
 import type { ShownRun } from "../../runs/run-service.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
@@ -17,6 +17,7 @@ import {
   pageOf,
   RUN_KINDS,
   RUN_STATES,
+  RUN_WAIT_KINDS,
   RunEntrySchema,
   RunSchema,
   RunSummarySchema,
@@ -31,6 +32,7 @@ const RunQuerySchema = PageQuerySchema.extend({
   kind: z.enum(RUN_KINDS).optional(),
   tool: ToolNameSchema.optional(),
   state: z.enum(RUN_STATES).optional(),
+  wait: z.enum(RUN_WAIT_KINDS).optional().openapi({ description: "Runs that wait for something of this kind" }),
 });
 const EntryQuerySchema = PageQuerySchema.extend({ cursor: z.coerce.number().int().min(0).optional() });
 const JsonSchema = z.any().describe("Any JSON value");
@@ -127,6 +129,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
     "GET /v1/tenants/{tenant}/runs",
     {
       summary: "Lists the durable runs of a tenant, the newest first",
+      description: "With a filter, a page can have fewer items than `limit` although another one follows.",
       params: TenantParamsSchema,
       query: RunQuerySchema,
       responses: { 200: json(pageOf(RunSummarySchema), "A page of runs, without their arguments and outcomes") },
@@ -135,7 +138,9 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
       const rows = await listRuns(db, c.get("tenant").id, { ...filter, before: cursor, limit: limit + 1 });
       const page = rows.slice(0, limit);
       const next = rows.length > limit ? (page.at(-1)?.id ?? null) : null;
-      return c.json({ items: page.map(showSummary), next } as never, 200);
+      const { wait } = filter;
+      const items = page.filter((row) => wait === undefined || hasWait(row, wait)).map(showSummary);
+      return c.json({ items, next } as never, 200);
     },
   );
   addRoute(
