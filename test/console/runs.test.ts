@@ -1,6 +1,7 @@
 // Durable runs in a real browser: the list with its filters, one run with its journal, and the forms with which a person answers it.
 import { beforeAll, expect, test } from "vitest";
 import { connectCodeMode } from "../server/support/code-mode-client.ts";
+import { findViolations } from "./axe.ts";
 import { useConsole } from "./browser.ts";
 
 const suite = useConsole();
@@ -148,6 +149,7 @@ test("the approvals list the runs that wait for a person, who decides and answer
   await question.getByRole("link", { name: "Run of code of a model" }).waitFor();
   // The run that waits for an event is not for a person.
   expect(await page.getByRole("article").count()).toBe(2);
+  expect(await findViolations(page, "approvals-of-runs")).toEqual([]);
   await question.getByLabel(/^item/).fill("7");
   await question.getByRole("button", { name: "Answer", exact: true }).click();
   await page.getByRole("heading", { name: "Answered: Which item?" }).waitFor();
@@ -155,6 +157,7 @@ test("the approvals list the runs that wait for a person, who decides and answer
   await call.getByLabel("Arguments of delete_item").getByText("7", { exact: true }).waitFor();
   await call.getByText(address.trimEnd()).waitFor();
   await call.getByText("An approved call runs once, with exactly these arguments.").waitFor();
+  expect(await findViolations(page, "approvals-of-code")).toEqual([]);
   await call.getByRole("button", { name: "Approve", exact: true }).click();
   await page.getByRole("heading", { name: "Approved: delete_item" }).waitFor();
   expect(await page.evaluate("document.activeElement?.textContent")).toBe("Approved: delete_item");
@@ -167,7 +170,7 @@ test("the approvals list the runs that wait for a person, who decides and answer
   await page.getByRole("heading", { name: "Denied: Book Oslo?" }).waitFor();
   await page.getByText("Nothing waits for approval").waitFor();
   await page.getByRole("link", { name: "Run and journal" }).first().click();
-  await page.getByText("too far").first().waitFor();
+  await page.getByRole("list", { name: "Journal" }).getByText("Denial of request 2").waitFor();
   const { body: denied } = await api<{ output: unknown }>("GET", `${waits}/runs/${trip.id}`);
   expect(denied.output).toEqual({ denied: "too far" });
   expect(problems).toEqual([]);
