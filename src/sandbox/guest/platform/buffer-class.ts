@@ -2,8 +2,11 @@
 import * as base from "buffer/";
 import { markBytesOf } from "../bytes-text.ts";
 import { fromBase64 as decodeBase64, toBase64 } from "./base64.ts";
+import { checkOffset, outOfRange, unknownEncoding } from "./buffer-arguments.ts";
+import { compareRanges, compareTwo, concatBytes, copyBytes, equalBytes, search } from "./buffer-bytes.ts";
+import { numberMethods } from "./buffer-numbers.ts";
 import { nameClasses } from "./class-names.ts";
-import { invalidArgument } from "./node-error.ts";
+import { invalidArgument, nodeError } from "./node-error.ts";
 
 interface NativeCodecs {
   toHex?: (this: Uint8Array) => string;
@@ -73,6 +76,14 @@ const packageAlloc = statics.alloc as (size: number) => Buffer;
 const packageFill = prototype.fill as unknown as (this: Buffer, ...args: unknown[]) => Buffer;
 const packageByteLength = statics.byteLength as (...args: unknown[]) => number;
 
+/** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
+function allocate(size: unknown): Buffer {
+  if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
+  const max = Number.MAX_SAFE_INTEGER;
+  if (!(size >= 0 && size <= max)) throw outOfRange("size", `>= 0 && <= ${max}`, size);
+  return packageAlloc(size);
+}
+
 const asBuffer = (bytes: Uint8Array): Buffer => packageFrom(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 const isBase64 = (encoding: unknown): boolean => {
   const name = typeof encoding === "string" ? encodingName(encoding) : undefined;
@@ -106,9 +117,13 @@ const replacements = {
   },
   // A regular function, because form-data calls it with `new`.
   alloc: function alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
-    const made = packageAlloc(size);
+    const made = allocate(size);
     return fill === undefined || size === 0 ? made : made.fill(fill as string, encoding as never);
   },
+  allocUnsafe: (size: number): Buffer => allocate(size),
+  allocUnsafeSlow: (size: number): Buffer => allocate(size),
+  compare: (left: unknown, right: unknown): number => compareTwo(left, right),
+  concat: (list: unknown, length?: unknown): Buffer => concatBytes(list, length, allocate),
   isEncoding: (encoding: unknown): boolean =>
     typeof encoding === "string" && encoding !== "" && encodingName(encoding) !== undefined,
   copyBytesFrom(view: ArrayBufferView & { readonly length?: number }, offset = 0, length?: number): Buffer {
@@ -131,10 +146,13 @@ function sliceToString(buffer: Buffer, encoding: unknown, start: number, end: nu
   return name === "base64" ? text : toBase64Url(text);
 }
 
-const clampIndex = (value: unknown, length: number, otherwise: number): number => {
-  if (value === undefined) return otherwise;
-  const index = Math.trunc(Number(value)) || 0;
-  return Math.min(Math.max(index, 0), length);
+/** Bytes that `util.inspect()` shows. */
+export const INSPECTED_BYTES = 50;
+
+/** Codecs of a search in a buffer. */
+const encodings = {
+  nameOf: encodingName,
+  toBytes: (text: string, encoding: string): Uint8Array => replacements.from(text, encoding),
 };
 
 const methods = {
@@ -148,21 +166,67 @@ const methods = {
       bytes === undefined ? [value, ...rest] : [bytes, ...rest.filter((one) => one !== encoding)],
     );
   },
-  toString(this: Buffer, encoding?: unknown, start?: unknown, end?: unknown): string {
-    const to = clampIndex(end, this.length, this.length);
-    const fast = sliceToString(this, encoding || undefined, clampIndex(start, this.length, 0), to);
-    return fast ?? (Reflect.apply(packageToString, this, [encoding, start, end]) as string);
+  toString(this: Buffer, ...[encoding, start, end]: readonly unknown[]): string {
+    const { length } = this;
+    const from = (start as number) <= 0 ? 0 : Math.trunc(start as number) || 0;
+    const to = end === undefined || (end as number) > length ? length : Math.trunc(end as number) || 0;
+    if (from >= length || to <= from) return "";
+    const name = encoding === undefined ? "utf8" : encodingName(encoding);
+    if (name === undefined || encoding === "") throw unknownEncoding(encoding);
+    return sliceToString(this, name, from, to) ?? (Reflect.apply(packageToString, this, [name, from, to]) as string);
   },
-  write(this: Buffer, text: string, ...rest: unknown[]): number {
-    const encoding = rest.find((value) => typeof value === "string");
+  write(this: Buffer, text: unknown, ...given: readonly unknown[]): number {
+    const [offset, length, encoding] = readWriteArguments(this.length, given);
+    if (typeof text !== "string") throw nodeError(TypeError, "ERR_INVALID_ARG_TYPE", "argument must be a string");
     const read = readEncoded(text, encoding);
-    if (read === undefined) return Reflect.apply(packageWrite, this, [text, ...rest]) as number;
-    const [offset = 0, length = this.length] = rest.filter((value) => typeof value === "number") as number[];
-    const bytes = read.subarray(0, Math.min(length, this.length - offset));
+    if (read === undefined) return Reflect.apply(packageWrite, this, [text, offset, length, encoding]) as number;
+    const bytes = read.subarray(0, length);
     this.set(bytes, offset);
     return bytes.length;
   },
+  inspect(this: Buffer): string {
+    const shown = this.toString("hex", 0, INSPECTED_BYTES).replace(/..(?!$)/g, "$& ");
+    const left = this.length - INSPECTED_BYTES;
+    const more = left > 0 ? ` ... ${left} more byte${left > 1 ? "s" : ""}` : "";
+    return `<${this.constructor.name} ${shown}${more}>`;
+  },
+  compare(this: Buffer, target: unknown, ...limits: readonly unknown[]): number {
+    return compareRanges(this, target, limits);
+  },
+  equals(this: Buffer, other: unknown): boolean {
+    return equalBytes(this, other);
+  },
+  copy(this: Buffer, target: unknown, ...limits: readonly unknown[]): number {
+    return copyBytes(this, target, limits);
+  },
+  indexOf(this: Buffer, value: unknown, byteOffset?: unknown, encoding?: unknown): number {
+    return search(this, { value, byteOffset, encoding, isForward: true }, encodings);
+  },
+  lastIndexOf(this: Buffer, value: unknown, byteOffset?: unknown, encoding?: unknown): number {
+    return search(this, { value, byteOffset, encoding, isForward: false }, encodings);
+  },
+  includes(this: Buffer, value: unknown, byteOffset?: unknown, encoding?: unknown): boolean {
+    return search(this, { value, byteOffset, encoding, isForward: true }, encodings) !== -1;
+  },
+  ...numberMethods,
 };
+
+/** Reads the optional arguments of `write()`: `offset`, `length` and `encoding`, of which the first two may be left out. */
+function readWriteArguments(size: number, [first, second, third]: readonly unknown[]): [number, number, string] {
+  if (first === undefined) return [0, size, "utf8"];
+  if (typeof first === "string" && second === undefined) return [0, size, readEncoding(first)];
+  const offset = checkOffset(first, "offset", size);
+  const left = size - offset;
+  if (second === undefined) return [offset, left, readEncoding(third)];
+  if (typeof second === "string") return [offset, left, readEncoding(second)];
+  return [offset, Math.min(checkOffset(second, "length", size), left), readEncoding(third)];
+}
+
+function readEncoding(encoding: unknown): string {
+  const name = encoding ? encodingName(encoding) : "utf8";
+  if (name === undefined) throw unknownEncoding(encoding);
+  return name;
+}
 
 /** Defines enumerable members, as in Node: packages such as `safer-buffer` copy them with `for … in`. */
 function define(target: object, values: { readonly [name: string]: unknown }): void {
@@ -174,13 +238,11 @@ define(Buffer, replacements);
 // Node's Buffer does not have this property. Packages use it to recognize a polyfill.
 Reflect.deleteProperty(Buffer, "TYPED_ARRAY_SUPPORT");
 define(Buffer.prototype, { ...methods, toLocaleString: methods.toString });
-for (const name of ["BigUInt64LE", "BigUInt64BE"]) {
-  const alias = name.replace("UInt", "Uint");
-  define(Buffer.prototype, {
-    [`read${alias}`]: prototype[`read${name}`],
-    [`write${alias}`]: prototype[`write${name}`],
-  });
-}
+Object.defineProperty(Buffer.prototype, Symbol.for("nodejs.util.inspect.custom"), {
+  value: methods.inspect,
+  writable: true,
+  configurable: true,
+});
 for (const name of ["latin1", "utf8", "hex", "base64", "base64url", "ascii", "ucs2"]) {
   define(Buffer.prototype, {
     [`${name}Slice`](this: Buffer, start?: number, end?: number) {

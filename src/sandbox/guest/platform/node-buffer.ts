@@ -1,5 +1,5 @@
 // node:buffer and node:string_decoder.
-import { Buffer, encodingName, SlowBuffer } from "./buffer-class.ts";
+import { Buffer, encodingName, INSPECTED_BYTES, SlowBuffer } from "./buffer-class.ts";
 import { nodeError } from "./node-error.ts";
 import { StringDecoder } from "./string-decoder.ts";
 
@@ -57,7 +57,7 @@ const buffer = {
   kMaxLength: K_MAX_LENGTH,
   kStringMaxLength: K_STRING_MAX_LENGTH,
   constants: { MAX_LENGTH: K_MAX_LENGTH, MAX_STRING_LENGTH: K_STRING_MAX_LENGTH },
-  INSPECT_MAX_BYTES: 50,
+  INSPECT_MAX_BYTES: INSPECTED_BYTES,
   atob: (text: string): string => web.atob(text),
   btoa: (text: string): string => web.btoa(text),
   get Blob(): unknown {
