@@ -99,8 +99,8 @@ function startOf(length: number, offset: number, needleLength: number, isForward
   return isForward ? -1 : length - 1;
 }
 
-function isAt(bytes: Bytes, needle: Bytes, index: number): boolean {
-  for (let at = 0; at < needle.length; at += 1) if (bytes[index + at] !== needle[at]) return false;
+function isAt(bytes: Bytes, needle: Bytes, index: number, length: number): boolean {
+  for (let at = 0; at < length; at += 1) if (bytes[index + at] !== needle[at]) return false;
   return true;
 }
 
@@ -110,22 +110,25 @@ const { indexOf: indexOfByte } = Uint8Array.prototype;
 /** @param step bytes of a unit: text in UTF-16 is found only at whole units */
 function findBytes(bytes: Bytes, needle: Bytes, offset: number, isForward: boolean, step: number): number {
   const start = startOf(bytes.length, offset, needle.length, isForward);
-  if (needle.length === 0) return start;
+  if (needle.length === 0) return Math.min(start, bytes.length - (bytes.length % step));
   if (bytes.length < step || needle.length < step || start < 0 || needle.length > bytes.length) return -1;
-  const last = bytes.length - needle.length;
+  const whole = needle.length - (needle.length % step);
+  const last = bytes.length - whole;
   const first = needle[0] as number;
   if (isForward && step === 1) {
     const next = (from: number): number => Reflect.apply(indexOfByte, bytes, [first, from]);
     for (let index = next(start); index >= 0 && index <= last; index = next(index + 1))
-      if (isAt(bytes, needle, index)) return index;
+      if (isAt(bytes, needle, index, whole)) return index;
     return -1;
   }
   if (isForward) {
-    for (let index = start - (start % step); index <= last; index += step) if (isAt(bytes, needle, index)) return index;
+    if (start > bytes.length - (bytes.length % step) - needle.length) return -1;
+    for (let index = start - (start % step); index <= last; index += step)
+      if (isAt(bytes, needle, index, whole)) return index;
     return -1;
   }
   const from = Math.min(start, last);
-  for (let index = from - (from % step); index >= 0; index -= step) if (isAt(bytes, needle, index)) return index;
+  for (let index = from - (from % step); index >= 0; index -= step) if (isAt(bytes, needle, index, whole)) return index;
   return -1;
 }
 
@@ -142,7 +145,8 @@ export function search(bytes: Bytes, given: Search, encodings: Encodings): numbe
   const step = name === "utf16le" ? 2 : 1;
   if (typeof value === "string") {
     if (name === undefined) throw unknownEncoding(encoding);
-    return findBytes(bytes, encodings.toBytes(value, name), offset, isForward, step);
+    const units = bytes.subarray(0, bytes.length - (bytes.length % step));
+    return findBytes(units, encodings.toBytes(value, name), offset, isForward, step);
   }
   if (value instanceof Uint8Array) return findBytes(bytes, value, offset, isForward, step);
   throw invalidArgument("value", "one of type number or string or an instance of Buffer or Uint8Array", value);

@@ -179,7 +179,11 @@ const methods = {
     const [offset, length, encoding] = readWriteArguments(this.length, given);
     if (typeof text !== "string") throw nodeError(TypeError, "ERR_INVALID_ARG_TYPE", "argument must be a string");
     const read = readEncoded(text, encoding);
-    if (read === undefined) return Reflect.apply(packageWrite, this, [text, offset, length, encoding]) as number;
+    if (read === undefined) {
+      // The package writes half a code unit at the end.
+      const whole = encoding === "utf16le" ? length - (length % 2) : length;
+      return Reflect.apply(packageWrite, this, [text, offset, whole, encoding]) as number;
+    }
     const bytes = read.subarray(0, length);
     this.set(bytes, offset);
     return bytes.length;

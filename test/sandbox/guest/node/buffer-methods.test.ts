@@ -85,6 +85,11 @@ const encoding = fc.constantFrom<Argument>(
 const content = bytes.chain((list) =>
   fc.constantFrom<Argument>(["bytes", list], ["plain bytes", list], ["text", String.fromCharCode(...list)]),
 );
+/** Node finds half of a code unit in UTF-16 at other places in each release. */
+const searched = bytes.chain((list) => {
+  const whole = list.slice(0, list.length - (list.length % 2));
+  return fc.constantFrom<Argument>(["bytes", whole], ["plain bytes", whole], ["text", String.fromCharCode(...list)]);
+});
 const bigint = fc
   .constantFrom(
     "0",
@@ -129,7 +134,7 @@ const OPERATIONS: Readonly<Record<string, fc.Arbitrary<Operation>>> = {
   ),
   searches: operation(
     fc.constantFrom("indexOf", "lastIndexOf", "includes"),
-    upTo(fc.oneof(content, number, other), fc.oneof(offset, encoding), encoding),
+    upTo(fc.oneof(searched, number, other), fc.oneof(offset, encoding), encoding),
   ),
   "comparisons and copies": fc.oneof(
     operation(fc.constantFrom("compare", "copy"), upTo(fc.oneof(content, other), offset, offset, offset, offset)),
