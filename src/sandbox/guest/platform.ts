@@ -23,9 +23,9 @@ import {
   platformTypeOf,
   viewConstructor,
 } from "./platform-types.ts";
-import { allPrimordials, defineGlobal, defineLazyGlobal, ReflectApply } from "./primordials.ts";
+import { allPrimordials, defineGlobal, defineLazyGlobal, ReflectApply, ReflectDefineProperty } from "./primordials.ts";
 import { reportMeasure } from "./spans.ts";
-import { followContext, inContext, queueTask, startTimer } from "./timers.ts";
+import { followContext, inContext, promisedTimers, queueTask, startTimer } from "./timers.ts";
 import { onException, reportException } from "./uncaught-errors.ts";
 
 type Names = { readonly [Name in PlatformModuleName]?: readonly string[] };
@@ -131,10 +131,23 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:timers": { followContext, inContext, queueTask, startTimer },
 });
 
+const PROMISIFIED = Symbol.for("nodejs.util.promisify.custom");
+
+/** Lets `util.promisify(setTimeout)` return the function of node:timers/promises. */
+function definePromisified(name: "setTimeout" | "setImmediate"): void {
+  ReflectDefineProperty(promisedTimers[name], PROMISIFIED, {
+    __proto__: null,
+    get: () => (usePlatformModule("node-timers").promises as Record<string, unknown>)[name],
+    configurable: true,
+    enumerable: true,
+  } as PropertyDescriptor);
+}
+
 /** Installs the globals. Must be called before lockDown() removes the engine's `eval`. */
 export function installPlatform(): void {
   connectModules(makePreludeModules);
   capturePlatformTypes();
   forEach(GLOBALS, (module, name) => defineLazyGlobal(name, () => usePlatformModule(module)[name]));
   forEach(FUNCTIONS, (module, name) => defineGlobal(name, makeLazyFunction(module, name)));
+  for (const name of ["setTimeout", "setImmediate"] as const) definePromisified(name);
 }

@@ -23,6 +23,7 @@ import {
   PromisePrototypeThen,
   RangeErrorConstructor,
   ReflectApply,
+  ReflectDefineProperty,
   secure,
   TypeErrorConstructor,
 } from "./primordials.ts";
@@ -31,8 +32,11 @@ import { reportException } from "./uncaught-errors.ts";
 interface Timer {
   readonly run: (...args: unknown[]) => void;
   readonly args: unknown[];
+  readonly delayMs: number;
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
+  /** It cannot be started again. */
+  isCleared: boolean;
   /** Due time by the guest's clock. */
   dueAt: number;
 }
@@ -71,27 +75,99 @@ function toDelay(value: unknown): number {
 
 const dueIn = (delayMs: number): number => now() + delayMs;
 
-function start(name: string, run: unknown, delayMs: number, repeat: boolean, args: unknown[]): number {
+function createTimer(run: unknown, delayMs: number, isRepeating: boolean, args: unknown[]): Timer {
   if (typeof run !== "function") {
-    throw new TypeErrorConstructor(`${name} expected a function, got ${describeValue(run)}`);
+    const error = new TypeErrorConstructor(
+      `The "callback" argument must be of type function. Received ${describeValue(run)}`,
+    );
+    ReflectDefineProperty(error, "code", {
+      __proto__: null,
+      value: "ERR_INVALID_ARG_TYPE",
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    } as PropertyDescriptor);
+    throw error;
   }
+  const intervalMs = isRepeating ? delayMs : undefined;
+  return { run: keepContext(run as Timer["run"]), args, delayMs, intervalMs, isCleared: false, dueAt: 0 };
+}
+
+/** Starts a timer, or starts it again. Returns 0 if no call is running. */
+function schedule(name: string, timer: Timer, knownId?: number): number {
   if (!callState.active) return 0;
   const maxTimers = allowance("timers");
   postsThisTurn += 1;
-  if (MapPrototypeGetSize(timers) >= maxTimers || postsThisTurn > maxTimers * POSTS_PER_TIMER) {
+  if (MapPrototypeGetSize(timers) >= maxTimers || postsThisTurn > maxTimers * POSTS_PER_TIMER)
     throw new RangeErrorConstructor(`${name}: at most ${maxTimers} timers may be pending at the same time`);
-  }
-  lastId += 1;
-  const intervalMs = repeat ? delayMs : undefined;
-  MapPrototypeSet(timers, lastId, { run: keepContext(run as Timer["run"]), args, intervalMs, dueAt: dueIn(delayMs) });
-  post("timer", lastId, delayMs);
-  return lastId;
+  const id = knownId ?? lastId + 1;
+  if (id > lastId) lastId = id;
+  timer.dueAt = dueIn(timer.delayMs);
+  MapPrototypeSet(timers, id, timer);
+  post("timer", id, timer.delayMs);
+  return id;
 }
 
 /** Starts a timer for platform code, because a tool may have replaced `setTimeout`. */
 export function startTimer(name: string, delay: unknown, run: () => void): void {
-  start(name, run, toDelay(delay), false, []);
+  schedule(name, createTimer(run, toDelay(delay), false, []));
 }
+
+/** What the timer functions return, as in Node. No timer keeps a call alive, so `ref()` and `unref()` have no effect. */
+class Immediate {
+  readonly #id: number;
+  #isReferenced = true;
+
+  constructor(id: number) {
+    this.#id = id;
+  }
+  ref(): this {
+    this.#isReferenced = true;
+    return this;
+  }
+  unref(): this {
+    this.#isReferenced = false;
+    return this;
+  }
+  hasRef(): boolean {
+    return this.#isReferenced;
+  }
+  [Symbol.toPrimitive](): number {
+    return this.#id;
+  }
+  [Symbol.dispose](): void {
+    clear(this.#id);
+  }
+  /** Returns the timer's id, or undefined for another object. */
+  static idOf(value: object): number | undefined {
+    return #id in value ? value.#id : undefined;
+  }
+}
+const { idOf } = Immediate;
+
+class Timeout extends Immediate {
+  readonly #timer: Timer;
+
+  constructor(name: string, timer: Timer) {
+    super(schedule(name, timer));
+    this.#timer = timer;
+  }
+  /** Starts the timer again with its delay, unless it was cleared. */
+  refresh(): this {
+    const id = idOf(this) ?? 0;
+    if (id > 0 && !this.#timer.isCleared) schedule("refresh", this.#timer, id);
+    return this;
+  }
+  close(): this {
+    clear(this);
+    return this;
+  }
+  /** Returns what is kept of a timer, also after it has fired; undefined for another value. */
+  static timerOf(value: unknown): Timer | undefined {
+    return typeof value === "object" && value !== null && #timer in value ? value.#timer : undefined;
+  }
+}
+const { timerOf } = Timeout;
 
 /** Queued tasks (HTML, "queue a task"), in order. Those before `nextTask` have run. */
 let tasks: (() => void)[] = [];
@@ -100,7 +176,8 @@ let nextTask = 0;
 /** Starts the timer of the task queue. It does not count towards the limit, because there is only one. */
 function startTaskTimer(): void {
   lastId += 1;
-  MapPrototypeSet(timers, lastId, { run: runTask, args: [], intervalMs: undefined, dueAt: dueIn(0) });
+  const timer: Timer = { run: runTask, args: [], delayMs: 0, intervalMs: undefined, isCleared: false, dueAt: dueIn(0) };
+  MapPrototypeSet(timers, lastId, timer);
   // Between the calls of a session the worker runs no timers. The next call posts the pending ones again.
   if (callState.active) post("timer", lastId, 0);
 }
@@ -125,9 +202,18 @@ export function queueTask(run: () => void): void {
   append(tasks, keepContext(run));
 }
 
+/** Reads a timer, its id, or the id as text. Returns 0 for anything else. */
+function toId(given: unknown): number {
+  if (typeof given === "object" && given !== null) return idOf(given) ?? 0;
+  return typeof given === "number" || typeof given === "string" ? NumberConstructor(given) : 0;
+}
+
 /** Clears a timer. Beyond the message limit the worker is not notified; its later `timer` message is then ignored. */
-function clear(id: unknown): void {
-  if (typeof id !== "number" || !MapPrototypeDelete(timers, id)) return;
+function clear(given: unknown): void {
+  const id = toId(given);
+  const timer = timerOf(given) ?? MapPrototypeGet(timers, id);
+  if (timer !== undefined) timer.isCleared = true;
+  if (!MapPrototypeDelete(timers, id)) return;
   postsThisTurn += 1;
   if (postsThisTurn <= allowance("timers") * POSTS_PER_TIMER) post("timer", id, -1);
 }
@@ -176,16 +262,22 @@ function queueMicrotask(run: unknown): void {
   });
 }
 
+/** The functions that node:timers/promises has a variant of. */
+export const promisedTimers = {
+  setTimeout: (run: unknown, delay?: unknown, ...args: unknown[]): Timeout =>
+    new Timeout("setTimeout", createTimer(run, toDelay(delay), false, args)),
+  setImmediate: (run: unknown, ...args: unknown[]): Immediate =>
+    new Immediate(schedule("setImmediate", createTimer(run, 0, false, args))),
+};
+
 export function installTimers(): void {
-  defineGlobal("setTimeout", (run: unknown, delay?: unknown, ...args: unknown[]): number =>
-    start("setTimeout", run, toDelay(delay), false, args),
+  defineGlobal("setTimeout", promisedTimers.setTimeout);
+  defineGlobal(
+    "setInterval",
+    (run: unknown, delay?: unknown, ...args: unknown[]) =>
+      new Timeout("setInterval", createTimer(run, toDelay(delay), true, args)),
   );
-  defineGlobal("setInterval", (run: unknown, delay?: unknown, ...args: unknown[]): number =>
-    start("setInterval", run, toDelay(delay), true, args),
-  );
-  defineGlobal("setImmediate", (run: unknown, ...args: unknown[]): number =>
-    start("setImmediate", run, 0, false, args),
-  );
+  defineGlobal("setImmediate", promisedTimers.setImmediate);
   defineGlobal("clearTimeout", clear);
   defineGlobal("clearInterval", clear);
   defineGlobal("clearImmediate", clear);

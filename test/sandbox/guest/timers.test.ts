@@ -1,11 +1,72 @@
 // Tests timers and microtasks in a guest: order, clearing, arguments, limits, and that no timer survives its call.
 import { describe, expect, test } from "vitest";
-import { bundleCode, inGuest, openCode, runGuest } from "../../support/guest.ts";
+import { bundleCode, expectLikeNode, inGuest, openCode, runGuest } from "../../support/guest.ts";
 
 const ring = (statements: string): Promise<unknown> =>
   inGuest(
     `() => new Promise((done) => { const seen = []; const see = (...args) => seen.push(...args); ${statements} })`,
   );
+
+describe("timers of Node", () => {
+  test("have its methods, can be cleared by their number, and start again", async () => {
+    await expectLikeNode(async () => {
+      const seen: unknown[] = [];
+      const wait = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
+      const timer = setTimeout(() => seen.push("fired"), 1);
+      seen.push(timer.hasRef(), timer.unref() === timer, timer.hasRef(), timer.ref() === timer, timer.hasRef());
+      await wait(20);
+      timer.refresh();
+      await wait(20);
+      clearTimeout(timer);
+      timer.refresh();
+      const byNumber = setTimeout(() => seen.push("by number"), 5);
+      clearTimeout(+byNumber);
+      const byText = setInterval(() => seen.push("by text"), 5);
+      clearInterval(String(+byText));
+      const disposed = setInterval(() => seen.push("disposed"), 5);
+      disposed[Symbol.dispose]();
+      const closed = setTimeout(() => seen.push("closed"), 5);
+      seen.push(closed.close() === closed);
+      const immediate = setImmediate(() => seen.push("immediate"));
+      seen.push(immediate.hasRef(), immediate.unref() === immediate, immediate.hasRef());
+      clearImmediate(immediate);
+      for (const wrong of [null, undefined, {}, "x", Number.NaN]) clearTimeout(wrong as never);
+      await wait(30);
+      return seen;
+    });
+  });
+
+  test("become promises with util.promisify(), and are those of node:timers", async () => {
+    await expectLikeNode(async () => {
+      const { promisify } = process.getBuiltinModule("node:util");
+      const timers = process.getBuiltinModule("node:timers");
+      const promises = process.getBuiltinModule("node:timers/promises");
+      const stopped = promisify(setTimeout)(1_000, "late", { signal: AbortSignal.abort() }).catch(
+        (error: Error) => error.name,
+      );
+      return [
+        await promisify(setTimeout)(1, "after a delay"),
+        await promisify(setImmediate)("soon"),
+        await stopped,
+        promisify(setTimeout) === promises.setTimeout,
+        timers.setTimeout === setTimeout && timers.clearInterval === clearInterval,
+      ];
+    });
+  });
+
+  test("reject a callback that is not a function", async () => {
+    await expectLikeNode(() =>
+      [undefined, null, 1, "text"].map((run) => {
+        try {
+          setTimeout(run as never, 1);
+          return "accepted";
+        } catch (error) {
+          return [(error as Error).name, (error as Error & { readonly code?: string }).code];
+        }
+      }),
+    );
+  });
+});
 
 describe("setTimeout() and related functions", () => {
   test.for<[why: string, statements: string, seen: unknown]>([
@@ -31,9 +92,13 @@ describe("setTimeout() and related functions", () => {
       [1, 2, 3],
     ],
     [
-      "have ids that are numbers above 0",
-      "const ids = [setTimeout(see), setInterval(see, 1000), setImmediate(see)]; done(ids.map((id) => typeof id + (id > 0)));",
-      ["numbertrue", "numbertrue", "numbertrue"],
+      "are objects that convert to numbers above 0",
+      "const timers = [setTimeout(see), setInterval(see, 1000), setImmediate(see)]; done(timers.map((timer) => [typeof timer, timer > 0, timer.constructor.name]));",
+      [
+        ["object", true, "Timeout"],
+        ["object", true, "Timeout"],
+        ["object", true, "Immediate"],
+      ],
     ],
     [
       "do not fire after being cleared",

@@ -6,11 +6,14 @@ interface Console { log(...values: any[]): void; debug(...values: any[]): void; 
   error(...values: any[]): void; table(value: any): void; dir(value: any): void; assert(condition?: boolean, ...values: any[]): void;
   time(label?: string): void; timeEnd(label?: string): void; count(label?: string): void; group(...values: any[]): void; groupEnd(): void; }
 declare const console: Console;
-declare function setTimeout(callback: (...args: any[]) => void, ms?: number, ...args: any[]): number;
-declare function clearTimeout(id: number | undefined): void;
-declare function setInterval(callback: (...args: any[]) => void, ms?: number, ...args: any[]): number;
-declare function clearInterval(id: number | undefined): void;
-declare function setImmediate(callback: (...args: any[]) => void, ...args: any[]): number;
+declare namespace NodeJS { type Timeout = number & { ref(): Timeout; unref(): Timeout; hasRef(): boolean; refresh(): Timeout; close(): Timeout };
+  type Timer = Timeout; type Immediate = Timeout; }
+declare function setTimeout(callback: (...args: any[]) => void, ms?: number, ...args: any[]): NodeJS.Timeout;
+declare function clearTimeout(timer: NodeJS.Timeout | number | string | undefined): void;
+declare function setInterval(callback: (...args: any[]) => void, ms?: number, ...args: any[]): NodeJS.Timeout;
+declare function clearInterval(timer: NodeJS.Timeout | number | string | undefined): void;
+declare function setImmediate(callback: (...args: any[]) => void, ...args: any[]): NodeJS.Timeout;
+declare function clearImmediate(timer: NodeJS.Timeout | number | undefined): void;
 declare function queueMicrotask(callback: () => void): void;
 declare function structuredClone<T>(value: T, options?: { transfer?: any[] }): T;
 declare function atob(text: string): string;

@@ -1,12 +1,17 @@
-// node:timers and node:timers/promises. These timers are objects, as in Node. The global functions return numbers, as on the web.
-import { checkFunction, invalidArgument, nodeError } from "./node-error.ts";
+// node:timers and node:timers/promises, over the global functions.
+import { invalidArgument, nodeError } from "./node-error.ts";
 
 type Callback = (...args: unknown[]) => void;
-interface WebTimers {
-  setTimeout(run: Callback, delay?: number, ...args: unknown[]): number;
-  setInterval(run: Callback, delay?: number, ...args: unknown[]): number;
-  setImmediate(run: Callback, ...args: unknown[]): number;
-  clearTimeout(id: unknown): void;
+interface Timer {
+  unref(): this;
+}
+interface TimerFunctions {
+  setTimeout(run: Callback, delay?: number, ...args: unknown[]): Timer;
+  setInterval(run: Callback, delay?: number, ...args: unknown[]): Timer;
+  setImmediate(run: Callback, ...args: unknown[]): Timer;
+  clearTimeout(timer: unknown): void;
+  clearInterval(timer: unknown): void;
+  clearImmediate(timer: unknown): void;
 }
 interface AbortSignalLike {
   readonly aborted: boolean;
@@ -19,73 +24,15 @@ interface WaitOptions {
   readonly ref?: boolean;
 }
 
-const web = globalThis as unknown as WebTimers;
-
-/** No timer keeps a call alive, so `ref` and `unref` have no effect. */
-class Timeout {
-  #id: number;
-  readonly #start: () => number;
-  #isReferenced = true;
-
-  constructor(start: () => number) {
-    this.#start = start;
-    this.#id = start();
-  }
-
-  ref(): this {
-    this.#isReferenced = true;
-    return this;
-  }
-  unref(): this {
-    this.#isReferenced = false;
-    return this;
-  }
-  hasRef(): boolean {
-    return this.#isReferenced;
-  }
-  refresh(): this {
-    web.clearTimeout(this.#id);
-    this.#id = this.#start();
-    return this;
-  }
-  close(): this {
-    web.clearTimeout(this.#id);
-    return this;
-  }
-  [Symbol.toPrimitive](): number {
-    return this.#id;
-  }
-  [Symbol.dispose](): void {
-    this.close();
-  }
-}
-
-function setTimeout(run: unknown, delay?: number, ...args: unknown[]): Timeout {
-  checkFunction(run, "callback");
-  return new Timeout(() => web.setTimeout(run, delay, ...args));
-}
-
-function setInterval(run: unknown, delay?: number, ...args: unknown[]): Timeout {
-  checkFunction(run, "callback");
-  return new Timeout(() => web.setInterval(run, delay, ...args));
-}
-
-function setImmediate(run: unknown, ...args: unknown[]): Timeout {
-  checkFunction(run, "callback");
-  return new Timeout(() => web.setImmediate(run, ...args));
-}
-
-function clear(timer: unknown): void {
-  if (timer instanceof Timeout) timer.close();
-  else web.clearTimeout(timer);
-}
+const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate } =
+  globalThis as unknown as TimerFunctions;
 
 function abortError(signal: AbortSignalLike): Error {
   const error = nodeError(Error, "ABORT_ERR", "The operation was aborted");
   return Object.assign(error, { name: "AbortError", cause: signal.reason });
 }
 
-function wait<Value>(start: (run: () => void) => number, value: Value, { signal }: WaitOptions = {}): Promise<Value> {
+function wait<Value>(start: (run: () => void) => Timer, value: Value, { signal }: WaitOptions = {}): Promise<Value> {
   if (signal !== undefined && typeof signal?.addEventListener !== "function") {
     return Promise.reject(invalidArgument("options.signal", "an instance of AbortSignal", signal));
   }
@@ -96,7 +43,7 @@ function wait<Value>(start: (run: () => void) => number, value: Value, { signal 
       resolve(value);
     });
     const onAbort = (): void => {
-      web.clearTimeout(id);
+      clearTimeout(id);
       if (signal !== undefined) reject(abortError(signal));
     };
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -104,9 +51,9 @@ function wait<Value>(start: (run: () => void) => number, value: Value, { signal 
 }
 
 const sleep = <Value>(delay?: number, value?: Value, options?: WaitOptions): Promise<Value | undefined> =>
-  wait((run) => web.setTimeout(run, delay), value, options);
+  wait((run) => setTimeout(run, delay), value, options);
 const turn = <Value>(value?: Value, options?: WaitOptions): Promise<Value | undefined> =>
-  wait((run) => web.setImmediate(run), value, options);
+  wait((run) => setImmediate(run), value, options);
 
 async function* ticks<Value>(delay?: number, value?: Value, options?: WaitOptions): AsyncGenerator<Value | undefined> {
   for (;;) yield await sleep(delay, value, options);
@@ -122,17 +69,13 @@ export const promises = {
   },
 };
 
-const custom = Symbol.for("nodejs.util.promisify.custom");
-Object.defineProperty(setTimeout, custom, { value: sleep, enumerable: true });
-Object.defineProperty(setImmediate, custom, { value: turn, enumerable: true });
-
 const timers = {
   setTimeout,
-  clearTimeout: clear,
+  clearTimeout,
   setImmediate,
-  clearImmediate: clear,
+  clearImmediate,
   setInterval,
-  clearInterval: clear,
+  clearInterval,
   promises,
 };
 
