@@ -33,7 +33,7 @@ describe("timers of Node", () => {
       for (const wrong of [null, undefined, {}, "x", Number.NaN]) clearTimeout(wrong as never);
       await wait(30);
       return seen;
-    });
+    }, undefined);
   });
 
   test("become promises with util.promisify(), and are those of node:timers", async () => {
@@ -51,19 +51,21 @@ describe("timers of Node", () => {
         promisify(setTimeout) === promises.setTimeout,
         timers.setTimeout === setTimeout && timers.clearInterval === clearInterval,
       ];
-    });
+    }, undefined);
   });
 
   test("reject a callback that is not a function", async () => {
-    await expectLikeNode(() =>
-      [undefined, null, 1, "text"].map((run) => {
-        try {
-          setTimeout(run as never, 1);
-          return "accepted";
-        } catch (error) {
-          return [(error as Error).name, (error as Error & { readonly code?: string }).code];
-        }
-      }),
+    await expectLikeNode(
+      (values) =>
+        values.map((run) => {
+          try {
+            setTimeout(run as never, 1);
+            return "accepted";
+          } catch (error) {
+            return [(error as Error).name, (error as Error & { readonly code?: string }).code];
+          }
+        }),
+      [null, 1, "text"],
     );
   });
 });
