@@ -15,7 +15,7 @@ async function addTool(
 ): Promise<string> {
   tools += 1;
   const name = `python_rollback${tools}`;
-  const source = `capabilities = {"act": True, "waitFor": True}\nlimits = ${JSON.stringify({ timeoutMs: 60_000, ...limits })}\n${body}`;
+  const source = `capabilities = {"act": True, "waitFor": True}\nlimits = ${JSON.stringify({ timeoutMs: 120_000, cpuMs: 60_000, ...limits })}\n${body}`;
   await acts.box.addTool({ name, source, language: "python" }, { grant: [...granted] });
   return name;
 }
