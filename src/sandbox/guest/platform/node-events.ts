@@ -94,7 +94,7 @@ function onceWrapper(emitter: EventEmitter, name: EventName, listener: unknown):
 function throwUnhandled(args: readonly unknown[]): never {
   const [error] = args;
   if (error instanceof Error) throw error;
-  const shown = typeof error === "string" ? `'${error}'` : String(error);
+  const shown = require("./inspect.ts").inspect(error);
   const unhandled = nodeError(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${shown})`);
   throw Object.assign(unhandled, { context: error });
 }
@@ -239,8 +239,9 @@ export function listenerCount(emitter: unknown, name: EventName): number {
   return isEmitter(emitter) ? emitter.listenerCount(name) : 0;
 }
 
-// Path of an import. The module is loaded when the first such emitter is created.
+// Paths of imports. The modules are loaded when they are needed.
 declare function require(name: "./node-async-hooks.ts"): typeof import("./node-async-hooks.ts");
+declare function require(name: "./inspect.ts"): typeof import("./inspect.ts");
 
 /** Runs its listeners in the context in which it was created. */
 class EventEmitterAsyncResource extends EventEmitter {

@@ -73,7 +73,7 @@ const process: { [name: string]: unknown } = {
   },
   arch: "x64",
   platform: "linux",
-  release: {},
+  release: { name: "node" },
   env: {},
   argv: ["/node", "/tool"],
   argv0: "node",

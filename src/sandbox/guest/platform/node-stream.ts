@@ -5,7 +5,6 @@ import { nameClasses } from "./class-names.ts";
 import { Buffer } from "./node-buffer.ts";
 import { readline, readlinePromises } from "./readline.ts";
 import { installWebBridges } from "./stream-web.ts";
-import { addUnsupported } from "./unsupported-members.ts";
 
 export const { Readable, Writable, Duplex, Transform, PassThrough, Stream, pipeline, finished } = streams;
 
@@ -13,7 +12,36 @@ nameClasses({ Readable, Writable, Duplex, Transform, PassThrough, Stream });
 installWebBridges();
 
 const stream = Stream as unknown as { readonly promises: object };
-addUnsupported(stream, "stream", "use a pair of PassThrough streams", "duplexPair");
+
+type Done = (error?: Error | null) => void;
+type DuplexStream = InstanceType<typeof Duplex>;
+
+/** Returns two streams: what is written to one can be read from the other, which takes the next chunk when this one was read. */
+function duplexPair(options: object = {}): readonly DuplexStream[] {
+  const waiting: (Done | undefined)[] = [];
+  const ends: DuplexStream[] = [0, 1].map((index) => {
+    const other = 1 - index;
+    return new Duplex({
+      ...options,
+      read() {
+        const done = waiting[index];
+        waiting[index] = undefined;
+        done?.();
+      },
+      write(chunk: Uint8Array, _encoding: string, done: Done) {
+        if (chunk.length === 0) return done();
+        waiting[other] = done;
+        ends[other]?.push(chunk);
+      },
+      final(done: Done) {
+        ends[other]?.on("end", () => done());
+        ends[other]?.push(null);
+      },
+    });
+  });
+  return ends;
+}
+Object.assign(stream, { duplexPair });
 
 const WEB_CLASSES = [
   "ReadableStream",

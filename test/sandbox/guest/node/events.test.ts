@@ -19,6 +19,20 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
+    "throws an error event without a listener, and shows what is no error",
+    () => {
+      const { EventEmitter } = process.getBuiltinModule("node:events");
+      return [{ a: [1] }, "text", undefined, 5, new TypeError("own")].map((value) => {
+        try {
+          return new EventEmitter().emit("error", value);
+        } catch (error) {
+          const { name, message, code } = error as Error & { readonly code?: string };
+          return [name, message, code];
+        }
+      });
+    },
+  ],
+  [
     "lists its listeners",
     () => {
       const { EventEmitter } = process.getBuiltinModule("node:events");

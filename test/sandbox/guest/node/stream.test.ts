@@ -65,6 +65,26 @@ describe("node:stream", () => {
       },
     ],
     [
+      "connects two streams with duplexPair",
+      async () => {
+        const { duplexPair } = process.getBuiltinModule("node:stream") as unknown as {
+          duplexPair(options?: object): [import("node:stream").Duplex, import("node:stream").Duplex];
+        };
+        const [left, right] = duplexPair({ highWaterMark: 4 });
+        const seen: string[] = [];
+        right.on("data", (chunk) => {
+          seen.push(String(chunk));
+          right.write(`${chunk}!`);
+        });
+        right.on("end", () => right.end("bye"));
+        left.write("first");
+        left.end("second");
+        const answers: string[] = [];
+        for await (const chunk of left) answers.push(String(chunk));
+        return [seen, answers.join(""), left.writableFinished, right.readableEnded];
+      },
+    ],
+    [
       "copies a web stream with ReadableStreamTee",
       async () => {
         const { ReadableStreamTee } = process.getBuiltinModule("node:stream/web") as unknown as {
