@@ -66,7 +66,7 @@ describe("glovebox mcp over stdin and stdout", () => {
     "serves files and its own tools to a client with the %s protocol",
     async (mode) => {
       const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
-      const args = [MAIN, "mcp", "noisy.ts", "--tool", "run-js"];
+      const args = [MAIN, ...patiently(["mcp", "noisy.ts", "--tool", "run-js"])];
       const transport = new StdioClientTransport({ command: process.execPath, args, cwd: folder, stderr: "pipe" });
       onTestFinished(() => client.close());
       await client.connect(transport);
