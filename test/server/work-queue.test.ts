@@ -233,15 +233,25 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
     await expectOneRunEach(ids);
   });
 
-  test("a call of a session runs in the server, whether or not its pool has executors", async () => {
+  test("a call of a session is taken by the server that has the session, and runs on executors only", async () => {
     const tool = {
       name: "counts",
-      source: "let n = 0; export default () => { n += 1; return n; }",
+      source: "let n = 0; export default () => { console.log('ran'); n += 1; return n; }",
       isolateLifetime: "session",
     };
-    expect((await api("POST", "/v1/tenants/remote/tools", tool)).status).toBe(201);
-    const id = await enqueue(api, "remote", "counts", {}, { sessionId: "s1" });
-    await expect.poll(async () => (await read(id, "remote")).state, patiently).toBe("succeeded");
+    for (const tenant of ["remote", "acme"])
+      expect((await api("POST", `/v1/tenants/${tenant}/tools`, tool)).status).toBe(201);
+    // The pool of this tenant has no executor.
+    const waiting = await enqueue(api, "remote", "counts", {}, { sessionId: "s1" });
+    for (const expected of [1, 2]) {
+      const id = await enqueue(api, "acme", "counts", {}, { sessionId: "s1" });
+      await expect.poll(async () => (await read(id)).state, patiently).toBe("succeeded");
+      expect(await read(id)).toMatchObject({ output: expected });
+    }
+    await api("POST", `/v1/tenants/remote/calls/${waiting}/cancel`);
+    await expect.poll(async () => (await read(waiting, "remote")).endedAt, patiently).not.toBeNull();
+    const { state, logs } = await read(waiting, "remote");
+    expect([["cancelled", "failed"].includes(state), logs ?? []]).toEqual([true, []]);
     await untilEmpty();
   });
 

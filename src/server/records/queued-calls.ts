@@ -42,7 +42,7 @@ export async function findQueued(db: Db, filter: QueuedFilter): Promise<readonly
   }
   return (await query.execute()).map((row) => ({
     ...{ id: row.id, tenantId: row.tenant_id, fence: row.fence, runAt: row.run_at ?? 0 },
-    // The isolates of sessions are in processes of the server.
+    // Each session belongs to one server, also if its isolate is on an executor.
     isLocal: row.session_id !== null,
   }));
 }
