@@ -98,10 +98,12 @@ function schedule(name: string, timer: Timer, knownId?: number): number {
   if (!callState.active) return 0;
   const maxTimers = allowance("timers");
   postsThisTurn += 1;
-  if (MapPrototypeGetSize(timers) >= maxTimers || postsThisTurn > maxTimers * POSTS_PER_TIMER)
+  const isPending = knownId !== undefined && MapPrototypeGet(timers, knownId) !== undefined;
+  const isFull = !isPending && MapPrototypeGetSize(timers) >= maxTimers;
+  if (isFull || postsThisTurn > maxTimers * POSTS_PER_TIMER)
     throw new RangeErrorConstructor(`${name}: at most ${maxTimers} timers may be pending at the same time`);
-  const id = knownId ?? lastId + 1;
-  if (id > lastId) lastId = id;
+  lastId += Number(knownId === undefined);
+  const id = knownId ?? lastId;
   timer.dueAt = dueIn(timer.delayMs);
   MapPrototypeSet(timers, id, timer);
   post("timer", id, timer.delayMs);

@@ -54,6 +54,15 @@ describe("timers of Node", () => {
     }, undefined);
   });
 
+  test("can be refreshed when no other timer may be started", async () => {
+    const run = `() => {
+      const first = setTimeout(() => {}, 1000);
+      try { for (;;) setTimeout(() => {}, 1000); } catch {}
+      return first.refresh() === first;
+    }`;
+    expect(await inGuest(run)).toBe(true);
+  });
+
   test("reject a callback that is not a function", async () => {
     await expectLikeNode(
       (values) =>

@@ -100,6 +100,17 @@ function headersOf({ headers, host }: UndiciRequest): [string, string][] {
 /** Names and values as undici's parser gives them. */
 const toRaw = (texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text, "latin1"));
 
+/** Waits until a request takes more of its body, or has ended. */
+function drained(outgoing: ClientRequest): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      outgoing.off("drain", done).off("close", done);
+      resolve();
+    };
+    outgoing.on("drain", done).on("close", done);
+  });
+}
+
 /** One request, from its dispatch to its last callback. */
 class Exchange {
   readonly #client: UndiciClient;
@@ -175,7 +186,7 @@ class Exchange {
         if (this.#isOver) return;
         const isAccepted = outgoing.write(chunk);
         request.onBodySent?.(chunk);
-        if (!isAccepted) await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
+        if (!isAccepted) await drained(outgoing);
       }
       if (this.#isOver) return;
       outgoing.end();
