@@ -104,7 +104,8 @@ const toRaw = (texts: readonly string[]): Buffer[] => texts.map((text) => Buffer
 function drained(outgoing: ClientRequest): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
-      outgoing.off("drain", done).off("close", done);
+      outgoing.removeListener("drain", done);
+      outgoing.removeListener("close", done);
       resolve();
     };
     outgoing.on("drain", done).on("close", done);
