@@ -101,7 +101,7 @@ function headersOf({ headers, host }: UndiciRequest): [string, string][] {
 const toRaw = (texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text, "latin1"));
 
 /** Waits until a request takes more of its body, or has ended. */
-function drained(outgoing: ClientRequest): Promise<void> {
+function drained(outgoing: EventEmitter): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       outgoing.removeListener("drain", done);
@@ -187,7 +187,7 @@ class Exchange {
         if (this.#isOver) return;
         const isAccepted = outgoing.write(chunk);
         request.onBodySent?.(chunk);
-        if (!isAccepted) await drained(outgoing);
+        if (!isAccepted) await drained(outgoing as unknown as EventEmitter);
       }
       if (this.#isOver) return;
       outgoing.end();
