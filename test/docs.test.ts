@@ -58,7 +58,9 @@ let end: End;
 /** Gives the calls of an example a minute, because a busy machine can need more than the few seconds that it states, or the default of 5 s. */
 const patiently = (source: string): string =>
   source.includes("limits")
-    ? source.replaceAll(/(?<=limits: \{ timeoutMs: )[\d_]+/g, "60_000")
+    ? source
+        .replaceAll(/(?<=limits: \{ timeoutMs: )[\d_]+/g, "60_000")
+        .replaceAll(/limits: \{(?![^}]*timeoutMs)/g, "limits: { timeoutMs: 60_000,")
     : source
         .replaceAll("createGlovebox()", "createGlovebox({ limits: { timeoutMs: 60_000 } })")
         .replaceAll("createGlovebox({ ", "createGlovebox({ limits: { timeoutMs: 60_000 }, ")

@@ -24,6 +24,9 @@ export const LARGE_BYTES: number = 3 * 1024 * 1024;
 
 type Route = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+/** Responses that "/cut-now" is to hang up. */
+const cut = new Set<ServerResponse>();
+
 const ROUTES: { readonly [path: string]: Route } = {
   "/joined": (_request, response) => {
     const fields = ["Vary", "a", "X-One", "1", "Vary", "b", "ETag", '"1"', "ETag", '"2"', "Set-Cookie", "a=1"];
@@ -50,7 +53,13 @@ const ROUTES: { readonly [path: string]: Route } = {
   "/drop": (request) => request.socket.destroy(),
   "/cut": (_request, response) => {
     response.write("part");
-    setTimeout(() => response.destroy(), 20);
+    cut.add(response);
+  },
+  // Hangs up all of those. A delay would not do: on a busy machine, a client gets the part and the end of the connection at once.
+  "/cut-now": (_request, response) => {
+    for (const open of cut) open.destroy();
+    cut.clear();
+    response.end();
   },
   "/count": async (request, response) => response.end(String((await buffer(request)).length)),
   // Answers before the body has arrived.
