@@ -1,6 +1,6 @@
 // Buffer's functions on whole buffers: comparing, joining, copying and searching, with Node's checks.
-import { type Bytes, checkBytes, checkOffset, outOfRange, unknownEncoding } from "./buffer-arguments.ts";
-import { invalidArgument } from "./node-error.ts";
+import { type Bytes, checkBytes, checkOffset } from "./buffer-arguments.ts";
+import { invalidArgument, outOfRange, unknownEncoding } from "./node-error.ts";
 
 export function compareBytes(left: Bytes, right: Bytes): number {
   const end = Math.min(left.length, right.length);

@@ -2,11 +2,11 @@
 import * as base from "buffer/";
 import { markBytesOf } from "../bytes-text.ts";
 import { fromBase64 as decodeBase64, toBase64 } from "./base64.ts";
-import { checkOffset, outOfRange, unknownEncoding } from "./buffer-arguments.ts";
+import { checkOffset } from "./buffer-arguments.ts";
 import { compareRanges, compareTwo, concatBytes, copyBytes, equalBytes, search } from "./buffer-bytes.ts";
 import { numberMethods } from "./buffer-numbers.ts";
 import { nameClasses } from "./class-names.ts";
-import { invalidArgument, nodeError } from "./node-error.ts";
+import { checkNumber, invalidArgument, nodeError, outOfRange, unknownEncoding } from "./node-error.ts";
 
 interface NativeCodecs {
   toHex?: (this: Uint8Array) => string;
@@ -78,7 +78,7 @@ const packageByteLength = statics.byteLength as (...args: unknown[]) => number;
 
 /** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
 function allocate(size: unknown): Buffer {
-  if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
+  checkNumber(size, "size");
   const max = Number.MAX_SAFE_INTEGER;
   if (!(size >= 0 && size <= max)) throw outOfRange("size", `>= 0 && <= ${max}`, size);
   return packageAlloc(size);

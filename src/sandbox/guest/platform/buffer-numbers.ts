@@ -1,6 +1,7 @@
 // Buffer's methods that read and write numbers: `readUInt16LE()`, `writeIntBE()` and others, with Node's checks.
 import { Buffer } from "buffer/";
-import { boundsError, checkNumber, outOfRange } from "./buffer-arguments.ts";
+import { boundsError } from "./buffer-arguments.ts";
+import { checkNumber, outOfRange } from "./node-error.ts";
 
 type Methods = { [name: string]: (this: Uint8Array, ...args: never[]) => unknown };
 type Limits = readonly [min: number | bigint, max: number | bigint];

@@ -2,7 +2,7 @@
 import { callSerial } from "../call-state.ts";
 import { checkWritable, type FsNode, fsError, Volume } from "./fs-volume.ts";
 import { Buffer } from "./node-buffer.ts";
-import { invalidArgument } from "./node-error.ts";
+import { checkNumber, invalidArgument } from "./node-error.ts";
 
 export type PathLike = string | Uint8Array | { readonly href: string; readonly pathname: string };
 
@@ -122,7 +122,7 @@ export function openNode(path: string, meaning: FlagMeaning, mode: number, sysca
 }
 
 export function fileOf(descriptor: unknown, syscall: string): OpenFile {
-  if (typeof descriptor !== "number") throw invalidArgument("fd", "of type number", descriptor);
+  checkNumber(descriptor, "fd");
   current();
   const file = files.get(descriptor);
   if (file === undefined) throw fsError("EBADF", syscall);

@@ -2,7 +2,7 @@
 // It carries no data.
 import { now } from "../coarse-time.ts";
 import { queueTask } from "../timers.ts";
-import { checkFunction, invalidArgument, outOfRange } from "./node-error.ts";
+import { checkFunction, checkNumber, outOfRange } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { nextTick } from "./node-process.ts";
 import { addUnsupported } from "./unsupported-members.ts";
@@ -17,7 +17,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Converts the ms of a timeout. */
 export function toTimeout(value: unknown, name: string): number {
-  if (typeof value !== "number") throw invalidArgument(name, "of type number", value);
+  checkNumber(value, name);
   if (!(value >= 0 && value < Number.POSITIVE_INFINITY)) throw outOfRange(name, "a non-negative finite number", value);
   return Math.min(value, MAX_TIMEOUT_MS);
 }

@@ -25,7 +25,15 @@ import {
 import { X509Certificate } from "./node-certificate.ts";
 import { cryptoConstants } from "./node-crypto-constants.ts";
 import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data.ts";
-import { checkFunction, checkString, constructible, invalidArgument, nodeError } from "./node-error.ts";
+import {
+  checkFunction,
+  checkNumber,
+  checkString,
+  constructible,
+  invalidArgument,
+  nodeError,
+  outOfRange,
+} from "./node-error.ts";
 import {
   createDiffieHellman,
   createECDH,
@@ -168,28 +176,39 @@ const makeCipher =
     );
   };
 
+/** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
+function checkSize(size: unknown, name: string, max = 2 ** 31 - 1): asserts size is number {
+  checkNumber(size, name);
+  if (!(size >= 0 && size <= max)) throw outOfRange(name, `>= 0 && <= ${max}`, size);
+}
+
 function randomBytes(size: number, callback?: unknown): unknown {
-  if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
-  if (!(size >= 0 && size <= 2 ** 31 - 1)) {
-    throw nodeError(
-      RangeError,
-      "ERR_OUT_OF_RANGE",
-      `The value of "size" is out of range. It must be >= 0 && <= 2147483647. Received ${size}`,
-    );
-  }
+  checkSize(size, "size");
   return maybeLater(callback, () => encode(randomNative(size)));
 }
 
-function randomFillSync(target: ArrayBufferView | ArrayBuffer, offset = 0, size?: number): unknown {
+/** @param offset number of elements of a typed array, as `size` */
+function randomFillSync(target: ArrayBufferView | ArrayBuffer, offset: unknown = 0, size?: unknown): unknown {
   const bytes = toBytes(target, "buf");
-  fillRandom(bytes.subarray(offset, size === undefined ? undefined : offset + size));
+  const { BYTES_PER_ELEMENT: width = 1 } = target as { readonly BYTES_PER_ELEMENT?: number };
+  checkNumber(offset, "offset");
+  const from = offset * width;
+  checkSize(from, "offset", bytes.length);
+  if (size === undefined) fillRandom(bytes.subarray(from));
+  else {
+    checkNumber(size, "size");
+    const length = size * width;
+    checkSize(length, "size");
+    if (from + length > bytes.length) throw outOfRange("size + offset", `<= ${bytes.length}`, from + length);
+    fillRandom(bytes.subarray(from, from + length));
+  }
   return target;
 }
 
 function randomFill(target: ArrayBufferView, ...rest: unknown[]): void {
   const callback = rest.pop();
   checkFunction(callback, "callback");
-  maybeLater(callback, () => randomFillSync(target, ...(rest as number[])));
+  maybeLater(callback, () => randomFillSync(target, ...rest));
 }
 
 function randomInt(...args: readonly unknown[]): unknown {
@@ -197,13 +216,7 @@ function randomInt(...args: readonly unknown[]): unknown {
   const numbers = args.filter((one) => typeof one === "number");
   const [min, max] = numbers.length > 1 ? (numbers as [number, number]) : [0, numbers[0] as number];
   if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max)) throw invalidArgument("max", "a safe integer", args[0]);
-  if (!(max > min)) {
-    throw nodeError(
-      RangeError,
-      "ERR_OUT_OF_RANGE",
-      `The value of "max" is out of range. It must be greater than the value of "min" (${min}). Received ${max}`,
-    );
-  }
+  if (!(max > min)) throw outOfRange("max", `greater than the value of "min" (${min})`, max);
   return maybeLater(callback, () => randomNumber(min, max));
 }
 

@@ -2,6 +2,8 @@
 
 type ErrorClass = new (message: string) => Error;
 
+const LARGE = 2 ** 32;
+
 /** Creates an error whose stack starts with `TypeError [ERR_X]`, as in Node. */
 export function nodeError(Base: ErrorClass, code: string, message: string): Error & { readonly code: string } {
   const error = new Base(message);
@@ -45,14 +47,30 @@ export function checkFunction(value: unknown, name: string): asserts value is (.
   if (typeof value !== "function") throw invalidArgument(name, "of type function", value);
 }
 
-/** Creates an ERR_OUT_OF_RANGE. */
-export function outOfRange(name: string, range: string, got: unknown): Error {
-  return nodeError(
-    RangeError,
-    "ERR_OUT_OF_RANGE",
-    `The value of "${name}" is out of range. It must be ${range}. Received ${String(got)}`,
-  );
+export function checkNumber(value: unknown, name: string): asserts value is number {
+  if (typeof value !== "number") throw invalidArgument(name, "of type number", value);
 }
+
+/** Writes whole numbers above 2 ** 32 in groups of three digits. */
+function describeNumber(value: unknown): string {
+  const isBig = typeof value === "bigint";
+  const text = String(value);
+  const isLarge = isBig
+    ? value > BigInt(LARGE) || value < -BigInt(LARGE)
+    : Number.isInteger(value) && Math.abs(value as number) > LARGE;
+  const grouped = isLarge ? text.replace(/\B(?=(?:\d{3})+$)/g, "_") : Object.is(value, -0) ? "-0" : text;
+  return isBig ? `${grouped}n` : grouped;
+}
+
+/** Creates an ERR_OUT_OF_RANGE. `range` follows "must be": "an integer". */
+export function outOfRange(name: string, range: string, got: unknown): Error {
+  const message = `The value of "${name}" is out of range. It must be ${range}. Received ${describeNumber(got)}`;
+  return nodeError(RangeError, "ERR_OUT_OF_RANGE", message);
+}
+
+/** Creates an ERR_UNKNOWN_ENCODING. */
+export const unknownEncoding = (encoding: unknown): Error =>
+  nodeError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${String(encoding)}`);
 
 /** Creates the error for a feature that the sandbox lacks. `instead` says what to use. */
 export function unsupported(what: string, instead: string): Error {

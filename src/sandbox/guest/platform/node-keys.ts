@@ -5,7 +5,7 @@ import { callWorker, callWorkerForBytes, toNodeError } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
 import { randomBytes } from "./crypto-native.ts";
 import { type Callback, type Data, dataBytes, encode } from "./node-crypto-data.ts";
-import { checkFunction, checkString, invalidArgument, nodeError } from "./node-error.ts";
+import { checkFunction, checkNumber, checkString, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
 
 interface Jwk {
   readonly kty?: string;
@@ -329,11 +329,8 @@ export function generateKeySync(type: string, { length }: { readonly length?: un
       `The argument 'type' or its length is invalid. Received ${type}`,
     );
   }
-  if (typeof length !== "number") throw invalidArgument("options.length", "of type number", length);
-  if (!(length >= 8 && length <= 2 ** 31 - 1)) {
-    const message = `The value of "options.length" is out of range. It must be >= 8 && <= 2147483647. Received ${length}`;
-    throw nodeError(RangeError, "ERR_OUT_OF_RANGE", message);
-  }
+  checkNumber(length, "options.length");
+  if (!(length >= 8 && length <= 2 ** 31 - 1)) throw outOfRange("options.length", ">= 8 && <= 2147483647", length);
   return new SecretKeyObject(randomBytes(Math.floor(length / 8)));
 }
 

@@ -1,6 +1,6 @@
 // node:string_decoder: decodes bytes that arrive in pieces, without splitting a character.
 import { Buffer, encodingName } from "./buffer-class.ts";
-import { invalidArgument, nodeError } from "./node-error.ts";
+import { invalidArgument, unknownEncoding } from "./node-error.ts";
 
 /** Returns the number of bytes at the end that are an incomplete character. */
 type Unfinished = (bytes: Uint8Array) => number;
@@ -50,7 +50,7 @@ interface StringDecoderShape {
 /** A function instead of a class: old packages call it on their own objects. */
 export const StringDecoder = function StringDecoder(this: StringDecoderShape, encoding: unknown = "utf8"): void {
   const name = encodingName(encoding ?? "utf8");
-  if (name === undefined) throw nodeError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${String(encoding)}`);
+  if (name === undefined) throw unknownEncoding(encoding);
   this.encoding = name;
   states.set(this, { encoding: name, kept: new Uint8Array(0) });
 } as unknown as { new (encoding?: string): StringDecoderShape; prototype: StringDecoderShape };

@@ -1,5 +1,5 @@
 // Reads the options of the deflate, gzip and raw streams of node:zlib, with Node's checks.
-import { invalidArgument, outOfRange } from "./node-error.ts";
+import { checkNumber, invalidArgument, outOfRange } from "./node-error.ts";
 import { toBytes } from "./node-zlib-data.ts";
 import { type Format, isCompressor, type ZlibSettings } from "./zlib-handle.ts";
 
@@ -26,7 +26,7 @@ export function readNumber(
 ) {
   const value = options[name];
   if (value === undefined || Number.isNaN(value)) return fallback;
-  if (typeof value !== "number") throw invalidArgument(`options.${name}`, "of type number", value);
+  checkNumber(value, `options.${name}`);
   const range = max === Number.POSITIVE_INFINITY ? `>= ${min}` : `>= ${min} and <= ${max}`;
   if (!(value >= min && value <= max)) throw outOfRange(`options.${name}`, range, value);
   return value;

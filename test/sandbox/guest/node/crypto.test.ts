@@ -113,6 +113,26 @@ describe("node:crypto", () => {
         });
       },
     ],
+    [
+      "fills the elements of an array with random bytes",
+      () => {
+        const { randomFillSync } = process.getBuiltinModule("node:crypto");
+        const untouched = (words: Uint32Array): readonly boolean[] => [...words].map((word) => word === 0);
+        const fail = (...rest: readonly unknown[]): unknown => {
+          try {
+            return typeof randomFillSync(new Uint32Array(4), ...(rest as [number]));
+          } catch (error) {
+            return [(error as NodeJS.ErrnoException).code, (error as Error).message];
+          }
+        };
+        return [
+          untouched(randomFillSync(new Uint32Array(4))),
+          untouched(randomFillSync(new Uint32Array(4), 1)),
+          untouched(randomFillSync(new Uint32Array(4), 1, 2)),
+          [fail(5), fail(-1), fail("1"), fail(Number.NaN), fail(2, 3), fail(0, -1), fail(0, "1"), fail(4, 0)],
+        ];
+      },
+    ],
   ])("%s", async ([, run]) => {
     await expectLikeNode(run, undefined);
   });
