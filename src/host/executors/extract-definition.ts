@@ -32,7 +32,7 @@ const DEFINITION_VALUES = 50_000;
  * overloaded.
  */
 const START_MS = 120_000;
-/** Longest time in ms until a process is free. A machine that takes longer is overloaded. */
+/** Shortest time in ms that an extraction waits for a process, whose start counts. A higher limit `queueMs` makes it longer. */
 const QUEUE_MS = 30_000;
 const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.length + 1024 * 1024;
 
@@ -216,7 +216,8 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
     },
   });
   if (timer === undefined) {
-    setTimeLimit(QUEUE_MS, () => overloaded(`No sandbox process was free within ${QUEUE_MS} ms`));
+    const queueMs = Math.max(QUEUE_MS, limits.queueMs);
+    setTimeLimit(queueMs, () => overloaded(`No sandbox process was free within ${queueMs} ms`));
   }
   return promise.finally(() => clearTimeout(timer));
 }
