@@ -5,6 +5,7 @@ import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts"
 import type { ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { IsolatePool } from "../../src/sandbox/worker/isolate-pool.ts";
 import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const SHA = "0".repeat(64);
 /** A hundred functions that run only when the tool is called. */
@@ -23,7 +24,7 @@ async function poolOf(worker: { isCalm: boolean }) {
     expect((await isolate.load(bundle(), IGNORE_MESSAGES)).outcome).toBe("ready");
     const call = { header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" };
     const { text } = await isolate.call(call, IGNORE_MESSAGES);
-    await isolate.settle();
+    await isolate.settle(PATIENT_LIMITS.timeoutMs);
     return { isolate, output: text };
   };
   return { pool, bundle, serve };

@@ -18,6 +18,9 @@ import {
   toBundle,
 } from "../support/guest.ts";
 import { activeTimers } from "../support/leftovers.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
+
+const PATIENT_MS = PATIENT_LIMITS.timeoutMs;
 
 const ADD = "{ description: 'Adds', default: ({ a, b }) => ({ sum: a + b }) }";
 
@@ -335,8 +338,9 @@ describe("ToolIsolate.dispose()", () => {
       `async () => {
         const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
         const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 1_000_000 };
-        const jobs = [1, 2, 3].map(() => crypto.subtle.deriveBits(pbkdf2, key, 512));
-        await jobs[0];
+        // Those that have not started are not run: there are enough of them that the call still runs when it is stopped.
+        const jobs = Array.from({ length: 60 }, () => crypto.subtle.deriveBits(pbkdf2, key, 512));
+        await Promise.all(jobs);
       }`,
     );
     const before = tool.isolate.busyMs;
@@ -375,7 +379,7 @@ describe("ToolIsolate between two calls", () => {
       }`,
     );
     expect((await tool.call({ first: true })).text).toBe('"first"');
-    expect(await tool.isolate.settle()).toBe(true);
+    expect(await tool.isolate.settle(PATIENT_MS)).toBe(true);
     tool.isolate.rest();
     const second = await tool.call({ first: false });
     expect(second).toMatchObject({ text: '"second"', logs: [] });
@@ -450,7 +454,7 @@ describe("ToolIsolate between two calls", () => {
   test("settles when the thread has left the guest", async () => {
     await using tool = await openGuest("() => { setTimeout(() => {}, 1); return 1; }");
     expect((await tool.call()).text).toBe("1");
-    expect(await tool.isolate.settle()).toBe(true);
+    expect(await tool.isolate.settle(PATIENT_MS)).toBe(true);
     expect(tool.isolate.isRunning).toBe(false);
   });
 
@@ -483,7 +487,7 @@ describe("ToolIsolate.makeCodeCache()", () => {
     await using warm = await openCode(code);
     await warm.load();
     await warm.call({ a: 1, b: 2 });
-    await warm.isolate.settle();
+    await warm.isolate.settle(PATIENT_MS);
     const cache = warm.isolate.makeCodeCache(toBundle(code));
     expect(cache.byteLength).toBeGreaterThan(0);
 
@@ -501,7 +505,7 @@ describe("ToolIsolate.makeCodeCache()", () => {
   test("ignores a cache of other code", async () => {
     await using other = await openGuest("() => 'other'");
     await other.call();
-    await other.isolate.settle();
+    await other.isolate.settle(PATIENT_MS);
     const cache = other.isolate.makeCodeCache(toBundle(other.code));
     const code = bundleCode(ADD);
     await using tool = await openCode(code);
@@ -548,7 +552,7 @@ describe("ToolIsolate's meters", () => {
   test("measure time and heap, and return 0 after disposal", async () => {
     await using tool = await openGuest("() => { let n = 0; for (let i = 0; i < 1e7; i += 1) n += i; return n; }");
     await tool.call();
-    await tool.isolate.settle();
+    await tool.isolate.settle(PATIENT_MS);
     expect(tool.isolate.busyMs).toBeGreaterThan(0);
     expect(tool.isolate.heapBytes).toBeGreaterThan(100_000);
     await tool.isolate.dispose();
@@ -559,7 +563,7 @@ describe("ToolIsolate's meters", () => {
     await using tool = await openGuest("(input) => (input.hold ? new Array(1e6).fill(1.5).length : 0)");
     const heapAfter = async (hold: boolean): Promise<number> => {
       await tool.call({ hold });
-      expect(await tool.isolate.settle(10_000)).toBe(true);
+      expect(await tool.isolate.settle(PATIENT_MS)).toBe(true);
       return tool.isolate.heapBytes;
     };
     const small = await heapAfter(false);
@@ -596,7 +600,7 @@ describe("an answer that the guest processes on the main thread", () => {
     const header = JSON.stringify({ ...HEADER, granted: ["kv"] });
     const end = tool.isolate.call({ header, input: "{}", callId: "c1", tenantId: "acme" }, listener);
     await requested.promise;
-    await tool.isolate.settle(60_000);
+    await tool.isolate.settle(PATIENT_MS);
     for (const id of [1, 2]) {
       const until = { at: performance.now() + 60_000, reason: "cancelled" } as const;
       tool.isolate.deliver(id, JSON.stringify({ ok: true, value: null }), until);

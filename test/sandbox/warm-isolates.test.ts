@@ -6,8 +6,9 @@ import { toToolProfile } from "../../src/sandbox/worker/assignment.ts";
 import type { LoadableBundle } from "../../src/sandbox/worker/isolate/engine.ts";
 import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
 import { ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
-import { MAX_WARM_ISOLATES, WarmIsolates } from "../../src/sandbox/worker/warm-isolates.ts";
+import { MAX_WARM_ISOLATES, type WarmIsolateKeeper, WarmIsolates } from "../../src/sandbox/worker/warm-isolates.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { TOOL_PROFILE } from "../support/tool-profile.ts";
 
 const COUNTER = bundleCode("{ default: () => (count += 1) }", "let count = 0;");
@@ -21,21 +22,33 @@ interface Bench {
   isCalm: boolean;
 }
 
+interface BenchOptions {
+  /** Time in ms that the creation of an isolate takes by a fake clock. */
+  readonly createMs?: number;
+  /** Default: a time that a busy machine does not exceed. */
+  readonly loadMs?: number | undefined;
+}
+
 /** Creates a pool in which all tools have this code. */
-async function benchOf(code: string): Promise<Bench> {
+async function benchOf(
+  code: string,
+  { createMs, loadMs = PATIENT_LIMITS.timeoutMs }: BenchOptions = {},
+): Promise<Bench> {
   const engine = await sharedEngine();
   const bundle: LoadableBundle = toBundle(code);
   const created: ToolIsolate[] = [];
-  const pool = new WarmIsolates({
+  const keeper: WarmIsolateKeeper = {
     create: ({ limits: { memoryMiB }, features, coarseTime }) => {
       const isolate = new ToolIsolate(engine, { memoryMiB, features, coarseTime });
       created.push(isolate);
+      if (createMs !== undefined) vi.advanceTimersByTime(createMs);
       return isolate;
     },
     bundle: () => bundle,
     isCalm: () => bench.isCalm,
     onStuck: () => {},
-  });
+  };
+  const pool = new WarmIsolates(keeper, loadMs);
   const bench = { pool, created, isCalm: true };
   onTestFinished(async () => {
     await Promise.all(created.map((isolate) => isolate.dispose()));
@@ -60,6 +73,7 @@ const invoke = async (isolate: ToolIsolate | undefined): Promise<unknown> =>
 
 describe("a warm isolate", () => {
   test("is created for a tool that was called more than once, and serves one call", async () => {
+    fakeClock();
     const { pool, created } = await benchOf(COUNTER);
     const tool = toolOf(1);
     for (let call = 0; call < 2; call += 1) {
@@ -84,7 +98,8 @@ describe("a warm isolate", () => {
   });
 
   test("is one of several if calls are faster than its creation, up to the limit of the pool", async () => {
-    const { pool, created } = await benchOf(COUNTER);
+    fakeClock();
+    const { pool, created } = await benchOf(COUNTER, { createMs: 10 });
     for (let call = 0; call < 50; call += 1) for (const toolId of [1, 2, 3]) pool.take(toolOf(toolId));
     await pool.refill();
     expect(created.filter(({ isDisposed }) => !isDisposed)).toHaveLength(MAX_WARM_ISOLATES);
@@ -158,19 +173,21 @@ describe("a top level", () => {
     expect(created).toHaveLength(0);
   });
 
-  test.each([
+  // Only those that do not end need the time limit.
+  test.for<readonly [why: string, topLevel: string, loadMs?: number]>([
     ["logs", 'console.log("hello");'],
     ["throws", 'throw new Error("no");'],
-    ["never ends", "await new Promise(() => {});"],
-    ["never yields", "for (;;);"],
+    ["never ends", "await new Promise(() => {});", 250],
+    ["never yields", "for (;;);", 250],
     ["leaves a timer", "setTimeout(() => {}, 60_000);"],
-    ["leaves endless microtasks", "(async () => { for (;;) await null; })();"],
+    ["leaves endless microtasks", "(async () => { for (;;) await null; })();", 250],
     [
       "keeps too much memory",
       "const kept = Array.from({ length: 2e6 }, (_, index) => index + 0.5); globalThis.kept = kept;",
     ],
-  ])("does not run in advance again if it %s", async (_, topLevel) => {
-    const { pool, created } = await benchOf(bundleCode("{ default: () => 1 }", topLevel));
+  ])("does not run in advance again if it %s", async ([, topLevel, loadMs]) => {
+    fakeClock();
+    const { pool, created } = await benchOf(bundleCode("{ default: () => 1 }", topLevel), { loadMs });
     for (let call = 0; call < 3; call += 1) {
       expect(pool.take(toolOf(1))).toBeUndefined();
       await pool.refill();

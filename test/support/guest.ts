@@ -125,8 +125,8 @@ export class GuestTool implements AsyncDisposable {
     },
   };
 
-  load(bundle: LoadableBundle = toBundle(this.code)): Promise<GuestOutcomeOf<unknown>> {
-    return this.#run(() => this.isolate.load(bundle, this.listener));
+  load(bundle: LoadableBundle = toBundle(this.code), deadlineMs?: number): Promise<GuestOutcomeOf<unknown>> {
+    return this.#run(() => this.isolate.load(bundle, this.listener), deadlineMs);
   }
 
   describe(): Promise<GuestOutcomeOf<unknown>> {
@@ -139,10 +139,13 @@ export class GuestTool implements AsyncDisposable {
     return this.#run<Output>(() => this.isolate.call(call, this.listener));
   }
 
-  async #run<Output>(enter: () => Promise<GuestEnd>): Promise<GuestOutcomeOf<Output>> {
+  async #run<Output>(
+    enter: () => Promise<GuestEnd>,
+    deadlineMs: number = this.#settings.deadlineMs ?? DEADLINE_MS,
+  ): Promise<GuestOutcomeOf<Output>> {
     this.#logs = [];
     this.#progress = [];
-    const timer = setTimeout(() => void this.isolate.dispose("cpu"), this.#settings.deadlineMs ?? DEADLINE_MS);
+    const timer = setTimeout(() => void this.isolate.dispose("cpu"), deadlineMs);
     try {
       const end = await enter();
       return { ...end, value: outputOf(end) as Output, logs: this.#logs, progress: this.#progress };
@@ -168,7 +171,8 @@ export async function openGuest<Input, Output>(
   settings: GuestSettings = {},
 ): Promise<GuestTool> {
   const tool = await openCode(bundleCode(`{ default: ${execute} }`), settings);
-  const loaded = await tool.load();
+  // A deadline of the settings is that of calls.
+  const loaded = await tool.load(undefined, DEADLINE_MS);
   if (loaded.outcome === "ready") return tool;
   await tool[Symbol.asyncDispose]();
   throw new Error(`Expected the tool to load, got ${loaded.outcome}: ${loaded.text}`);

@@ -19,7 +19,7 @@ const SMOOTHING = 0.3;
 /** Factor on the number of calls that are expected while one isolate is created, because calls do not arrive evenly. */
 const MARGIN = 1.5;
 const MIN_INTERVAL_MS = 0.1;
-/** Longest time in ms for prewarming a top level. A slower one runs only when its tool is called. */
+/** Default time limit in ms for prewarming a top level. A slower one runs only when its tool is called. */
 const LOAD_MS = 250;
 /** Delay in ms before prewarming is tried again after a failure, doubled each time. The machine may have been busy. */
 const RETRY_MS = 10_000;
@@ -95,6 +95,7 @@ const smooth = (mean: number, value: number): number =>
 
 export class WarmIsolates {
   readonly #keeper: WarmIsolateKeeper;
+  readonly #loadMs: number;
   /** By tool id. */
   readonly #stocks = new Map<number, ToolStock>();
   #count = 0;
@@ -102,8 +103,10 @@ export class WarmIsolates {
   #isRefilling = false;
   #reaper: NodeJS.Timeout | undefined;
 
-  constructor(keeper: WarmIsolateKeeper) {
+  /** @param loadMs longest time in ms for prewarming a top level */
+  constructor(keeper: WarmIsolateKeeper, loadMs: number = LOAD_MS) {
     this.#keeper = keeper;
+    this.#loadMs = loadMs;
   }
 
   /** Records a call that needs its own isolate, and returns a warm isolate if there is one. */
@@ -223,7 +226,7 @@ export class WarmIsolates {
     await nextTurn();
     isolate.boot();
     await nextTurn();
-    const isLoaded = await loadWithoutSideEffects(isolate, bundle, tool.header);
+    const isLoaded = await loadWithoutSideEffects(isolate, bundle, tool.header, this.#loadMs);
     return isLoaded && !isolate.isDisposed && isolate.heapBytes <= MAX_BYTES_OF_ONE;
   }
 
@@ -263,12 +266,17 @@ class SideEffectRecorder implements GuestListener {
 }
 
 /** Loads a bundle. Returns false if the top level fails, takes too long, or has side effects. */
-async function loadWithoutSideEffects(isolate: ToolIsolate, bundle: LoadableBundle, header: string): Promise<boolean> {
+async function loadWithoutSideEffects(
+  isolate: ToolIsolate,
+  bundle: LoadableBundle,
+  header: string,
+  withinMs: number,
+): Promise<boolean> {
   const recorder = new SideEffectRecorder();
-  const timeout = setTimeout(() => void isolate.dispose(), LOAD_MS);
+  const timeout = setTimeout(() => void isolate.dispose(), withinMs);
   try {
     const { outcome } = await isolate.load(bundle, recorder, header);
-    if (outcome !== "ready" || !(await isolate.settle(LOAD_MS))) return false;
+    if (outcome !== "ready" || !(await isolate.settle(withinMs))) return false;
     return !recorder.hasSideEffects && !isolate.hasTimers;
   } finally {
     clearTimeout(timeout);

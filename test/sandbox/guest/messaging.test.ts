@@ -36,7 +36,7 @@ describe("MessagePort", () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
       log.push("started");
       port2.start();
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      while (log.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
       return log;
     });
     expect(seen).toEqual(["started", 1]);
