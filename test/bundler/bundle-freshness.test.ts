@@ -8,7 +8,7 @@ import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
 import { evaluate, failureOf, makeFolder, packageFiles, REPOSITORY, writeFiles } from "./workbench.ts";
 
 function makeBundler(options: Partial<BundlerOptions> = {}): Bundler {
-  return createBundler({ cache: createBundleCache(), root: REPOSITORY, limits: { timeoutMs: 30_000 }, ...options });
+  return createBundler({ cache: createBundleCache(), root: REPOSITORY, limits: { timeoutMs: 200_000 }, ...options });
 }
 
 async function outcome(bundler: Bundler, source: ToolSource): Promise<[boolean, unknown]> {

@@ -3,11 +3,14 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { type Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
 import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
+import { BuildProcesses } from "../../src/bundler/compile/build-processes.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
 import { descendants, evaluate, failureOf, makeFolder, REPOSITORY } from "./workbench.ts";
 
+const LIMITS = { timeoutMs: 200_000 };
 const HANGING = `export default ${"(a=".repeat(30_000)}1${")=>1".repeat(30_000)}`;
 
 const before = new Set(descendants());
@@ -23,11 +26,31 @@ function makeBundler(options: Partial<BundlerOptions> = {}): Bundler {
   const bundler = createBundler({
     cache: createBundleCache(),
     root: REPOSITORY,
-    limits: { timeoutMs: 30_000 },
+    limits: LIMITS,
     ...options,
   });
   bundlers.push(bundler);
   return bundler;
+}
+
+/** A bundler whose processes begin to build when `open` is called. */
+async function makeGatedBundler(): Promise<{ readonly bundler: Bundler; readonly open: () => void }> {
+  const folder = makeFolder();
+  const gate = join(folder, "open");
+  const { buildChildPath } = await loadSandboxArtifacts();
+  const script = join(folder, "gated.cjs");
+  writeFileSync(
+    script,
+    `const timer = setInterval(() => {
+      if (!require("node:fs").existsSync(${JSON.stringify(gate)})) return;
+      clearInterval(timer);
+      require(${JSON.stringify(buildChildPath)});
+    }, 5);`,
+  );
+  const processes = new BuildProcesses({ maxIdle: 1, script });
+  const bundler = new Bundler({ cache: createBundleCache(), root: REPOSITORY, limits: LIMITS }, processes);
+  bundlers.push(bundler);
+  return { bundler, open: () => writeFileSync(gate, "") };
 }
 
 async function outcome(bundler: Bundler, source: ToolSource): Promise<[boolean, unknown]> {
@@ -97,7 +120,7 @@ describe("createBundler() builds once", () => {
 
 describe("createBundler() with callers that abort", () => {
   test("an aborted caller does not stop the others", async () => {
-    const bundler = makeBundler();
+    const { bundler, open } = await makeGatedBundler();
     const source = { source: "export default 1" };
     const leaving = new AbortController();
     const left = failureOf(bundler.bundle(source, { signal: leaving.signal }));
@@ -105,6 +128,7 @@ describe("createBundler() with callers that abort", () => {
     await untilBuilding(1);
     leaving.abort();
     expect((await left).code).toBe("CANCELLED");
+    open();
     expect((await staying).bundle.exports).toEqual(["default"]);
   });
 

@@ -1,8 +1,9 @@
 // Tests tools that are scripts in sloppy mode.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createStackMapper } from "../../src/bundler/compile/source-map.ts";
-import { createGlovebox, type Glovebox } from "../../src/host/index.ts";
+import type { Glovebox } from "../../src/host/index.ts";
 import { openCode } from "../support/guest.ts";
+import { makeBox } from "../support/host-zone.ts";
 import { build, buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 const script = (source: string) => ({ source, mode: "script" }) as const;
@@ -113,7 +114,7 @@ describe.concurrent("a source that is a script and not a module", () => {
 describe("addTool() of a script", () => {
   let box: Glovebox;
   beforeAll(async () => {
-    box = await createGlovebox({ cache: false, workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
+    box = await makeBox({ cache: false });
   });
   afterAll(() => box.close());
 

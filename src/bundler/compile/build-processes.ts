@@ -10,6 +10,8 @@ export interface BuildProcessesOptions {
   readonly maxIdle: number;
   /** Path of the child's script. @default the script of Glovebox */
   readonly script?: string | undefined;
+  /** Time in ms that a process waits for the next build of its owner. @default 10_000 */
+  readonly idleMs?: number | undefined;
 }
 
 /** A response, and whether the process had built nothing before. Only then may other owners use it. */
@@ -18,7 +20,6 @@ export interface ProcessedBuild {
   readonly isFirst: boolean;
 }
 
-/** Time in ms that a process waits for the next build of its owner. */
 const IDLE_MS = 10_000;
 /** Number of builds after which a process ends, so that esbuild's memory stays small. */
 const MAX_BUILDS = 100;
@@ -32,14 +33,16 @@ interface IdleProcess {
 export class BuildProcesses implements AsyncDisposable {
   readonly #maxIdle: number;
   readonly #script: string | undefined;
+  readonly #idleMs: number;
   /** Processes without a build, least recently used first. */
   readonly #idle = new Set<IdleProcess>();
   readonly #ending = new Set<Promise<void>>();
   #isDisposed = false;
 
-  constructor({ maxIdle, script }: BuildProcessesOptions) {
+  constructor({ maxIdle, script, idleMs = IDLE_MS }: BuildProcessesOptions) {
     this.#maxIdle = maxIdle;
     this.#script = script;
+    this.#idleMs = idleMs;
   }
 
   /**
@@ -102,7 +105,7 @@ export class BuildProcesses implements AsyncDisposable {
   /** Returns false if the process is not kept. */
   #keep(process: BuildProcess, owner: string): boolean {
     if (this.#isDisposed || !process.isAlive) return false;
-    const idle: IdleProcess = { process, owner, timer: setTimeout(() => void this.#end(idle), IDLE_MS).unref() };
+    const idle: IdleProcess = { process, owner, timer: setTimeout(() => void this.#end(idle), this.#idleMs).unref() };
     process.onEnd = () => void this.#end(idle);
     this.#idle.add(idle);
     const [oldest] = this.#idle;

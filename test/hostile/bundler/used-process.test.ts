@@ -28,6 +28,8 @@ stdin.on("data", (chunk) => {
 });
 `;
 
+/** Of builds, and of processes that wait for the next one. */
+const PATIENT_MS = 200_000;
 const before = new Set(descendants());
 const children = (): readonly number[] => descendants().filter((pid) => !before.has(pid));
 afterEach(async () => {
@@ -36,8 +38,9 @@ afterEach(async () => {
 
 function makeBundler(after = "() => undefined", directory?: string): Bundler {
   const folder = makeFolder({ "forger.cjs": FORGER.replace("AFTER", () => after) });
-  const processes = new BuildProcesses({ maxIdle: 4, script: join(folder, "forger.cjs") });
-  return new Bundler({ cache: createBundleCache({ directory }), root: folder }, processes);
+  const processes = new BuildProcesses({ maxIdle: 4, script: join(folder, "forger.cjs"), idleMs: PATIENT_MS });
+  const limits = { timeoutMs: PATIENT_MS };
+  return new Bundler({ cache: createBundleCache({ directory }), root: folder, limits }, processes);
 }
 
 const SHARED = { source: "export default 'shared'" };
