@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { createGlovebox, defineCapability, type Glovebox } from "../../src/host/index.ts";
 import { signal, treeOf } from "../../test/support/process-tree.ts";
-import { findFault, SOAK_TOOLS, type SoakTool } from "./soak-tools.ts";
+import { findFault, PATIENT_MS, SOAK_TOOLS, type SoakTool } from "./soak-tools.ts";
 
 export const MAX_WORKERS = 24;
 const LANES_OF_HEALTHY = 2;
@@ -13,7 +13,7 @@ const CACHE_BYTES = 1024 * 1024;
 /** A call that has no result this long after its deadline is late. */
 const LATE_AFTER_MS = 5_000;
 /** A call that has no result this long after the end of the run is lost. */
-const LOST_AFTER_MS = 60_000;
+const LOST_AFTER_MS = PATIENT_MS + 60_000;
 /** Faults that are kept in words; all are counted. */
 const KEPT_FAULTS = 50;
 
@@ -77,7 +77,7 @@ export class SoakLoad implements AsyncDisposable {
       // Small enough to fill while the run warms up: from then on whatever grows is a leak.
       cache: { directory: false, memoryBytes: CACHE_BYTES },
       capabilities: [ping, reflect],
-      limits: { timeoutMs: 20_000, memoryMiB: 64 },
+      limits: { timeoutMs: PATIENT_MS, cpuMs: PATIENT_MS, memoryMiB: 64 },
       workers: { max: MAX_WORKERS, warmProcesses: 1 },
     });
     const load = new SoakLoad(box, effects, options);

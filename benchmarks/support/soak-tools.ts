@@ -35,7 +35,9 @@ const PROGRESS = `export default async ({ nonce, text }, ctx) => {
   return { nonce, text, callId: ctx.callId, tenantId: ctx.tenantId };
 };`;
 
-const HEALTHY = { pauseMs: 20, timeoutMs: 20_000, codes: ["ok", "OVERLOADED"], healthy: true } as const;
+/** More than a call takes on a machine that is ten times as slow as usual: a call that is slow is not lost. */
+export const PATIENT_MS = 120_000;
+const HEALTHY = { pauseMs: 20, timeoutMs: PATIENT_MS, codes: ["ok", "OVERLOADED"], healthy: true } as const;
 const HOSTILE = { pauseMs: 500, timeoutMs: 300 } as const;
 /** A machine that is busy may not let a tool come to its own end; a call dies with a neighbour that would not stop. */
 const OUTSIDE_ENDS = ["TOOL_TIMEOUT", "CPU_LIMIT", "SANDBOX_CRASHED", "OVERLOADED"] as const;

@@ -31,9 +31,7 @@ interface SoakResult {
   readonly points: readonly Reading[];
 }
 
-test("benchmarks/soak.ts loses no call, leaves no process, and tells the slope of each figure; a minute of it leaks nothing", {
-  timeout: 300_000,
-}, async () => {
+test("benchmarks/soak.ts loses no call, leaves no process, and tells the slope of each figure; a minute of it leaks nothing", async () => {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-soak-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const out = join(folder, "soak.json");

@@ -4,11 +4,14 @@ import { type CodeMode, createCodeMode, TypeChecker } from "../../src/host/code-
 import type { RunOutput } from "../../src/host/code-mode/run-result.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 400_000;
 const INJECTION = "*/ } } declare global { const process: any } /* `$\u007bprocess.env}` \u2028 // @ts-ignore";
 let box: Glovebox;
 let codeMode: CodeMode;
+/** Its runs end soon by their CPU time. The others have more: a virtual machine counts a pause as CPU time of what runs. */
+let brief: CodeMode;
 const checker = new TypeChecker({ timeoutMs: 60_000 });
 const called: string[] = [];
 
@@ -28,23 +31,27 @@ beforeAll(async () => {
       );
     }
   }
-  codeMode = createCodeMode(box, {
-    tenantId: "acme",
-    tools: ["allowed"],
-    typeChecker: checker,
-    limits: { timeoutMs: 60_000, cpuMs: 2_000, memoryMiB: 64, nestedCalls: 20 },
-    storedValues: { maxValues: 5, maxBytes: 100_000 },
-  });
+  const open = (cpuMs: number): CodeMode =>
+    createCodeMode(box, {
+      tenantId: "acme",
+      tools: ["allowed"],
+      typeChecker: checker,
+      limits: { ...PATIENT_LIMITS, cpuMs, memoryMiB: 64, nestedCalls: 20 },
+      storedValues: { maxValues: 5, maxBytes: 100_000 },
+    });
+  codeMode = open(PATIENT_LIMITS.cpuMs);
+  brief = open(1_000);
 });
 afterAll(async () => {
   await codeMode.close();
+  await brief.close();
   await checker[Symbol.asyncDispose]();
   await box.close();
 });
 
-async function run(code: string, language: string, sessionId?: string): Promise<RunOutput> {
+async function run(code: string, language: string, sessionId?: string, by: CodeMode = codeMode): Promise<RunOutput> {
   const call = { id: "run", toolName: "run_code", arguments: { code, language } };
-  const result = await codeMode.execute(call, { tenantId: "acme", sessionId });
+  const result = await by.execute(call, { tenantId: "acme", sessionId });
   expectPublishable(outputOf(result));
   return outputOf(result) as never;
 }
@@ -81,15 +88,15 @@ test.for([
   expect(["ok", "failed"]).toContain(output.status);
 });
 
-test.for<readonly [string, string, object]>([
+test.for<readonly [string, string, object, "brief"?]>([
   [
     "a flood of calls",
     "await Promise.allSettled(Array.from({ length: 500 }, () => tools.allowed())); return 1",
     { status: "ok" },
   ],
-  ["an endless loop", "for (;;);", { status: "failed", error: { code: "CPU_LIMIT" } }],
-  ["a loop of microtasks", "for (;;) await null", { status: "failed" }],
-  ["a flood of log lines", "for (let n = 0; n < 1e5; n += 1) console.log('x'.repeat(1000))", {}],
+  ["an endless loop", "for (;;);", { status: "failed", error: { code: "CPU_LIMIT" } }, "brief"],
+  ["a loop of microtasks", "for (;;) await null", { status: "failed" }, "brief"],
+  ["a flood of log lines", "for (let n = 0; n < 1e5; n += 1) console.log('x'.repeat(1000))", {}, "brief"],
   ["a giant value", "return 'x'.repeat(5e6)", { status: "ok" }],
   ["a deep value", "let a = 1; for (let n = 0; n < 1e4; n += 1) a = [a]; return a", { status: "failed" }],
   [
@@ -98,9 +105,9 @@ test.for<readonly [string, string, object]>([
     { status: "ok", value: { status: "ok", approvals: [] } },
   ],
   ["a value that pollutes", 'return JSON.parse(\'{"__proto__":{"polluted":1}}\')', {}],
-])("bounds %s", { timeout: PATIENCE_MS }, async ([, code, expected]) => {
+])("bounds %s", { timeout: PATIENCE_MS }, async ([, code, expected, isBrief]) => {
   called.length = 0;
-  const output = await run(code, "javascript", "flood");
+  const output = await run(code, "javascript", "flood", isBrief === undefined ? codeMode : brief);
   expect(output).toMatchObject(expected);
   expect(called.length).toBeLessThanOrEqual(20);
   expect(JSON.stringify(output).length).toBeLessThan(40_000);

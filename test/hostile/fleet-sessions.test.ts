@@ -24,10 +24,10 @@ describe.skipIf(!hasNatsServer)("a hostile executor with sessions", () => {
   const evils: HostileExecutor[] = [];
   const folder = mkdtempSync(join(tmpdir(), "glovebox-hostile-sessions-"));
 
-  const call = (tenantId: string, sessionId?: string, timeoutMs = 60_000): Promise<ToolResult> =>
+  const call = (tenantId: string, sessionId?: string): Promise<ToolResult> =>
     fleet.host.execute(
       { id: "call", toolName: "counter", arguments: {} },
-      { tenantId, timeoutMs, ...(sessionId === undefined ? {} : { sessionId }) },
+      { tenantId, ...(sessionId === undefined ? {} : { sessionId }) },
     );
   /** Calls a tool in a session, whose call the hostile executor gets. */
   const lure = async (
@@ -50,10 +50,17 @@ describe.skipIf(!hasNatsServer)("a hostile executor with sessions", () => {
     by.connection.publish(controlSubject(run.control, by.id), encodeFrame({ type: "sessions-ended", sessions }));
 
   beforeAll(async () => {
-    const tenants = { victim: {}, ...Object.fromEntries(HOSTILE.map((id) => [id, { pools: [id] }])) };
+    const tenants = {
+      victim: {},
+      ...Object.fromEntries(HOSTILE.map((id) => [id, { pools: [id] }])),
+      // Its calls wait for an executor for a short time only.
+      impatient: { pools: ["evil"], limits: { queueMs: 1_500 } },
+    };
     fleet = await openFleet({
       executors: ["good", ...HOSTILE],
       host: { tenancy: "multi", tenants, workers: { max: 4 } },
+      // A call that an executor does not acknowledge within half of it is sent again.
+      silenceMs: 60_000,
     });
     await fleet.host.addTool({ name: "counter", source: COUNTER }, { scope: "global", isolateLifetime: "session" });
     const { nats, credentialsOf } = fleet;
@@ -81,7 +88,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor with sessions", () => {
     // For a minute, its pool may be about to get another executor.
     const code = expect.stringMatching(/^(?:OVERLOADED|TOOL_UNAVAILABLE)$/);
     const message = expect.stringMatching(/^No executor of the pool evil (?:that keeps|keeps) sessions/);
-    expect(await call("evil", "s", 3_000)).toMatchObject({ success: false, error: { code, message } });
+    expect(await call("impatient", "s")).toMatchObject({ success: false, error: { code, message } });
     expect(evil.runs).toEqual([]);
     const { run, result } = await lure(evil);
     evil.send(run, event(1, ENDED), ["1"]);

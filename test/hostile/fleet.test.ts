@@ -4,10 +4,11 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { loadPythonAssets } from "../../src/bundler/python/python-assets.ts";
 import { type Executor, startExecutor } from "../../src/executor/index.ts";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
 import type { ObjectRef } from "../../src/host/fleet/protocol/messages.ts";
@@ -91,6 +92,8 @@ const ATTACKS: readonly (readonly [what: string, attack: (evil: HostileExecutor,
   ],
 ];
 
+/** A tenant whose calls wait for an executor of the pool "evil" for a short time only. */
+const IMPATIENT = "impatient";
 /** The work queue of a server that uses the same NATS server. */
 const QUEUE = "0123456789abcdef";
 const WORK_STREAM = workStreamName(QUEUE);
@@ -102,15 +105,13 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   let evil: HostileExecutor;
   let work: WorkStream;
   const errors: string[] = [];
-  const ids = [
-    "evil",
-    ...[0, 1, 2].map((index) => `evil-languages-${index}`),
-    ...ATTACKS.map((_, index) => `evil-${index}`),
-  ];
+  /** Opened for the calls of a test: until then, those of the tool `waits` wait. */
+  let gate = Promise.withResolvers<string>();
+  const ids = ["evil", ...ATTACKS.map((_, index) => `evil-${index}`)];
   const folder = mkdtempSync(join(tmpdir(), "glovebox-hostile-"));
 
-  const call = (tenantId: string, toolName: string, timeoutMs = 60_000): Promise<ToolResult> =>
-    fleet.host.execute({ id: toolName, toolName, arguments: { secret: `of ${tenantId}` } }, { tenantId, timeoutMs });
+  const call = (tenantId: string, toolName: string): Promise<ToolResult> =>
+    fleet.host.execute({ id: toolName, toolName, arguments: { secret: `of ${tenantId}` } }, { tenantId });
   /** Connects a hostile executor, which is alone in a pool of its name. The calls of the tenant of this name run there. */
   const open = async (id: string): Promise<HostileExecutor> => {
     const credentials = fleet.credentialsOf(id);
@@ -134,17 +135,26 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       executors: ["good", ...ids],
       host: {
         tenancy: "multi",
-        tenants: { victim: {}, ...Object.fromEntries(ids.map((id) => [id, { pools: [id] }])) },
+        tenants: {
+          victim: {},
+          ...Object.fromEntries(ids.map((id) => [id, { pools: [id] }])),
+          [IMPATIENT]: { pools: ["evil"], limits: { queueMs: 1_500 } },
+        },
+        capabilities: [
+          defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler: () => gate.promise }),
+        ],
         workers: { max: 4 },
         onError: (error) => void errors.push(String(error)),
       },
+      // A call that an executor does not acknowledge within half of it is sent again.
+      silenceMs: 60_000,
     });
     const echo = "export default (input) => input";
-    const waits =
-      "export default () => { console.log('begun'); return new Promise((resolve) => setTimeout(resolve, 2_000, 'right')) }";
+    const waits = "export default (_, ctx) => { console.log('begun'); return ctx.gate() }";
     const sources = { echo, waits, keeps: `export const capabilities = { kv: true }; ${echo}` };
+    const grants: { readonly [name: string]: readonly string[] } = { waits: ["gate"], keeps: ["kv"] };
     for (const [name, source] of Object.entries(sources))
-      await fleet.host.addTool({ name, source }, { scope: "global", grant: name === "keeps" ? ["kv"] : [] });
+      await fleet.host.addTool({ name, source }, { scope: "global", grant: grants[name] ?? [] });
     good = await startExecutor({
       ...{ url: fleet.nats.url, credentials: fleet.credentialsOf("good"), cacheDir: folder, workers: { max: 2 } },
     });
@@ -163,6 +173,10 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     await fleet?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
   });
+  beforeEach(() => {
+    gate = Promise.withResolvers();
+  });
+
   test("cannot subscribe to the subjects of others, so it does not see their calls", async () => {
     const subjects = [
       executorSubject("good"),
@@ -237,6 +251,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     await evil.connection.flush();
     evil.send(run, event(1, ENDED), ['"own"']);
     expect(await own).toMatchObject({ success: true, output: "own" });
+    gate.resolve("right");
     expect(await result).toMatchObject({ success: true, output: "right" });
     expect(await work.backlog()).toEqual(before);
     expect(fleet.host.fleet.lost).toEqual([]);
@@ -262,6 +277,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       await arrived;
       evil.send(run, event(1, ENDED), ['"own"']);
       expect(await own).toMatchObject({ success: true, output: "own" });
+      gate.resolve("right");
       expect(await result).toMatchObject({ success: true, output: "right" });
       expect(fleet.host.fleet.lost).toEqual([]);
       expect(errors.join("\n")).toMatch(/were ignored/);
@@ -320,16 +336,9 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       evil.connection.publish(controlSubject("none", "evil"), message, executorSubject("good"));
     evil.send(run, event(1, ENDED), ['"own"']);
     expect(await own).toMatchObject({ success: true, output: "own" });
+    gate.resolve("right");
     expect(await result).toMatchObject({ success: true, output: "right" });
     expect(fleet.host.fleet.executors.find(({ id }) => id === "good")).toMatchObject({ isDraining: false });
-  });
-
-  test("is reported if it does not drain on request, and cannot take part in the request to another one", async () => {
-    expect(await fleet.host.drainExecutor("evil")).toBe("unconfirmed");
-    expect(fleet.host.fleet.executors).toMatchObject([
-      { id: "evil", isDraining: false },
-      { id: "good", isDraining: false },
-    ]);
   });
 
   test("cannot end a call of another executor with a guessed token, or its own call twice", async () => {
@@ -340,6 +349,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     evil.send(run, event(1, ENDED), ['"own"']);
     evil.send(run, event(2, ENDED), ['"changed"']);
     expect(await own).toMatchObject({ success: true, output: "own" });
+    gate.resolve("right");
     expect(await result).toMatchObject({ success: true, output: "right" });
   });
 
@@ -381,8 +391,9 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   );
 
   describe("that says that it runs Python", () => {
-    const python = async (tenantId: string): Promise<ToolResult> =>
-      await fleet.host.execute({ id: "py", toolName: "py", arguments: {} }, { tenantId, timeoutMs: 3_000 });
+    /** Calls a Python tool as a tenant of the hostile executor's pool that does not wait long for it. */
+    const python = async (): Promise<ToolResult> =>
+      await fleet.host.execute({ id: "py", toolName: "py", arguments: {} }, { tenantId: IMPATIENT });
 
     beforeAll(async () => {
       // A source that executors read as an object.
@@ -403,7 +414,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       });
       const before = evil.runs.length;
       const code = expect.stringMatching(codes);
-      expect(await python("evil")).toMatchObject({ success: false, error: { code } });
+      expect(await python()).toMatchObject({ success: false, error: { code } });
       expect(evil.runs).toHaveLength(before);
     });
 
@@ -412,19 +423,8 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       evil.languages = JSON.stringify({ python: key });
       await vi.waitFor(() => expect([...evil.runtimes]).toEqual([key]));
       const before = evil.runs.length;
-      expect(await python("evil")).toMatchObject({ success: false, error: { code: "OVERLOADED" } });
+      expect(await python()).toMatchObject({ success: false, error: { code: "OVERLOADED" } });
       expect(evil.runs).toHaveLength(before);
-    });
-
-    test("is not listed with invalid languages", async () => {
-      const check = async (languages: string, index: number): Promise<void> => {
-        const attacker = await open(`evil-languages-${index}`);
-        attacker.languages = languages;
-        await fleet.until(attacker.id, false);
-        await attacker.close();
-      };
-      const tooLong = JSON.stringify({ python: "0".repeat(64), more: "x".repeat(1_024) });
-      await Promise.all(['{"python":1}', "{", tooLong].map(check));
     });
 
     test("returns false results for its own calls, and reads only their objects", async () => {
@@ -443,7 +443,8 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       evil.send(run, event(1, { ...ENDED, usedModules: ["crypto"] }), ['"false"']);
       expect(await result).toMatchObject({ success: true, output: "false" });
       const other = fleet.host.execute({ id: "py", toolName: "py", arguments: {} }, { tenantId: "victim" });
-      expect(await other).toMatchObject({ success: true, output: "right" });
+      const served = await other;
+      expect(served.success ? served.output : served.error).toBe("right");
     });
 
     test("takes no part in builds, snapshots and code caches of Python", async () => {

@@ -38,7 +38,7 @@ export async function openFleet({ executors, host: options = {}, silenceMs = 10_
     cache: { directory: process.env.GLOVEBOX_TEST_CACHE ?? false },
     ...options,
     // The extraction of a definition has the time limit of calls, which a busy machine exceeds.
-    limits: { timeoutMs: 300_000, queueMs: 300_000, ...options.limits },
+    limits: { timeoutMs: 300_000, cpuMs: 300_000, queueMs: 300_000, ...options.limits },
     executors: { url: nats.url, credentials: credentialsOf("control-plane"), silenceMs },
   });
   const started: CliProcess[] = [];

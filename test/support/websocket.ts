@@ -122,7 +122,6 @@ export async function makeSocketTools(
     egress: { allow: onLoopback("127.0.0.1"), ports, ...egress },
     ...more,
     engine: { dynamicCode: true },
-    limits: { timeoutMs: 30_000, ...more.limits },
   });
   const grant = ["fetch", "secrets"];
   let added = 0;

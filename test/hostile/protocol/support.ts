@@ -69,7 +69,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     isolatesPerProcess: 8,
   });
   const sources = { launcher, preludeSource: "", preludeCache: new EngineCache(0), moduleCache: new EngineCache(0) };
-  const places = { max: 6, warmProcesses: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
+  const places = { max: 6, warmProcesses: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 600_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
   const router = new ToolRouter({ tenancy: "multi", limits: { timeoutMs: ATTACKED_MS, ...attack.limits } });
   const served: string[] = [];

@@ -188,8 +188,11 @@ test("Many runs at one time have one result each, in order; a run that ends the 
   const results = await Promise.all(Array.from({ length: 6 }, (_, n) => session.run(`seen.push(${n})`)));
   expect(results.map((result) => outputOf(result))).toEqual(Array.from({ length: 6 }, (_, n) => n + 1));
   expect(outputOf(await session.run("seen"))).toEqual(Array.from({ length: 6 }, (_, n) => n));
-  const late = await Promise.all([session.run("for (;;);", { timeoutMs: 400 }), session.run("1"), session.run("2")]);
-  expect(late.map(codeOf)).toEqual(["TOOL_TIMEOUT", "TOOL_UNAVAILABLE", "TOOL_UNAVAILABLE"]);
+  // A run that is stopped before it has begun would not end the session.
+  const stop = new AbortController();
+  const endless = session.run("console.log(1); for (;;);", { signal: stop.signal, onLog: () => stop.abort() });
+  const late = await Promise.all([endless, session.run("1"), session.run("2")]);
+  expect(late.map(codeOf)).toEqual(["CANCELLED", "TOOL_UNAVAILABLE", "TOOL_UNAVAILABLE"]);
 });
 
 test("a tenant cannot use another tenant's session by its id, as a tool's session, or its run as a tool", async () => {
