@@ -35,7 +35,7 @@ const TEST_SOURCE = `import { openTool } from "glovebox/testing";
 import { expect, test } from "vitest";
 import example from "./example.json" with { type: "json" };
 
-test("counts the words of the example", { timeout: 30_000 }, async () => {
+test("counts the words of the example", { timeout: 120_000 }, async () => {
   await using tool = await openTool(import.meta.dirname);
   expect(await tool.output(example)).toEqual({
     words: [
@@ -46,7 +46,7 @@ test("counts the words of the example", { timeout: 30_000 }, async () => {
   });
 });
 
-test("takes a text, and nothing else", { timeout: 30_000 }, async () => {
+test("takes a text, and nothing else", { timeout: 120_000 }, async () => {
   await using tool = await openTool(import.meta.dirname);
   expect(await tool.failure({ text: 1 })).toMatch(/^PARAM_INVALID/);
 });

@@ -57,6 +57,9 @@ function printReplayed({ verdict, result, divergence }: ReplayedCall, io: Io): v
 }
 
 /** Exits with 0 if the replay has the recorded outcome, and with 1 otherwise. */
+/** Time in ms for the call of a replay without DevTools. */
+const REPLAY_TIMEOUT_MS = 60_000;
+
 export async function replayCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [id = ""] = positionals;
@@ -68,8 +71,12 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
     const { recording } = fetched;
     await using inspection = await openInspection(given, id, io);
     const hub = inspection?.hub;
-    // With DevTools, a person may take as long as the limits allow.
-    const limits = hub === undefined ? {} : { timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max };
+    // With DevTools, a person may take as long as the limits allow. A replay waits for nothing, so the longer time only
+    // makes up for a machine slower than the one that recorded.
+    const limits =
+      hub === undefined
+        ? { timeoutMs: REPLAY_TIMEOUT_MS }
+        : { timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max };
     const options: GloveboxOptions = {
       ...({ tenancy: "multi", kv: "memory" } as const),
       ...{ limits, workers: { warmProcesses: 0 }, shutdown: false, onWarning: () => {} },
