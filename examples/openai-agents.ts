@@ -38,7 +38,7 @@ function createClerk(tenantId: string) {
     instructions: "Answer questions about prices. Compute with the tools only.",
     model: process.env.OPENAI_MODEL ?? "gpt-5.1",
     // `context` applies to each call: here, every tool has two seconds.
-    tools: toAgentsTools(glovebox, { tenantId, context: { timeoutMs: 2_000 } }),
+    tools: toAgentsTools(glovebox, { tenantId, context: { timeoutMs: 10_000 } }),
   });
 }
 

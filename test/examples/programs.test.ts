@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { cliEnvironment } from "../support/cli-process.ts";
-import { exampleArgs, runExample, TEST_TIMEOUT_MS, useHome } from "../support/example-process.ts";
+import { EXAMPLE_TIMEOUT_MS, exampleArgs, runExample, TEST_TIMEOUT_MS, useHome } from "../support/example-process.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const home = useHome();
@@ -90,13 +90,15 @@ describe("an example", () => {
     });
     const client = new Client({ name: "test", version: "1.0.0" });
     onTestFinished(() => client.close());
-    await client.connect(transport);
+    const patient = { timeout: EXAMPLE_TIMEOUT_MS };
+    await client.connect(transport, patient);
     expect(client.getServerVersion()).toMatchObject({ name: "text-tools" });
-    const { tools } = await client.listTools();
+    const { tools } = await client.listTools(undefined, patient);
     expect(tools.map(({ name }) => name).sort()).toEqual(["count-words", "slugify"]);
-    const counted = await client.callTool({ name: "count-words", arguments: { text: "to be or not" } });
+    const counted = await client.callTool({ name: "count-words", arguments: { text: "to be or not" } }, patient);
     expect(counted.content).toEqual([{ type: "text", text: "4" }]);
-    expect(await client.callTool({ name: "slugify", arguments: { title: "???" } })).toMatchObject({ isError: true });
+    const failed = await client.callTool({ name: "slugify", arguments: { title: "???" } }, patient);
+    expect(failed).toMatchObject({ isError: true });
   });
 });
 

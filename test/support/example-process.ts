@@ -10,7 +10,7 @@ import { cliEnvironment, NodeProcess } from "./cli-process.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Longest time that a program may take on a busy machine. */
-export const EXAMPLE_TIMEOUT_MS = 240_000;
+export const EXAMPLE_TIMEOUT_MS = 480_000;
 /** For a test of one program: the program's own time ends first, so that the test reports what it has printed. */
 export const TEST_TIMEOUT_MS = EXAMPLE_TIMEOUT_MS + 30_000;
 
