@@ -398,11 +398,16 @@ describe.for(STORES)("with %s", (kind) => {
     const client = await connect();
     const other = await connect();
     const args = { name: "wipe", arguments: { what: "by model" } };
-    const both = [client.callTool(args), other.callTool(args)];
+    // The server reports to each of them that it waits.
+    const both = [client, other].map((one) => {
+      const waits = Promise.withResolvers<void>();
+      return { waits: waits.promise, result: one.callTool(args, { onprogress: () => waits.resolve() }) };
+    });
+    await Promise.all(both.map(({ waits }) => waits));
     const waiting = await pendingOf("by model");
     expect(waiting).toMatchObject({ origin: "mcp", state: "pending" });
     await decide(waiting.id, "approve");
-    for (const result of await Promise.all(both)) {
+    for (const result of await Promise.all(both.map((one) => one.result))) {
       expect(result).toMatchObject({ content: [{ type: "text", text: "wiped by model" }] });
     }
     const denied = client.callTool({ name: "wipe", arguments: { what: "too much" } });

@@ -88,7 +88,7 @@ describe.for(STORES)("with %s", (kind) => {
   let receiver: HttpServer;
   let origin: string;
   const received: { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
-  /** Statuses of the next responses; then 200. */
+  /** Statuses of the next responses to requests for `/gone`; then 200. */
   const statuses: number[] = [];
   const tenant = "/v1/tenants/acme";
 
@@ -101,7 +101,7 @@ describe.for(STORES)("with %s", (kind) => {
       request.on("end", () => {
         received.push({ path: request.url ?? "", headers: request.headers, body });
         if (request.url === "/moved") response.writeHead(302, { location: `${origin}/elsewhere` });
-        else response.statusCode = statuses.shift() ?? 200;
+        else response.statusCode = (request.url === "/gone" ? statuses.shift() : undefined) ?? 200;
         response.end("the receiver's own text");
       });
     });

@@ -1,6 +1,6 @@
 // Responses that stay open: how many there can be, how long they last, and that they end with the right of their sender.
 import { once } from "node:events";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import type { Principal } from "../../src/server/auth/principal.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
@@ -8,6 +8,7 @@ import { type OpenStream, OpenStreams, type StreamLimits } from "../../src/serve
 import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { apiOf } from "./support/api.ts";
 import { STORES, type StoreKind, TestStores } from "./support/stores.ts";
 
@@ -22,7 +23,7 @@ const TOOL = `export const description = "Waits for a person";
 export const annotations = { destructiveHint: true };
 export default () => { console.log("ran"); return 1; };`;
 /** A busy machine does not reach it. */
-const LIMITS = { timeoutMs: 300_000 };
+const LIMITS = { ...PATIENT_LIMITS, timeoutMs: 300_000 };
 const EVENTS = { accept: "text/event-stream" };
 
 interface Setup {
@@ -156,8 +157,11 @@ describe("a stream that reaches its longest time", () => {
     // Longer than one stream lasts.
     await (await open(server, events, bearer(key))).text();
     await approve();
-    const { body } = await api<{ items: { id: string }[] }>("GET", "/v1/tenants/acme/approvals?state=pending");
-    for (const { id } of body.items) await api("POST", `/v1/tenants/acme/approvals/${id}/approve`, {});
+    await vi.waitFor(async () => {
+      const { body } = await api<{ items: { id: string }[] }>("GET", "/v1/tenants/acme/approvals?state=pending");
+      expect(body.items).toHaveLength(1);
+      await api("POST", `/v1/tenants/acme/approvals/${body.items[0]?.id}/approve`, {});
+    });
     await watching;
     expect(seen.at(-1)).toBe("result");
     const names = await calling;

@@ -27,12 +27,12 @@ interface StoredCall {
 }
 
 describe.for(STORES)("with %s", (kind) => {
-  test("a queued call that meets its tenant's rate waits for its turn; one beyond a quota of a day fails", async () => {
+  test("a queued call that meets its tenant's rate waits for its turn; one beyond a quota fails", async () => {
     await using store = await stores.create(kind);
     await using server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
     const api = apiOf(server);
     const rate = { calls: 4, per: "second", burst: 1 };
-    await api("POST", "/v1/tenants", { id: "acme", policy: { rateLimit: rate, quotas: { calls: { day: 12 } } } });
+    await api("POST", "/v1/tenants", { id: "acme", policy: { rateLimit: rate, quotas: { calls: { month: 12 } } } });
     const source = "export default ({ n }) => { console.log('ran'); return n; }";
     expect((await api("POST", "/v1/tenants/acme/tools", { name: "paced", source })).status).toBe(201);
     const headers = { prefer: "respond-async" };

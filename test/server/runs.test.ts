@@ -331,6 +331,7 @@ describe.for(STORES)("with %s", (kind) => {
        export default async ({ key, wait }, ctx) => {
          await ctx.kv.set(key, "booked");
          ctx.onRollback(async () => { await ctx.kv.set(key, "undone"); });
+         await ctx.kv.set(key + "-ready", true);
          if (wait) await ctx.waitFor({ event: "go" });
          await new Promise((resolve) => setTimeout(resolve, 60_000));
        };`,
@@ -342,7 +343,7 @@ describe.for(STORES)("with %s", (kind) => {
     expect([(await get(waiting.id)).state, await value("a")]).toEqual(["cancelled", "undone"]);
     const input = { tool: "booking", input: { key: "b", wait: false } };
     const { body } = await api<Run>("POST", `${base}/runs`, input, { prefer: "respond-async" });
-    await expect.poll(() => value("b"), POLL).toBe("booked");
+    await expect.poll(() => value("b-ready"), POLL).toBe(true);
     expect((await api("POST", `${base}/runs/${body.id}/cancel`)).status).toBe(202);
     await expect.poll(async () => (await get(body.id)).state, POLL).toBe("cancelled");
     expect(await value("b")).toBe("undone");

@@ -245,9 +245,9 @@ describe("every route with a body", () => {
   });
 
   test("answers 413 to a body of unknown length above the limit, without reading all of it", async () => {
-    for (const { method, path, name } of [...withBody(), ...withBody("json-rpc")]) {
+    const statusOf = ({ method, path }: Route): Promise<number | undefined> => {
       let sent = 0;
-      const status = await new Promise<number | undefined>((resolve, reject) => {
+      return new Promise((resolve, reject) => {
         const request = httpRequest(
           `${server.url}${exampleOf(path)}`,
           { method, headers: { authorization: `Bearer ${server.adminKey}`, "content-type": "application/json" } },
@@ -257,7 +257,8 @@ describe("every route with a body", () => {
             request.destroy();
           },
         );
-        request.on("error", (error) => (sent > 0 ? undefined : reject(error)));
+        // The server closes the connection after its answer. A client that sends meanwhile can lose the answer.
+        request.on("error", (error) => (sent > 0 ? resolve(undefined) : reject(error)));
         const more = (): void => {
           if (request.destroyed || sent > 40 * MAX_BODY_BYTES) return;
           sent += MAX_BODY_BYTES;
@@ -265,7 +266,9 @@ describe("every route with a body", () => {
         };
         more();
       });
-      expect([name, status]).toEqual([name, 413]);
+    };
+    for (const route of [...withBody(), ...withBody("json-rpc")]) {
+      await expect.poll(async () => [route.name, await statusOf(route)]).toEqual([route.name, 413]);
     }
   });
 });

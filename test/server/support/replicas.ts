@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";
 import { createServer, type Server } from "../../../src/server/index.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { apiOf } from "./api.ts";
 import type { TestStore, TestStores } from "./stores.ts";
 
@@ -39,7 +40,7 @@ export function useReplicas(stores: TestStores, count: number, tenants: readonly
       const options = {
         ...{ ...store.options, dataDir, port: 0, logLevel: "silent", masterKey: "00".repeat(32), maxWorkers: 4 },
         // Tools wait for what the test does next.
-        limits: { timeoutMs: 300_000 },
+        limits: { ...PATIENT_LIMITS, timeoutMs: 300_000 },
       };
       servers.push(await createServer(options as never));
     }
