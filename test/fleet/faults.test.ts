@@ -14,24 +14,27 @@ const TOOLS: { readonly [name: string]: string } = {
   add: "export default ({ a, b }) => a + b",
   // Says that it has begun, and then waits.
   waits:
-    "export default ({ ms = 60_000 }) => { console.log('begun'); return new Promise((resolve) => setTimeout(resolve, ms, 'waited')) }",
+    "export default ({ ms = 280_000 }) => { console.log('begun'); return new Promise((resolve) => setTimeout(resolve, ms, 'waited')) }",
+  // Says that it has begun, and waits until a key is set.
+  gated: `export const capabilities = { kv: true };
+    export default async ({ key, bytes }, { kv }) => {
+      console.log("begun");
+      while ((await kv.get(key)) === undefined) await new Promise((resolve) => setTimeout(resolve, 100));
+      return "x".repeat(bytes);
+    }`,
   // The first run waits for ever, a second one returns.
   repeats: `export const capabilities = { kv: true }; export const annotations = { idempotentHint: true };
     export default async ({ key }, { kv }) => {
       const runs = ((await kv.get(key)) ?? 0) + 1;
       await kv.set(key, runs);
-      if (runs === 1) await new Promise((resolve) => setTimeout(resolve, 60_000));
+      if (runs === 1) await new Promise((resolve) => setTimeout(resolve, 280_000));
       return runs;
-    }`,
-  large: `export default ({ bytes, ms }) => {
-      console.log("begun");
-      return new Promise((resolve) => setTimeout(resolve, ms, "x".repeat(bytes)));
     }`,
   // Writes after a while, whatever has become of its call.
   late: `export const capabilities = { kv: true };
     export default async (_, { kv }) => {
       console.log("begun");
-      await new Promise((resolve) => setTimeout(resolve, 6_000));
+      await new Promise((resolve) => setTimeout(resolve, 8_000));
       await kv.set("late", true);
       return "wrote";
     }`,
@@ -66,6 +69,15 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
       if (busy === undefined || others.length > 0) throw new Error("Expected one busy executor");
       return busy.id;
     });
+
+  /** Starts a call that goes on until `open` is called, with the executor that runs it. */
+  const beginGated = async (key: string, bytes = 1) => {
+    const open = async (): Promise<void> => {
+      const write = { kind: "json", data: Buffer.from("true"), quota: { keys: 100, bytes: MIB } } as const;
+      await kv.set({ tenantId: "acme", tool: "global/gated" }, key, write);
+    };
+    return { ...(await begin("gated", { key, bytes })), open };
+  };
 
   const untilWritten = async (key: string): Promise<void> => {
     const owner = { tenantId: "acme", tool: "global/repeats" };
@@ -139,11 +151,12 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
   });
 
   test("a stopped executor finishes its calls, takes no new ones, and exits with 0", async () => {
-    const { result, id } = await begin("waits", { ms: 8_000 });
+    const { result, id, open } = await beginGated("stopped");
     executors.get(id)?.signal("SIGTERM");
     await vi.waitFor(() => expect(fleet.host.fleet.executors.find((one) => one.id === id)?.isDraining).toBe(true));
     expect(await call("add", { a: 1, b: 1 })).toMatchObject({ success: true, output: 2 });
-    expect(await result).toMatchObject({ success: true, output: "waited" });
+    await open();
+    expect(await result).toMatchObject({ success: true, output: "x" });
     expect(await executors.get(id)?.exit).toBe(0);
     await end(id);
     await start(id);
@@ -151,8 +164,10 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
 
   test("a stopped executor exits when its host has read a large result, and not before", async () => {
     const bytes = 12 * MIB;
-    const { result, id } = await begin("large", { bytes, ms: 4_000 });
+    const { result, id, open } = await beginGated("large", bytes);
     executors.get(id)?.signal("SIGTERM");
+    await vi.waitFor(() => expect(fleet.host.fleet.executors.find((one) => one.id === id)?.isDraining).toBe(true));
+    await open();
     const ended = await result;
     expect(ended.success ? (ended.output as string).length : ended.error).toBe(bytes);
     expect(await executors.get(id)?.exit).toBe(0);
@@ -161,13 +176,14 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
   });
 
   test("an executor that its host drains finishes its calls, takes no new ones, and exits with 0", async () => {
-    const { result, id } = await begin("waits", { ms: 8_000 });
+    const { result, id, open } = await beginGated("drained");
     expect(await fleet.host.drainExecutor(id)).toBe("draining");
     // Again, while it drains.
     expect(await fleet.host.drainExecutor(id)).toBe("draining");
     expect(fleet.host.fleet.executors.find((one) => one.id === id)).toMatchObject({ isDraining: true });
     expect(await call("add", { a: 1, b: 1 })).toMatchObject({ success: true, output: 2 });
-    expect(await result).toMatchObject({ success: true, output: "waited" });
+    await open();
+    expect(await result).toMatchObject({ success: true, output: "x" });
     expect(await executors.get(id)?.exit).toBe(0);
     await end(id);
     expect(fleet.host.fleet.lost).toEqual([]);
@@ -184,20 +200,25 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
   });
 
   test("a tenant's calls run only in its pools", async () => {
-    const context = { tenantId: "europe", timeoutMs: 2_000 };
-    const noExecutor = await call("add", { a: 1, b: 1 }, { tenantId: "nowhere", timeoutMs: 1_000 });
-    expect(noExecutor).toMatchObject({
-      success: false,
-      error: { code: "OVERLOADED", details: { retryAfterMs: expect.any(Number) } },
+    // A machine that stops for the whole time of a call sees its timeout instead.
+    await vi.waitFor(async () => {
+      const noExecutor = await call("add", { a: 1, b: 1 }, { tenantId: "nowhere", timeoutMs: 1_000 });
+      expect(noExecutor).toMatchObject({
+        success: false,
+        error: { code: "OVERLOADED", details: { retryAfterMs: expect.any(Number) } },
+      });
+      expect(noExecutor.success ? "" : noExecutor.error.message).toContain("No executor of the pool mars");
     });
-    expect(noExecutor.success ? "" : noExecutor.error.message).toContain("No executor of the pool mars");
-    expect(await call("add", { a: 1, b: 1 }, context)).toMatchObject({ error: { code: "OVERLOADED" } });
+    await vi.waitFor(async () => {
+      const context = { tenantId: "europe", timeoutMs: 2_000 };
+      expect(await call("add", { a: 1, b: 1 }, context)).toMatchObject({ error: { code: "OVERLOADED" } });
+    });
     await start("eu-1", "--pool", "eu", "--slots", "1");
     expect(await call("add", { a: 1, b: 1 }, { tenantId: "europe" })).toMatchObject({ success: true, output: 2 });
   });
 
   test("a call that no executor has a slot for fails with OVERLOADED before its timeout, and does not run", async () => {
-    const busy = call("waits", {}, { tenantId: "europe", timeoutMs: 300_000, signal: AbortSignal.timeout(60_000) });
+    const busy = call("waits", {}, { tenantId: "europe", timeoutMs: 300_000, signal: AbortSignal.timeout(240_000) });
     await vi.waitFor(() => expect(fleet.host.fleet.executors.find(({ id }) => id === "eu-1")?.busy).toBe(1));
     const waiting = call("add", { a: 1, b: 1 }, { tenantId: "europe", timeoutMs: 10_000 });
     await vi.waitFor(() => expect(fleet.host.fleet.queues).toMatchObject([{ pool: "eu", queued: 1 }]));

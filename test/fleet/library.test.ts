@@ -10,7 +10,7 @@ const TOOLS: { readonly [name: string]: { readonly source: string; readonly gran
     source:
       "export default async (_, ctx) => { for (const progress of [1, 2, 3]) ctx.progress({ progress, total: 3 }); return 'done' }",
   },
-  waits: { source: "export default () => new Promise((resolve) => setTimeout(resolve, 60_000))" },
+  waits: { source: "export default () => new Promise((resolve) => setTimeout(resolve, 280_000))" },
   streams: {
     source: `export default async function* ({ chunks }) {
       for (let index = 0; index < chunks; index += 1) yield { index, text: "x".repeat(index) };

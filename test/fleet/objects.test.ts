@@ -13,10 +13,10 @@ const TOKEN = "A".repeat(22);
 const ATTEMPT_MS = 20;
 
 /** A source whose requests are answered by a function, a moment later. */
-const sourceOf = (request: (request: Request) => void, isWanted = (): boolean => true): ObjectSource => ({
+const sourceOf = (request: (request: Request) => void): ObjectSource => ({
   token: TOKEN,
   request: (message) => void setImmediate(request, message),
-  isWanted,
+  isWanted: () => true,
 });
 const answered = (reader: ObjectReader, offers: ObjectOffers): ObjectSource =>
   sourceOf((request) => reader.receive(request, offers.partOf(request)));
@@ -73,12 +73,13 @@ describe("an object", () => {
 
   test("that is not needed any longer is not requested again", async () => {
     let requests = 0;
-    const source = sourceOf(
-      () => {
+    const source: ObjectSource = {
+      token: TOKEN,
+      request: () => {
         requests += 1;
       },
-      () => requests < 2,
-    );
+      isWanted: () => requests < 2,
+    };
     const reader = new ObjectReader(65_536, ATTEMPT_MS);
     await expect(reader.read(describeObject(Buffer.from("x")), source)).rejects.toThrow(/not needed/);
     expect(requests).toBe(2);

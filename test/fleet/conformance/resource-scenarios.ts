@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { prepareUpload } from "../../../src/cli/remote/upload.ts";
 import type { ApiError, Call, CallInput, GloveboxClient, Run, TenantClient } from "../../../src/client/index.ts";
 import { failureOf, normalise, showCall, showRun } from "./normalise.ts";
-import { cancel, endOf, runningCall, type Scenario } from "./scenarios.ts";
+import { cancel, endOf, runningCall, type Scenario, untilTimeout } from "./scenarios.ts";
 
 const NPM_TOOL = fileURLToPath(new URL("npm-tool.ts", import.meta.url));
 
@@ -96,13 +96,14 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
     hasRetries: true,
     run: async ({ acme }) => {
       await acme.deploy({ name: "fickle", source: FICKLE, isolateLifetime: "session" });
-      const run = async (input: object, timeoutMs?: number): Promise<unknown> =>
-        showCall(await callInSession(acme, "fickle", { sessionId: "f", input, ...(timeoutMs && { timeoutMs }) }));
+      const call = async (input: object, timeoutMs?: number): Promise<Call> =>
+        await callInSession(acme, "fickle", { sessionId: "f", input, ...(timeoutMs && { timeoutMs }) });
+      const run = async (input: object): Promise<unknown> => showCall(await call(input));
       return [
         await run({}),
         await run({ fails: true }),
         await run({}),
-        await run({ waits: true }, 2_000),
+        showCall(await untilTimeout(2_000, (timeoutMs) => call({ waits: true }, timeoutMs))),
         // A call that was stopped has ended the session.
         await run({}),
         showCall(await acme.call("fickle", { input: {} })),
@@ -260,15 +261,17 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
         "rates",
         { value: VALUE },
         {
-          rateLimit: { calls: 2, per: "minute", burst: 2 },
+          rateLimit: { calls: 1, per: "minute", burst: 2 },
         },
       );
       const rated: Call[] = [];
       for (let n = 0; n < 3; n += 1) rated.push(await rates.call("value"));
-      const limits = { maxConcurrentCalls: 1, maxQueuedCalls: 0, queueMs: 300 };
+      const limits = { maxConcurrentCalls: 1, maxQueuedCalls: 0 };
       const busy = await createTenant(client, "busy", { waits: WAITS, value: VALUE }, { limits });
       const first = busy.call("waits");
       const id = await runningCall(client, "busy", "waits");
+      const policy = { limits: { ...limits, timeoutMs: 300_000, queueMs: 300 } };
+      await client.request("PATCH", "/v1/tenants/busy", { body: { policy } });
       const { error, effects, state } = await busy.call("value");
       await cancel(busy, id);
       await first;
