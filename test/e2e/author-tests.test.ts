@@ -9,7 +9,6 @@ import { runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess } from "../support/cli-process.ts";
 
 const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-const PATIENCE_MS = 240_000;
 
 let folder = "";
 beforeEach(async () => {
@@ -32,9 +31,7 @@ async function glovebox(...args: string[]): Promise<{ code: number | null; said:
 }
 
 describe("glovebox test", () => {
-  test("runs the tests of a tool that init has written, and tells of one that fails", {
-    timeout: PATIENCE_MS,
-  }, async () => {
+  test("runs the tests of a tool that init has written, and tells of one that fails", async () => {
     await installVitest();
     expect((await glovebox("init", "word-count")).said).toContain("glovebox test word-count");
     const passed = await glovebox("test", "word-count");
@@ -61,7 +58,7 @@ describe("glovebox test", () => {
     ],
     ["where there is nothing", ["test", "gone"], {}, /There is no file or folder "gone"/],
     ["of two paths", ["test", "a", "b"], {}, /Expected one PATH, also got "b"/],
-  ] as const)("is rejected %s", { timeout: PATIENCE_MS }, async ([, args, files, message]) => {
+  ] as const)("is rejected %s", async ([, args, files, message]) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     const here = process.cwd();
     process.chdir(folder);
@@ -72,7 +69,7 @@ describe("glovebox test", () => {
 });
 
 describe("openTool()", () => {
-  test("grants stubs of capabilities, and records their calls", { timeout: PATIENCE_MS }, async () => {
+  test("grants stubs of capabilities, and records their calls", async () => {
     await writeFile(
       join(folder, "price.ts"),
       `export const capabilities = { lookUp: true };
@@ -93,7 +90,7 @@ describe("openTool()", () => {
     expect(await tool.call({ sku: "A1" })).toMatchObject({ success: true, callId: "call-6" });
   });
 
-  test("takes a URL, and what a host states", { timeout: PATIENCE_MS }, async () => {
+  test("takes a URL, and what a host states", async () => {
     await writeFile(join(folder, "waits.ts"), "export default () => new Promise(() => {});");
     const url = new URL(`file://${folder}/waits.ts`);
     await using tool = await openTool(url, {
@@ -104,7 +101,7 @@ describe("openTool()", () => {
     expect(await tool.failure()).toMatch(/^TOOL_TIMEOUT: .* 4000 ms/);
   });
 
-  test("leaves nothing behind when the tool cannot be built", { timeout: PATIENCE_MS }, async () => {
+  test("leaves nothing behind when the tool cannot be built", async () => {
     await writeFile(join(folder, "broken.ts"), "export default () => {");
     await expect(openTool(join(folder, "broken.ts"))).rejects.toThrow(/broken\.ts:1/);
   });

@@ -10,6 +10,7 @@ import { createClient } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { TestStores } from "../server/support/stores.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const isWhole = process.env.GLOVEBOX_ATTACKS === "all";
 const CALLS = isWhole ? 20_000 : 200;
@@ -52,7 +53,7 @@ test("with SQLite, every queued call ends once", { timeout: TEST_MS }, async () 
   const egress = { allow: [{ to: origin, addresses: ["127.0.0.0/8"] }] };
   await admin.createTenant({
     id: "acme",
-    policy: { egress, limits: { maxConcurrentCalls: 32, maxQueuedCalls: 1_000, timeoutMs: 60_000 } },
+    policy: { egress, limits: { ...PATIENT_LIMITS, maxConcurrentCalls: 32, maxQueuedCalls: 1_000 } },
   });
   const acme = admin.tenant("acme");
   const source = (hint: boolean): string => `

@@ -8,7 +8,8 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { enterFolder } from "../support/cli-in-process.ts";
 import { cliEnvironment, MAIN } from "../support/cli-process.ts";
 
-const TIMEOUT_MS = 240_000;
+/** Longest time of a request, of which some start an interpreter without its caches. */
+const PATIENT = { timeout: 300_000 } as const;
 const require = createRequire(import.meta.url);
 const serverOf = (name: string): string =>
   `${JSON.stringify(process.execPath)} ${JSON.stringify(require.resolve(`@modelcontextprotocol/server-${name}/dist/index.js`))}`;
@@ -37,7 +38,7 @@ interface Started {
 async function start(...args: readonly string[]): Promise<Started> {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [MAIN, "mcp", "--timeout-ms", "120000", ...args],
+    args: [MAIN, "mcp", "--timeout-ms", "300000", ...args],
     cwd: folder,
     env: cliEnvironment(folder) as Record<string, string>,
     stderr: "pipe",
@@ -47,7 +48,7 @@ async function start(...args: readonly string[]): Promise<Started> {
     errors += chunk.toString();
   });
   const client = new Client({ name: "test", version: "1.0.0" });
-  await client.connect(transport as never, { timeout: 120_000 });
+  await client.connect(transport as never, PATIENT);
   onTestFinished(() => client.close());
   return { client, errors: () => errors };
 }
@@ -57,12 +58,12 @@ type Output = { readonly status: string; readonly value?: unknown; readonly diag
 async function runCode({ client }: Started, code: string, language?: string): Promise<Output> {
   const result = await client.callTool(
     { name: "run_code", arguments: { code, ...(language === undefined ? {} : { language }) } },
-    { timeout: 120_000 },
+    PATIENT,
   );
   return result.structuredContent as never;
 }
 
-test("turns several servers into two tools, and code into calls of all of them", { timeout: TIMEOUT_MS }, async () => {
+test("turns several servers into two tools, and code into calls of all of them", async () => {
   const started = await start(
     "--mcp",
     `files=${serverOf("filesystem")} "${join(folder, "some files")}"`,
@@ -73,10 +74,13 @@ test("turns several servers into two tools, and code into calls of all of them",
     "--code-mode",
   );
   const { client } = started;
-  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["run_code", "search_tools"]);
+  expect((await client.listTools(undefined, PATIENT)).tools.map(({ name }) => name)).toEqual([
+    "run_code",
+    "search_tools",
+  ]);
   const found = await client.callTool(
     { name: "search_tools", arguments: { query: "read the content of a text file" } },
-    { timeout: 120_000 },
+    PATIENT,
   );
   expect(JSON.stringify(found.content)).toContain("tools.files.read_text_file(input: {");
   const code = `const folder = ${JSON.stringify(join(folder, "some files"))};
@@ -97,10 +101,10 @@ test("turns several servers into two tools, and code into calls of all of them",
   expect(started.errors()).toContain("the MCP server broken is not available");
 });
 
-test("serves the tools of servers as they are, without code mode", { timeout: TIMEOUT_MS }, async () => {
+test("serves the tools of servers as they are, without code mode", async () => {
   const { client } = await start("--mcp", `memory=${serverOf("memory")}`, "--mcp", `every=${serverOf("everything")}`);
-  const names = (await client.listTools(undefined, { timeout: 120_000 })).tools.map(({ name }) => name);
+  const names = (await client.listTools(undefined, PATIENT)).tools.map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(["memory__create_entities", "every__echo"]));
-  const result = await client.callTool({ name: "every__echo", arguments: { message: "hello" } }, { timeout: 120_000 });
+  const result = await client.callTool({ name: "every__echo", arguments: { message: "hello" } }, PATIENT);
   expect(JSON.stringify(result.content)).toContain("hello");
 });

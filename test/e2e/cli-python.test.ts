@@ -42,7 +42,7 @@ test("glovebox run calls a tool in Python, with its own modules, and prints its 
     "run",
     "count.py",
     "--timeout-ms",
-    "60000",
+    "240000",
     "--input",
     '{"text":"to be or not"}',
   );
@@ -51,7 +51,7 @@ test("glovebox run calls a tool in Python, with its own modules, and prints its 
 });
 
 test("the command line shows what a tool in Python is, and the author's line of what is wrong with one", async () => {
-  const failed = await glovebox("run", "count.py", "--timeout-ms", "60000", "--input", '{"text":""}');
+  const failed = await glovebox("run", "count.py", "--timeout-ms", "240000", "--input", '{"text":""}');
   const good = await glovebox("inspect", "count.py", "--json");
   const bad = await glovebox("inspect", "broken.py");
   expect(failed.code).toBe(1);

@@ -1,42 +1,25 @@
 // glovebox dev from the user's side: a real process that watches real files, which the test changes.
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { writeFileSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess } from "../support/cli-process.ts";
 import { treeOf } from "../support/process-tree.ts";
+import { expectDead } from "../support/processes.ts";
 
-const DEV_MS = 300_000;
+/** Writes a file without a pause in which the command could see it empty. */
+const write = (path: string, text: string): void => writeFileSync(path, text);
 
 async function makeFolder(files: { readonly [name: string]: string }): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "glovebox-dev-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  for (const [name, text] of Object.entries(files)) write(join(folder, name), text);
   return folder;
 }
 
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
-
-async function allGone(pids: readonly number[]): Promise<boolean> {
-  for (let tries = 0; tries < 600; tries += 1) {
-    if (!pids.some(isAlive)) return true;
-    await pause(100);
-  }
-  return false;
-}
-
-test("glovebox dev runs again on each change of tool, import and input, and shows what fails", {
-  timeout: DEV_MS,
-}, async () => {
+test("glovebox dev runs again on each change of tool, import and input, and shows what fails", async () => {
   const folder = await makeFolder({
     "tool.ts":
       'import { by } from "./by.ts";\nexport default ({ n }: { n: number }) => { console.log("at work"); return n * by; };',
@@ -51,32 +34,32 @@ test("glovebox dev runs again on each change of tool, import and input, and show
     /info {2}tool\.ts:2:\d+ at work\n[\s\S]*bundle \d.* ms, start .* ms, execute .* ms\nWaiting for changes\n/,
   );
 
-  await writeFile(join(folder, "by.ts"), "export const by = 3;");
+  write(join(folder, "by.ts"), "export const by = 3;");
   await dev.says("stdout", /^63\n/);
   await dev.says("stderr", /Waiting for changes\n/);
 
-  await writeFile(join(folder, "input.json"), '{"n":100}');
+  write(join(folder, "input.json"), '{"n":100}');
   await dev.says("stdout", /^300\n/);
   await dev.says("stderr", /Waiting for changes\n/);
 
   // A syntax error in between is shown, and lived with.
-  await writeFile(join(folder, "by.ts"), "export const by = ;");
+  write(join(folder, "by.ts"), "export const by = ;");
   await dev.says(
     "stderr",
     /BUNDLE_FAILED: by\.ts:1:19[\s\S]*> 1 \| export const by = ;\n[ |]*\^[\s\S]*Waiting for changes\n/,
   );
   // Saves like an editor: writes a new file next to the old one and renames it.
-  await writeFile(join(folder, "by.ts~"), "export const by = 5;");
+  write(join(folder, "by.ts~"), "export const by = 5;");
   await rename(join(folder, "by.ts~"), join(folder, "by.ts"));
   await dev.says("stdout", /^500\n/);
   await dev.says("stderr", /Waiting for changes\n/);
 
-  await writeFile(join(folder, "input.json"), '{"n":');
+  write(join(folder, "input.json"), '{"n":');
   await dev.says("stderr", /input\.json is not JSON[\s\S]*Waiting for changes\n/);
-  await writeFile(join(folder, "input.json"), '{"n":1}');
+  write(join(folder, "input.json"), '{"n":1}');
   await dev.says("stdout", /^5\n/);
 
-  await writeFile(join(folder, "tool.ts"), 'export default () => {\n  throw new Error("not today");\n};');
+  write(join(folder, "tool.ts"), 'export default () => {\n  throw new Error("not today");\n};');
   await dev.says(
     "stderr",
     /TOOL_FAILED: not today[\s\S]*> 2 \| {3}throw new Error[\s\S]*at default \(tool\.ts:2:9\)[\s\S]*Waiting for changes\n/,
@@ -85,48 +68,46 @@ test("glovebox dev runs again on each change of tool, import and input, and show
   const processes = treeOf(dev.pid);
   dev.signal("SIGINT");
   expect(await dev.exit).toBe(0);
-  expect(await allGone(processes)).toBe(true);
+  await expectDead(processes);
   expect(dev.stdout).toBe("");
 });
 
-test("glovebox dev begins with a tool that cannot be built, and ends while one runs", { timeout: DEV_MS }, async () => {
+test("glovebox dev begins with a tool that cannot be built, and ends while one runs", async () => {
   const folder = await makeFolder({ "tool.ts": 'import { x } from "./late.ts";\nexport default () => x;' });
   await using dev = new CliProcess(["dev", ".", "--timeout-ms", "300000"], folder);
   await dev.says("stderr", /BUNDLE_FAILED: [\s\S]*late\.ts[\s\S]*Waiting for changes\n/);
-  await writeFile(join(folder, "late.ts"), 'export const x = "there now";');
+  write(join(folder, "late.ts"), 'export const x = "there now";');
   await dev.says("stdout", /^"there now"\n/);
 
-  await writeFile(join(folder, "late.ts"), 'console.log("loaded");\nexport const x = "next";');
+  write(join(folder, "late.ts"), 'console.log("loaded");\nexport const x = "next";');
   await dev.says("stdout", /^"next"\n/);
   await dev.says("stderr", /Waiting for changes\n/);
-  await writeFile(join(folder, "tool.ts"), 'export default () => { console.log("spinning"); for (;;); };');
+  write(join(folder, "tool.ts"), 'export default () => { console.log("spinning"); for (;;); };');
   await dev.says("stderr", /spinning\n/);
   // A running call is stopped if its file has changed.
-  await writeFile(join(folder, "tool.ts"), 'export default () => { console.log("spinning again"); for (;;); };');
+  write(join(folder, "tool.ts"), 'export default () => { console.log("spinning again"); for (;;); };');
   await dev.says("stderr", /spinning again\n/);
 
   const processes = treeOf(dev.pid);
   dev.signal("SIGTERM");
   expect(await dev.exit).toBe(0);
-  expect(await allGone(processes)).toBe(true);
+  await expectDead(processes);
 });
 
-test("glovebox dev reports a tool that was deleted while it watches, and runs it when it is there again", {
-  timeout: DEV_MS,
-}, async () => {
+test("glovebox dev reports a tool that was deleted while it watches, and runs it when it is there again", async () => {
   const folder = await makeFolder({ "input.json": "{}" });
   const tool = join(folder, "tool");
-  const write = async (source: string): Promise<void> => {
+  const writeTool = async (source: string): Promise<void> => {
     await mkdir(tool, { recursive: true });
-    await writeFile(join(tool, "tool.ts"), source);
+    write(join(tool, "tool.ts"), source);
   };
-  await write("export default () => 1;");
+  await writeTool("export default () => 1;");
   await using dev = new CliProcess(["dev", "tool", "--input-file", "input.json", "--inspect=0"], folder);
   await dev.says("stdout", /^1\n/);
   await dev.says("stderr", /Waiting for changes\n/);
   await rm(tool, { recursive: true });
   await dev.says("stderr", /BUNDLE_FAILED: There is no file or folder "tool"\n[\s\S]*Waiting for changes\n/);
-  await write("export default () => 2;");
+  await writeTool("export default () => 2;");
   await dev.says("stdout", /^2\n/);
   await dev.says("stderr", /Waiting for changes\n/);
   await rm(join(folder, "input.json"));
@@ -134,7 +115,7 @@ test("glovebox dev reports a tool that was deleted while it watches, and runs it
   await mkdir(join(folder, "input.json"));
   await dev.says("stderr", /--input-file input\.json: it is a folder\n[\s\S]*Waiting for changes\n/);
   await rm(tool, { recursive: true });
-  await writeFile(tool, "no folder any more");
+  write(tool, "no folder any more");
   await dev.says("stderr", /BUNDLE_FAILED: [\s\S]*Waiting for changes\n/);
   await rm(folder, { recursive: true });
   await dev.says("stderr", /BUNDLE_FAILED: [\s\S]*Waiting for changes\n/);
@@ -150,7 +131,7 @@ test.for([
     /Expected one of --input, --input-file and -, got several/,
   ],
   [["dev", "tool.ts", "--timeout-ms", "soon"], /--timeout-ms: expected a whole number/],
-] as const)("glovebox %j is rejected with code 2", { timeout: DEV_MS }, async ([args, message]) => {
+] as const)("glovebox %j is rejected with code 2", async ([args, message]) => {
   const { code, stderr } = await runInProcess(args);
   expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
 });

@@ -13,7 +13,7 @@ import { hasNatsServer } from "../support/nats-server.ts";
 
 const SCENARIOS: readonly Scenario[] = [...CALL_SCENARIOS, ...RESOURCE_SCENARIOS];
 const REFERENCE = "one server";
-const CONFIG = { limits: { timeoutMs: 300_000, queueMs: 300_000 }, maxWorkers: 4 };
+const CONFIG = { limits: { timeoutMs: 300_000, queueMs: 300_000, cpuMs: 120_000 }, maxWorkers: 4 };
 
 const stores = new TestStores();
 const target = createServer((request, response) => response.end(`got ${request.headers.authorization}`));

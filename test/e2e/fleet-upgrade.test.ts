@@ -6,12 +6,17 @@ import type { Call } from "../../src/client/index.ts";
 import { TestStores } from "../server/support/stores.ts";
 import { type Deployment, type DeploymentOptions, type Member, openDeployment } from "../support/deployment.ts";
 import { hasNatsServer } from "../support/nats-server.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 /** How often the load balancer looks at a server, in ms. */
 const CHECK_MS = 100;
 /** Longer than several checks, also on a busy machine. */
 const STOP_DELAY_MS = 6_000;
-const CONFIG = { limits: { timeoutMs: 120_000, queueMs: 120_000 }, maxWorkers: 2, stopDelayMs: STOP_DELAY_MS };
+const CONFIG = {
+  ...{ limits: PATIENT_LIMITS, maxWorkers: 2, stopDelayMs: STOP_DELAY_MS },
+  // Executors on a busy machine are silent for a while, and not lost.
+  executorSilenceMs: 60_000,
+};
 const LANES = 4;
 const TOOL = `export default async ({ n, ms }) => {
   await new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,5 +1,6 @@
 // glovebox dev --inspect, as Chrome DevTools use it: a real process, a real WebSocket, a breakpoint in TypeScript.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,8 +37,8 @@ let folder = "";
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "glovebox-inspect-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  await writeFile(join(folder, "tool.ts"), TOOL);
-  await writeFile(join(folder, "double.ts"), DOUBLE);
+  writeFileSync(join(folder, "tool.ts"), TOOL);
+  writeFileSync(join(folder, "double.ts"), DOUBLE);
 });
 
 async function startDev(...args: string[]): Promise<{ readonly dev: CliProcess; readonly url: string }> {
@@ -108,7 +109,7 @@ test("--inspect runs at once; breakpoints hold for the next runs and can be take
   expect(result).toMatchObject({ value: "undefined" });
   const breakpointId = await first.breakAt("tool.ts", 11);
 
-  await writeFile(join(folder, "double.ts"), DOUBLE.replace("n * 2", "2 * n"));
+  writeFileSync(join(folder, "double.ts"), DOUBLE.replace("n * 2", "2 * n"));
   await first.event("Runtime.executionContextsCleared");
   const paused = await first.paused();
   expect(first.placeOf(paused)).toBe("tool.ts:11");
@@ -119,13 +120,13 @@ test("--inspect runs at once; breakpoints hold for the next runs and can be take
   await dev.says("stdout", /^\{"second":42\}\n/);
   await dev.says("stderr", /Waiting for changes\n/);
 
-  await writeFile(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 4"));
+  writeFileSync(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 4"));
   await dev.says("stdout", /^\{"second":84\}\n/);
   await dev.says("stderr", /Waiting for changes\n/);
 
   // Who leaves while the tool stands at a breakpoint lets it go.
   await first.breakAt("tool.ts", 11);
-  await writeFile(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 6"));
+  writeFileSync(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 6"));
   await first.paused();
   await first[Symbol.asyncDispose]();
   await dev.says("stdout", /^\{"second":126\}\n/);
@@ -135,16 +136,16 @@ test("--inspect runs at once; breakpoints hold for the next runs and can be take
   await using second = await DevToolsClient.connect(url);
   await second.send("Debugger.enable");
   await second.breakAt("tool.ts", 11);
-  await writeFile(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 8"));
+  writeFileSync(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 8"));
   await second.paused();
-  await writeFile(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 10"));
+  writeFileSync(join(folder, "double.ts"), DOUBLE.replace("n * 2", "n * 10"));
   await second.paused();
   await second.send("Debugger.resume");
   await dev.says("stdout", /^\{"second":210\}\n/);
 });
 
 test("a tool that loops is stopped by its deadline, though a client is attached", { timeout: INSPECT_MS }, async () => {
-  await writeFile(join(folder, "tool.ts"), "export default () => {\n  for (;;);\n};\n");
+  writeFileSync(join(folder, "tool.ts"), "export default () => {\n  for (;;);\n};\n");
   // The time of the call includes the start of its process, which takes more than a second on a busy machine.
   const { dev, url } = await startDev("--inspect-brk=0", "--timeout-ms", "20000", "--cpu-ms", "60000");
   await using client = await DevToolsClient.connect(url);

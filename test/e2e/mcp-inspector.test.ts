@@ -15,7 +15,7 @@ import * as z from "zod";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { defineCapability } from "../../src/host/index.ts";
 import { createMcpHandler, type McpHandler } from "../../src/host/mcp/server/index.ts";
-import { cliEnvironment, MAIN } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, patiently } from "../support/cli-process.ts";
 import { makeBox, PYTHON_CACHE } from "../support/host-zone.ts";
 import { descendantsOf } from "../support/process-tree.ts";
 
@@ -95,7 +95,9 @@ async function inspect(args: readonly string[], target: readonly string[]): Prom
 
 describe.for(["stdio", "http"] as const)("the Inspector's command line over %s", (transport) => {
   const target = (): readonly string[] =>
-    transport === "http" ? [url, "--transport", "http"] : [process.execPath, MAIN, "mcp", join(folder, "add.ts")];
+    transport === "http"
+      ? [url, "--transport", "http"]
+      : [process.execPath, MAIN, ...patiently(["mcp", join(folder, "add.ts")])];
 
   test("lists our tools", async () => {
     expect(await inspect(["--method", "tools/list"], target())).toMatchObject({
@@ -144,7 +146,8 @@ describe.for(["auto", "legacy"] as const)("the SDK's client (%s)", (mode) => {
   test("calls a sandboxed tool, and a Python tool", async () => {
     const sum = await client.callTool({ name: "add", arguments: { a: 1, b: 2 } });
     expect(sum.structuredContent).toEqual({ sum: 3 });
-    const counted = await client.callTool({ name: "count", arguments: { text: "a b a" } });
+    // Its interpreter may start without its caches.
+    const counted = await client.callTool({ name: "count", arguments: { text: "a b a" } }, { timeout: 300_000 });
     expect(counted.structuredContent).toEqual({ a: 2, b: 1 });
   });
 

@@ -11,7 +11,6 @@ import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
-const PATIENCE_MS = 300_000;
 const TOOL = `import { randomUUID } from "node:crypto";
 
 interface Input {
@@ -73,7 +72,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("DevTools step through a recorded call, which has its recorded outcome", { timeout: PATIENCE_MS }, async () => {
+test("DevTools step through a recorded call, which has its recorded outcome", async () => {
   const replay = start("replay", recorded.id, "--inspect-brk=0", "--json");
   const [, url = ""] = await replay.says("stderr", /DevTools can attach at (ws:\S+)/);
   await using client = await DevToolsClient.connect(url);
@@ -105,7 +104,7 @@ test("DevTools step through a recorded call, which has its recorded outcome", { 
   expect(JSON.parse(replay.stdout)).toMatchObject({ verdict: "identical", result: { output: recorded.output } });
 });
 
-test("the written test passes, and fails after the tool has changed", { timeout: PATIENCE_MS }, async () => {
+test("the written test passes, and fails after the tool has changed", async () => {
   const project = join(folder, "project");
   await mkdir(join(project, "node_modules"), { recursive: true });
   await symlink(root("node_modules/vitest"), join(project, "node_modules", "vitest"));

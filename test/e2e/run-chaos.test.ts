@@ -10,6 +10,7 @@ import { createClient, type GloveboxClient, type TenantClient } from "../../src/
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { STORES, TestStores } from "../server/support/stores.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const RUNS = Number(process.env.GLOVEBOX_SUSPENDED_RUNS ?? 20);
 const TOOLS = 5;
@@ -49,7 +50,7 @@ test.for(STORES)("with %s, each run ends once, on its version", { timeout: TEST_
     if ((await client.tenants().next()).done === true)
       await client.createTenant({
         id: "acme",
-        policy: { egress, limits: { timeoutMs: 60_000 }, runs: { maxOpen: RUNS } },
+        policy: { egress, limits: PATIENT_LIMITS, runs: { maxOpen: RUNS } },
       });
     return { server, client };
   };
@@ -60,7 +61,6 @@ test.for(STORES)("with %s, each run ends once, on its version", { timeout: TEST_
   };
   const source = (version: number): string => `
     export const capabilities = { waitFor: true, fetch: true };
-    export const limits = { timeoutMs: 60_000 };
     export default async ({ n }, ctx) => {
       if (n % 3 === 0) await ctx.waitFor({ durationMs: 500 });
       const value = await ctx.waitFor({ event: "go" });

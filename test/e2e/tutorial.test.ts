@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const TUTORIAL = readFileSync(fileURLToPath(new URL("../../docs/tutorials/host-tools.md", import.meta.url)), "utf8");
 /** The address in the tutorial. A test uses a free port. */
@@ -58,7 +59,9 @@ test("the server starts and prints what the tutorial shows", async () => {
   mkdirSync(bin, { recursive: true });
   writeFileSync(join(bin, "glovebox"), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
 
-  server = new NodeProcess([MAIN, "serve", "--port", "0"], { cwd: folder, env: env() });
+  // The limits of its calls are not what the tutorial is about.
+  writeFileSync(join(folder, "patient.mjs"), `export default { limits: ${JSON.stringify(PATIENT_LIMITS)} };`);
+  server = new NodeProcess([MAIN, "serve", "--port", "0", "--config", "patient.mjs"], { cwd: folder, env: env() });
   const output = lines.slice(lines.indexOf("$ npx glovebox serve") + 1);
   expect(output).toHaveLength(4);
   for (const line of output) {
