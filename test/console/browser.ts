@@ -7,12 +7,16 @@ import { apiOf } from "../server/support/api.ts";
 import { TestStores } from "../server/support/stores.ts";
 import { browserPath } from "./browser-path.ts";
 
+/** Longest time in ms for one step in a page, on a machine that does other work too. */
+export const PATIENCE_MS = 200_000;
+
 export const openBrowser = async (): Promise<Browser> =>
   await driver.launch({
     executablePath: browserPath(),
     // A browser in a single process ends with its first context.
     args: chromium.args.filter((arg) => arg !== "--single-process"),
     headless: true,
+    timeout: PATIENCE_MS,
   });
 
 export interface ConsoleUnderTest extends AsyncDisposable {
@@ -88,9 +92,6 @@ interface VisitOptions {
   readonly height?: number;
   readonly colorScheme?: "light" | "dark";
 }
-
-/** Longest time in ms for one step in a page, on a machine that does other work too. */
-export const PATIENCE_MS = 200_000;
 
 /** Opens the console in a new context, and signs in with a key. */
 export async function visit(

@@ -1,6 +1,6 @@
 // The editor in Chromium: types of the tool's grants, completions and errors while the author types, and no worker that hostile types could keep busy.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { Browser, Locator } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { type ConsoleUnderTest, openBrowser, openConsole, type Visit, visit } from "./browser.ts";
 
 let browser: Browser;
@@ -30,6 +30,18 @@ async function openEditor(path: string, key: string = under.key): Promise<Visit>
   return visited;
 }
 
+/**
+ * Moves the mouse over a part of the editor until the text for it is shown: an answer about the types that comes after the
+ * editor has drawn again closes or replaces what the first move opened.
+ */
+async function shownOver(part: Locator, text: Locator): Promise<void> {
+  await vi.waitFor(async () => {
+    await part.page().mouse.move(0, 0);
+    await part.hover();
+    await text.waitFor({ timeout: 10_000 });
+  }, WAIT);
+}
+
 /** Replaces the text of the editor. */
 async function write({ page }: Visit, text: string): Promise<void> {
   await page.getByRole("textbox", { name: "Code of the tool" }).click();
@@ -45,23 +57,29 @@ test("errors appear while the author types, a capability that is not granted is 
   await write(visited, "export default (input, ctx) => ctx.fetch('https://api.example.com');");
   await page.getByText("1 error", { exact: true }).waitFor(WAIT);
   // The mark at the line has the message.
-  await page.locator(".cm-lint-marker-error").hover();
-  await page.getByText('ctx.fetch is missing: this tool has no grant for "fetch"').waitFor();
+  await shownOver(
+    page.locator(".cm-lint-marker-error"),
+    page.getByText('ctx.fetch is missing: this tool has no grant for "fetch"'),
+  );
 
   await write(
     visited,
     "export const capabilities = { tools: true };\nexport default async (input, ctx) => {\n  return (await ctx.tools.price({ sku: 1 })).total;\n};\n",
   );
   await page.getByText("1 error, 1 note").waitFor(WAIT);
-  await page.locator(".cm-lint-marker-error").hover();
-  await page.getByText("Type 'number' is not assignable to type 'string'").waitFor();
+  await shownOver(
+    page.locator(".cm-lint-marker-error"),
+    page.getByText("Type 'number' is not assignable to type 'string'"),
+  );
   await write(
     visited,
     'export const capabilities = { tools: true };\nexport default async (input, ctx) => {\n  return (await ctx.tools.price({ sku: "abc" })).total;\n};\n',
   );
   await page.getByText("1 note", { exact: true }).waitFor(WAIT);
-  await page.locator(".cm-line span", { hasText: /^price$/ }).hover();
-  await page.getByText("(method) TenantTools.price(input: PriceInput): Promise<PriceOutput>").waitFor();
+  await shownOver(
+    page.locator(".cm-line span", { hasText: /^price$/ }),
+    page.getByText("(method) TenantTools.price(input: PriceInput): Promise<PriceOutput>"),
+  );
 
   await page.getByLabel("Name", { exact: true }).fill("total");
   await page.getByRole("button", { name: "Deploy", exact: true }).click();
@@ -111,10 +129,9 @@ test("what a diagnostic quotes is text", async () => {
   const payload = "<img src=x onerror=globalThis.stolen=1>";
   await write(visited, `const x: "${payload}" = "<script>globalThis.stolen=1</script>"; export default () => x;`);
   await page.getByText("1 error", { exact: true }).waitFor(WAIT);
-  await page.locator(".cm-lint-marker-error").hover();
-  await page.locator(".cm-diagnostic", { hasText: payload }).waitFor();
-  await page.locator(".cm-line span", { hasText: /^x$/ }).first().hover();
-  await page.locator(".cm-description", { hasText: payload }).waitFor();
+  await shownOver(page.locator(".cm-lint-marker-error"), page.locator(".cm-diagnostic", { hasText: payload }));
+  const use = page.locator(".cm-line span", { hasText: /^x$/ }).first();
+  await shownOver(use, page.locator(".cm-description", { hasText: payload }));
   expect(await page.evaluate("globalThis.stolen")).toBeUndefined();
   expect(problems).toEqual([]);
 });

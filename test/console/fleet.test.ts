@@ -14,6 +14,7 @@ import { aliveSubject } from "../../src/host/fleet/protocol/subjects.ts";
 import { encodeFrame, FLEET_PROTOCOL_VERSION } from "../../src/host/fleet/protocol/wire.ts";
 import { CliProcess } from "../support/cli-process.ts";
 import { hasNatsServer, type NatsServer, startNatsServer } from "../support/nats-server.ts";
+import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { findViolations } from "./axe.ts";
 import { type ConsoleUnderTest, openBrowser, openConsole, type Visit, visit } from "./browser.ts";
 
@@ -55,9 +56,12 @@ const MACHINES: { readonly [id: string]: Partial<Announcement> } = {
 };
 const WAITS = `export const capabilities = { kv: true };
 export default async (_, { kv }) => {
-  while ((await kv.get("go")) === undefined) await new Promise((resolve) => setTimeout(resolve, 50));
+  while ((await kv.get("go")) === undefined) await new Promise((resolve) => setTimeout(resolve, 250));
   return "done";
 };`;
+
+// Calls wait while browsers open the page several times.
+const WAITS_LIMITS = { ...PATIENT_LIMITS, timeoutMs: 300_000 };
 
 describe.skipIf(!hasNatsServer)("the page of the fleet", () => {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-page-"));
@@ -81,7 +85,7 @@ describe.skipIf(!hasNatsServer)("the page of the fleet", () => {
     await writeCredentials(join(folder, "credentials"), ["executor-1", "lost-1", "evil-1", ...Object.keys(MACHINES)]);
     nats = await startNatsServer({ users: join(folder, "credentials", USERS_FILE) });
     const natsOptions = { natsUrl: nats.url, natsCredentials: credentials("control-plane"), executorSilenceMs: 10_000 };
-    [browser, under] = await Promise.all([openBrowser(), openConsole(natsOptions)]);
+    [browser, under] = await Promise.all([openBrowser(), openConsole({ ...natsOptions, limits: WAITS_LIMITS })]);
     const policy = { pools: ["batch"] };
     for (const tenant of [{ id: "acme" }, { id: "globex", policy }]) {
       expect((await under.api("POST", "/v1/tenants", tenant)).status).toBe(201);

@@ -94,8 +94,8 @@ describe("the console", () => {
 
   test("shows log lines while a call runs, and cancels it", async () => {
     await suite.under.api("POST", "/v1/tenants", { id: "live" });
-    const source = `export const limits = { timeoutMs: 60_000 };
-      export default async () => { for (let n = 0; ; n += 1) { console.log("line " + n); await new Promise((r) => setTimeout(r, 20)); } };`;
+    const source = `export const limits = { timeoutMs: 300_000 };
+      export default async () => { for (let n = 0; ; n += 1) { console.log("line " + n); await new Promise((r) => setTimeout(r, 400)); } };`;
     await suite.under.api("POST", "/v1/tenants/live/tools", { name: "endless", source });
     const { page, problems, go } = await open();
     await go("/t/live/tools/endless");
