@@ -10,7 +10,7 @@ import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 import { EXPECTED_FAILURES, REVISIONS } from "./expectations.ts";
-import { runSuite } from "./run-suite.ts";
+import { passesAlone, runSuite } from "./run-suite.ts";
 import { SUITE_TOOLS } from "./tools.ts";
 
 /** Prefixes of the scenarios that need resources or prompts. */
@@ -60,12 +60,18 @@ afterAll(async () => {
 });
 
 test.for(REVISIONS)("passes the scenarios of %s that concern tools", async (revision) => {
-  const { passed, failed, output } = await runSuite("server", "--url", url, "--requirements", revision);
+  const target = ["--url", url];
+  const { passed, failed, output } = await runSuite("server", ...target, "--requirements", revision);
   const expected = [
     ...NOT_SERVED,
     ...EXPECTED_FAILURES.filter(({ leg }) => leg === "server").map(({ scenarios }) => scenarios),
   ];
   const unexpected = failed.filter((name) => !expected.some((prefix) => name.startsWith(prefix)));
-  expect(unexpected, output.slice(-20_000)).toEqual([]);
-  expect(passed.length).toBeGreaterThanOrEqual(PASSED[revision]);
+  const late: string[] = [];
+  for (const name of unexpected) if (await passesAlone("server", revision, target, name)) late.push(name);
+  expect(
+    unexpected.filter((name) => !late.includes(name)),
+    output.slice(-20_000),
+  ).toEqual([]);
+  expect(passed.length + late.length).toBeGreaterThanOrEqual(PASSED[revision]);
 });
