@@ -1,6 +1,5 @@
 // A real Chromium, and a server whose console it opens.
-import chromium from "@sparticuz/chromium";
-import { type Browser, type BrowserContext, chromium as driver, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
@@ -10,11 +9,16 @@ import { browserPath } from "./browser-path.ts";
 /** Longest time in ms for one step in a page, on a machine that does other work too. */
 export const PATIENCE_MS = 200_000;
 
+/**
+ * Not the arguments that the browser's package proposes: those turn the same-origin policy off, and draw with an emulated graphics processor,
+ * which needs more CPU time.
+ */
+const ARGUMENTS = ["--no-sandbox", "--no-zygote", "--font-render-hinting=none", "--disable-gpu", "--in-process-gpu"];
+
 export const openBrowser = async (): Promise<Browser> =>
-  await driver.launch({
+  await chromium.launch({
     executablePath: browserPath(),
-    // A browser in a single process ends with its first context.
-    args: chromium.args.filter((arg) => arg !== "--single-process"),
+    args: ARGUMENTS,
     headless: true,
     timeout: PATIENCE_MS,
   });
