@@ -362,8 +362,8 @@ export class WorkerManager implements Disposable {
       if (worker.load > 0) continue;
       worker.watchIdle();
       const isOld = worker.owner !== undefined && !worker.hasSessions && now - worker.lastUsed > this.#options.idleMs;
-      // The first process can exceed the size of the warm pool.
-      const isWarm = worker.owner === undefined && worker.kind === "plain";
+      // The first process can exceed the size of the warm pool. While it starts it is not idle: ended then, it would cost a layer of hardening.
+      const isWarm = worker.owner === undefined && worker.kind === "plain" && worker.isReady;
       const isSurplus = isWarm && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
       if (isSurplus) surplus -= 1;
       // Not while it makes the snapshot, which others use too.

@@ -116,7 +116,7 @@ export class WorkerProcess {
   readonly interpreter: PythonSources | undefined;
   /** The host gave it up because it took too long to start. */
   isLate = false;
-  /** `performance.now()` when it last ran a call. */
+  /** `performance.now()` when it last ran a call, or when it was ready. */
   lastUsed: number = performance.now();
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
@@ -589,6 +589,7 @@ export class WorkerProcess {
       this.#awaitedCache = undefined;
     }
     this.#ready = true;
+    this.lastUsed = performance.now();
     clearTimeout(this.#startTimer);
     if (this.#python !== undefined) this.#startTimer = this.#limitStartTime(PYTHON_START_MS);
     this.#monitor.attach();

@@ -90,6 +90,27 @@ describe("WorkerPool", () => {
     expect(pool.pids).toHaveLength(1);
   });
 
+  test("does not end its first process as superfluous while that starts", async () => {
+    const { workerPath, ...texts } = await loadSandboxArtifacts();
+    const launcher = await launcherOf(workerPath);
+    const before = launcher.report;
+    vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const preludeCache = new EngineCache(4 * texts.preludeSource.length);
+    const pool = new WorkerPool(
+      { ...texts, preludeCache, moduleCache: new EngineCache(0), launcher },
+      { ...PLACES, maxQueued: 100 },
+    );
+    onTestFinished(() => pool[Symbol.asyncDispose]());
+    const started = pool.start();
+    await vi.waitFor(() => expect(pool.pids).toHaveLength(1));
+    vi.advanceTimersByTime(20_000);
+    vi.useRealTimers();
+    await started;
+    expect(launcher.report).toEqual(before);
+    expect(pool.pids).toHaveLength(1);
+  });
+
   test("fails to start if no process starts with any layers of hardening, and keeps its diagnostics", async () => {
     const pool = await poolOfBroken();
     const error = await failureOf(pool.start());
