@@ -1,5 +1,5 @@
-// A timer for answers of worker processes. After the host has been blocked or paused, its timers are due before it has read the answers that
-// came meanwhile: a plain timer would end processes that answered in time.
+// A timer for answers of other programs, such as worker processes. After the host has been blocked or paused, its timers are due before it has
+// read the answers that came meanwhile: a plain timer would end processes and connections that answered in time.
 
 /** A timer that is later than this, in ms, was delayed by the host itself. */
 const LATE_MS = 10;

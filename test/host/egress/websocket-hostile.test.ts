@@ -275,6 +275,19 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
+  test("has ended cleanly when it answers a close frame while the host is blocked", async () => {
+    const server = await serveRaw((socket, request) => {
+      socket.write(acceptText(request));
+      socket.once("data", () => {
+        // The time of the closing handshake is over when the host comes to read the answer.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100);
+        socket.write(frame(8, Buffer.from([0x03, 0xe8])));
+      });
+    });
+    const body = "return await record(new WebSocket(url), { open: (socket) => socket.close(1_000) });";
+    expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1000  true"]);
+  });
+
   test("is not read while the tool reads no messages", async () => {
     let sent = 0;
     const server = await serveRaw((socket, request) => {

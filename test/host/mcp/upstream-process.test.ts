@@ -180,16 +180,36 @@ describe("ServerProcess", () => {
 });
 
 describe("ServerProcess.close()", () => {
+  /** Starts a script that says when it can be ended: on a busy machine, it starts for longer than it has time to end. */
+  async function startReady(script: string): Promise<Started> {
+    const made = await shell(script);
+    await expect.poll(() => made.server.diagnostics.stderr).toBe("ready\n");
+    return made;
+  }
+
   test("ends stdin first", async () => {
-    const { server, closed } = await shell("cat >/dev/null; echo saved >&2; exit 7");
+    const { server, closed } = await startReady("echo ready >&2; cat >/dev/null; echo saved >&2; exit 7");
     await server.close();
     await closed;
-    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", exit: "Exited with code 7" });
+    expect(server.diagnostics).toMatchObject({ stderr: "ready\nsaved\n", exit: "Exited with code 7" });
     await server.close();
   });
 
+  test("gives the server time to end also after a pause of the machine", async () => {
+    const { server, closed } = await startReady("echo ready >&2; cat >/dev/null; sleep 0.3; echo saved >&2; exit 7");
+    const tree = treeOf(server.pid ?? 0);
+    for (const pid of tree) process.kill(pid, "SIGSTOP");
+    const closing = server.close();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
+    for (const pid of tree) process.kill(pid, "SIGCONT");
+    await closing;
+    await closed;
+    expect(server.diagnostics).toMatchObject({ stderr: "ready\nsaved\n", exit: "Exited with code 7" });
+  });
+
   test("then sends SIGTERM", async () => {
-    const { server } = await shell("trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.05; done");
+    const script = "trap 'echo asked >&2; exit 0' TERM; echo ready >&2; while :; do sleep 0.05; done";
+    const { server } = await startReady(script);
     await server.close();
     expect(server.diagnostics.stderr).toContain("asked\n");
   });

@@ -4,6 +4,7 @@
 import type { Socket } from "node:net";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
+import { RunningTimer } from "../../util/running-timer.ts";
 import { runTimeSliced } from "../../util/time-slicing.ts";
 import { checkTarget } from "../fetch/check-target.ts";
 import type { ExchangeParts, ExchangeRequest } from "../fetch/exchange.ts";
@@ -72,7 +73,7 @@ export class WebSocketConnection {
   readonly #turns: Turns;
   readonly #reader: WebSocketFrameReader;
   readonly #messages: MessageReader;
-  #timer: NodeJS.Timeout;
+  #timer: Disposable;
   #socket: Socket | undefined;
   #chunks: AsyncIterator<Buffer> | undefined;
   #writer: MessageWriter | undefined;
@@ -148,7 +149,7 @@ export class WebSocketConnection {
   }
 
   #accept(socket: Socket, url: URL): void {
-    clearTimeout(this.#timer);
+    this.#timer[Symbol.dispose]();
     if (this.#hasEnded) {
       socket.destroy();
       return;
@@ -193,8 +194,8 @@ export class WebSocketConnection {
 
   /** Restarts the timeout for the next step of closing: another accepted part, or the server's close frame. */
   #startTimer(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#end({ code: ABNORMAL, reason: "", wasClean: false }), CLOSE_MS);
+    this.#timer[Symbol.dispose]();
+    this.#timer = new RunningTimer(CLOSE_MS, () => this.#end({ code: ABNORMAL, reason: "", wasClean: false }));
   }
 
   #inOrder(work: () => Promise<void>): Promise<null> {
@@ -336,7 +337,7 @@ export class WebSocketConnection {
   async #finishClose(close: SocketClose): Promise<SocketClose> {
     if (close.wasClean) {
       // The server has sent its close frame in time, so the close is clean, however the server then closes the connection.
-      clearTimeout(this.#timer);
+      this.#timer[Symbol.dispose]();
       await this.#shutDown(close.code === NO_CODE ? undefined : close.code);
     }
     const [reason = ""] = await this.#parts.secrets.redactor.texts([close.reason], this.#turns);
@@ -388,7 +389,7 @@ export class WebSocketConnection {
   #finish(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    clearTimeout(this.#timer);
+    this.#timer[Symbol.dispose]();
     this.#abort.abort(this.#failure ?? networkError("the WebSocket is closed"));
     this.#socket?.destroy();
     this.#onEnd();

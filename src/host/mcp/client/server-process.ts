@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
+import { RunningTimer } from "../../util/running-timer.ts";
 import type { LongMessage } from "./reading/bounded-bytes.ts";
 import { LineReader } from "./reading/line-reader.ts";
 import { readMessage } from "./reading/read-message.ts";
@@ -172,9 +173,9 @@ export class ServerProcess implements Transport {
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();
     this.#diagnostics.drainStderr();
-    const timer = setTimeout(() => this.#finish(), DRAIN_MS).unref();
+    const timer = new RunningTimer(DRAIN_MS, () => this.#finish());
     void this.#reading.then(() => {
-      clearTimeout(timer);
+      timer[Symbol.dispose]();
       this.#finish();
     });
   }
@@ -282,11 +283,9 @@ export class ServerProcess implements Transport {
   }
 }
 
-/** Returns whether a promise resolves within a time. */
+/** Returns whether a promise resolves within a time, in which neither the host nor the whole machine has paused. */
 async function within(promise: Promise<void>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), ms);
-  const isInTime = await Promise.race([promise.then(() => true), late]);
-  clearTimeout(timer);
-  return isInTime;
+  using _timer = new RunningTimer(ms, () => resolve(false));
+  return await Promise.race([promise.then(() => true), late]);
 }
