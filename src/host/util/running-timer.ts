@@ -1,7 +1,7 @@
 // A timer for answers of other programs, such as worker processes. After the host has been blocked or paused, its timers are due before it has
 // read the answers that came meanwhile: a plain timer would end processes and connections that answered in time.
 
-/** A timer that is later than this, in ms, was delayed by the host itself. */
+/** A timer that is later than this, in ms, was delayed by the host itself. Long times allow more: see the constructor. */
 const LATE_MS = 10;
 /** Most times that a delayed timer starts again: a host that is always late must still end processes that do not answer. */
 const MAX_RESTARTS = 3;
@@ -10,16 +10,21 @@ const MAX_RESTARTS = 3;
 export class RunningTimer implements Disposable {
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
+  readonly #lateMs: number;
 
-  /** @param withinMs time in ms. It starts again after a delay of the host */
-  constructor(withinMs: number, onTimeout: () => void) {
+  /**
+   * @param withinMs time in ms. It starts again after a delay of the host
+   * @param lateMs shortest delay in ms that counts. Default: 10
+   */
+  constructor(withinMs: number, onTimeout: () => void, lateMs: number = LATE_MS) {
+    this.#lateMs = lateMs;
     this.#start(withinMs, onTimeout, MAX_RESTARTS);
   }
 
   #start(withinMs: number, onTimeout: () => void, restarts: number): void {
     const dueAt = performance.now() + withinMs;
     this.#timer = setTimeout(() => {
-      if (restarts > 0 && performance.now() - dueAt > LATE_MS) this.#start(withinMs, onTimeout, restarts - 1);
+      if (restarts > 0 && performance.now() - dueAt > this.#lateMs) this.#start(withinMs, onTimeout, restarts - 1);
       // Between timers and immediates the event loop reads sockets.
       else this.#immediate = setImmediate(onTimeout);
     }, withinMs);

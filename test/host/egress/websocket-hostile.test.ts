@@ -280,7 +280,7 @@ describe("a server that will not end", () => {
       socket.write(acceptText(request));
       socket.once("data", () => {
         // The time of the closing handshake is over when the host comes to read the answer.
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_300);
         socket.write(frame(8, Buffer.from([0x03, 0xe8])));
       });
     });
@@ -485,13 +485,17 @@ describe("a tool that attacks", () => {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as { port: number };
+    const asked = Promise.withResolvers<void>();
+    const found = Promise.withResolvers<readonly string[]>();
     await using box = await makeBox({
       egress: {
         allow: onLoopback("slow.test"),
         ports: [port],
-        resolve: () => new Promise((resolve) => setTimeout(() => resolve(["127.0.0.1"]), 300)),
+        resolve: () => {
+          asked.resolve();
+          return found.promise;
+        },
       },
-      limits: { timeoutMs: 30_000 },
     });
     await box.addTool(
       { name: "leaves", source: `export default ({ url }) => { new WebSocket(url); return 1; }` },
@@ -499,7 +503,10 @@ describe("a tool that attacks", () => {
     );
     const url = `ws://slow.test:${port}`;
     expect(outputOf(await box.execute({ id: "c", toolName: "leaves", arguments: { url } }))).toBe(1);
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await asked.promise;
+    found.resolve(["127.0.0.1"]);
+    // A connection would have been made by then. Its absence can only be awaited.
+    await new Promise((resolve) => setTimeout(resolve, 300));
     server.close();
     for (const socket of accepted) socket.destroy();
     expect(accepted).toEqual([]);

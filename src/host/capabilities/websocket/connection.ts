@@ -28,6 +28,8 @@ import { type MessagePart, MessageWriter } from "./message-writer.ts";
 
 /** Time for the server to answer a close frame, and to close the connection after that. */
 const CLOSE_MS = 2_000;
+/** Delay of the host in ms after which the first of these times starts again. */
+const LATE_MS = 100;
 /** Bytes and parts of messages in one answer. JSON may encode one byte as six characters. */
 const ANSWER_BYTES = 64 * 1024;
 const ANSWER_PARTS = 512;
@@ -195,7 +197,8 @@ export class WebSocketConnection {
   /** Restarts the timeout for the next step of closing: another accepted part, or the server's close frame. */
   #startTimer(): void {
     this.#timer[Symbol.dispose]();
-    this.#timer = new RunningTimer(CLOSE_MS, () => this.#end({ code: ABNORMAL, reason: "", wasClean: false }));
+    const breakOff = (): void => void this.#end({ code: ABNORMAL, reason: "", wasClean: false });
+    this.#timer = new RunningTimer(CLOSE_MS, breakOff, LATE_MS);
   }
 
   #inOrder(work: () => Promise<void>): Promise<null> {

@@ -43,6 +43,8 @@ const TERMINATE_MS = 1_000;
 const DRAIN_MS = 400;
 /** Time in ms to wait after SIGKILL, which a process that is blocked in the kernel does not handle at once. */
 const GIVE_UP_MS = 500;
+/** Delay of the host in ms after which these times start again. */
+const LATE_MS = 100;
 
 /** Processes to kill when the host exits, for machines without setpriv and namespaces. It does not help if the host itself is killed. */
 const running = new Set<ServerProcess>();
@@ -173,7 +175,7 @@ export class ServerProcess implements Transport {
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();
     this.#diagnostics.drainStderr();
-    const timer = new RunningTimer(DRAIN_MS, () => this.#finish());
+    const timer = new RunningTimer(DRAIN_MS, () => this.#finish(), LATE_MS);
     void this.#reading.then(() => {
       timer[Symbol.dispose]();
       this.#finish();
@@ -286,6 +288,6 @@ export class ServerProcess implements Transport {
 /** Returns whether a promise resolves within a time, in which neither the host nor the whole machine has paused. */
 async function within(promise: Promise<void>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  using _timer = new RunningTimer(ms, () => resolve(false));
+  using _timer = new RunningTimer(ms, () => resolve(false), LATE_MS);
   return await Promise.race([promise.then(() => true), late]);
 }
