@@ -17,7 +17,7 @@ try {
 } catch {
   // There are none left.
 }
-const exhausted = await codeOfCall("first", 5_000);
+const exhausted = await codeOfCall("first");
 for (const descriptor of open) closeSync(descriptor);
 console.log(exhausted);
 console.log(await codeOfCall("second"));

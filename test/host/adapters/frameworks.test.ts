@@ -165,8 +165,8 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     const stop = new AbortController();
     const server = await serverOf([call("spin", {})], [say("never")]);
     const running = run(server, { signal: stop.signal }).catch((error: unknown) => error);
-    await vi.waitFor(() => expect(server.requests).toHaveLength(1));
-    setTimeout(() => stop.abort(), 300);
+    await vi.waitFor(() => expect(box.listCalls({ scope: "all" })).toMatchObject([{ state: "running" }]));
+    stop.abort();
     await running;
     await vi.waitFor(() => expect(results).toMatchObject([{ success: false, error: { code: "CANCELLED" } }]));
     await expectIdle(() => box.workerPids);

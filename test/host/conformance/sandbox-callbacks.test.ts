@@ -51,7 +51,7 @@ const standardSchema = (name: SlotName) => ({
 /** Time of a call that waits for a callback in vain, at first: a busy machine may need more to reach the callback. */
 const SHORT_MS = 300;
 /** Time of the others. */
-const CALL_MS = 30_000;
+const CALL_MS = 120_000;
 const kvStore = new MemoryKvStore();
 const kv = Object.fromEntries(
   (["get", "set", "delete", "list", "usage"] as const).map((method) => [

@@ -16,7 +16,7 @@ let added = 0;
 async function run(source: string, definition: object = {}, args: unknown = {}) {
   added += 1;
   const { name } = await box.addTool({ name: `binary${added}`, source, overrides: definition });
-  return await box.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 30_000 });
+  return await box.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 120_000 });
 }
 
 async function outputOf(source: string, definition: object = {}, args: unknown = {}): Promise<ToolValue> {
@@ -103,7 +103,7 @@ describe("bytes in arguments", () => {
     );
     await fc.assert(
       fc.asyncProperty(value, async (args) => {
-        const result = await box.execute({ id: "c", toolName: "echo", arguments: args }, { timeoutMs: 30_000 });
+        const result = await box.execute({ id: "c", toolName: "echo", arguments: args }, { timeoutMs: 120_000 });
         expect(result).toMatchObject({ success: true });
         expect(result.success && result.output).toStrictEqual(args);
       }),

@@ -8,7 +8,7 @@ import { makeSocketTools, type SocketTools } from "../../support/websocket.ts";
 
 let tools: SocketTools;
 beforeAll(async () => {
-  tools = await makeSocketTools({}, { limits: { timeoutMs: 30_000, maxCapabilityCalls: 5_000 } });
+  tools = await makeSocketTools({}, { limits: { maxCapabilityCalls: 5_000 } });
 });
 afterAll(() => tools[Symbol.asyncDispose]());
 

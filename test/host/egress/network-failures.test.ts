@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { withMoreTime } from "../../support/more-time.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
 const HOSTS = [
@@ -50,7 +51,11 @@ beforeAll(async () => {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
   const allow = HOSTS.flatMap((host) => [...onLoopback(host), ...onLoopback(`https://${host}`)]);
   const egress = { allow, ports, resolve, methods: ["GET", "POST"] };
-  box = await makeBox({ tenancy: "multi", egress, tenants: { hasty: { egress: { ...egress, timeoutMs: 300 } } } });
+  const tenants = (tenantId: string) => {
+    const [, ms] = /^hasty (\d+)$/.exec(tenantId) ?? [];
+    return ms === undefined ? {} : { egress: { ...egress, timeoutMs: Number(ms) } };
+  };
+  box = await makeBox({ tenancy: "multi", egress, tenants });
   await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"], scope: "global" });
 });
 const trusted = getCACertificates();
@@ -159,9 +164,11 @@ describe("fetch fails with a reason: the connection", () => {
 
   test("a server that never answers", async () => {
     const port = await raw(() => {});
-    expect(await failureOf(`http://127.0.0.1:${port}/`, { tenantId: "hasty" })).toMatchObject({
-      message: expect.stringMatching(/^fetch failed: timed out .*\([A-Z_]+\)$/),
-      code: expect.stringMatching(/^(ETIMEDOUT|UND_ERR_HEADERS_TIMEOUT)$/),
+    await withMoreTime(300, async (ms) => {
+      expect(await failureOf(`http://127.0.0.1:${port}/`, { tenantId: `hasty ${ms}` })).toMatchObject({
+        message: expect.stringMatching(/^fetch failed: timed out .*\([A-Z_]+\)$/),
+        code: expect.stringMatching(/^(ETIMEDOUT|UND_ERR_HEADERS_TIMEOUT)$/),
+      });
     });
   });
 });
@@ -219,8 +226,11 @@ describe("a body ends with a reason", () => {
 
   test("not over in time", async () => {
     const port = await raw((socket) => void socket.write(HEAD));
-    const failed = await failureOf(`http://127.0.0.1:${port}/`, { tenantId: "hasty" });
-    expect(failed.message).toMatch(/^terminated: timed out .*\((ETIMEDOUT|UND_ERR_BODY_TIMEOUT)\)$/);
+    // The head has arrived when the time is over.
+    await withMoreTime(300, async (ms) => {
+      const failed = await failureOf(`http://127.0.0.1:${port}/`, { tenantId: `hasty ${ms}` });
+      expect(failed.message).toMatch(/^terminated: timed out .*\((ETIMEDOUT|UND_ERR_BODY_TIMEOUT)\)$/);
+    });
   });
 
   test("not encoded as it says", async () => {

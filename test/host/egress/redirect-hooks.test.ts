@@ -88,7 +88,6 @@ beforeAll(async () => {
     },
   };
   box = await makeBox({
-    limits: { timeoutMs: 30_000 },
     egress: { allow: onLoopback(server.origin, other.origin) },
     secrets: { KEY: { value: SECRET, hosts: [server.origin] } },
     hooks: [hook],

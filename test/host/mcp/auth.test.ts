@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { base64url, exportSPKI, importJWK, type JWTPayload } from "jose";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { ALGORITHMS } from "../../../src/host/mcp/server/access-token.ts";
 import { createResourceServer, type ResourceServerOptions } from "../../../src/host/mcp/server/auth.ts";
 import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
@@ -306,6 +306,9 @@ describe("an authorization server's keys", () => {
     const errors: unknown[] = [];
     const server = serverOf({ authorizationServers: [other.url], onError: (error) => errors.push(error) });
     const authorization = `Bearer ${await other.token(RESOURCE)}`;
+    // The issuer is asked again after a while.
+    const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now());
+    onTestFinished(() => void clock.mockRestore());
     for (let index = 0; index < 10; index += 1) {
       const answer = await denialOf(server, authorization);
       expect(answer.status).toBe(503);

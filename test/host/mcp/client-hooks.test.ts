@@ -102,7 +102,8 @@ describe("onElicitation and onSampling", () => {
     ),
   ];
   test.for(ANSWERS)("that %s does not answer the request", async ([, hook]) => {
-    const options = { command: process.execPath, args: [HOSTILE, "calls"], onElicitation: hook, onSampling: hook };
+    const program = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 120_000 };
+    const options = { ...program, onElicitation: hook, onSampling: hook };
     box.mcp.addServer("up", { ...options, protocol: "legacy" } as UpstreamServerOptions);
     // The server returns the answers that it received, which are errors only.
     const answers = String(outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} })));

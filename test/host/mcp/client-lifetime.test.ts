@@ -12,8 +12,12 @@ import { treeOf } from "../../support/process-tree.ts";
 
 const TOOLS = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
 const STUBBORN = fileURLToPath(new URL("../../support/mcp-stubborn-script.ts", import.meta.url));
-const tools = { command: process.execPath, args: [TOOLS] } as const;
-const stubborn = (how: string): UpstreamServerOptions => ({ command: process.execPath, args: [STUBBORN, how] });
+/** A program starts slowly on a busy machine. */
+const connectTimeoutMs = 120_000;
+const tools = { command: process.execPath, args: [TOOLS], connectTimeoutMs } as const;
+const stubborn = (how: string): UpstreamServerOptions => ({
+  ...{ command: process.execPath, args: [STUBBORN, how], connectTimeoutMs },
+});
 
 interface RpcRequest {
   readonly id?: number;
@@ -66,7 +70,8 @@ describe("box.close()", () => {
     await expect.poll(() => box.mcp.servers()[0]?.pid).toBeTypeOf("number");
     const pid = box.mcp.servers()[0]?.pid ?? 0;
     await box.close();
-    expect(isAlive(pid)).toBe(false);
+    // It does not wait for a server for longer than 3 s.
+    await expect.poll(() => isAlive(pid)).toBe(false);
     if (running !== undefined) expect(codeOf(await running)).toBe("CANCELLED");
   });
 

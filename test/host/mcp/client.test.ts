@@ -8,7 +8,8 @@ import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
-const script = { command: process.execPath, args: [SCRIPT] } as const;
+/** A program starts slowly on a busy machine. */
+const script = { command: process.execPath, args: [SCRIPT], connectTimeoutMs: 120_000 } as const;
 const requests: unknown[] = [];
 const TIMEOUT_MS = 10_000;
 const common: Partial<UpstreamServerOptions> = {

@@ -14,9 +14,10 @@ import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const scriptOf = (name: string): string =>
   fileURLToPath(new URL(`../../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url));
-const official = (name: string, ...args: string[]): { command: string; args: string[] } => ({
-  command: process.execPath,
-  args: [scriptOf(name), ...args],
+const official = (name: string, ...args: string[]) => ({
+  ...{ command: process.execPath, args: [scriptOf(name), ...args] },
+  // A program starts slowly on a busy machine.
+  connectTimeoutMs: 120_000,
 });
 
 let box: Glovebox;

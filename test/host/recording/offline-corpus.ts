@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import * as z from "zod";
 import { createGlovebox, defineCapability, type Glovebox } from "../../../src/host/index.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { OTHER_TOOL, PROGRAM_TOOL, programs } from "../../support/programs.ts";
 
 const root = new URL("../../../", import.meta.url);
@@ -50,7 +51,7 @@ export async function openCorpus({ cache, origin, isWhole }: CorpusOptions): Pro
     capabilities: [slow],
     egress: { allow: [{ to: origin, addresses: ["127.0.0.1/32"] }] },
     bundler: { root: new URL(".", root).pathname },
-    limits: { timeoutMs: 120_000, cpuMs: 120_000 },
+    limits: PATIENT_LIMITS,
     workers: { max: 4, warmProcesses: 0, warmPythonProcesses: 0 },
   });
   for (const [name, path, grant] of isWhole ? [...QUICK_FOLDERS, ...SLOW_FOLDERS] : QUICK_FOLDERS)

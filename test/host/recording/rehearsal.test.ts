@@ -29,7 +29,7 @@ beforeAll(async () => {
     outputSchema: z.number(),
     handler: () => 1 + Math.random(),
   });
-  box = await makeBox({ capabilities: [rate], limits: { timeoutMs: 30_000, maxQueuedCalls: 1_000 } });
+  box = await makeBox({ capabilities: [rate], limits: { maxQueuedCalls: 1_000 } });
   await box.addTool({ name: "price", source: price("") }, { grant: ["rate"] });
   // Three orders have an amount that the injected change affects.
   const amounts = Array.from({ length: 500 }, (_, n) => ([77, 250, 499].includes(n) ? 10_000 + n : n + 1));

@@ -8,6 +8,7 @@ import { type CallRecording, parseRecording } from "../../../src/host/recording/
 import { redactRecording } from "../../../src/host/recording/redact-recording.ts";
 import type { ReplayOptions } from "../../../src/host/recording/replay-call.ts";
 import { errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { withMoreTime } from "../../support/more-time.ts";
 
 const TOOL = `
   export const capabilities = { look: true, kv: true };
@@ -35,7 +36,7 @@ beforeAll(async () => {
       return `${name} ${Math.random()}`;
     },
   });
-  box = await makeBox({ capabilities: [look], limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ capabilities: [look] });
 });
 afterAll(() => box.close());
 
@@ -82,9 +83,12 @@ describe("a replay on the recorded version", () => {
     const hanging = `
       export const capabilities = { look: true };
       export default async (input, ctx) => { await ctx.look({ name: "a" }); await new Promise(() => {}); };`;
-    const stopped = await record({}, hanging, { timeoutMs: 300 });
-    expect(stopped.recording.outcome).toMatchObject({ error: { code: "TOOL_TIMEOUT" } });
-    expect(await replay(stopped.recording)).toMatchObject({ verdict: "identical" });
+    // The tool hangs when its time is over.
+    await withMoreTime(300, async (timeoutMs) => {
+      const stopped = await record({}, hanging, { timeoutMs });
+      expect(stopped.recording.outcome).toMatchObject({ error: { code: "TOOL_TIMEOUT" } });
+      expect(await replay(stopped.recording)).toMatchObject({ verdict: "identical" });
+    });
   });
 
   test("repeats calls of warm isolates, whose top level ran earlier", async () => {

@@ -228,7 +228,7 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
   ])("%s", async ([answer, code, message]) => {
     const call = { id: "c1", toolName: "odd", arguments: { answer } };
     const result = await box.execute(call, {
-      timeoutMs: code === "TOOL_TIMEOUT" ? 300 : 20_000,
+      timeoutMs: code === "TOOL_TIMEOUT" ? 300 : 120_000,
     });
     const error = errorOf(result);
     expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)]);

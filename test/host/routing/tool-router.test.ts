@@ -7,6 +7,7 @@ import type { HostFunction } from "../../../src/host/executors/host-function.ts"
 import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
 import { type ErrorDetails, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, expectPublishable, outputOf } from "../../support/host-zone.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 
 const ECHO: HostFunction = (input) => input;
@@ -388,18 +389,20 @@ describe("ToolRouter.execute() with a host function", () => {
     const large = { list: Array(50_000).fill("some text") };
 
     test("passes them through", async () => {
-      await using router = routerOf(ECHO, {
+      const schemas = {
         inputSchema: { type: "object", properties: { list: { items: { type: "string" } } } },
         outputSchema: { type: "object", properties: { list: { items: { maxLength: 9 } } } },
-      });
+      };
+      await using router = routerOf(ECHO, schemas, { limits: PATIENT_LIMITS });
       expect(outputOf(await run(router, {}, undefined, large))).toEqual(large);
     });
 
     test("reports what is invalid in them", async () => {
-      await using router = routerOf(() => ({ list: [...large.list, 1] }), {
+      const schemas = {
         inputSchema: { type: "object", properties: { list: { items: { type: "string" } } } },
         outputSchema: { properties: { list: { items: { type: "string" } } } },
-      });
+      };
+      await using router = routerOf(() => ({ list: [...large.list, 1] }), schemas, { limits: PATIENT_LIMITS });
       const failed = errorOf(await run(router, {}, undefined, large));
       expect(failed).toMatchObject({ code: "OUTPUT_INVALID", details: { problems: [{ pointer: "/list/50000" }] } });
       const rejected = errorOf(await run(router, {}, undefined, { list: [...large.list, 2] }));

@@ -2,6 +2,7 @@
 // each program of its own batch, stops a run of it at every point, reports, and waits until it is killed in the middle of the last ones.
 import { readFileSync, writeFileSync } from "node:fs";
 import { createGlovebox, createRuns, type MemoryRunStore, type Runs } from "../../../src/host/index.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { LoggedStore } from "./logged-store.ts";
 import { driveToEnd, endOf, PROGRAM_TOOL, type Step } from "./run-programs.ts";
 
@@ -21,7 +22,7 @@ const BLOCKED = 4;
 
 await using glovebox = await createGlovebox({
   cache: process.env.GLOVEBOX_TEST_CACHE === undefined ? false : { directory: process.env.GLOVEBOX_TEST_CACHE },
-  ...{ kv: "memory", workers: { max: 1, warmProcesses: 0 }, limits: { timeoutMs: 60_000 } },
+  ...{ kv: "memory", workers: { max: 1, warmProcesses: 0 }, limits: PATIENT_LIMITS },
 });
 await glovebox.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "waitFor"] });
 

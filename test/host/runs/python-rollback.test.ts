@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
+import { withMoreTime } from "../../support/more-time.ts";
 import { BOOKED, errorOf, rollbackOf, succeeded, UNDONE, useActs } from "./acts.ts";
 import { CrashingStore } from "./crashing-store.ts";
 
@@ -33,6 +34,25 @@ async def main(input, ctx):
     if not decision["approved"]:
         raise ValueError("not paid")
     return "paid"
+`;
+
+const HANGS = `
+async def main(input, ctx):
+    await ctx.onRollback(lambda: ctx.act("first"))
+    async def waits():
+        await ctx.waitFor({"durationMs": 1})
+    await ctx.onRollback(waits)
+    async def hangs():
+        await ctx.act("hang")
+        await ctx.act("after the hang")
+    await ctx.onRollback(hangs)
+    def broken():
+        raise KeyError("broken")
+    await ctx.onRollback(broken)
+    def exits():
+        raise SystemExit(3)
+    await ctx.onRollback(exits)
+    await ctx.act("fail")
 `;
 
 describe("ctx.onRollback in Python", () => {
@@ -149,37 +169,21 @@ async def main(input, ctx):
   });
 
   test("a function that fails, hangs or waits does not stop the others", async () => {
-    const toolName = await addTool(
-      `
-async def main(input, ctx):
-    await ctx.onRollback(lambda: ctx.act("first"))
-    async def waits():
-        await ctx.waitFor({"durationMs": 1})
-    await ctx.onRollback(waits)
-    async def hangs():
-        await ctx.act("hang")
-        await ctx.act("after the hang")
-    await ctx.onRollback(hangs)
-    def broken():
-        raise KeyError("broken")
-    await ctx.onRollback(broken)
-    def exits():
-        raise SystemExit(3)
-    await ctx.onRollback(exits)
-    await ctx.act("fail")
-`,
-      { timeoutMs: 6_000 },
-    );
-    const run = await open().start({ toolName });
-    expect(run.state).toBe("failed");
-    expect(rollbackOf(run)).toEqual([
-      { index: 4, name: "exits", state: "failed", message: expect.stringContaining("SystemExit: 3") },
-      { index: 3, name: "broken", state: "failed", message: expect.stringContaining("KeyError: 'broken'") },
-      { index: 2, name: "hangs", state: "failed", message: expect.stringContaining("did not end within") },
-      { index: 1, name: "waits", state: "failed", message: expect.stringContaining("cannot wait") },
-      { index: 0, name: "", state: "succeeded" },
-    ]);
-    expect(acts.done).toEqual(["fail", "hang", "first"]);
+    // The function that hangs has half of the time of an attempt, and the interpreter starts in the other half.
+    await withMoreTime(6_000, async (timeoutMs) => {
+      acts.done = [];
+      const toolName = await addTool(HANGS, { timeoutMs });
+      const run = await open().start({ toolName });
+      expect(run.state).toBe("failed");
+      expect(rollbackOf(run)).toEqual([
+        { index: 4, name: "exits", state: "failed", message: expect.stringContaining("SystemExit: 3") },
+        { index: 3, name: "broken", state: "failed", message: expect.stringContaining("KeyError: 'broken'") },
+        { index: 2, name: "hangs", state: "failed", message: expect.stringContaining("did not end within") },
+        { index: 1, name: "waits", state: "failed", message: expect.stringContaining("cannot wait") },
+        { index: 0, name: "", state: "succeeded" },
+      ]);
+      expect(acts.done).toEqual(["fail", "hang", "first"]);
+    });
   });
 
   test("rejects what is no function, too many, and a call that is no run or has no grant", async () => {

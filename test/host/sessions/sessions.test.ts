@@ -8,7 +8,7 @@ import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 60_000, cpuMs: 60_000 }, cache: PYTHON_CACHE });
+  box = await makeBox({ tenancy: "multi", cache: PYTHON_CACHE });
 });
 afterAll(() => box.close());
 

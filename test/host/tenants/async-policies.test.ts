@@ -387,13 +387,11 @@ describe("a Glovebox with policies in a database", () => {
       return await fetch("http://other.test/").then(() => "sent", (error) => error.code);
     }`;
     await box.addTool({ name: "get", source }, { scope: "global", grant: ["fetch"] });
-    const first = box.execute({ id: "c", toolName: "get" }, { ...ACME, timeoutMs: 30_000, onLog: () => release() });
+    const first = box.execute({ id: "c", toolName: "get" }, { ...ACME, onLog: () => release() });
     await begun;
     policy = { egress: { allow: ["http://other.test"] } };
     box.invalidateTenant("acme");
     expect(outputOf(await first)).toBe("CAPABILITY_DENIED");
-    expect(outputOf(await box.execute({ id: "c", toolName: "get" }, { ...ACME, timeoutMs: 30_000 }))).not.toBe(
-      "CAPABILITY_DENIED",
-    );
+    expect(outputOf(await box.execute({ id: "c", toolName: "get" }, ACME))).not.toBe("CAPABILITY_DENIED");
   });
 });

@@ -9,6 +9,7 @@ import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts
 import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 const ACME = { tenantId: "acme" } as const;
 
@@ -190,7 +191,7 @@ describe("a quota store", () => {
     let ran = 0;
     const router = new ToolRouter({
       tenancy: "multi",
-      rateLimit: { calls: 5, per: "second" },
+      ...{ limits: PATIENT_LIMITS, rateLimit: { calls: 5, per: "second" } },
       quotaStore: { consume, deleteTenant: () => 0 } as QuotaStore,
       onInternalError: (error) => errors.push(error),
     });
@@ -238,15 +239,14 @@ describe("a quota store", () => {
       quotaStore,
       onError: (error) => errors.push(error),
     });
-    const source = "export default () => { for (let n = 0; n < 1e8; n += 1); }";
-    await box.addTool({ name: "busy", source }, ACME);
+    // The store is down before the call ends.
+    const source = "export default async (_, ctx) => { await ctx.tools.down({}); for (let n = 0; n < 1e8; n += 1); }";
+    await box.addTool({ name: "busy", source }, { ...ACME, grant: ["tools"] });
     const breakStore = (): void => {
       isDown = true;
     };
     box.router.register("down", {}, breakStore, ACME);
-    const running = box.execute({ id: "c", toolName: "busy", arguments: {} }, ACME);
-    await box.execute({ id: "c", toolName: "down", arguments: {} }, ACME);
-    await running;
+    expect(codeOf(await box.execute({ id: "c", toolName: "busy", arguments: {} }, ACME))).toBe("ok");
     expect(errorOf(await add(box)).details).toEqual({ reason: "quota_store_failed" });
     isDown = false;
     expect(errorOf(await add(box)).details).toMatchObject({ quota: "cpuMs" });

@@ -11,7 +11,7 @@ import { cpuMsOfAll } from "../../support/processes.ts";
 const TENANT = { tenantId: "acme" } as const;
 
 async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 30_000 }, ...options });
+  const box = await makeBox({ tenancy: "multi", ...options });
   onTestFinished(() => box.close());
   return box;
 }
@@ -19,7 +19,7 @@ async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
 /** Shared by the tests that need no options of their own. */
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 30_000 } });
+  box = await makeBox({ tenancy: "multi" });
 });
 afterAll(() => box.close());
 

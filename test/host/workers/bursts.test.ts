@@ -10,7 +10,7 @@ import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
 const CALLS = 10;
 const SESSIONS = 10;
 /** Each Python call has an interpreter of its own. */
-const PYTHON_LIMITS = { maxConcurrentCalls: 2, maxQueuedCalls: 1, timeoutMs: 60_000, sessions: SESSIONS } as const;
+const PYTHON_LIMITS = { maxConcurrentCalls: 2, maxQueuedCalls: 1, sessions: SESSIONS } as const;
 const LIMITS = { ...PYTHON_LIMITS, maxConcurrentCalls: 5, maxQueuedCalls: 2 } as const;
 
 /** Every admitted call waits until the rejected ones have been answered. */
