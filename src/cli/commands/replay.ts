@@ -56,10 +56,10 @@ function printReplayed({ verdict, result, divergence }: ReplayedCall, io: Io): v
   io.stderr.print(`${verdict}${toVisibleLine(where)}\n`);
 }
 
-/** Exits with 0 if the replay has the recorded outcome, and with 1 otherwise. */
 /** Time in ms for the call of a replay without DevTools. */
 const REPLAY_TIMEOUT_MS = 60_000;
 
+/** Exits with 0 if the replay has the recorded outcome, and with 1 otherwise. */
 export async function replayCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [id = ""] = positionals;
