@@ -40,10 +40,10 @@ const INSIDE_RELEASE_MS = 20;
 /** Longest time in ms until a new worker reports `ready`: far more than an idle machine needs, because calls have deadlines of their own. */
 const START_MS = 30_000;
 /**
- * The same until the interpreter is loaded. It takes seconds if the process also makes the snapshot, and far longer on
- * a busy machine.
+ * The same until the interpreter is loaded. It takes seven seconds of CPU time if the process also makes the snapshot, which a
+ * process on a busy machine gets within minutes (measured: more than 60 s).
  */
-const PYTHON_START_MS = 60_000;
+const PYTHON_START_MS = 240_000;
 /**
  * With idle scheduling a process may get no CPU time while others keep all cores busy. After this many ms it starts at
  * normal priority.
