@@ -117,16 +117,19 @@ export class ExecutorService implements AsyncDisposable {
       ...{ key: this.#key, pool, version, since: this.#since, slots },
       ...{ busy: this.#running, isDraining: this.#isDraining },
     };
-    const languages: Languages = { python: code.runtime, isPythonReady: code.isPythonReady, hasSessions: true };
+    const languages: Languages = {
+      python: code.runtime,
+      isPythonReady: code.isPythonReady,
+      hasSessions: true,
+      countsMessages: true,
+    };
     connection.publish(aliveSubject(id), encodeFrame(announcement, [JSON.stringify(languages)]));
   }
 
   #tick(): void {
     this.#announce();
     const byControl = Map.groupBy(this.#calls.values(), ({ control }) => control);
-    for (const [control, calls] of byControl) {
-      this.#publish(control, encodeFrame({ type: "running", calls: calls.map(({ token, sent }) => [token, sent]) }));
-    }
+    for (const [control, calls] of byControl) this.#reportRunning(control, calls);
     const orphanedBefore = performance.now() - ORPHAN_MS;
     for (const [control, seenAt] of this.#controls) {
       if (seenAt > orphanedBefore && byControl.has(control)) continue;
@@ -134,6 +137,11 @@ export class ExecutorService implements AsyncDisposable {
       for (const call of byControl.get(control) ?? []) abandon(call);
     }
     this.#sessions.endOrphans(ORPHAN_MS);
+  }
+
+  /** Tells a control plane which of its calls run. It then knows which have ended, also if it did not get their last messages. */
+  #reportRunning(control: string, calls: readonly HostedCall[]): void {
+    this.#publish(control, encodeFrame({ type: "running", calls: calls.map(({ token, sent }) => [token, sent]) }));
   }
 
   #publish(control: string, bytes: Uint8Array): void {
@@ -167,17 +175,34 @@ export class ExecutorService implements AsyncDisposable {
     } else if (message.type === "hold-sessions") this.#sessions.hold(message.control, message.sessions);
     else if (message.type === "end-session") this.#sessions.end(message.session);
     else if (message.type === "hold") {
-      this.#controls.set(message.control, performance.now());
-      const held = new Set(message.tokens);
-      for (const call of this.#calls.values()) {
-        if (call.control === message.control && !held.has(call.token)) abandon(call);
-      }
+      this.#hold(message);
     } else if (message.type === "prepare-python")
       void this.#options.code.preparePython(message.runtime).then(() => !this.#isClosed && this.#announce());
     else {
       this.#beginDrain();
       this.#options.onDrainRequested();
     }
+  }
+
+  #hold({ control, tokens, sent }: Extract<ControlMessage, { readonly type: "hold" }>): void {
+    this.#controls.set(control, performance.now());
+    const held = new Set(tokens);
+    const own = [...this.#calls.values()].filter((call) => call.control === control);
+    for (const call of own) if (!held.has(call.token)) abandon(call);
+    // The last message of a call that has ended can be lost, and without calls there is no regular report.
+    if (tokens.some((token) => !this.#calls.has(token))) this.#reportRunning(control, own);
+    // After the messages that wait for an object.
+    for (const [index, n = 0] of (sent ?? []).entries()) {
+      const token = tokens[index] ?? "";
+      this.#inbox.run(token, () => this.#checkReceived(token, n));
+    }
+  }
+
+  /** @throws {Error} if a message about the call is missing, such as an answer for which it would wait for ever */
+  #checkReceived(token: string, n: number): undefined {
+    const call = this.#calls.get(token);
+    if (call === undefined || call.received === n) return;
+    throw new Error(`Message ${call.received + 1} about a call was lost`);
   }
 
   #sendPart(request: PartRequest): void {
@@ -216,6 +241,10 @@ export class ExecutorService implements AsyncDisposable {
       return undefined;
     }
     const call = this.#calls.get(message.token);
+    if (call !== undefined && "n" in message && message.n !== undefined) {
+      this.#checkReceived(message.token, message.n - 1);
+      call.received = message.n;
+    }
     switch (message.type) {
       case "answer":
         call?.answer(message.requestId, parts[0]?.toString() ?? "", message.latencyMs);

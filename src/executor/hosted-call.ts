@@ -64,6 +64,8 @@ export class HostedCall implements CallListener {
   #hasEnded = false;
   /** Number of its last message. */
   sent = 0;
+  /** Number of the last message about it from the control plane. */
+  received = 0;
   /** A message of it could not be sent, so that no later one is. */
   isBroken = false;
 

@@ -20,8 +20,8 @@ export interface Fleet extends AsyncDisposable {
   readonly host: Glovebox;
   /** Path of the credentials file of an executor, or of "control-plane". */
   credentialsOf(name: string): string;
-  /** Starts an executor, and waits until the host may send it calls. */
-  start(id: string, flags?: readonly string[]): Promise<CliProcess>;
+  /** Starts an executor, and waits until the host may send it calls. @param url how it reaches NATS. Default: directly */
+  start(id: string, flags?: readonly string[], url?: string): Promise<CliProcess>;
   /** Waits until the host knows an executor, or does not know it any more. */
   until(id: string, isKnown: boolean): Promise<void>;
 }
@@ -50,9 +50,9 @@ export async function openFleet({ executors, host: options = {}, silenceMs = 10_
   };
   return {
     ...{ nats, host, credentialsOf, until },
-    start: async (id, flags = []) => {
+    start: async (id, flags = [], url = nats.url) => {
       const home = mkdtempSync(join(folder, "home-"));
-      const args = ["executor", "--nats", nats.url, "--credentials", credentialsOf(id), "--max-workers", "4", ...flags];
+      const args = ["executor", "--nats", url, "--credentials", credentialsOf(id), "--max-workers", "4", ...flags];
       const executor = new CliProcess(args, home);
       started.push(executor);
       await executor.says("stdout", /is ready/);

@@ -15,14 +15,17 @@ export interface Announced extends Announcement {
   readonly isPythonReady: boolean;
   /** Whether it keeps the isolates of sessions. */
   readonly hasSessions: boolean;
+  /** Whether it notices when a message about a call is missing. */
+  readonly countsMessages: boolean;
 }
 
 /** Returns a valid announcement. Executors of other versions of the protocol are ignored: they get no calls. */
 export function parseAnnouncement(data: Uint8Array): Announced | undefined {
   try {
     const { message, parts } = decodeFrame(data);
-    const { python, isPythonReady = false, hasSessions = false } = parseLanguages(parts[0]);
-    return { ...AnnouncementSchema.parse(message), python, isPythonReady, hasSessions };
+    const { python, ...can } = parseLanguages(parts[0]);
+    const { isPythonReady = false, hasSessions = false, countsMessages = false } = can;
+    return { ...AnnouncementSchema.parse(message), python, isPythonReady, hasSessions, countsMessages };
   } catch {
     return undefined;
   }

@@ -55,6 +55,8 @@ export class RemoteAttempt implements CallAttempt {
   #received = 0;
   /** Messages whose objects are being read. */
   pendingObjects = 0;
+  /** Number of the last message to the executor. */
+  sentMessages = 0;
   isOver = false;
 
   constructor({ call, executor, isNested }: AttemptOptions, owner: AttemptOwner) {

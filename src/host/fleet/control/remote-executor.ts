@@ -22,6 +22,10 @@ import { type Candidate, hashText } from "./placement.ts";
 type Unkeyed<Message> = Message extends { readonly key: string } ? Omit<Message, "key"> : never;
 export type OutgoingMessage = Unkeyed<ControlMessage>;
 
+/** Messages about a call that the executor counts. */
+const COUNTED: ReadonlySet<OutgoingMessage["type"]> = new Set([
+  ...(["answer", "cancel", "credit", "rest", "watch-idle"] as const),
+]);
 /** Bundles of one executor that are counted. */
 const MAX_BUNDLES = 4_096;
 /** Time in ms for which a full executor gets no calls, unless it announces itself earlier. */
@@ -42,6 +46,8 @@ export interface RemoteExecutorOptions {
 /** An attempt to run a call, by its fencing token. */
 interface TrackedAttempt {
   readonly token: string;
+  /** Number of the last message about it to the executor, without those about objects. */
+  sentMessages: number;
   /** What the executor may read: its bundle, and messages that are too large. */
   readonly offers: ObjectOffers;
 }
@@ -193,12 +199,12 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     else [this.#roots, this.#sinceAnnounced] = [this.#roots - 1, this.#sinceAnnounced - 1];
   }
 
-  /** Sends a message. The executor processes those with the same token in order. */
+  /** Sends a message. The executor processes those with the same token in order, and notices if one of them is missing. */
   send(message: OutgoingMessage, parts: readonly (string | Uint8Array)[] = []): void {
     const { key } = this.announcement;
     let bytes: Buffer;
     try {
-      bytes = encodeFrame({ ...message, key }, parts);
+      bytes = encodeFrame({ ...message, ...this.#numberOf(message), key }, parts);
     } catch (thrown) {
       if (!("token" in message)) throw thrown;
       this.#options.onUnsent(message.token);
@@ -214,6 +220,14 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     const ref = describeObject(bytes);
     void attempt.offers.add(ref, () => bytes);
     this.#publish(encodeFrame({ type: "object", key, control: this.#options.control, token, ...ref }));
+  }
+
+  #numberOf(message: OutgoingMessage): { readonly n?: number } {
+    if (!this.announcement.countsMessages || !COUNTED.has(message.type) || !("token" in message)) return {};
+    const attempt = this.attempts.get(message.token);
+    if (attempt === undefined) return {};
+    attempt.sentMessages += 1;
+    return { n: attempt.sentMessages };
   }
 
   /**
@@ -257,7 +271,9 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   /** Tells the executor which calls it still runs for this control plane, and which sessions it keeps. */
   hold(): void {
     const { control } = this.#options;
-    if (this.attempts.size > 0) this.send({ type: "hold", control, tokens: [...this.attempts.keys()] });
+    const attempts = [...this.attempts.values()];
+    const sent = this.announcement.countsMessages ? { sent: attempts.map(({ sentMessages }) => sentMessages) } : {};
+    if (attempts.length > 0) this.send({ type: "hold", control, tokens: attempts.map(({ token }) => token), ...sent });
     if (this.sessions.size > 0) this.send({ type: "hold-sessions", control, sessions: [...this.sessions.keys()] });
   }
 }

@@ -71,6 +71,8 @@ export const LanguagesSchema = z.object({
   isPythonReady: z.boolean().optional(),
   /** Whether it keeps the isolates of sessions. Without it, it gets no calls of sessions. */
   hasSessions: z.boolean().optional(),
+  /** Whether it notices when a message about a call is missing. Without it, messages have no numbers. */
+  countsMessages: z.boolean().optional(),
 });
 export type Languages = z.infer<typeof LanguagesSchema>;
 /** Largest size of this part. */
@@ -131,27 +133,37 @@ const RunSchema = z.strictObject({
 export type RunMessage = z.infer<typeof RunSchema>;
 
 const callFields = { key: secret, token: secret };
+/**
+ * `n` counts the messages about an attempt from 1, so that a missing one is noticed. Only for executors that have announced
+ * that they count.
+ */
+const countedFields = { ...callFields, n: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional() };
 /** Parts: a CapabilityEnvelope as JSON text. */
 const AnswerSchema = z.strictObject({
   type: z.literal("answer"),
-  ...callFields,
+  ...countedFields,
   requestId: z.int().min(1).max(Number.MAX_SAFE_INTEGER),
   latencyMs: z.number().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
 });
-const CancelSchema = z.strictObject({ type: z.literal("cancel"), ...callFields });
+const CancelSchema = z.strictObject({ type: z.literal("cancel"), ...countedFields });
 const CreditSchema = z.strictObject({
   type: z.literal("credit"),
-  ...callFields,
+  ...countedFields,
   chunks: z.int().min(1).max(1_000_000),
 });
-const RestSchema = z.strictObject({ type: z.literal("rest"), ...callFields, isResting: z.boolean() });
-const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), ...callFields, isWatched: z.boolean() });
-/** All calls of a control plane on this executor. A call that is missing is cancelled. */
+const RestSchema = z.strictObject({ type: z.literal("rest"), ...countedFields, isResting: z.boolean() });
+const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), ...countedFields, isWatched: z.boolean() });
+/**
+ * All calls of a control plane on this executor. A call that is missing is cancelled. If the executor does not run one of
+ * them, it responds with `running`.
+ */
 const HoldSchema = z.strictObject({
   type: z.literal("hold"),
   key: secret,
   control: id,
   tokens: z.array(secret).max(MAX_FLEET_CALLS),
+  /** For each of them the number of its last message. Only for executors that count. */
+  sent: z.array(count).max(MAX_FLEET_CALLS).optional(),
 });
 /** All sessions of a control plane on this executor. One that is missing ends. */
 const HoldSessionsSchema = z.strictObject({
