@@ -10,6 +10,6 @@ testPlay("a capability used after its call", {
   capabilities: [echo],
   source: `let kept;
 export default async (_, ctx) => { const old = kept; kept = { echo: ctx.echo, self: ctx }; if (old === undefined) return 'kept'; return [await old.echo(1).catch((error) => error.code), await old.self.echo(1).catch((error) => error.code), await ctx.echo('own')]; };`,
-  play: async ({ call }) => [await call(), await call()],
+  play: async ({ call, callAgain }) => [await call(), await callAgain("kept")],
   judge: (outputs) => expect(outputs).toEqual(["kept", ["CAPABILITY_DENIED", "CAPABILITY_DENIED", "own"]]),
 });

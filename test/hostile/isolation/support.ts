@@ -17,6 +17,11 @@ export interface Stage {
   run(args?: JsonValue, context?: ToolContext): Promise<ToolResult>;
   /** Makes one call and returns its output. */
   call(args?: JsonValue, context?: ToolContext): Promise<JsonValue>;
+  /**
+   * Calls until the output is not that of a first call in its isolate, and returns it: on a busy machine, a call may run in a second process
+   * of its tenant, in another isolate.
+   */
+  callAgain(firstOutput: JsonValue, context?: ToolContext): Promise<JsonValue>;
 }
 
 export interface Play<Value> {
@@ -47,7 +52,14 @@ async function perform<Value>(options: Play<Value>): Promise<void> {
         { id: "evil", toolName: "attack", arguments: args },
         { tenantId: "evil", timeoutMs: 120_000, ...context },
       );
-    return await play({ box, run, call: async (args, context) => outputOf(await run(args, context)) });
+    const call: Stage["call"] = async (args, context) => outputOf(await run(args, context));
+    const callAgain: Stage["callAgain"] = async (firstOutput, context) => {
+      for (;;) {
+        const output = await call({}, context);
+        if (output !== firstOutput) return output;
+      }
+    };
+    return await play({ box, run, call, callAgain });
   });
   judge(value);
 }
