@@ -64,7 +64,7 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
     return {
       ...{ ...of.options, dataDir, port: 0, masterKey: "00".repeat(32), maxWorkers: 2 },
       logLevel: "silent",
-      ...{ natsUrl: nats.url, executorSilenceMs: 30_000, limits: { ...of.options.limits, timeoutMs: 300_000 } },
+      ...{ natsUrl: nats.url, executorSilenceMs: 30_000, limits: { timeoutMs: 300_000 } },
     };
   };
   const queueIdOf = async (of: TestStore): Promise<string> => {
