@@ -37,7 +37,7 @@ function createClerk(tenantId: string) {
     name: `Clerk of ${tenantId}`,
     instructions: "Answer questions about prices. Compute with the tools only.",
     model: process.env.OPENAI_MODEL ?? "gpt-5.1",
-    // `context` applies to each call: here, every tool has two seconds.
+    // `context` applies to each call: here, every tool has ten seconds.
     tools: toAgentsTools(glovebox, { tenantId, context: { timeoutMs: 10_000 } }),
   });
 }

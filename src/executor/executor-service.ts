@@ -194,15 +194,8 @@ export class ExecutorService implements AsyncDisposable {
     // After the messages that wait for an object.
     for (const [index, n = 0] of (sent ?? []).entries()) {
       const token = tokens[index] ?? "";
-      this.#inbox.run(token, () => this.#checkReceived(token, n));
+      this.#inbox.run(token, () => checkReceived(this.#calls.get(token), n));
     }
-  }
-
-  /** @throws {Error} if a message about the call is missing, such as an answer for which it would wait for ever */
-  #checkReceived(token: string, n: number): undefined {
-    const call = this.#calls.get(token);
-    if (call === undefined || call.received === n) return;
-    throw new Error(`Message ${call.received + 1} about a call was lost`);
   }
 
   #sendPart(request: PartRequest): void {
@@ -242,7 +235,7 @@ export class ExecutorService implements AsyncDisposable {
     }
     const call = this.#calls.get(message.token);
     if (call !== undefined && "n" in message && message.n !== undefined) {
-      this.#checkReceived(message.token, message.n - 1);
+      checkReceived(call, message.n - 1);
       call.received = message.n;
     }
     switch (message.type) {
@@ -385,6 +378,11 @@ export class ExecutorService implements AsyncDisposable {
     for (const { offers } of this.#calls.values()) offers.close();
     await this.#options.connection[Symbol.asyncDispose]();
   }
+}
+
+/** @throws {Error} if a message about the call is missing, such as an answer for which it would wait for ever */
+function checkReceived(call: HostedCall | undefined, n: number): undefined {
+  if (call !== undefined && call.received !== n) throw new Error(`Message ${call.received + 1} about a call was lost`);
 }
 
 /** Ends a call that its control plane does not know any longer: nothing of it will be read. */

@@ -1,8 +1,10 @@
 // A timer for answers of other programs, such as worker processes. After the host has been blocked or paused, its timers are due before it has
 // read the answers that came meanwhile: a plain timer would end processes and connections that answered in time.
 
-/** A timer that is later than this, in ms, was delayed by the host itself. Long times allow more: see the constructor. */
+/** A timer that is later than this, in ms, was delayed by the host itself. */
 const LATE_MS = 10;
+/** The same for times of half a second and more: with 10 ms, a busy machine would make them several times as long. */
+export const LONG_LATE_MS = 100;
 /** Most times that a delayed timer starts again: a host that is always late must still end processes that do not answer. */
 const MAX_RESTARTS = 3;
 

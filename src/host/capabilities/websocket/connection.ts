@@ -4,7 +4,7 @@
 import type { Socket } from "node:net";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
-import { RunningTimer } from "../../util/running-timer.ts";
+import { LONG_LATE_MS, RunningTimer } from "../../util/running-timer.ts";
 import { runTimeSliced } from "../../util/time-slicing.ts";
 import { checkTarget } from "../fetch/check-target.ts";
 import type { ExchangeParts, ExchangeRequest } from "../fetch/exchange.ts";
@@ -28,8 +28,6 @@ import { type MessagePart, MessageWriter } from "./message-writer.ts";
 
 /** Time for the server to answer a close frame, and to close the connection after that. */
 const CLOSE_MS = 2_000;
-/** Delay of the host in ms after which the first of these times starts again. */
-const LATE_MS = 100;
 /** Bytes and parts of messages in one answer. JSON may encode one byte as six characters. */
 const ANSWER_BYTES = 64 * 1024;
 const ANSWER_PARTS = 512;
@@ -198,7 +196,7 @@ export class WebSocketConnection {
   #startTimer(): void {
     this.#timer[Symbol.dispose]();
     const breakOff = (): void => void this.#end({ code: ABNORMAL, reason: "", wasClean: false });
-    this.#timer = new RunningTimer(CLOSE_MS, breakOff, LATE_MS);
+    this.#timer = new RunningTimer(CLOSE_MS, breakOff, LONG_LATE_MS);
   }
 
   #inOrder(work: () => Promise<void>): Promise<null> {

@@ -23,9 +23,7 @@ type Unkeyed<Message> = Message extends { readonly key: string } ? Omit<Message,
 export type OutgoingMessage = Unkeyed<ControlMessage>;
 
 /** Messages about a call that the executor counts. */
-const COUNTED: ReadonlySet<OutgoingMessage["type"]> = new Set([
-  ...(["answer", "cancel", "credit", "rest", "watch-idle"] as const),
-]);
+const COUNTED = new Set<OutgoingMessage["type"]>(["answer", "cancel", "credit", "rest", "watch-idle"]);
 /** Bundles of one executor that are counted. */
 const MAX_BUNDLES = 4_096;
 /** Time in ms for which a full executor gets no calls, unless it announces itself earlier. */

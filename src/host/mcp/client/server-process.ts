@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
-import { RunningTimer } from "../../util/running-timer.ts";
+import { LONG_LATE_MS, RunningTimer } from "../../util/running-timer.ts";
 import type { LongMessage } from "./reading/bounded-bytes.ts";
 import { LineReader } from "./reading/line-reader.ts";
 import { readMessage } from "./reading/read-message.ts";
@@ -43,8 +43,6 @@ const TERMINATE_MS = 1_000;
 const DRAIN_MS = 400;
 /** Time in ms to wait after SIGKILL, which a process that is blocked in the kernel does not handle at once. */
 const GIVE_UP_MS = 500;
-/** Delay of the host in ms after which these times start again. */
-const LATE_MS = 100;
 
 /** Processes to kill when the host exits, for machines without setpriv and namespaces. It does not help if the host itself is killed. */
 const running = new Set<ServerProcess>();
@@ -175,7 +173,7 @@ export class ServerProcess implements Transport {
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();
     this.#diagnostics.drainStderr();
-    const timer = new RunningTimer(DRAIN_MS, () => this.#finish(), LATE_MS);
+    const timer = new RunningTimer(DRAIN_MS, () => this.#finish(), LONG_LATE_MS);
     void this.#reading.then(() => {
       timer[Symbol.dispose]();
       this.#finish();
@@ -288,6 +286,6 @@ export class ServerProcess implements Transport {
 /** Returns whether a promise resolves within a time, in which neither the host nor the whole machine has paused. */
 async function within(promise: Promise<void>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  using _timer = new RunningTimer(ms, () => resolve(false), LATE_MS);
+  using _timer = new RunningTimer(ms, () => resolve(false), LONG_LATE_MS);
   return await Promise.race([promise.then(() => true), late]);
 }

@@ -6,7 +6,7 @@ import { checkOffset } from "./buffer-arguments.ts";
 import { compareRanges, compareTwo, concatBytes, copyBytes, equalBytes, search } from "./buffer-bytes.ts";
 import { numberMethods } from "./buffer-numbers.ts";
 import { nameClasses } from "./class-names.ts";
-import { checkNumber, invalidArgument, nodeError, outOfRange, unknownEncoding } from "./node-error.ts";
+import { checkRange, invalidArgument, nodeError, unknownEncoding } from "./node-error.ts";
 
 interface NativeCodecs {
   toHex?: (this: Uint8Array) => string;
@@ -78,9 +78,7 @@ const packageByteLength = statics.byteLength as (...args: unknown[]) => number;
 
 /** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
 function allocate(size: unknown): Buffer {
-  checkNumber(size, "size");
-  const max = Number.MAX_SAFE_INTEGER;
-  if (!(size >= 0 && size <= max)) throw outOfRange("size", `>= 0 && <= ${max}`, size);
+  checkRange(size, "size", 0, Number.MAX_SAFE_INTEGER);
   return packageAlloc(size);
 }
 

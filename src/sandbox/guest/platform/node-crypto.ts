@@ -28,6 +28,7 @@ import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data
 import {
   checkFunction,
   checkNumber,
+  checkRange,
   checkString,
   constructible,
   invalidArgument,
@@ -176,14 +177,10 @@ const makeCipher =
     );
   };
 
-/** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
-function checkSize(size: unknown, name: string, max = 2 ** 31 - 1): asserts size is number {
-  checkNumber(size, name);
-  if (!(size >= 0 && size <= max)) throw outOfRange(name, `>= 0 && <= ${max}`, size);
-}
+const MAX_RANDOM_BYTES = 2 ** 31 - 1;
 
 function randomBytes(size: number, callback?: unknown): unknown {
-  checkSize(size, "size");
+  checkRange(size, "size", 0, MAX_RANDOM_BYTES);
   return maybeLater(callback, () => encode(randomNative(size)));
 }
 
@@ -193,12 +190,12 @@ function randomFillSync(target: ArrayBufferView | ArrayBuffer, offset: unknown =
   const { BYTES_PER_ELEMENT: width = 1 } = target as { readonly BYTES_PER_ELEMENT?: number };
   checkNumber(offset, "offset");
   const from = offset * width;
-  checkSize(from, "offset", bytes.length);
+  checkRange(from, "offset", 0, bytes.length);
   if (size === undefined) fillRandom(bytes.subarray(from));
   else {
     checkNumber(size, "size");
     const length = size * width;
-    checkSize(length, "size");
+    checkRange(length, "size", 0, MAX_RANDOM_BYTES);
     if (from + length > bytes.length) throw outOfRange("size + offset", `<= ${bytes.length}`, from + length);
     fillRandom(bytes.subarray(from, from + length));
   }

@@ -68,6 +68,12 @@ export function outOfRange(name: string, range: string, got: unknown): Error {
   return nodeError(RangeError, "ERR_OUT_OF_RANGE", message);
 }
 
+/** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
+export function checkRange(value: unknown, name: string, min: number, max: number): asserts value is number {
+  checkNumber(value, name);
+  if (!(value >= min && value <= max)) throw outOfRange(name, `>= ${min} && <= ${max}`, value);
+}
+
 /** Creates an ERR_UNKNOWN_ENCODING. */
 export const unknownEncoding = (encoding: unknown): Error =>
   nodeError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${String(encoding)}`);

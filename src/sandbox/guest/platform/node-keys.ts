@@ -5,7 +5,7 @@ import { callWorker, callWorkerForBytes, toNodeError } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
 import { randomBytes } from "./crypto-native.ts";
 import { type Callback, type Data, dataBytes, encode } from "./node-crypto-data.ts";
-import { checkFunction, checkNumber, checkString, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
+import { checkFunction, checkRange, checkString, invalidArgument, nodeError } from "./node-error.ts";
 
 interface Jwk {
   readonly kty?: string;
@@ -329,8 +329,7 @@ export function generateKeySync(type: string, { length }: { readonly length?: un
       `The argument 'type' or its length is invalid. Received ${type}`,
     );
   }
-  checkNumber(length, "options.length");
-  if (!(length >= 8 && length <= 2 ** 31 - 1)) throw outOfRange("options.length", ">= 8 && <= 2147483647", length);
+  checkRange(length, "options.length", 8, 2 ** 31 - 1);
   return new SecretKeyObject(randomBytes(Math.floor(length / 8)));
 }
 
