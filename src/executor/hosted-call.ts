@@ -10,7 +10,8 @@ import {
 import type { CallListener, CallLossReason, CapabilityRequest } from "../host/workers/open-call.ts";
 import type { Ticket } from "../host/workers/pool-job.ts";
 import { monotonicMs } from "../sandbox/contract/monotonic-time.ts";
-import type { EndedMessage, LogLevel, WorkerMessage } from "../sandbox/protocol/messages.ts";
+import type { LogLevel } from "../sandbox/protocol/message-fields.ts";
+import type { EndedMessage, WorkerMessage } from "../sandbox/protocol/worker-messages.ts";
 import type { HostedSession } from "./hosted-sessions.ts";
 
 type Unnumbered<Message> = Message extends unknown ? Omit<Message, "token" | "n"> : never;

@@ -5,8 +5,9 @@ import type { RunMessage } from "../host/fleet/protocol/messages.ts";
 import type { CallListener } from "../host/workers/open-call.ts";
 import type { Job } from "../host/workers/pool-job.ts";
 import type { WorkerToolProfile } from "../host/workers/worker-job.ts";
-import { ToolProfileSchema } from "../sandbox/protocol/messages.ts";
-import { MAX_TURNS, type Turn, TurnSchema } from "../sandbox/protocol/turns.ts";
+import { ToolProfileSchema } from "../sandbox/protocol/host-messages.ts";
+import { TurnSchema } from "../sandbox/protocol/turn-schemas.ts";
+import { MAX_TURNS, type Turn } from "../sandbox/protocol/turns.ts";
 import type { CallCode } from "./call-code.ts";
 import type { HostedSession } from "./hosted-sessions.ts";
 

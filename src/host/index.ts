@@ -27,7 +27,8 @@ export {
   unavailable,
 } from "../sandbox/contract/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/contract/limits.ts";
-export type { IsolateLifetime, LogLevel, Progress } from "../sandbox/protocol/messages.ts";
+export type { IsolateLifetime, LogLevel } from "../sandbox/protocol/message-fields.ts";
+export type { Progress } from "../sandbox/protocol/worker-messages.ts";
 export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./adapters/http-status.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./adapters/openapi.ts";
 export {

@@ -13,7 +13,7 @@ import type { TenantOptions } from "../../src/host/tenants/tenant-policies.ts";
 import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
 import { type ErrorCode, ToolError } from "../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
-import type { IsolateLifetime } from "../../src/sandbox/protocol/messages.ts";
+import type { IsolateLifetime } from "../../src/sandbox/protocol/message-fields.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";

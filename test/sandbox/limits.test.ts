@@ -9,8 +9,8 @@ import {
   LimitsSchema,
   lowestLimits,
   type PartialLimits,
-  PartialLimitsSchema,
 } from "../../src/sandbox/contract/limits.ts";
+import { PartialLimitsSchema } from "../../src/sandbox/contract/partial-limits.ts";
 
 const NAMES = Object.keys(LIMITS) as LimitName[];
 const limitOf = (name: LimitName) => fc.integer({ min: LIMITS[name].min, max: LIMITS[name].max });

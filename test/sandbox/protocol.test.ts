@@ -2,16 +2,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
+import { type HostMessage, HostMessageSchema } from "../../src/sandbox/protocol/host-messages.ts";
+import { PROTOCOL_VERSION } from "../../src/sandbox/protocol/message-fields.ts";
 import {
   GuestErrorSchema,
   GuestIssuesSchema,
-  type HostMessage,
-  HostMessageSchema,
-  PROTOCOL_VERSION,
   ProgressSchema,
   type WorkerMessage,
   WorkerMessageSchema,
-} from "../../src/sandbox/protocol/messages.ts";
+} from "../../src/sandbox/protocol/worker-messages.ts";
 
 const SHA = "0123456789abcdef".repeat(4);
 const USAGE = { cpuMs: 1.5, heapBytes: 1, startMs: 0, executeMs: 0.1, logsDropped: 0 };

@@ -1,7 +1,7 @@
 // Tests of the warm pool with real isolates: for which tools isolates are created, which calls get them, and when they are disposed.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
+import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/host-messages.ts";
 import { toToolProfile } from "../../src/sandbox/worker/assignment.ts";
 import type { LoadableBundle } from "../../src/sandbox/worker/isolate/engine.ts";
 import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";

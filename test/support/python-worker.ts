@@ -16,12 +16,8 @@ import type {
   GuestError,
 } from "../../src/sandbox/protocol/guest-messages.ts";
 import { pack, unpack } from "../../src/sandbox/protocol/length-prefixed.ts";
-import {
-  type EndedMessage,
-  type IsolateLifetime,
-  PROTOCOL_VERSION,
-  WorkerMessageSchema,
-} from "../../src/sandbox/protocol/messages.ts";
+import { type IsolateLifetime, PROTOCOL_VERSION } from "../../src/sandbox/protocol/message-fields.ts";
+import { type EndedMessage, WorkerMessageSchema } from "../../src/sandbox/protocol/worker-messages.ts";
 import type { Deterministic } from "../../src/sandbox/worker/seeded-bytes.ts";
 import { PATIENT_LIMITS } from "./patient-limits.ts";
 

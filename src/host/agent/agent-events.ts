@@ -1,6 +1,6 @@
 // Events and outcomes of an AgentLoop run, as plain data.
 import type { ToolErrorData } from "../../sandbox/contract/errors.ts";
-import type { Progress } from "../../sandbox/protocol/messages.ts";
+import type { Progress } from "../../sandbox/protocol/worker-messages.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import type { LogEntry } from "../observability/call-log.ts";
 import type { ApprovalRequest } from "./agent-approval-rule.ts";

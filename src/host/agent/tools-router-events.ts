@@ -1,6 +1,6 @@
 // Events and outcomes of a ToolsRouterAgent request.
 import type { ToolErrorData } from "../../sandbox/contract/errors.ts";
-import type { Progress } from "../../sandbox/protocol/messages.ts";
+import type { Progress } from "../../sandbox/protocol/worker-messages.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import type { LogEntry } from "../observability/call-log.ts";

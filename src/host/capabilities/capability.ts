@@ -10,7 +10,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { CapabilityDescriptor } from "../../sandbox/protocol/guest-messages.ts";
-import { type LogLevel, MAX_MEMBER_LENGTH, MAX_MEMBERS } from "../../sandbox/protocol/messages.ts";
+import { type LogLevel, MAX_MEMBER_LENGTH, MAX_MEMBERS } from "../../sandbox/protocol/message-fields.ts";
 import type { MemberModule } from "../../sandbox/protocol/platform-modules.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { formatIssues } from "../json/format-issues.ts";

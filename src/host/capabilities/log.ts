@@ -1,6 +1,6 @@
 // Capability log, which every tool has: writes structured lines to the call's log.
 import * as z from "zod";
-import { LOG_LEVELS } from "../../sandbox/protocol/messages.ts";
+import { LOG_LEVELS } from "../../sandbox/protocol/message-fields.ts";
 import { type Capability, defineCapability } from "./capability.ts";
 
 export const logCapability: Capability = defineCapability({

@@ -1,7 +1,8 @@
 // Options of createCodeMode(), with their schemas and defaults.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ApprovalDecision, ApprovalRequest, ApprovalRule } from "../agent/agent-approval-rule.ts";
 import { parseOptions } from "../config/option-errors.ts";

@@ -3,7 +3,7 @@ import type { BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts
 import type { BundleLimits } from "../../bundler/tool-bundle.ts";
 import type { CapabilityRequests } from "../../sandbox/contract/capability-requests.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
-import type { IsolateLifetime } from "../../sandbox/protocol/messages.ts";
+import type { IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import type { EgressOptions, Secrets } from "../capabilities/fetch/egress-policy.ts";
 import type { KvStore } from "../capabilities/kv/kv-store.ts";

@@ -4,7 +4,7 @@ import { SOURCE_MODES, type SourceMode } from "../../bundler/tool-bundle.ts";
 import { type DefinitionOverrides, DefinitionOverridesSchema } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/messages.ts";
+import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { ownerFields } from "../routing/tenant-scope.ts";
 import { parseOptions } from "./option-errors.ts";

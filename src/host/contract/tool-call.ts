@@ -2,7 +2,7 @@
 
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts";
-import type { Progress } from "../../sandbox/protocol/messages.ts";
+import type { Progress } from "../../sandbox/protocol/worker-messages.ts";
 import type { LogEntry, LogListener } from "../observability/call-log.ts";
 import type { ArgumentOptions, Coercion } from "../pipeline/coercion.ts";
 import type { RecordOptions } from "../recording/record-options.ts";

@@ -4,7 +4,7 @@ import { isUint8Array } from "node:util/types";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/value-kind.ts";
 import { type BytesHeader, MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
-import { BytesHeaderSchema } from "../../sandbox/protocol/messages.ts";
+import { BytesHeaderSchema } from "../../sandbox/protocol/worker-messages.ts";
 import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import { type CpuAccount, copyTimeSliced, runTimeSliced } from "../util/time-slicing.ts";
 import { checkValueSize, countSerialized, isOpaque, SizeCounter, type ValueLimits } from "./value-size.ts";

@@ -3,7 +3,7 @@ import type { StackMapper } from "../../bundler/compile/source-map.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { PYTHON_OUT_OF_MEMORY } from "../../sandbox/protocol/guest-messages.ts";
-import { type EndedMessage, GuestErrorSchema, GuestIssuesSchema } from "../../sandbox/protocol/messages.ts";
+import { type EndedMessage, GuestErrorSchema, GuestIssuesSchema } from "../../sandbox/protocol/worker-messages.ts";
 import type { CapabilityBroker } from "../capabilities/broker.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import { type AttachmentReader, readAttachments } from "../contract/tool-value.ts";

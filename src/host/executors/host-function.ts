@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
-import type { LogLevel } from "../../sandbox/protocol/messages.ts";
+import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";

@@ -5,7 +5,7 @@ import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityDescriptors } from "../../sandbox/protocol/guest-messages.ts";
-import type { IsolateLifetime } from "../../sandbox/protocol/messages.ts";
+import type { IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import type { Redactor } from "../observability/redaction/call-redactor.ts";

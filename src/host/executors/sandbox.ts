@@ -1,7 +1,8 @@
 // Runs calls of sandboxed tools: converts a prepared call to a job of the worker pool, and its outcome to an Execution.
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { type EndedMessage, type LogLevel, ProgressSchema } from "../../sandbox/protocol/messages.ts";
-import { DivergenceSchema } from "../../sandbox/protocol/turns.ts";
+import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
+import { DivergenceSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import { type EndedMessage, ProgressSchema } from "../../sandbox/protocol/worker-messages.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";

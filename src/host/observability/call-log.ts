@@ -1,7 +1,7 @@
 // The log of one call: collects the tool's log entries within limits and passes each entry to a listener.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
-import type { LogLevel } from "../../sandbox/protocol/messages.ts";
+import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import type { Redactor } from "./redaction/call-redactor.ts";
 

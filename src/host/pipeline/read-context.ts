@@ -3,7 +3,7 @@
 
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import { MAX_SEED_LENGTH } from "../../sandbox/protocol/messages.ts";
+import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import type { CallClient } from "../contract/client-requests.ts";
 import type { NestedCallObserver, ToolContext } from "../contract/tool-call.ts";
 import { copyRecordOptions } from "../recording/record-options.ts";

@@ -4,7 +4,7 @@
 import type { SandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { type BundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
 import { loadPythonAssets } from "../../bundler/python/python-assets.ts";
-import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol/messages.ts";
+import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol/message-fields.ts";
 import type { PythonOptions } from "../config/glovebox-options.ts";
 import { PlatformModuleUsage } from "../executors/platform-module-usage.ts";
 import { EngineCache } from "../workers/engine-cache.ts";

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { MAX_TURNS, type Turn, TurnSchema } from "../../sandbox/protocol/turns.ts";
+import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import { MAX_TURNS, type Turn } from "../../sandbox/protocol/turns.ts";
 import { packageVersion } from "../config/package-version.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";

@@ -4,9 +4,10 @@ import * as z from "zod";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "../../sandbox/contract/engine-features.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LimitsSchema } from "../../sandbox/contract/limits.ts";
-import { MAX_MEMBER_LENGTH, MAX_MEMBERS, MAX_SEED_LENGTH } from "../../sandbox/protocol/messages.ts";
+import { MAX_MEMBER_LENGTH, MAX_MEMBERS, MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import { MEMBER_MODULES } from "../../sandbox/protocol/platform-modules.ts";
-import { MAX_TURNS, TurnSchema } from "../../sandbox/protocol/turns.ts";
+import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import { MAX_TURNS } from "../../sandbox/protocol/turns.ts";
 import { formatIssues } from "../json/format-issues.ts";
 
 export const RECORDING_FORMAT = "glovebox-recording";

@@ -1,7 +1,7 @@
 // One replay of a recording: passes from the router to the executor as `context.replay`, and collects how the replay went.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
-import type { ToolMessage } from "../../sandbox/protocol/messages.ts";
+import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import type { TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import type { RecordOptions } from "./record-options.ts";

@@ -8,7 +8,7 @@ import {
   type ToolDefinition,
 } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";

@@ -1,7 +1,8 @@
 // Options of a ToolRouter and of tool providers. Unknown keys are errors, because a misspelled guard or limit must not be ignored.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "../capabilities/fetch/egress-policy.ts";

@@ -3,14 +3,9 @@
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
-import type { ToolMessage } from "../../sandbox/protocol/messages.ts";
-import {
-  MAX_TURNS,
-  MAX_TURNS_LENGTH,
-  type Turn,
-  type TurnDivergence,
-  TurnSchema,
-} from "../../sandbox/protocol/turns.ts";
+import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
+import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import { MAX_TURNS, MAX_TURNS_LENGTH, type Turn, type TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";

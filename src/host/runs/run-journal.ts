@@ -1,8 +1,9 @@
 // The entries of a run's journal, and what an attempt to continue the run needs of them. Entries come from a store and are parsed strictly.
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
-import { MAX_SEED_LENGTH } from "../../sandbox/protocol/messages.ts";
-import { type Turn, TurnSchema } from "../../sandbox/protocol/turns.ts";
+import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
+import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import type { Turn } from "../../sandbox/protocol/turns.ts";
 import { ProfileSchema } from "../recording/recording.ts";
 import { EngineSchema, PinnedCodeSchema } from "./run-pin.ts";
 import { RollbackStepSchema, type RunCompensation, toCompensations } from "./run-rollback.ts";

@@ -1,7 +1,7 @@
 // Parses the options of `openSession`.
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { LANGUAGES } from "../config/tool-options.ts";

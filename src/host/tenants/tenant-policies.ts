@@ -1,7 +1,8 @@
 // Policies of tenants: limits, scheduling weight, clock, egress rules and secrets. They are looked up when a tenant makes a call.
 import * as z from "zod";
 import type { ToolError } from "../../sandbox/contract/errors.ts";
-import { type Limits, type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import type { Limits, PartialLimits } from "../../sandbox/contract/limits.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import {
   type EgressOptions,

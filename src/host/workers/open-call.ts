@@ -4,13 +4,10 @@
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
-import {
-  type EndedMessage,
-  type LogLevel,
-  MAX_MAIN_THREAD_MS,
-  type WorkerMessage,
-} from "../../sandbox/protocol/messages.ts";
+import { MAX_MAIN_THREAD_MS } from "../../sandbox/protocol/host-messages.ts";
+import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import { MAX_TURNS_LENGTH } from "../../sandbox/protocol/turns.ts";
+import type { EndedMessage, WorkerMessage } from "../../sandbox/protocol/worker-messages.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
 import { RunningTimer } from "../util/running-timer.ts";
 import { toRawChunks } from "./chunk-lines.ts";

@@ -1,7 +1,8 @@
 // Jobs of the worker pool: what a caller requests, and what the pool knows of it.
 
 import type { ToolError } from "../../sandbox/contract/errors.ts";
-import type { EndedMessage, LogLevel } from "../../sandbox/protocol/messages.ts";
+import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
+import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import type { ListSlot } from "../util/linked-list.ts";
 import type { EndReason } from "./health/process-ending.ts";
 import type { CallListener, CallLossReason, CapabilityRequest } from "./open-call.ts";

@@ -1,5 +1,5 @@
 // The host's side of inspection: passes DevTools messages between an inspector and one isolate of a worker process.
-import { MAX_INSPECT_BYTES } from "../../sandbox/protocol/messages.ts";
+import { MAX_INSPECT_BYTES } from "../../sandbox/protocol/message-fields.ts";
 import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
 import type { ProcessCalls } from "./process-calls.ts";
 

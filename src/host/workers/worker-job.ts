@@ -1,5 +1,5 @@
 // What the pool hands to a worker process: the parts it is started from, the settings of a tool, and the calls of it.
-import type { ToolMessage } from "../../sandbox/protocol/messages.ts";
+import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import type { EngineCache } from "./engine-cache.ts";

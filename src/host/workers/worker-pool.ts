@@ -2,7 +2,7 @@
 // exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import type { EndedMessage } from "../../sandbox/protocol/messages.ts";
+import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import { LinkedList } from "../util/linked-list.ts";
 import type { CallPool } from "./call-pool.ts";
 import { CrashQuarantine, type QuarantinedTool } from "./health/crash-quarantine.ts";

@@ -4,8 +4,8 @@
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
-import { MAX_INSPECT_BYTES, MAX_MESSAGE_BYTES, PROTOCOL_VERSION } from "../../sandbox/protocol/messages.ts";
-import { parseWorkerMessage } from "../../sandbox/protocol/read-message.ts";
+import { MAX_INSPECT_BYTES, MAX_MESSAGE_BYTES, PROTOCOL_VERSION } from "../../sandbox/protocol/message-fields.ts";
+import { parseWorkerMessage } from "../../sandbox/protocol/read-worker-message.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { RunningTimer } from "../util/running-timer.ts";
 import { StayAwake } from "../util/stay-awake.ts";

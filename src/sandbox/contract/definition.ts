@@ -3,7 +3,8 @@
 import * as z from "zod";
 import { type CapabilityRequests, CapabilityRequestsSchema } from "./capability-requests.ts";
 import type { JsonValue } from "./errors.ts";
-import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
+import type { PartialLimits } from "./limits.ts";
+import { PartialLimitsSchema } from "./partial-limits.ts";
 import { plainObject, strictObject } from "./plain-object.ts";
 import { MAX_MISNAMED } from "./schema-names.ts";
 import { ToolNameSchema } from "./tool-name.ts";

@@ -1,6 +1,6 @@
-// Table of all limits with their defaults and hard bounds; the unit is part of the name. The schemas are derived from the table.
+// Table of all limits with their defaults and hard bounds; the unit is part of the name.
 import * as z from "zod";
-import { plainObject } from "./plain-object.ts";
+import { isPlainObject } from "./value-kind.ts";
 
 interface LimitRow {
   readonly min: number;
@@ -92,20 +92,22 @@ export type LimitName = keyof typeof LIMITS;
 /** A complete set of limits. */
 export type Limits = { readonly [Name in LimitName]: number };
 
-const limitSchema = (row: LimitRow) => z.int().min(row.min).max(row.max);
-type LimitFields = { [Name in LimitName]: z.ZodOptional<z.ZodInt> };
-const fields = Object.fromEntries(
-  Object.entries(LIMITS).map(([name, row]) => [name, limitSchema(row).optional()]),
-) as LimitFields;
-
-// A partial set of limits, as a host, a tool or a call configures them.
-const LimitFieldsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
-export const PartialLimitsSchema: z.ZodType<PartialLimits, PartialLimits> = plainObject(LimitFieldsSchema);
 /** Some of the {@link LIMITS}, by name. The units are those of {@link LIMITS}. */
 export type PartialLimits = { readonly [Name in LimitName]?: number | undefined };
 
-/** Schema of a complete set of limits, as the host sends it to the worker. */
-export const LimitsSchema: z.ZodType<Limits> = LimitFieldsSchema.required() as unknown as z.ZodType<Limits>;
+function isLimits(value: unknown): value is Limits {
+  if (!isPlainObject(value) || Object.keys(value).length !== Object.keys(LIMITS).length) return false;
+  return Object.entries(LIMITS).every(([name, { min, max }]) => {
+    const limit: unknown = value[name];
+    return Number.isInteger(limit) && (limit as number) >= min && (limit as number) <= max;
+  });
+}
+
+/**
+ * Schema of a complete set of limits, as the host sends it to the worker. It reads the table: a schema for each limit would take a tenth of the
+ * time in which a worker starts.
+ */
+export const LimitsSchema: z.ZodType<Limits> = z.custom<Limits>(isLimits, "Expected every limit, within its bounds");
 
 export const DEFAULT_LIMITS: Limits = Object.fromEntries(
   Object.entries(LIMITS).map(([name, row]) => [name, row.default]),

@@ -20,10 +20,11 @@ const MAX_TIME = 253_402_300_799_999;
 /** Maximum number of answers in one turn. */
 export const MAX_TURN_IDS = 10_000;
 
-const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
-export const TurnSchema: z.ZodType<Turn> = z
-  .tuple([z.enum(TURN_KINDS), z.int().min(0).max(MAX_TIME)], count)
-  .refine((turn) => turn.length <= MAX_TURN_IDS + 2);
+/** Creates the schema of a turn. A worker needs it only for a call that replays turns. */
+export const createTurnSchema = (): z.ZodType<Turn> =>
+  z
+    .tuple([z.enum(TURN_KINDS), z.int().min(0).max(MAX_TIME)], z.int().min(0).max(Number.MAX_SAFE_INTEGER))
+    .refine((turn) => turn.length <= MAX_TURN_IDS + 2);
 
 /** Maximum size of the turns of one call in UTF-16 code units of JSON: about 150,000 turns. */
 export const MAX_TURNS_LENGTH: number = 4 * 1024 * 1024;
@@ -43,9 +44,8 @@ export const TURN_MODES = ["virtual", "rehearse", "record", "replay", "resume"] 
 export type TurnMode = (typeof TURN_MODES)[number];
 
 /** Where a call differs from its recording: the index of the turn, and what the recording and the call have there. */
-export const DivergenceSchema: z.ZodType<{
+export interface TurnDivergence {
   readonly turn: number;
   readonly expected: string;
   readonly actual: string;
-}> = z.strictObject({ turn: count, expected: z.string().max(256), actual: z.string().max(256) });
-export type TurnDivergence = z.infer<typeof DivergenceSchema>;
+}

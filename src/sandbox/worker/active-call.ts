@@ -2,7 +2,7 @@
 
 import type { Limits } from "../contract/limits.ts";
 import { INTERPRETER_CRASHED } from "../protocol/guest-messages.ts";
-import type { Send, WorkerUsage } from "../protocol/messages.ts";
+import type { Send, WorkerUsage } from "../protocol/worker-messages.ts";
 import { type AssignedCall, type Assignment, warmKey } from "./assignment.ts";
 import { CallOutput } from "./call-output.ts";
 import type { CpuShare, CpuShareAccount } from "./cpu-share.ts";

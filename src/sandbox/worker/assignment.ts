@@ -1,7 +1,7 @@
 // What the host assigns to a worker: the settings of a tool, and the calls of it.
 import type { Limits } from "../contract/limits.ts";
 import type { EngineFeature, InvokeHeader } from "../protocol/guest-messages.ts";
-import type { ToolMessage, ToolProfile } from "../protocol/messages.ts";
+import type { ToolMessage, ToolProfile } from "../protocol/host-messages.ts";
 import type { LoadableBundle } from "./isolate/engine.ts";
 import type { GuestBytes } from "./isolate/guest-call.ts";
 import type { Deterministic } from "./seeded-bytes.ts";

@@ -1,13 +1,8 @@
 // Sends what a running call reports to the host: logs, progress, capability calls and chunks, within the call's limits.
 import type { Limits } from "../contract/limits.ts";
 import { monotonicMs } from "../contract/monotonic-time.ts";
-import {
-  LOG_LEVELS,
-  type LogLevel,
-  type Send,
-  SOURCE_LOCATION_PATTERN,
-  type WorkerMessage,
-} from "../protocol/messages.ts";
+import { LOG_LEVELS, type LogLevel, SOURCE_LOCATION_PATTERN } from "../protocol/message-fields.ts";
+import type { Send, WorkerMessage } from "../protocol/worker-messages.ts";
 import type { Assignment } from "./assignment.ts";
 import type { GuestBytes } from "./isolate/guest-call.ts";
 import type { ToolIsolate } from "./isolate/tool-isolate.ts";

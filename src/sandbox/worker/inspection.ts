@@ -1,7 +1,8 @@
 // The worker's side of inspection with DevTools. An inspected isolate waits before the tool is loaded until the client has finished its
 // setup, and stays open after the call until the next call is inspected. Only in a worker that the host started for inspection.
-import type { Send } from "../protocol/messages.ts";
-import { MAX_INSPECT_BYTES } from "../protocol/messages.ts";
+
+import { MAX_INSPECT_BYTES } from "../protocol/message-fields.ts";
+import type { Send } from "../protocol/worker-messages.ts";
 import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 
 interface Inspected {

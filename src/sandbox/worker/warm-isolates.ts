@@ -1,7 +1,7 @@
 // The warm pool of a worker: isolates in which a tool's bundle is evaluated and a warm-up call has run, and which no call has used. They
 // are created in idle time for tools that are called repeatedly. Each serves one call.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ToolProfile } from "../protocol/messages.ts";
+import type { ToolProfile } from "../protocol/host-messages.ts";
 import type { LoadableBundle } from "./isolate/engine.ts";
 import type { GuestListener } from "./isolate/guest-call.ts";
 import type { ToolIsolate } from "./isolate/tool-isolate.ts";

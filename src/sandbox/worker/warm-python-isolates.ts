@@ -1,5 +1,5 @@
 // The warm pool of Python isolates: Python is loaded, and no tool has run. All Python tools share one bundle, so any isolate fits any call.
-import { MAX_SNAPSHOT_BYTES } from "../protocol/messages.ts";
+import { MAX_SNAPSHOT_BYTES } from "../protocol/message-fields.ts";
 import type { Engine, LoadableBundle } from "./isolate/engine.ts";
 import { createInternalHeader, IGNORE_MESSAGES } from "./isolate/guest-call.ts";
 import { type IsolateOptions, ToolIsolate } from "./isolate/tool-isolate.ts";

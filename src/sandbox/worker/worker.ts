@@ -6,16 +6,12 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Frame, FrameReader, FrameWriter } from "../protocol/frames.ts";
+import type { ExtractionProfile, PythonMessage, ToolProfile } from "../protocol/host-messages.ts";
 import { pack, unpack } from "../protocol/length-prefixed.ts";
-import {
-  type ExtractionProfile,
-  PROTOCOL_VERSION,
-  type PythonMessage,
-  type ToolProfile,
-} from "../protocol/messages.ts";
+import { PROTOCOL_VERSION } from "../protocol/message-fields.ts";
 import { type PlatformModuleName, platformModuleFile } from "../protocol/platform-modules.ts";
-import { parseHostMessage } from "../protocol/read-message.ts";
-import { MAX_TURNS, type Turn, TurnSchema } from "../protocol/turns.ts";
+import { parseHostMessage } from "../protocol/read-host-message.ts";
+import { createTurnSchema, MAX_TURNS, type Turn } from "../protocol/turns.ts";
 import { ActiveCall } from "./active-call.ts";
 import { type Assignment, toToolProfile } from "./assignment.ts";
 import { CpuShare } from "./cpu-share.ts";
@@ -42,7 +38,7 @@ const die = (): void => {
 
 /** Parses the turns of a recording, which the host has validated. */
 const toTurns = (text: string): Turn[] =>
-  text === "" ? [] : z.array(TurnSchema).max(MAX_TURNS).parse(JSON.parse(text));
+  text === "" ? [] : z.array(createTurnSchema()).max(MAX_TURNS).parse(JSON.parse(text));
 
 class Worker {
   readonly #writer: FrameWriter;

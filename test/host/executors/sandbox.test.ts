@@ -5,7 +5,7 @@ import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-ca
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { LogEntry } from "../../../src/host/observability/call-log.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
-import type { Progress } from "../../../src/sandbox/protocol/messages.ts";
+import type { Progress } from "../../../src/sandbox/protocol/worker-messages.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const COUNTER =

@@ -9,7 +9,7 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
 import { BUILT_IN_LAYERS, LAYER_NAMES, type Layer } from "../../../src/host/workers/hardening/layers.ts";
-import { findTool, librariesOf } from "../../../src/host/workers/hardening/system-tools.ts";
+import { findTool, surveyPrograms } from "../../../src/host/workers/hardening/system-tools.ts";
 import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
@@ -44,8 +44,11 @@ test.skipIf(findTool("ldd") === undefined || findTool("setpriv") === undefined)(
     const files = [realpathSync(process.execPath), findTool("setpriv") ?? ""];
     const { stdout } = await promisify(execFile)("ldd", files);
     const expected = stdout.split("\n").flatMap((line) => /(\/\S+) \(0x/.exec(line)?.[1] ?? []);
-    expect(new Set(await librariesOf(files))).toEqual(new Set(expected));
-    expect(await librariesOf([import.meta.filename])).toEqual([]);
+    const { libraries } = await surveyPrograms(files);
+    expect(new Set(libraries)).toEqual(new Set(expected));
+    // A file that is no program makes the shell fail, and does not hide GNU env.
+    const { env } = await surveyPrograms(files);
+    expect(await surveyPrograms([import.meta.filename])).toEqual({ env, libraries: [] });
   },
 );
 

@@ -5,7 +5,7 @@ import { loadPythonAssets, type PythonAssets } from "../../../src/bundler/python
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import type { PythonSources } from "../../../src/host/workers/python-setup.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../../../src/host/workers/worker-pool.ts";
-import { MAX_SNAPSHOT_BYTES } from "../../../src/sandbox/protocol/messages.ts";
+import { MAX_SNAPSHOT_BYTES } from "../../../src/sandbox/protocol/message-fields.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
 const MiB = 1024 * 1024;

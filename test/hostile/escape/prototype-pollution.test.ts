@@ -1,7 +1,7 @@
 // Attack: change the intrinsics that the prelude uses. A guest poisons prototypes and globals before its call; the prelude must still
 // end each call once, correctly, with its texts and limits as documented.
 import { describe, expect, test } from "vitest";
-import { GuestErrorSchema, GuestIssuesSchema } from "../../../src/sandbox/protocol/messages.ts";
+import { GuestErrorSchema, GuestIssuesSchema } from "../../../src/sandbox/protocol/worker-messages.ts";
 import { bundleCode, openCode } from "../../support/guest.ts";
 
 const KEYS = [

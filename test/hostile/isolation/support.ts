@@ -6,7 +6,7 @@ import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-ca
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
-import type { IsolateLifetime } from "../../../src/sandbox/protocol/messages.ts";
+import type { IsolateLifetime } from "../../../src/sandbox/protocol/message-fields.ts";
 import { outputOf } from "../../support/host-zone.ts";
 import { promptly } from "../assertions.ts";
 import { openBox, whileNeighboursWork } from "../support.ts";

@@ -2,7 +2,7 @@
 // like the messages of a worker process, and only while the attempt's fencing token is valid.
 import { randomBytes } from "node:crypto";
 import { monotonicMs } from "../../../sandbox/contract/monotonic-time.ts";
-import { checkWorkerMessage } from "../../../sandbox/protocol/read-message.ts";
+import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-message.ts";
 import { largestFrame } from "../../workers/frame-size.ts";
 import { type CallLossReason, type CallMessage, OpenCall } from "../../workers/open-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";

@@ -1,6 +1,6 @@
 // Tracks one running call of an upstream tool: its timeouts, and the progress, logs and requests that the server sends meanwhile.
 import type { JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
-import { ProgressSchema } from "../../../sandbox/protocol/messages.ts";
+import { ProgressSchema } from "../../../sandbox/protocol/worker-messages.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import type { TransportExchange } from "./guarded-transport.ts";

@@ -14,7 +14,8 @@ import {
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
-import type { LogLevel, Progress } from "../../../sandbox/protocol/messages.ts";
+import type { LogLevel } from "../../../sandbox/protocol/message-fields.ts";
+import type { Progress } from "../../../sandbox/protocol/worker-messages.ts";
 import type { ToolContext, ToolResult } from "../../contract/tool-call.ts";
 import type { Glovebox } from "../../glovebox/glovebox.ts";
 import type { LogEntry } from "../../observability/call-log.ts";

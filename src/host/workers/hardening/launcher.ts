@@ -17,7 +17,7 @@ import type { SpawnCommand } from "../spawn/spawn-command.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";
-import { findGnuEnv, findTool, librariesOf } from "./system-tools.ts";
+import { findTool, type ProgramSurvey, surveyPrograms } from "./system-tools.ts";
 
 export interface HardeningOptions {
   /** Layers without which no process starts. */
@@ -72,6 +72,16 @@ interface Machine {
   readonly seccompFilter: Buffer | undefined;
 }
 
+/** Complete surveys of this process, by their files: a process with several Gloveboxes runs no program again. */
+const surveys = new Map<string, ProgramSurvey>();
+
+async function surveyOnce(files: readonly string[]): Promise<ProgramSurvey> {
+  const key = files.join("\n");
+  const survey = surveys.get(key) ?? (await surveyPrograms(files));
+  if (survey.env !== undefined && survey.libraries.length > 0) surveys.set(key, survey);
+  return survey;
+}
+
 async function surveyMachine(scriptPath: string): Promise<Machine> {
   const isLinux = process.platform === "linux";
   const isRoot = process.getuid?.() === 0;
@@ -79,10 +89,9 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
   const node = realpathSync(process.execPath);
   const [bwrap, setpriv] = [find("bwrap"), find("setpriv")];
   const programs = isRoot && setpriv !== undefined ? [node, setpriv] : [node];
-  const [env, libraries] = await Promise.all([
-    isLinux ? findGnuEnv() : undefined,
-    bwrap === undefined ? [] : librariesOf([...programs, addonPath()]),
-  ]);
+  const { env, libraries } = isLinux
+    ? await surveyOnce(bwrap === undefined ? [] : [...programs, addonPath()])
+    : { env: undefined, libraries: [] };
   const tools: WrapperTools = {
     prlimit: find("prlimit"),
     setpriv,

@@ -1,6 +1,6 @@
 // What a worker exchanges with a guest: the arguments of a call, its messages, and its end. All values of a guest are untrusted.
 import { GUEST_OUTCOMES, type GuestOutcome, type InvokeHeader } from "../../protocol/guest-messages.ts";
-import type { StopReason } from "../../protocol/messages.ts";
+import type { StopReason } from "../../protocol/worker-messages.ts";
 
 /** Receives the messages of a running guest. All values are untrusted. */
 export interface GuestListener {

@@ -1,37 +1,17 @@
-// Parses the messages on the socket. The few that each call sends are checked by hand, because a schema takes several times as long; all
-// others, and every one that these checks do not accept, are parsed by the schemas in messages.ts.
+// Parses a worker's messages. The few that each call sends are checked by hand; all others, and every one that these checks do not accept, are
+// parsed by the schemas.
+import { countKeys, type Fields, isCount, isSeq, isText } from "./check-fields.ts";
 import { GUEST_OUTCOMES } from "./guest-messages.ts";
 import {
   type EndedMessage,
-  type HostMessage,
-  HostMessageSchema,
-  MAX_MAIN_THREAD_MS,
   STOP_REASONS,
   type WorkerMessage,
   WorkerMessageSchema,
   type WorkerUsage,
-} from "./messages.ts";
-
-type Fields = { readonly [name: string]: unknown };
+} from "./worker-messages.ts";
 
 const OUTCOMES: ReadonlySet<unknown> = new Set<EndedMessage["outcome"]>([...GUEST_OUTCOMES, ...STOP_REASONS]);
 const MAX_NAME_LENGTH = 64;
-const MAX_ID_LENGTH = 1_024;
-
-const isSeq = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
-const isCount = (value: unknown): value is number =>
-  typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
-const isText = (value: unknown, maxLength: number): value is string =>
-  typeof value === "string" && value.length <= maxLength;
-const isMainThreadMs = (value: unknown): value is number => isSeq(value) && value <= MAX_MAIN_THREAD_MS;
-
-/** Returns the number of own keys of a parsed object, or -1 for any other value. */
-function countKeys(value: unknown): number {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return -1;
-  let count = 0;
-  for (const _key in value) count += 1;
-  return count;
-}
 
 function isUsage(value: unknown): value is WorkerUsage {
   if (countKeys(value) !== 5) return false;
@@ -70,22 +50,3 @@ export const parseWorkerMessage = (text: string): WorkerMessage => checkWorkerMe
  */
 export const checkWorkerMessage = (value: unknown): WorkerMessage =>
   isWorkerMessage(value) ? value : WorkerMessageSchema.parse(value);
-
-function isHostMessage(value: unknown): value is HostMessage {
-  const keys = countKeys(value);
-  if (keys < 0) return false;
-  const { type, seq, toolId, requestId, callId, tenantId, mainThreadMs } = value as Fields;
-  if (!isSeq(seq) || !isMainThreadMs(mainThreadMs)) return false;
-  if (type === "capability-result") return keys === 4 && isSeq(requestId);
-  if (type !== "call" || keys !== 6 || !isSeq(toolId)) return false;
-  return isText(callId, MAX_ID_LENGTH) && isText(tenantId, MAX_ID_LENGTH);
-}
-
-/**
- * Parses the JSON text of a message from the host.
- * @throws {Error} for anything that is not a message
- */
-export function parseHostMessage(text: string): HostMessage {
-  const value: unknown = JSON.parse(text);
-  return isHostMessage(value) ? value : HostMessageSchema.parse(value);
-}

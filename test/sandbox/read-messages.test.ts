@@ -1,8 +1,10 @@
 // The hand-written checks of messages accept nothing that the schemas reject, and change nothing.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { HostMessageSchema, WorkerMessageSchema } from "../../src/sandbox/protocol/messages.ts";
-import { parseHostMessage, parseWorkerMessage } from "../../src/sandbox/protocol/read-message.ts";
+import { HostMessageSchema } from "../../src/sandbox/protocol/host-messages.ts";
+import { parseHostMessage } from "../../src/sandbox/protocol/read-host-message.ts";
+import { parseWorkerMessage } from "../../src/sandbox/protocol/read-worker-message.ts";
+import { WorkerMessageSchema } from "../../src/sandbox/protocol/worker-messages.ts";
 
 const usage = { cpuMs: 1.5, heapBytes: 2, startMs: 0, executeMs: 0.25, logsDropped: 0 };
 const ended = { type: "ended", seq: 1, outcome: "output", phase: "execute", usage, released: true };
