@@ -58,7 +58,9 @@ export class ClusterSlots implements AsyncDisposable {
   readonly #background: BackgroundWork;
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
+  /** Whether no further call runs. */
   #isClosed = false;
+  #isDisposed = false;
 
   constructor(parts: ClusterSlotsParts) {
     this.#parts = parts;
@@ -136,15 +138,19 @@ export class ClusterSlots implements AsyncDisposable {
     for (const waiter of this.#tenants.get(tenantId)?.waiting ?? []) waiter.settle(cancelled(reason));
   }
 
-  /** Lets no further call run: those that wait are cancelled. */
+  /** Lets no further call run: those that wait are cancelled, and other replicas get the slots that no call uses. */
   stop(): void {
     this.#isClosed = true;
     clearTimeout(this.#retry);
-    for (const tenantId of this.#tenants.keys()) this.cancelAll(tenantId, "shutting_down");
+    for (const [tenantId, slots] of this.#tenants) {
+      this.cancelAll(tenantId, "shutting_down");
+      this.#giveBack(tenantId, slots);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
+    this.#isDisposed = true;
     this.#subscription[Symbol.dispose]();
     clearInterval(this.#timer);
     await this.#background.settled();
@@ -186,7 +192,7 @@ export class ClusterSlots implements AsyncDisposable {
         isReleased = true;
         slots.used -= 1;
         slots.usedAt = performance.now();
-        const isWanted = slots.wantedUntil > slots.usedAt;
+        const isWanted = this.#isClosed || slots.wantedUntil > slots.usedAt;
         // Calls wait here and at another replica: each of them gets the slot in half of the cases.
         const isOthers = isWanted && (slots.waiting.size === 0 || Math.random() < 0.5);
         if (isOthers) this.#giveBack(tenantId, slots);
@@ -219,6 +225,7 @@ export class ClusterSlots implements AsyncDisposable {
       .finally(() => {
         slots.taking = undefined;
         if (slots.waiting.size > 0) this.#retryLater();
+        if (this.#isClosed) this.#giveBack(tenantId, slots);
       });
   }
 
@@ -232,7 +239,7 @@ export class ClusterSlots implements AsyncDisposable {
 
   /** Gives back what no call uses, because another replica needs it. */
   #giveBack(tenantId: string, slots: TenantSlots): void {
-    if (this.#isClosed || slots.taking !== undefined || slots.held <= slots.used) return;
+    if (this.#isDisposed || slots.taking !== undefined || slots.held <= slots.used) return;
     slots.held = slots.used;
     slots.taking = this.#background
       .run(async () => {
@@ -244,6 +251,8 @@ export class ClusterSlots implements AsyncDisposable {
         slots.taking = undefined;
         // Later, so that the other replica is faster.
         if (slots.waiting.size > 0) this.#retryLater();
+        // Those that were released meanwhile.
+        if (this.#isClosed) this.#giveBack(tenantId, slots);
       });
   }
 
