@@ -83,6 +83,7 @@ Options of serve, config and db (db: the database, the folder, the key and the c
   --host ADDRESS      the address to listen on (default: 127.0.0.1)
   --port PORT         the port to listen on (default: 7070); 0 picks a free port
   --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
+  --replica-url URL   where other replicas reach this one (default: the address that it listens on, or connects to Postgres from)
   --database URL      a Postgres database: postgres://… (default: SQLite in the data folder)
   --data-dir FOLDER   the folder of the database and the caches (default: ./glovebox-data)
   --master-key-file FILE  the key that encrypts secrets (default: master.key in the data folder)

@@ -54,6 +54,9 @@ import { findTenant } from "./records/tenants.ts";
 import { emitEvents } from "./records/webhooks.ts";
 import { changeExclusively } from "./records/write-lock.ts";
 import { ReleaseWatch } from "./releases/release-watch.ts";
+import { findOwnUrl } from "./replicas/peers/own-url.ts";
+import { PeerClient } from "./replicas/peers/peer-client.ts";
+import { PeerServer } from "./replicas/peers/peer-server.ts";
 import { openBus } from "./replicas/postgres-bus.ts";
 import { ReplicaRequests } from "./replicas/requests.ts";
 import { RunService } from "./runs/run-service.ts";
@@ -68,6 +71,8 @@ import { DeliveryQueue } from "./webhooks/delivery-queue.ts";
 export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
 
 const CloseOptionsSchema = strictObject({ drainMs: ServerOptionsSchema.shape.drainMs.unwrap().optional() });
+/** Longest time in ms until other replicas have the results of their calls when the server stops. */
+const PEERS_MS = 1_000;
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]", "::1"];
 
 /** A server that listens. Disposing it closes it at once; `close` lets calls finish. */
@@ -231,6 +236,9 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   const slots = resources.use(new ClusterSlots({ database, bus, limits: config.limits, onError }));
   // Closed after the calls, which acknowledge their messages when they have ended.
   const work = resources.use(await openWorkQueue(config, { database, bus, box, slots, onError }));
+  let acceptsCalls = true;
+  const peering = { masterKey, clock, replicaId: bus.replicaId, acceptsCalls: () => acceptsCalls };
+  const peers = resources.use(new PeerClient(peering));
   const metrics = new Metrics(
     () => box.workerPids.length,
     () => withBacklog(box.fleet, work?.reported ?? []),
@@ -240,8 +248,12 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
   });
   const calls = resources.use(
-    new CallService({ database, box, tools, metrics, watch, bus, requests, slots, work, onError }),
+    new CallService({
+      ...{ database, box, tools, metrics, watch, bus, requests, slots, work, peers, onError },
+      acceptsCalls: () => acceptsCalls,
+    }),
   );
+  const peerServer = new PeerServer({ ...peering, run: (call) => calls.runReceived(call) });
   const tenantChanges = resources.use(
     new TenantChanges({ db, bus, requests, box, authenticator, tools, slots, calls }),
   );
@@ -279,7 +291,6 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     ),
   );
   let isReady = true;
-  let acceptsCalls = true;
   const parts: ServerParts = {
     ...{ database, box, bus, authenticator, tools, calls, tenantChanges, runs, mcp, codeMode, metrics, streams },
     ...{ searches: new SerialReads(), requestLog: new RequestLog(log) },
@@ -302,12 +313,14 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
   const adminKey = await createAdminKey(database, newKey);
-  const server = await listen(createApp(parts), config);
+  const server = await listen(createApp(parts), config, kind === "postgres" ? peerServer : undefined);
+  const { port } = server.address() as AddressInfo;
+  const ownUrl = await findOwnUrl(config, port);
+  if (ownUrl !== undefined) await bus.setUrl(ownUrl);
   calls.start();
   runs.start();
   deliveries.start();
   scheduler.start();
-  const { port } = server.address() as AddressInfo;
   const shownHost = config.host.includes(":") ? `[${config.host}]` : config.host;
   const url = `http://${shownHost}:${port}`;
   log.info({ url, database: kind }, "listening");
@@ -320,13 +333,16 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     log.info({ drainMs, delayMs }, "draining");
     if (delayMs > 0) await sleep(delayMs);
     acceptsCalls = false;
+    await calls.releaseSessions();
     const stopped = new Promise((resolve) => server.close(resolve));
     await scheduler[Symbol.asyncDispose]();
     slots.stop();
     // Before the Glovebox, which accepts no calls while it closes.
     await runs.close(drainMs);
-    await Promise.all([calls.drain(), box.close({ drainMs })]);
+    await Promise.all([calls.drain(drainMs), box.close({ drainMs })]);
     await Promise.all([mcp.close(), codeMode.close()]);
+    // Their last messages are sent, and one that has not begun does not hold up the end.
+    await Promise.race([peerServer.settled(), sleep(PEERS_MS, undefined, { ref: false })]);
     if ("closeAllConnections" in server) server.closeAllConnections();
     await stopped;
     await opened.disposeAsync();

@@ -221,16 +221,30 @@ describe.skipIf(!canRender)("the Helm chart", () => {
     for (const { to } of spec.egress) expect(to.length).toBeGreaterThan(0);
   });
 
-  test("lets only named pods connect to the control plane", () => {
-    expect(named(least, "NetworkPolicy", "demo-glovebox").spec.ingress).toEqual([]);
+  test("lets only named pods and its own replicas connect to the control plane", () => {
+    const { podSelector, ingress: own } = named(least, "NetworkPolicy", "demo-glovebox").spec;
+    const ports = [{ protocol: "TCP", port: "http" }];
+    expect(own).toEqual([{ from: [{ podSelector }], ports }]);
     const { ingress, egress } = named(all, "NetworkPolicy", "demo-glovebox").spec;
-    expect(ingress).toEqual([{ from: ALL.controlPlane.ingressPeers, ports: [{ protocol: "TCP", port: "http" }] }]);
+    expect(ingress).toEqual([{ from: [{ podSelector }, ...ALL.controlPlane.ingressPeers], ports }]);
+    expect(egress).toContainEqual({ to: [{ podSelector }], ports });
     // Requests of tools reach no address of a private network.
     const blocks = egress.flatMap(({ to }: { to: { ipBlock?: { cidr: string; except?: string[] } }[] }) =>
       to.flatMap(({ ipBlock }) => ipBlock ?? []),
     );
     const open = blocks.find(({ cidr }: { cidr: string }) => cidr === "0.0.0.0/0");
     expect(open.except).toEqual(expect.arrayContaining(["10.0.0.0/8", "169.254.0.0/16"]));
+  });
+
+  test("lets each replica say where the others reach it", () => {
+    const envOf = (manifests: readonly Manifest[]) =>
+      named(manifests, "Deployment", "demo-glovebox").spec.template.spec.containers[0].env as { name: string }[];
+    // Kubernetes replaces a variable that comes earlier in the list.
+    const names = envOf(least).map(({ name }) => name);
+    expect(names.indexOf("GLOVEBOX_POD_IP")).toBeLessThan(names.indexOf("GLOVEBOX_REPLICA_URL"));
+    expect(envOf(least)).toContainEqual({ name: "GLOVEBOX_REPLICA_URL", value: "http://$(GLOVEBOX_POD_IP):7070" });
+    const without = envOf(chart.render({ ...LEAST, controlPlane: { replicaUrl: "" } }));
+    expect(without.map(({ name }) => name)).not.toContain("GLOVEBOX_REPLICA_URL");
   });
 
   test("takes secrets from objects that exist, and gives each executor its own", () => {

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { AwaitedCalls } from "../../src/server/calls/awaited-calls.ts";
 import type { CallCaller } from "../../src/server/calls/call-request.ts";
 import { LiveCalls } from "../../src/server/calls/live-calls.ts";
-import { StreamedCalls, type StreamedCallsParts } from "../../src/server/calls/streamed-calls.ts";
+import { StreamedCalls } from "../../src/server/calls/streamed-calls.ts";
 import { WatchedCalls } from "../../src/server/calls/watched-calls.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { findCall, insertCalls } from "../../src/server/records/calls.ts";
@@ -34,14 +34,12 @@ test("a stream ends when its client leaves during the approval, and leaves the c
   using requests = new ReplicaRequests(bus);
   await using watched = new WatchedCalls({ db, bus, requests, live: new LiveCalls(), onError });
   const streamed = new StreamedCalls({
-    admission: { admit: async () => ({ waiting }) } as unknown as StreamedCallsParts["admission"],
+    direct: { run: async () => ({ waiting }) },
     awaited: new AwaitedCalls({
       ...{ database, watched, onError },
       cancel: async (_, id) => cancelled.push(id),
     }),
-    runner: {} as unknown as StreamedCallsParts["runner"],
     clock: database.clock,
-    onError,
   });
   const client = new AbortController();
   const caller: CallCaller = { tenant, keyId: "key_1", signal: client.signal };

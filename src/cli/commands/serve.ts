@@ -17,6 +17,7 @@ const FLAGS: { readonly [flag: string]: keyof ServerConfig } = {
   host: "host",
   port: "port",
   "allow-host": "allowHosts",
+  "replica-url": "replicaUrl",
   database: "database",
   "data-dir": "dataDir",
   "master-key-file": "masterKeyFile",

@@ -89,6 +89,7 @@ const SERVER_OPTIONS = {
   host: HOST,
   port: PORT,
   "allow-host": ALLOW_HOST,
+  "replica-url": anyText("a URL such as http://10.0.0.7:7070"),
   database: anyText("a URL that begins with postgres://"),
   "data-dir": anyText("a folder"),
   "master-key-file": anyText("a file"),

@@ -140,7 +140,7 @@ export const UNAVAILABLE_REASONS = {
   not_found: { http: 404, recoverable: false },
   /** The session has ended and its state is lost. `details.endedFor` states why. */
   session_ended: { http: 404, recoverable: false },
-  /** Another replica of the server has the session's isolate. The call did not run; a load balancer sends it there. */
+  /** Another replica of the server has the session's isolate, and cannot be reached. The call did not run. */
   session_elsewhere: { http: 409, recoverable: true },
   /** The tool was replaced after the caller or a hook approved the call. The call did not run. */
   tool_changed: { http: 409, recoverable: true },

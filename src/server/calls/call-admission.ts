@@ -8,6 +8,7 @@ import { type Actor, appendAudit } from "../records/audit.ts";
 import { withContents } from "../records/call-contents.ts";
 import { type CallRow, findCall } from "../records/calls.ts";
 import { listAlias } from "../records/releases.ts";
+import type { SessionHome } from "../records/session-homes.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { findVersion } from "../records/tool-versions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
@@ -30,8 +31,12 @@ export interface CallAdmissionParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** A call that may run, has failed before it began, or waits. */
-export type Admitted = Admission | { readonly failed: ToolResult } | { readonly waiting: CallRow };
+/** A call that may run here, has failed before it began, waits, or belongs to a session that another replica has. */
+export type Admitted =
+  | Admission
+  | { readonly failed: ToolResult }
+  | { readonly waiting: CallRow }
+  | { readonly home: SessionHome };
 
 export class CallAdmission {
   readonly #parts: CallAdmissionParts;
@@ -59,7 +64,8 @@ export class CallAdmission {
     const { approvedBy } = request;
     if ((needed === undefined || approvedBy !== undefined) && row.mode !== "async") {
       try {
-        await this.#parts.sessions.check(row);
+        const home = await this.#parts.sessions.claim(row);
+        if (home !== undefined) return { home };
       } catch (thrown) {
         return { failed: toFailedResult(row, thrown, this.#parts.onError) };
       }

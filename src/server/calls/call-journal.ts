@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
-import { type EndedCall, insertEndedCalls } from "../records/call-outcomes.ts";
+import { type EndedCall, insertEndedCalls, insertEndedOnce } from "../records/call-outcomes.ts";
 
 /** Longest time in ms that a record waits for others. */
 const FLUSH_MS = 20;
@@ -72,7 +72,8 @@ export class CallJournal implements AsyncDisposable {
   async #writeEach(rows: readonly EndedCall[]): Promise<void> {
     for (const row of rows) {
       try {
-        await insertEndedCalls(this.#db, [row]);
+        // A call that another replica has passed on, and taken for lost meanwhile, has a record already.
+        await insertEndedOnce(this.#db, row);
       } catch (thrown) {
         this.#onError(thrown);
       }

@@ -19,6 +19,7 @@ import type { CallRow, WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { ReleaseWatch } from "../releases/release-watch.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
+import type { PeerClient } from "../replicas/peers/peer-client.ts";
 import type { ReplicaRequests } from "../replicas/requests.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import { CallJournal } from "./call-journal.ts";
@@ -44,6 +45,10 @@ export interface CallServiceParts {
   readonly slots: ClusterSlots;
   /** Delivers queued calls, for a server with executors. */
   readonly work: WorkQueue | undefined;
+  /** Passes calls on to the replicas that have their sessions. */
+  readonly peers: Pick<PeerClient, "open">;
+  /** Returns whether this process runs further calls: false once it drains. */
+  readonly acceptsCalls: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 

@@ -9,11 +9,12 @@ import {
   unavailable,
 } from "../../host/index.ts";
 import { ApprovalService } from "../approvals/approval-service.ts";
-import { findParts, withContents, withTimelines } from "../records/call-contents.ts";
+import { withContents, withTimelines } from "../records/call-contents.ts";
 import { listNested, rootOf } from "../records/call-list.ts";
 import { type CallRow, findCall, insertOnce, type WholeCall } from "../records/calls.ts";
 import type { LiveLine } from "../records/live-logs.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
+import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
 import { AwaitedCalls } from "./awaited-calls.ts";
 import { CallAdmission } from "./call-admission.ts";
 import { CallQueue } from "./call-queue.ts";
@@ -21,16 +22,18 @@ import type { CallCaller, CallProgressEvent, CallRequest } from "./call-request.
 import { checkActive, checkKey, checkSame, findWritten, toFailedResult } from "./call-results.ts";
 import { CallRunner, type CallServiceParts } from "./call-runner.ts";
 import { Cancellation } from "./cancellation.ts";
+import { wholeCall } from "./direct-call.ts";
+import { DirectCalls } from "./direct-calls.ts";
+import { ForwardedCalls } from "./forwarded-calls.ts";
+import { LostCalls } from "./lost-calls.ts";
 import type { NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toNewRow } from "./new-call.ts";
 import { toOutcome, toStoredParts } from "./outcome.ts";
+import { ReceivedCalls } from "./received-calls.ts";
 import { mayBeginLater } from "./retries.ts";
-import { SessionHomes } from "./session-homes.ts";
+import { elsewhere, SessionHomes } from "./session-homes.ts";
 import { StreamedCalls } from "./streamed-calls.ts";
 import { WatchedCalls } from "./watched-calls.ts";
-
-/** Time in ms after which a synchronous call has ended in any case: its longest timeout and a margin. */
-const LONGEST_CALL_MS = 330_000;
 
 export class CallService implements AsyncDisposable {
   readonly #parts: CallServiceParts;
@@ -42,6 +45,9 @@ export class CallService implements AsyncDisposable {
   readonly #cancellation: Cancellation;
   readonly #watched: WatchedCalls;
   readonly #sessions: SessionHomes;
+  readonly #direct: DirectCalls;
+  readonly #forwarded: ForwardedCalls;
+  readonly #received: ReceivedCalls;
   readonly #added: Disposable;
   readonly approvals: ApprovalService;
 
@@ -59,9 +65,14 @@ export class CallService implements AsyncDisposable {
       ...{ database: parts.database, watched: this.#watched, onError: parts.onError },
       cancel: (tenant, id) => this.cancel(tenant, id),
     });
+    this.#forwarded = new ForwardedCalls({ ...parts, lost: new LostCalls(parts) });
+    this.#direct = new DirectCalls({
+      ...{ database: parts.database, admission: this.#admission, runner: this.#runner },
+      ...{ forwarded: this.#forwarded, onError: parts.onError },
+    });
+    this.#received = new ReceivedCalls({ ...parts, direct: this.#direct });
     this.#streamed = new StreamedCalls({
-      ...{ admission: this.#admission, awaited: this.#awaited, runner: this.#runner },
-      ...{ clock: parts.database.clock, onError: parts.onError },
+      ...{ direct: this.#direct, awaited: this.#awaited, clock: parts.database.clock },
     });
     this.#queue = new CallQueue({
       ...{ db: parts.database.db, kind: parts.database.kind, now: () => parts.database.clock.now() },
@@ -84,7 +95,10 @@ export class CallService implements AsyncDisposable {
       // An idle replica runs them before it looks for calls by itself.
       onFull: () => void parts.bus.publish({ type: "queue" }).catch(parts.onError),
     });
-    this.#cancellation = new Cancellation({ ...parts, queue: this.#queue, journal: this.#runner.journal });
+    this.#cancellation = new Cancellation({
+      ...{ ...parts, queue: this.#queue, journal: this.#runner.journal },
+      forwarded: this.#forwarded,
+    });
     this.#added = parts.bus.subscribe("queue", () => this.#queue.claimSoon());
   }
 
@@ -105,13 +119,13 @@ export class CallService implements AsyncDisposable {
    * @throws {ToolError} QUOTA_EXCEEDED if too many calls of the tenant wait for an approval
    */
   async run(request: CallRequest, caller: CallCaller): Promise<WholeCall> {
-    const row = toNewRow(request, this.#keysOf(caller), "sync");
-    const admitted = await this.#admission.admit(row, request, caller);
-    if ("waiting" in admitted) return admitted.waiting;
-    const known = await this.#claimKey(row);
-    if (known !== undefined) return await this.#whole(known);
-    const result = "failed" in admitted ? admitted.failed : await this.#runner.execute(row, request, caller, admitted);
-    return await this.#runner.ended(row, request, caller, result);
+    const answer = await this.#direct.run({ row: toNewRow(request, this.#keysOf(caller), "sync"), request, caller });
+    return "waiting" in answer ? answer.waiting : answer.ended;
+  }
+
+  /** Runs a call that another replica passes on. Never rejects. */
+  async runReceived(call: ReceivedCall): Promise<void> {
+    await this.#received.run(call);
   }
 
   #keysOf({ tenant, keyId }: CallCaller): Parameters<typeof toNewRow>[1] {
@@ -126,6 +140,8 @@ export class CallService implements AsyncDisposable {
     try {
       const joined = await this.#admission.findUndelivered(request, caller);
       const admitted = joined ?? (await this.#admission.admit(row, request, caller, "mcp"));
+      // What came over MCP has no session.
+      if ("home" in admitted) throw elsewhere(row);
       if ("waiting" in admitted) return await this.#awaited.awaitResult(admitted.waiting, context, caller);
       const result =
         "failed" in admitted
@@ -205,13 +221,7 @@ export class CallService implements AsyncDisposable {
   async find(tenantId: string, id: string): Promise<WholeCall | undefined> {
     await this.#runner.journal.flush();
     const row = await findWritten(this.#parts.database, tenantId, id);
-    return row && (await this.#whole(row));
-  }
-
-  /** Returns a row with what another table has of it. */
-  async #whole(row: CallRow): Promise<WholeCall> {
-    const { db } = this.#parts.database;
-    return { ...(await withContents(db, row)), parts: await findParts(db, row) };
+    return row && (await wholeCall(this.#parts.database, row));
   }
 
   /** Resolves when the records of all calls that have ended are stored. */
@@ -254,9 +264,17 @@ export class CallService implements AsyncDisposable {
     return await this.#cancellation.cancel(tenant, id);
   }
 
-  /** Stops claiming queued calls, and resolves when those that run have ended and are stored. */
-  async drain(): Promise<void> {
-    await this.#queue.drain();
+  /** Lets other replicas start the sessions of this one anew. Called when this one accepts no further calls. */
+  async releaseSessions(): Promise<void> {
+    await this.#sessions.release();
+  }
+
+  /**
+   * Stops claiming queued calls, and resolves when those that run have ended and are stored.
+   * @param drainMs longest time in ms for which calls may go on that were passed on to other replicas
+   */
+  async drain(drainMs: number): Promise<void> {
+    await Promise.all([this.#queue.drain(), this.#forwarded.drain(drainMs)]);
     await this.#runner.journal.flush();
   }
 
@@ -264,6 +282,7 @@ export class CallService implements AsyncDisposable {
     this.#added[Symbol.dispose]();
     this.#cancellation[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
+    await this.#forwarded[Symbol.asyncDispose]();
     await this.#watched[Symbol.asyncDispose]();
     await this.approvals[Symbol.asyncDispose]();
     await this.#queue[Symbol.asyncDispose]();
@@ -276,15 +295,6 @@ export class CallService implements AsyncDisposable {
    */
   nestedCallsOf(tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler): NestedCalls {
     return this.#runner.nestedCallsOf(tenant, keyId, onNeeded);
-  }
-
-  /** Stores the row of a call with an idempotency key before it runs. Returns the call that has used the key before. */
-  async #claimKey(row: CallRow): Promise<CallRow | undefined> {
-    if (row.idempotency_key === null) return undefined;
-    // With a lease, so that a call whose server has died gets a final state.
-    const leased = { ...row, lease_until: row.created_at + LONGEST_CALL_MS };
-    const known = await insertOnce(this.#parts.database.db, leased);
-    return known === undefined ? undefined : checkSame(known, row);
   }
 
   /** Runs a claimed call. Rejects if the database fails before the call begins. */

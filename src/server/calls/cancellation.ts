@@ -9,6 +9,7 @@ import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";
 import type { CallJournal } from "./call-journal.ts";
 import type { CallQueue } from "./call-queue.ts";
 import type { ClusterSlots } from "./cluster-slots.ts";
+import type { ForwardedCalls } from "./forwarded-calls.ts";
 import { toStoredInput } from "./outcome.ts";
 
 export interface CancellationParts {
@@ -19,6 +20,7 @@ export interface CancellationParts {
   readonly slots: ClusterSlots;
   readonly queue: CallQueue;
   readonly journal: CallJournal;
+  readonly forwarded: Pick<ForwardedCalls, "cancel">;
 }
 
 export class Cancellation implements Disposable {
@@ -68,6 +70,8 @@ export class Cancellation implements Disposable {
     // One from the queue must not go back to it.
     const isClaimed = this.#parts.queue.cancel(id, tenantId);
     const isWaiting = this.#parts.slots.cancel(tenantId, id);
-    return isRunning || isClaimed || isWaiting;
+    // One that another replica runs is cancelled there.
+    const isForwarded = this.#parts.forwarded.cancel(tenantId, id);
+    return isRunning || isClaimed || isWaiting || isForwarded;
   }
 }

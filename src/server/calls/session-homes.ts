@@ -1,9 +1,15 @@
-// Keeps each session of a tool at the replica that has its isolate. A call of the session at another one fails before it begins: with an empty
-// isolate, it would return wrong results.
-import { LIMITS, unavailable } from "../../host/index.ts";
+// Keeps each session of a tool at the replica that has its isolate: with an empty isolate, a call of it would return wrong results. A call at another
+// replica is passed on, and one of the queue is left to the replica that has its session.
+import { LIMITS, type ToolError, unavailable } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { CallRow } from "../records/calls.ts";
-import { claimSession, deleteEndedSessions } from "../records/session-homes.ts";
+import {
+  claimSession,
+  deleteEndedSessions,
+  findHome,
+  releaseSessions,
+  type SessionHome,
+} from "../records/session-homes.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 
@@ -11,6 +17,8 @@ import type { TenantTools } from "../tools/tenant-tools.ts";
 const IDLE_MS = 600_000 + LIMITS.timeoutMs.max;
 const RETRY_MS = 1_000;
 const SWEEP_MS = 60_000;
+/** How often a home that is gone when it is looked for is claimed again. */
+const MAX_CLAIMS = 5;
 
 export interface SessionHomesParts {
   readonly database: OpenDatabase;
@@ -19,33 +27,63 @@ export interface SessionHomesParts {
   readonly onError: (error: unknown) => void;
 }
 
+/** Returns the error of a call that another replica would have to run, and that cannot be passed on. */
+export const elsewhere = ({ tool_name }: Pick<CallRow, "tool_name">): ToolError => {
+  const message = `Another replica of the server has the session of "${tool_name}", and the call was not run`;
+  return unavailable("session_elsewhere", message, { details: { retryAfterMs: RETRY_MS } });
+};
+
+type SessionCall = Pick<CallRow, "tenant_id" | "tool_name" | "session_id">;
+
 export class SessionHomes implements Disposable {
   readonly #parts: SessionHomesParts;
   #sweeper: NodeJS.Timeout | undefined;
+  #isReleased = false;
 
   constructor(parts: SessionHomesParts) {
     this.#parts = parts;
   }
 
   /**
-   * Checks that this replica may run a call, whose tool is registered.
-   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "session_elsewhere"`) if another replica has the call's session
+   * Makes this replica the home of a call's session, unless another one is. The call's tool is registered.
+   * @returns the other replica; undefined if the call may run here
+   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "session_elsewhere"`) if the home changes all the time
    */
-  async check({
-    tenant_id,
-    tool_name,
-    session_id,
-  }: Pick<CallRow, "tenant_id" | "tool_name" | "session_id">): Promise<void> {
+  async claim({ tenant_id, tool_name, session_id }: SessionCall): Promise<SessionHome | undefined> {
     const { database, bus, tools } = this.#parts;
-    if (database.kind !== "postgres" || session_id === null || !tools.hasSessions(tenant_id, tool_name)) return;
+    if (database.kind !== "postgres" || session_id === null || !tools.hasSessions(tenant_id, tool_name))
+      return undefined;
+    const key = { tenantId: tenant_id, toolName: tool_name, sessionId: session_id };
+    // A call that had come before this replica began to stop ends here, unless the session has begun anew.
+    if (this.#isReleased) {
+      const home = await findHome(database.db, key);
+      return home?.replicaId === bus.replicaId ? undefined : home;
+    }
     this.#sweeper ??= setInterval(
       () => void deleteEndedSessions(database.db).catch(this.#parts.onError),
       SWEEP_MS,
     ).unref();
-    const key = { tenantId: tenant_id, toolName: tool_name, sessionId: session_id };
-    if (await claimSession(database.db, key, bus.replicaId, IDLE_MS)) return;
-    const message = `Another replica of the server has the session of "${tool_name}", and the call was not run`;
-    throw unavailable("session_elsewhere", message, { details: { retryAfterMs: RETRY_MS } });
+    for (let count = 0; count < MAX_CLAIMS; count += 1) {
+      if (await claimSession(database.db, key, bus.replicaId, IDLE_MS)) return undefined;
+      const home = await findHome(database.db, key);
+      if (home !== undefined && home.replicaId !== bus.replicaId) return home;
+    }
+    throw elsewhere({ tool_name });
+  }
+
+  /**
+   * Checks that this replica may run a call.
+   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "session_elsewhere"`) if another replica has the call's session
+   */
+  async check(call: SessionCall): Promise<void> {
+    if ((await this.claim(call)) !== undefined) throw elsewhere(call);
+  }
+
+  /** Lets other replicas start the sessions of this one anew, as it accepts no further calls of them. Never rejects. */
+  async release(): Promise<void> {
+    this.#isReleased = true;
+    const { database, bus, onError } = this.#parts;
+    if (database.kind === "postgres") await releaseSessions(database.db, bus.replicaId).catch(onError);
   }
 
   [Symbol.dispose](): void {

@@ -1,20 +1,16 @@
 // Runs calls whose clients receive the events as they occur.
-import type { ToolResult } from "../../host/index.ts";
 import type { Clock } from "../database/database-clock.ts";
 import type { CallRow } from "../records/calls.ts";
 import type { AwaitedCalls } from "./awaited-calls.ts";
-import type { CallAdmission } from "./call-admission.ts";
 import type { CallCaller, CallProgressEvent, CallRequest } from "./call-request.ts";
-import { toFailedResult } from "./call-results.ts";
-import type { CallRunner, StreamSink } from "./call-runner.ts";
+import type { StreamSink } from "./call-runner.ts";
+import type { DirectCalls } from "./direct-calls.ts";
 import { toNewRow } from "./new-call.ts";
 
 export interface StreamedCallsParts {
-  readonly admission: CallAdmission;
+  readonly direct: Pick<DirectCalls, "run">;
   readonly awaited: AwaitedCalls;
-  readonly runner: CallRunner;
   readonly clock: Clock;
-  readonly onError: (error: unknown) => void;
 }
 
 export class StreamedCalls {
@@ -69,18 +65,9 @@ export class StreamedCalls {
     push: (event: CallProgressEvent) => void,
   ): Promise<void> {
     push({ event: "started", data: { id: row.id } });
-    let result: ToolResult;
-    try {
-      const admitted = await this.#parts.admission.admit(row, request, caller);
-      if ("waiting" in admitted) return await this.#parts.awaited.stream(admitted.waiting, caller, push);
-      result =
-        "failed" in admitted
-          ? admitted.failed
-          : await this.#parts.runner.stream(row, request, caller, { pins: admitted, sink: toSink(push) });
-    } catch (thrown) {
-      result = toFailedResult(row, thrown, this.#parts.onError);
-    }
-    push({ event: "result", data: await this.#parts.runner.ended(row, request, caller, result) });
+    const answer = await this.#parts.direct.run({ row, request, caller, sink: toSink(push) });
+    if ("waiting" in answer) return await this.#parts.awaited.stream(answer.waiting, caller, push);
+    push({ event: "result", data: answer.ended });
   }
 }
 

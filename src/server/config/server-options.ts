@@ -15,6 +15,12 @@ const NatsUrlSchema = z
   .max(1_024)
   .regex(/^(?:nats|tls):\/\/[^\s/]+$/, { error: 'Expected a URL such as "nats://127.0.0.1:4222"' });
 
+const ReplicaUrlSchema = z
+  .string()
+  .max(1_024)
+  .regex(/^https?:\/\/[^\s/?#@]+\/?$/i, { error: 'Expected a URL without a path, such as "http://10.0.0.7:7070"' })
+  .refine((url) => URL.canParse(url), { error: "Expected a valid host and port" });
+
 export const ServerOptionsSchema = z.strictObject({
   /** Address to listen on. */
   host: z.string().min(1).max(255).default("127.0.0.1"),
@@ -22,6 +28,11 @@ export const ServerOptionsSchema = z.strictObject({
   port: z.int().min(0).max(65_535).default(7_070),
   /** Host names that clients use, with or without a port, in addition to the loopback names. */
   allowHosts: z.array(z.string().min(1).max(255)).max(100).default([]),
+  /**
+   * Where other replicas with the same Postgres reach this one: `http://10.0.0.7:7070`. They pass on to it calls of the tool sessions that it has,
+   * encrypted. Default: the address that it listens on; if that is every address of the machine, the one from which it connects to Postgres.
+   */
+  replicaUrl: ReplicaUrlSchema.optional(),
   /** URL of a Postgres database. Default: SQLite in `dataDir`. */
   database: z
     .string()
@@ -139,6 +150,7 @@ export const ENVIRONMENT_NAMES = {
   host: "GLOVEBOX_HOST",
   port: "GLOVEBOX_PORT",
   allowHosts: "GLOVEBOX_ALLOW_HOSTS",
+  replicaUrl: "GLOVEBOX_REPLICA_URL",
   database: "GLOVEBOX_DATABASE",
   dataDir: "GLOVEBOX_DATA_DIR",
   masterKey: "GLOVEBOX_MASTER_KEY",

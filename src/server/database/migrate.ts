@@ -20,6 +20,7 @@ import { up as fleetScope } from "./migrations/0010-fleet-scope.ts";
 import { up as auditErasure } from "./migrations/0011-audit-erasure.ts";
 import { up as storedBytes } from "./migrations/0012-stored-bytes.ts";
 import { up as runKinds } from "./migrations/0013-run-kinds.ts";
+import { up as replicaUrls } from "./migrations/0014-replica-urls.ts";
 
 interface KnownMigration {
   readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
@@ -49,6 +50,8 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   "0012-stored-bytes": { up: storedBytes, worksWith: 10 },
   // A release before it would claim a run of code as one of a tool, and end it.
   "0013-run-kinds": { up: runKinds, worksWith: 13 },
+  // A release before it leaves the column null, and gets no calls of others.
+  "0014-replica-urls": { up: replicaUrls, worksWith: 13 },
 };
 /** The first migration after which the database has a table for rules. */
 const FIRST_RULE = 7;

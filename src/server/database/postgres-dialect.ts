@@ -1,5 +1,6 @@
 // kysely's Postgres dialect on the package `pg`, which is an optional peer dependency.
 import { type Dialect, PostgresDialect } from "kysely";
+import type { Client } from "pg";
 import { ToolError } from "../../host/index.ts";
 
 /** Most connections of one server process. */
@@ -19,6 +20,23 @@ export async function importPg(): Promise<typeof import("pg")["default"]> {
       cause,
     });
   }
+}
+
+/** pg's client, with its socket. */
+export type PgClient = Client & {
+  readonly connection?: { readonly stream: { readonly localAddress?: string; destroy(): void } };
+};
+
+/**
+ * Returns a client with a connection of its own, which is not open yet.
+ * @throws {ToolError} PARAM_INVALID if the package `pg` is not installed
+ */
+export async function openPgClient(url: string): Promise<PgClient> {
+  const { Client: OpenedClient } = await importPg();
+  return new OpenedClient({
+    connectionString: url,
+    ...{ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, application_name: "glovebox-bus", keepAlive: true },
+  });
 }
 
 /**

@@ -428,6 +428,8 @@ export interface ReplicasTable {
   started_at: number;
   /** When it was last alive. */
   seen_at: number;
+  /** Where other replicas reach it: `http://10.0.0.7:7070`. Null if they cannot. */
+  url: Generated<string | null>;
 }
 
 /** Messages between server processes, for about a minute. */

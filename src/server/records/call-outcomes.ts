@@ -1,6 +1,7 @@
 // Stores how calls ended: a result that counts only under the claim of the process that has it, with usage and events in the same transaction,
 // and the cancellation of calls.
 
+import { violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
 import type { StoredCallState } from "../database/schema.ts";
 import type { CallClaim } from "./call-claims.ts";
@@ -165,6 +166,22 @@ export async function insertEndedCalls(db: Db, ended: readonly EndedCall[]): Pro
   );
   for (const { store } of separated) await store();
   await recordEnded(transaction, rows);
+}
+
+/**
+ * Inserts a call that has ended, and its usage, unless the call has a row.
+ * @returns that row
+ */
+export async function insertEndedOnce(db: Db, ended: EndedCall): Promise<CallRow | undefined> {
+  try {
+    await insertEndedCalls(db, [ended]);
+    return undefined;
+  } catch (thrown) {
+    const { tenant_id: tenantId, id } = ended.row;
+    const found = violatesConstraint(thrown) ? await findCall(db, tenantId, id) : undefined;
+    if (found === undefined) throw thrown;
+    return found;
+  }
 }
 
 /** Returns the outcome of a call that ends without having run. */

@@ -33,6 +33,35 @@ export async function claimSession(
   return rows.length > 0;
 }
 
+/** A replica that has a session. */
+export interface SessionHome {
+  readonly replicaId: string;
+  /** Where other replicas reach it; null for one of an earlier release. */
+  readonly url: string | null;
+}
+
+/** Returns the replica that lives and has a session; undefined if there is none. */
+export async function findHome(
+  db: Db,
+  { tenantId, toolName, sessionId }: SessionKey,
+): Promise<SessionHome | undefined> {
+  return await db
+    .selectFrom("session_homes as home")
+    .innerJoin("replicas", "replicas.id", "home.replica_id")
+    .select(["home.replica_id as replicaId", "replicas.url"])
+    .where("home.tenant_id", "=", tenantId)
+    .where("home.tool_name", "=", toolName)
+    .where("home.session_id", "=", sessionId)
+    .where("home.expires_at", ">=", databaseNow)
+    .where(isAlive(sql.ref("home.replica_id")))
+    .executeTakeFirst();
+}
+
+/** Gives up all sessions of a replica, which accepts no further calls of them. */
+export async function releaseSessions(db: Db, replicaId: string): Promise<void> {
+  await db.deleteFrom("session_homes").where("replica_id", "=", replicaId).execute();
+}
+
 /** Returns a condition for a row of `calls`: whether another replica that lives has its session. */
 export const hasSessionElsewhere = (of: ExpressionBuilder<DatabaseSchema, "calls">, replicaId: string) =>
   of.exists(

@@ -19,6 +19,8 @@ export interface ReplicaInfo {
 export interface ReplicaBus extends AsyncDisposable {
   /** Id of this process on the bus. */
   readonly replicaId: string;
+  /** Lets the other replicas know where they reach this one. @param url its origin */
+  setUrl(url: string): Promise<void>;
   /**
    * Sends a message. It arrives at each replica that lives, once, shortly after.
    * @param transaction sends it when the transaction is committed, and not at all if it is rolled back
@@ -73,6 +75,8 @@ export class LocalBus implements ReplicaBus {
     this.#subscriptions = new Subscriptions(onError);
     this.#version = version;
   }
+
+  async setUrl(): Promise<void> {}
 
   async publish(message: ReplicaMessage): Promise<void> {
     // Later, as with other processes. SQLite has one connection, so what a handler reads is read after the sender's transaction.

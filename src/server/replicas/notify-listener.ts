@@ -1,9 +1,8 @@
 // One connection to Postgres that listens to notifications. It connects again when it breaks, and is tested from time to time, because a pooler
 // in between may accept LISTEN and never deliver anything.
 import { sql } from "kysely";
-import type { Client } from "pg";
 import type { Db } from "../database/open-database.ts";
-import { importPg } from "../database/postgres-dialect.ts";
+import { openPgClient } from "../database/postgres-dialect.ts";
 import { pause } from "../operation/background-work.ts";
 
 /** The channel of the notifications. Each database has its own. */
@@ -14,7 +13,6 @@ const LONGEST_DELAY_MS = 5_000;
 /** How often the connection is tested, and how long the test may take, in ms. */
 const PROBE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 10_000;
 const PROBE_PREFIX = "probe:";
 
 export interface NotifyListenerParts {
@@ -59,7 +57,7 @@ export class NotifyListener implements AsyncDisposable {
   async #listen(): Promise<boolean> {
     const { url, replicaId, onNotification } = this.#parts;
     const { signal } = this.#stop;
-    const client = await openClient(url);
+    const client = await openPgClient(url);
     const ended = new AbortController();
     const end = (): void => {
       ended.abort();
@@ -113,15 +111,4 @@ export class NotifyListener implements AsyncDisposable {
     this.#stop.abort();
     await this.#running;
   }
-}
-
-/** pg's client, with its socket. */
-type OpenedClient = Client & { readonly connection?: { readonly stream: { destroy(): void } } };
-
-async function openClient(url: string): Promise<OpenedClient> {
-  const { Client: PgClient } = await importPg();
-  return new PgClient({
-    connectionString: url,
-    ...{ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, application_name: "glovebox-bus", keepAlive: true },
-  });
 }

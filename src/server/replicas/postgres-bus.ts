@@ -41,6 +41,7 @@ export class PostgresBus implements ReplicaBus {
   #isWanted = false;
   #isClosed = false;
   #hasFailed = false;
+  #url: string | undefined;
   #polling: NodeJS.Timeout | undefined;
   readonly #timers: readonly NodeJS.Timeout[];
   readonly #background: BackgroundWork;
@@ -76,6 +77,11 @@ export class PostgresBus implements ReplicaBus {
   /** Whether notifications arrive. Otherwise messages do so a little later. */
   get isListening(): boolean {
     return this.#listener.isProven;
+  }
+
+  async setUrl(url: string): Promise<void> {
+    this.#url = url;
+    await this.#announce();
   }
 
   async publish(message: ReplicaMessage, transaction: Db = this.#options.db): Promise<void> {
@@ -154,10 +160,11 @@ export class PostgresBus implements ReplicaBus {
 
   async #announce(): Promise<void> {
     const { db, version } = this.#options;
+    const url = this.#url === undefined ? {} : { url: this.#url };
     await db
       .insertInto("replicas")
-      .values({ id: this.replicaId, version, started_at: databaseNow, seen_at: databaseNow })
-      .onConflict((conflict) => conflict.column("id").doUpdateSet({ seen_at: databaseNow }))
+      .values({ id: this.replicaId, version, started_at: databaseNow, seen_at: databaseNow, ...url })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet({ seen_at: databaseNow, ...url }))
       .execute();
   }
 

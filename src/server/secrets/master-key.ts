@@ -29,12 +29,14 @@ const contextOf = ({ table, tenantId, name }: SealedFor): Buffer =>
 
 export class MasterKey {
   readonly #key: Buffer;
+  readonly #peers: Buffer;
   /** Identifies the key without disclosing it. */
   readonly id: string;
 
   /** @param bytes 32 random bytes */
   constructor(bytes: Buffer) {
     this.#key = Buffer.from(hkdfSync("sha256", bytes, "", "glovebox secrets", KEY_BYTES));
+    this.#peers = Buffer.from(hkdfSync("sha256", bytes, "", "glovebox replicas", KEY_BYTES));
     const id = hkdfSync("sha256", bytes, "", "glovebox master key id", KEY_BYTES);
     this.id = createHash("sha256").update(Buffer.from(id)).digest("hex").slice(0, 32);
   }
@@ -61,6 +63,15 @@ export class MasterKey {
     } catch (cause) {
       throw new ToolError("INTERNAL", `A stored secret (${owner.table}) cannot be decrypted`, { cause });
     }
+  }
+
+  /**
+   * Returns the key of what a replica sends to another one: 32 bytes, which both can derive and nobody without the master key.
+   * @param salt random bytes of the exchange
+   * @param purpose who sends what to whom
+   */
+  derivePeerKey(salt: Uint8Array, purpose: string): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#peers, salt, purpose, KEY_BYTES));
   }
 
   isSame(other: MasterKey): boolean {

@@ -2,8 +2,8 @@
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { prepareUpload } from "../../../src/cli/remote/upload.ts";
-import type { ApiError, Call, CallInput, GloveboxClient, Run, TenantClient } from "../../../src/client/index.ts";
-import { failureOf, normalise, showCall, showRun } from "./normalise.ts";
+import type { ApiError, Call, GloveboxClient, Run, TenantClient } from "../../../src/client/index.ts";
+import { failureOf, normalise, showCall, showEvent, showRun } from "./normalise.ts";
 import { cancel, endOf, runningCall, type Scenario, untilTimeout } from "./scenarios.ts";
 
 const NPM_TOOL = fileURLToPath(new URL("npm-tool.ts", import.meta.url));
@@ -19,18 +19,6 @@ async function createTenant(
   const tenant = client.tenant(id);
   for (const [name, source] of Object.entries(tools)) await tenant.deploy({ name, source, approve: true });
   return tenant;
-}
-
-/** Calls a tool with a session, as a load balancer that finds the replica which has the session. */
-async function callInSession(tenant: TenantClient, tool: string, call: CallInput): Promise<Call> {
-  let result: Call | undefined;
-  await expect
-    .poll(async () => {
-      result = await tenant.call(tool, call);
-      return (result.error as { readonly details?: { readonly reason?: string } } | null)?.details?.reason;
-    })
-    .not.toBe("session_elsewhere");
-  return result as Call;
 }
 
 /** Waits until a run is in a state. */
@@ -71,7 +59,6 @@ const REFUND = `export const capabilities = { waitFor: true, kv: true };
 export const RESOURCE_SCENARIOS: readonly Scenario[] = [
   {
     what: "sessions",
-    hasRetries: true,
     run: async ({ acme }) => {
       await acme.deploy({ name: "counter", source: COUNTER, isolateLifetime: "session" });
       const outputs: unknown[] = [];
@@ -82,22 +69,44 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
         ["a", 3],
         ["b", 20],
       ] as const) {
-        const { output } = await callInSession(acme, "counter", { sessionId, input: { by } });
+        const { output } = await acme.call("counter", { sessionId, input: { by } });
         outputs.push(output);
       }
       const queued = await acme.enqueue("counter", { sessionId: "a", input: { by: 100 } });
-      const last = await callInSession(acme, "counter", { sessionId: "b", input: { by: 5 } });
-      return { outputs, queued: showCall(await endOf(acme, queued.id)), last: showCall(last) };
+      const last = await acme.call("counter", { sessionId: "b", input: { by: 5 } });
+      const ended = await endOf(acme, queued.id);
+      const batch = await acme.batch([
+        { tool: "counter", sessionId: "a", input: { by: 1_000 } },
+        { tool: "counter", sessionId: "b", input: { by: 1_000 } },
+      ]);
+      const events: unknown[] = [];
+      for await (const event of acme.stream("counter", { sessionId: "a" })) events.push(showEvent(event));
+      const withKey = { sessionId: "b", input: { by: 1 } };
+      const first = await acme.call("counter", withKey, { idempotencyKey: "s-1" });
+      const again = await acme.call("counter", withKey, { idempotencyKey: "s-1" });
+      const together = await Promise.all(Array.from({ length: 12 }, () => acme.call("counter", { sessionId: "c" })));
+      return {
+        ...{ outputs, queued: showCall(ended), last: showCall(last), batch: batch.map(showCall), events },
+        ...{ first: showCall(first), isSame: first.id === again.id },
+        together: together.map(({ output }) => Number(output)).toSorted((a, b) => a - b),
+        wrong: showCall(
+          await acme.call("counter", { sessionId: "a", input: { by: 1 }, timeoutMs: 300_000, version: 9 }),
+        ),
+      };
     },
-    expected: { outputs: [1, 3, 10, 6, 30], queued: { output: 106 }, last: { output: 35, sessionId: "b" } },
+    expected: {
+      ...{ outputs: [1, 3, 10, 6, 30], queued: { output: 106 }, last: { output: 35, sessionId: "b" } },
+      ...{ batch: [{ output: 1_106 }, { output: 1_035 }], first: { output: 1_036 }, isSame: true },
+      together: Array.from({ length: 12 }, (_, index) => index + 1),
+      wrong: { error: { code: "TOOL_UNAVAILABLE" }, effects: "none" },
+    },
   },
   {
     what: "sessions whose calls fail or are stopped",
-    hasRetries: true,
     run: async ({ acme }) => {
       await acme.deploy({ name: "fickle", source: FICKLE, isolateLifetime: "session" });
       const call = async (input: object, timeoutMs?: number): Promise<Call> =>
-        await callInSession(acme, "fickle", { sessionId: "f", input, ...(timeoutMs && { timeoutMs }) });
+        await acme.call("fickle", { sessionId: "f", input, ...(timeoutMs && { timeoutMs }) });
       const run = async (input: object): Promise<unknown> => showCall(await call(input));
       return [
         await run({}),
@@ -119,7 +128,6 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
   },
   {
     what: "sessions of a tool in Python",
-    hasRetries: true,
     run: async ({ acme }) => {
       const isolateLifetime = "session";
       await acme.deploy({ name: "py_counter", source: PYTHON_COUNTER, language: "python", isolateLifetime });
@@ -130,7 +138,7 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
         ["p", 2],
         ["q", 20],
       ] as const)
-        outputs.push((await callInSession(acme, "py_counter", { sessionId, input: { by } })).output);
+        outputs.push((await acme.call("py_counter", { sessionId, input: { by } })).output);
       const queued = await acme.enqueue("py_counter", { sessionId: "p", input: { by: 100 } });
       return { outputs, queued: showCall(await endOf(acme, queued.id)) };
     },

@@ -20,8 +20,6 @@ export interface Scenario {
   readonly run: (context: ScenarioContext) => Promise<unknown>;
   /** What must be part of the outcome. */
   readonly expected: unknown;
-  /** Whether replicas answer with other statuses before one of them answers as a single server does. */
-  readonly hasRetries?: boolean;
 }
 
 const ENDED = /^(?:succeeded|failed|cancelled)$/;

@@ -1,0 +1,101 @@
+// Runs calls whose clients wait for them: in this process, or in the replica that has the session of the call.
+import type { ToolError, ToolResult } from "../../host/index.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { type CallRow, insertOnce, type WholeCall } from "../records/calls.ts";
+import type { SessionHome } from "../records/session-homes.ts";
+import type { CallAdmission } from "./call-admission.ts";
+import { checkSame, toFailedResult } from "./call-results.ts";
+import type { CallRunner } from "./call-runner.ts";
+import { type DirectAnswer, type DirectCall, wholeCall } from "./direct-call.ts";
+import type { ForwardedCalls } from "./forwarded-calls.ts";
+
+/** Time in ms after which a synchronous call has ended in any case: its longest timeout and a margin. */
+const LONGEST_CALL_MS = 330_000;
+
+export interface DirectCallsParts {
+  readonly database: OpenDatabase;
+  readonly admission: Pick<CallAdmission, "admit">;
+  readonly runner: Pick<CallRunner, "execute" | "stream" | "ended">;
+  /** Passes calls on to other replicas. */
+  readonly forwarded: Pick<ForwardedCalls, "begin">;
+  readonly onError: (error: unknown) => void;
+}
+
+export class DirectCalls {
+  readonly #parts: DirectCallsParts;
+
+  constructor(parts: DirectCallsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Runs a call, wherever its session is. Never rejects because of the call itself.
+   * @throws {IdempotencyConflict} if the idempotency key is in use
+   * @throws {ToolError} QUOTA_EXCEEDED if too many calls of the tenant wait for an approval
+   */
+  async run(call: DirectCall): Promise<DirectAnswer> {
+    const answer = await this.runHere(call);
+    return "home" in answer ? await this.#runElsewhere(call, answer.home) : answer;
+  }
+
+  /** Runs a call in this process. Does nothing if another replica has its session, and returns that one. */
+  async runHere(call: DirectCall): Promise<DirectAnswer | { readonly home: SessionHome }> {
+    if (call.sink === undefined) return await this.#begin(call);
+    try {
+      return await this.#begin(call);
+    } catch (thrown) {
+      // A stream has begun, so its failure is its result.
+      return { ended: await this.#end(call, toFailedResult(call.row, thrown, this.#parts.onError)) };
+    }
+  }
+
+  async #begin(call: DirectCall): Promise<DirectAnswer | { readonly home: SessionHome }> {
+    const { row, request, caller, sink } = call;
+    const { admission, runner } = this.#parts;
+    const admitted = await admission.admit(row, request, caller);
+    if ("waiting" in admitted || "home" in admitted) return admitted;
+    const known = await this.#claimKey(row);
+    if (known !== undefined) return { ended: known };
+    if ("failed" in admitted) return { ended: await this.#end(call, admitted.failed) };
+    const result =
+      sink === undefined
+        ? await runner.execute(row, request, caller, admitted)
+        : await runner.stream(row, request, caller, { pins: admitted, sink });
+    return { ended: await this.#end(call, result) };
+  }
+
+  async #end({ row, request, caller }: DirectCall, result: ToolResult): Promise<WholeCall> {
+    return await this.#parts.runner.ended(row, request, caller, result);
+  }
+
+  /** Stores the row of a call with an idempotency key before it runs. Returns the call that has used the key before. */
+  async #claimKey(row: CallRow): Promise<WholeCall | undefined> {
+    if (row.idempotency_key === null) return undefined;
+    const { database } = this.#parts;
+    // With a lease, so that a call whose server has died gets a final state.
+    const leased = { ...row, lease_until: row.created_at + LONGEST_CALL_MS };
+    const known = await insertOnce(database.db, leased);
+    return known === undefined ? undefined : await wholeCall(database, checkSame(known, row));
+  }
+
+  /** Passes a call on. Claims its session again as long as the home has run nothing of it: the home may be gone by now. */
+  async #runElsewhere(call: DirectCall, home: SessionHome): Promise<DirectAnswer> {
+    using forwarding = this.#parts.forwarded.begin(call);
+    let next = home;
+    for (;;) {
+      const outcome = await forwarding.send(next);
+      if (outcome !== "not sent") return "error" in outcome ? await this.#fail(call, outcome.error) : outcome;
+      const answer = await this.runHere(call);
+      if (!("home" in answer)) return answer;
+      next = answer.home;
+    }
+  }
+
+  /** Ends a call that cannot be passed on. */
+  async #fail(call: DirectCall, error: ToolError): Promise<DirectAnswer> {
+    const { row } = call;
+    const known = await this.#claimKey(row);
+    if (known !== undefined) return { ended: known };
+    return { ended: await this.#end(call, toFailedResult(row, error, this.#parts.onError)) };
+  }
+}

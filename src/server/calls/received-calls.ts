@@ -1,0 +1,101 @@
+// Runs calls that other replicas pass on, because this one has their session: as those of its own clients, with the same checks, limits and records.
+import { ToolError } from "../../host/index.ts";
+import { ApprovalConflict } from "../approvals/approval-service.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { findKeyById, isKeyId } from "../records/api-keys.ts";
+import { findTenant } from "../records/tenants.ts";
+import type { CallMessage } from "../replicas/peers/messages.ts";
+import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
+import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
+import type { StreamSink } from "./call-runner.ts";
+import type { DirectCalls } from "./direct-calls.ts";
+import { toNewRow } from "./new-call.ts";
+import { toResult } from "./peer-answers.ts";
+
+export interface ReceivedCallsParts {
+  readonly database: OpenDatabase;
+  readonly direct: Pick<DirectCalls, "runHere">;
+  /** Returns whether this replica runs further calls. */
+  readonly acceptsCalls: () => boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+export class ReceivedCalls {
+  readonly #parts: ReceivedCallsParts;
+
+  constructor(parts: ReceivedCallsParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs a call, and sends its events and what ends it. Never rejects. */
+  async run(call: ReceivedCall): Promise<void> {
+    try {
+      await this.#run(call);
+    } catch (thrown) {
+      this.#reportThrown(call, thrown);
+    }
+  }
+
+  async #run({ message, input, signal, answer }: ReceivedCall): Promise<void> {
+    const { database, direct, acceptsCalls } = this.#parts;
+    const { tenantId, keyId } = message;
+    if (!acceptsCalls()) return answer({ type: "declined", reason: "stopping" });
+    const tenant = await findTenant(database.db, tenantId);
+    if (tenant === undefined || tenant.state === "deleting") return answer({ type: "declined", reason: "no_tenant" });
+    if (!(await this.#mayCall(keyId, tenantId))) return answer({ type: "declined", reason: "key_revoked" });
+    const request = toRequest(message, input);
+    const keys = { tenantId, keyId, now: database.clock.now() };
+    const outcome = await direct.runHere({
+      row: { ...toNewRow(request, keys, message.mode), id: message.callId },
+      request,
+      caller: { tenant, keyId, signal },
+      ...(message.mode === "stream" ? { sink: toSink(answer) } : {}),
+    });
+    // Never passed on twice.
+    if ("home" in outcome) return answer({ type: "declined", reason: "not_home" });
+    if ("waiting" in outcome) return answer({ type: "waiting", callId: outcome.waiting.id });
+    const { message: result, texts } = toResult(outcome.ended, request);
+    answer(result, texts);
+  }
+
+  /** Checks a caller as it is now. A caller that is no key, such as a user, was checked by the other replica. */
+  async #mayCall(keyId: string, tenantId: string): Promise<boolean> {
+    if (!isKeyId(keyId)) return true;
+    const key = await findKeyById(this.#parts.database.db, keyId);
+    return key !== undefined && key.revokedAt === null && (key.tenantId === null || key.tenantId === tenantId);
+  }
+
+  #reportThrown({ answer }: ReceivedCall, thrown: unknown): void {
+    if (thrown instanceof IdempotencyConflict || thrown instanceof ApprovalConflict) {
+      const isKey = thrown instanceof IdempotencyConflict;
+      const because = isKey ? (thrown.isOtherRequest ? "other_request" : "open_call") : "approval";
+      answer({ type: "conflict", because, message: thrown.message });
+      return;
+    }
+    if (!(thrown instanceof ToolError)) this.#parts.onError(thrown);
+    const error = thrown instanceof ToolError ? thrown : new ToolError("INTERNAL", "The server failed");
+    const { code, message, recoverable, details } = error;
+    answer({
+      ...{ type: "thrown", code, message: message.slice(0, 65_536), recoverable },
+      ...(details === undefined ? {} : { details }),
+    });
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID for an input that is not JSON */
+function toRequest(message: CallMessage, input: string | undefined): CallRequest {
+  const { toolName, sessionId, version, alias, timeoutMs, idempotencyKey, approvedBy } = message;
+  let value: unknown;
+  try {
+    value = input === undefined ? undefined : JSON.parse(input);
+  } catch (cause) {
+    throw new ToolError("PARAM_INVALID", "The input is not JSON", { cause });
+  }
+  return { toolName, input: value, sessionId, version, alias, timeoutMs, idempotencyKey, approvedBy };
+}
+
+const toSink = (answer: ReceivedCall["answer"]): StreamSink => ({
+  onLog: (entry) => answer({ type: "log", entry }),
+  onProgress: (progress) => answer({ type: "progress", progress }),
+  onChunk: (value) => answer({ type: "chunk" }, [JSON.stringify(value ?? null)]),
+});

@@ -1,0 +1,183 @@
+// Passes calls on to other replicas: opens an exchange with one, which costs it nothing, and then sends the call.
+import { randomBytes } from "node:crypto";
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { Clock } from "../../database/database-clock.ts";
+import type { MasterKey } from "../../secrets/master-key.ts";
+import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
+import { FrameOpener, FrameReader, FrameSealer, PeerProtocolError } from "./frames.ts";
+import {
+  type AnswerMessage,
+  AnswerSchema,
+  type CallMessage,
+  type DeclineReason,
+  type Parsed,
+  parseMessage,
+  ReadySchema,
+  toParts,
+} from "./messages.ts";
+import { ALIVE_MS, FROM_HEADER, PEER_PATH, RANDOM_HEADER, RANDOM_PATTERN } from "./peer-server.ts";
+
+/** Longest time in ms until a replica has answered that it is ready. */
+const READY_MS = 5_000;
+const MAX_READY_BYTES = 1_024;
+/** Times that a replica which runs a call may have sent nothing when it should have, after which it counts as gone. */
+const MAX_SILENT = 10;
+const MAX_IDLE_CONNECTIONS = 32;
+
+/** Another replica, and where it is reached. */
+export interface Peer {
+  readonly replicaId: string;
+  readonly url: string;
+}
+
+/** A replica cannot be reached, or is not the one that is meant. It has not received a call. */
+export class PeerUnreachable extends Error {
+  override readonly name = "PeerUnreachable";
+}
+
+export interface PeerClientParts {
+  readonly masterKey: Pick<MasterKey, "derivePeerKey">;
+  readonly clock: Clock;
+  /** Id of this replica. */
+  readonly replicaId: string;
+}
+
+export class PeerClient implements Disposable {
+  readonly #parts: PeerClientParts;
+  readonly #agents = {
+    "http:": new HttpAgent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS }),
+    "https:": new HttpsAgent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS }),
+  };
+
+  constructor(parts: PeerClientParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Opens an exchange with a replica.
+   * @returns why the replica runs no call, if it says so
+   * @throws {PeerUnreachable} also when the signal aborts
+   */
+  async open(peer: Peer, signal: AbortSignal): Promise<Exchange | DeclineReason> {
+    const { masterKey, clock, replicaId: from } = this.#parts;
+    const random = randomBytes(RANDOM_BYTES);
+    const keys = new ExchangeKeys(masterKey, { from, to: peer.replicaId, random });
+    const url = new URL(PEER_PATH, peer.url);
+    const isSecure = url.protocol === "https:";
+    const request = (isSecure ? httpsRequest : httpRequest)(url, {
+      method: "POST",
+      agent: this.#agents[isSecure ? "https:" : "http:"],
+      headers: {
+        ...{ "content-type": "application/octet-stream", "transfer-encoding": "chunked" },
+        ...{ [FROM_HEADER]: from, [RANDOM_HEADER]: random.toString("base64url") },
+      },
+    });
+    const hello = { type: "hello", at: clock.now() };
+    for (const frame of new FrameSealer(keys.keyOf("hello")).seal(toParts(hello))) request.write(frame);
+    const end = (): void => void request.destroy(new PeerUnreachable("The client has left"));
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    const timer = setTimeout(() => request.destroy(new PeerUnreachable("No answer in time")), READY_MS);
+    try {
+      const response = await responseTo(request);
+      const reader = new FrameReader(response);
+      const answered = toRandom(response.headers[RANDOM_HEADER]);
+      const opener = new FrameOpener(keys.keyOf("answer", answered));
+      const { message } = parseMessage(ReadySchema, (await reader.next(opener, MAX_READY_BYTES)) ?? []);
+      if (message.type === "ready") {
+        const sealer = new FrameSealer(keys.keyOf("call", answered));
+        return new Exchange({ request, response, reader, opener, sealer });
+      }
+      request.destroy();
+      return message.reason;
+    } catch (cause) {
+      request.destroy();
+      throw new PeerUnreachable(`The replica at ${peer.url} cannot be reached`, { cause });
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+    }
+  }
+
+  /** Closes the connections that nothing uses. */
+  [Symbol.dispose](): void {
+    for (const agent of Object.values(this.#agents)) agent.destroy();
+  }
+}
+
+/** @throws {PeerProtocolError} */
+function toRandom(header: unknown): Buffer {
+  if (typeof header !== "string" || !RANDOM_PATTERN.test(header)) throw new PeerProtocolError("Invalid headers");
+  return Buffer.from(header, "base64url");
+}
+
+async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
+  return await new Promise((resolve, reject) => {
+    request.on("error", reject);
+    request.once("response", (response) => {
+      // Whoever reads it gets the error.
+      response.on("error", () => {});
+      if (response.statusCode === 200) resolve(response);
+      else reject(new PeerUnreachable(`Status ${response.statusCode}`));
+    });
+  });
+}
+
+interface ExchangeParts {
+  readonly request: ClientRequest;
+  readonly response: IncomingMessage;
+  readonly reader: FrameReader;
+  readonly opener: FrameOpener;
+  readonly sealer: FrameSealer;
+}
+
+/** An exchange with a replica that waits for a call. */
+export class Exchange implements Disposable {
+  readonly #parts: ExchangeParts;
+  #hasEnded = false;
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Sends the call, and yields what the replica says about it. The consumer stops after the message that ends the call.
+   * @throws {PeerProtocolError} or an error of the connection, if the replica is gone: the call may have run
+   */
+  async *call(message: CallMessage, texts: readonly string[]): AsyncGenerator<Parsed<AnswerMessage>, void> {
+    const { request, response, reader, opener, sealer } = this.#parts;
+    for (const frame of sealer.seal(toParts(message, texts))) request.write(frame);
+    request.end();
+    let silent = 0;
+    let before = 0;
+    // Counted, so that a pause of this process does not look like one of the other.
+    const watch = setInterval(() => {
+      silent = reader.received === before ? silent + 1 : 0;
+      before = reader.received;
+      if (silent > MAX_SILENT) response.destroy(new PeerProtocolError("The replica is silent"));
+    }, ALIVE_MS);
+    try {
+      for (;;) {
+        const parts = await reader.next(opener);
+        if (parts === undefined) throw new PeerProtocolError("The replica has ended the exchange");
+        const parsed = parseMessage(AnswerSchema, parts);
+        if (parsed.message.type !== "alive") yield parsed;
+      }
+    } finally {
+      clearInterval(watch);
+    }
+  }
+
+  /** Lets the connection be used again, after the last message. */
+  finish(): void {
+    this.#hasEnded = true;
+    const { reader, request } = this.#parts;
+    reader.end().catch(() => request.destroy());
+  }
+
+  /** Closes the connection, unless the exchange has been finished: the other replica cancels the call. */
+  [Symbol.dispose](): void {
+    if (!this.#hasEnded) this.#parts.request.destroy();
+  }
+}

@@ -1,0 +1,187 @@
+// Answers other replicas that pass on calls. A request that is not from a replica with the same master key is answered like one for a path that
+// does not exist, after at most a kilobyte of it was read.
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../../database/database-clock.ts";
+import type { MasterKey } from "../../secrets/master-key.ts";
+import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
+import { FrameOpener, FrameReader, FrameSealer, PeerProtocolError } from "./frames.ts";
+import {
+  type AnswerMessage,
+  type CallMessage,
+  CallMessageSchema,
+  type DeclineReason,
+  HelloSchema,
+  parseMessage,
+  toParts,
+} from "./messages.ts";
+
+/** Path of the requests between replicas. It is not part of the API. */
+export const PEER_PATH = "/internal/session-calls";
+/** Headers of a request and its response: the id of the caller, and the random bytes of the one that sends the header. */
+export const FROM_HEADER = "glovebox-replica";
+export const RANDOM_HEADER = "glovebox-exchange";
+
+/** How old a message may be, in ms. Both clocks are that of the database. */
+export const VALID_MS = 10_000;
+/** How often a replica that runs a call says that it does so, in ms. */
+export const ALIVE_MS = 2_000;
+const MAX_HELLO_BYTES = 1_024;
+/** Longest time in ms until a replica has sent its first message, and its call. */
+const HELLO_MS = 5_000;
+const CALL_MS = 50_000;
+/** Calls of other replicas that run at the same time. The other connections remain for clients. */
+const MAX_CALLS = 1_024;
+
+const FROM_PATTERN = /^[\w-]{1,64}$/;
+export const RANDOM_PATTERN = /^[\w-]{43}$/;
+
+/** A call that another replica has passed on. */
+export interface ReceivedCall {
+  readonly message: CallMessage;
+  /** JSON of the input; undefined for a call without one. */
+  readonly input: string | undefined;
+  /** Aborts when the other replica ends the exchange, because its client has left or it is gone. */
+  readonly signal: AbortSignal;
+  /** Sends a message. Does nothing if the other replica is gone. */
+  readonly answer: (message: AnswerMessage, texts?: readonly string[]) => void;
+}
+
+export interface PeerServerParts {
+  readonly masterKey: Pick<MasterKey, "derivePeerKey">;
+  readonly clock: Clock;
+  /** Id of this replica. */
+  readonly replicaId: string;
+  /** Returns whether this replica runs further calls. */
+  readonly acceptsCalls: () => boolean;
+  /** Runs a call, and sends what there is to say about it. Never rejects. */
+  readonly run: (call: ReceivedCall) => Promise<void>;
+}
+
+interface Connection {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly reader: FrameReader;
+  readonly keys: ExchangeKeys;
+}
+
+export class PeerServer {
+  readonly #parts: PeerServerParts;
+  /** The random bytes of exchanges that have begun, by the time until which their first message is valid, in order. */
+  readonly #seen = new Map<string, number>();
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(parts: PeerServerParts) {
+    this.#parts = parts;
+  }
+
+  /** Answers a request to {@link PEER_PATH}. */
+  receive(request: IncomingMessage, response: ServerResponse): void {
+    this.#serve(request, response).catch(() => {
+      // What is wrong with a request concerns its sender alone, which may be anyone.
+      if (response.headersSent) response.destroy();
+      else response.writeHead(404, { connection: "close" }).end();
+    });
+  }
+
+  /** Resolves when the calls that run have been answered. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running);
+  }
+
+  /** Reads the first message, which nobody without the master key can write. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { masterKey, replicaId } = this.#parts;
+    const from = request.headers[FROM_HEADER];
+    const random = request.headers[RANDOM_HEADER];
+    if (typeof from !== "string" || typeof random !== "string") throw new PeerProtocolError("Missing headers");
+    if (!FROM_PATTERN.test(from) || !RANDOM_PATTERN.test(random)) throw new PeerProtocolError("Invalid headers");
+    const bytes = Buffer.from(random, "base64url");
+    const keys = new ExchangeKeys(masterKey, { from, to: replicaId, random: bytes });
+    const reader = new FrameReader(request);
+    const at = await within(HELLO_MS, request, async () => {
+      const parts = await reader.next(new FrameOpener(keys.keyOf("hello")), MAX_HELLO_BYTES);
+      return parseMessage(HelloSchema, parts ?? []).message.at;
+    });
+    // The bytes, as several texts stand for the same.
+    this.#checkNew(bytes.toString("base64url"));
+    const running: Promise<void> = this.#exchange({ request, response, reader, keys }, at).finally(() =>
+      this.#running.delete(running),
+    );
+    this.#running.add(running);
+    await running;
+  }
+
+  async #exchange({ request, response, reader, keys }: Connection, at: number): Promise<void> {
+    const answered = randomBytes(RANDOM_BYTES);
+    response.writeHead(200, {
+      ...{ "content-type": "application/octet-stream", "cache-control": "no-store" },
+      [RANDOM_HEADER]: answered.toString("base64url"),
+    });
+    const sealer = new FrameSealer(keys.keyOf("answer", answered));
+    const write = (message: object, texts?: readonly string[]): void => {
+      for (const frame of sealer.seal(toParts(message, texts))) if (response.writable) response.write(frame);
+    };
+    const reason = this.#declines(at);
+    if (reason !== undefined) {
+      write({ type: "declined", reason });
+      response.end();
+      return;
+    }
+    write({ type: "ready" });
+    const parts = await within(CALL_MS, request, () => reader.next(new FrameOpener(keys.keyOf("call", answered))));
+    // The other replica has decided otherwise.
+    if (parts === undefined) return void response.end();
+    const { message, texts } = parseMessage(CallMessageSchema, parts);
+    if (texts.length > 1) throw new PeerProtocolError("Expected one input");
+    reader.end().catch(() => response.destroy());
+    const left = new AbortController();
+    response.once("close", () => left.abort());
+    if (response.destroyed) left.abort();
+    const alive = setInterval(() => write({ type: "alive" }), ALIVE_MS);
+    try {
+      if (this.#isOld(message.at)) write({ type: "declined", reason: "expired" });
+      else
+        await this.#parts.run({
+          ...{ message, input: texts[0], signal: left.signal },
+          answer: write,
+        });
+    } finally {
+      clearInterval(alive);
+    }
+    response.end();
+  }
+
+  #isOld(at: number): boolean {
+    return Math.abs(this.#parts.clock.now() - at) > VALID_MS;
+  }
+
+  /** Returns why this replica runs no call now. */
+  #declines(at: number): DeclineReason | undefined {
+    if (this.#isOld(at)) return "expired";
+    if (!this.#parts.acceptsCalls()) return "stopping";
+    return this.#running.size >= MAX_CALLS ? "busy" : undefined;
+  }
+
+  /** @throws {PeerProtocolError} for an exchange that has begun before: its first message was recorded, and is sent again */
+  #checkNew(random: string): void {
+    const now = performance.now();
+    for (const [known, until] of this.#seen) {
+      if (until > now) break;
+      this.#seen.delete(known);
+    }
+    if (this.#seen.has(random)) throw new PeerProtocolError("Repeated exchange");
+    // A message can be as much too early as too late.
+    this.#seen.set(random, now + 2 * VALID_MS + ALIVE_MS);
+  }
+}
+
+/** Reads from a request, which is closed if that takes too long. */
+async function within<Value>(ms: number, request: IncomingMessage, read: () => Promise<Value>): Promise<Value> {
+  const timer = setTimeout(() => request.destroy(new PeerProtocolError("Too slow")), ms);
+  try {
+    return await read();
+  } finally {
+    clearTimeout(timer);
+  }
+}
