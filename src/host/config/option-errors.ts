@@ -56,7 +56,8 @@ export function toOptionIssues(schema: z.core.$ZodType, { issues }: z.core.$ZodE
  * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
  */
 export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
-  const parsed = schema.safeParse(value);
+  // zod compiles a schema to JavaScript when it parses the first value, which is slower for options: they are parsed once or a few times.
+  const parsed = schema.safeParse(value, { jitless: true });
   if (parsed.success) return parsed.data;
   const problems = toOptionIssues(schema, parsed.error).map((problem) => ({ ...problem }));
   const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
