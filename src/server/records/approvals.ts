@@ -1,5 +1,6 @@
 // Stores approvals of single calls. The call itself waits in the table of calls, with its input, until the approval is decided.
 import type { Db } from "../database/open-database.ts";
+import { IS_PENDING_APPROVAL } from "../database/partial-indexes.ts";
 import type { ApprovalState, ApprovalsTable } from "../database/schema.ts";
 import { withContents } from "./call-contents.ts";
 import { type CallRow, insertOnce } from "./calls.ts";
@@ -134,7 +135,7 @@ export async function findOverdue(db: Db, now: number): Promise<readonly Approva
   return await db
     .selectFrom("approvals")
     .selectAll()
-    .where("state", "=", "pending")
+    .where(IS_PENDING_APPROVAL)
     .where("expires_at", "<=", now)
     .limit(100)
     .execute();

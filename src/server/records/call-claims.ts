@@ -1,6 +1,7 @@
 // Claims queued calls for one process, with a lease and a number (fence), and gives them back.
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
+import { IS_OPEN_CALL } from "../database/partial-indexes.ts";
 import type { CallsTable } from "../database/schema.ts";
 import { hasSessionElsewhere } from "./session-homes.ts";
 
@@ -41,7 +42,8 @@ export async function claimCalls(
       attempts: column("attempts", "+", 1),
     }))
     .where("id", "in", (query) => {
-      const all = query.selectFrom("calls").select("id").where("state", "=", "queued").where("run_at", "<=", now);
+      const queued = query.selectFrom("calls").select("id").where(IS_OPEN_CALL).where("state", "=", "queued");
+      const all = queued.where("run_at", "<=", now);
       const allowed = ids === undefined ? all : all.where("id", "in", ids);
       const own = replicaId === undefined ? allowed : allowed.where((of) => of.not(hasSessionElsewhere(of, replicaId)));
       const due = own.orderBy("run_at").orderBy("id").limit(limit);
@@ -85,6 +87,7 @@ export async function findExpired(db: Db, now: number): Promise<readonly CallsTa
   return await db
     .selectFrom("calls")
     .selectAll()
+    .where(IS_OPEN_CALL)
     .where("state", "=", "running")
     .where("lease_until", "<", now)
     .limit(500)

@@ -1,6 +1,6 @@
 // Keeps large inputs, outputs and timelines of calls in a table of their own, so that lists and the queue do not read them.
-import { sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
+import { IS_RECORDED_CALL } from "../database/partial-indexes.ts";
 import type { CallsTable } from "../database/schema.ts";
 
 /** Longest text in UTF-16 code units that stays in the row of the call. */
@@ -154,7 +154,7 @@ export async function listRecorded(
     .where("tenant_id", "=", tenantId)
     .where("tool_name", "=", toolName)
     .where("created_at", ">=", since)
-    .where(sql<boolean>`content >= ${RECORDING_BIT}`)
+    .where(IS_RECORDED_CALL)
     .orderBy("id", "desc")
     .limit(limit)
     .execute();

@@ -3,6 +3,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type SelectQueryBuilder, sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
+import { IS_OPEN_CALL } from "../database/partial-indexes.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
 import { firstIdAt } from "../ids.ts";
 import type { CallRow } from "./calls.ts";
@@ -250,6 +251,7 @@ async function countQueued(db: Db, tenantId: string | undefined): Promise<number
   let query = db
     .selectFrom("calls")
     .select((of) => of.fn.countAll<number>().as("count"))
+    .where(IS_OPEN_CALL)
     .where("state", "=", "queued");
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   return Number((await query.executeTakeFirst())?.count ?? 0);

@@ -1,6 +1,7 @@
 // Finds what is wrong now: what an operator should look at first.
 import { type Glovebox, LAYERS, type Layer } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
+import { IS_OPEN_RUN, IS_PENDING_APPROVAL, IS_WAITING_VERSION } from "../database/partial-indexes.ts";
 import { firstIdAt } from "../ids.ts";
 import type { OverviewRecord } from "./overview.ts";
 
@@ -49,7 +50,7 @@ async function findWaitingVersions({ db, tenantId }: Search): Promise<readonly P
   let query = db
     .selectFrom("tool_versions")
     .select(["tenant_id", "tool_name", "version", "created_at"])
-    .where("state", "=", "waiting_for_approval")
+    .where(IS_WAITING_VERSION)
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   return (await query.execute()).map((row) => ({
@@ -62,7 +63,7 @@ async function findWaitingCalls({ db, tenantId }: Search): Promise<readonly Prob
   let query = db
     .selectFrom("approvals")
     .select((of) => ["tenant_id", "tool_name", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
-    .where("state", "=", "pending")
+    .where(IS_PENDING_APPROVAL)
     .groupBy(["tenant_id", "tool_name"])
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
@@ -73,6 +74,7 @@ async function findWaitingRuns({ db, tenantId }: Search): Promise<readonly Probl
   let query = db
     .selectFrom("runs")
     .select((of) => ["tenant_id", "tool_name", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
+    .where(IS_OPEN_RUN)
     .where("state", "=", "suspended")
     .where("waits", "like", '%"kind":"approval"%')
     .groupBy(["tenant_id", "tool_name"])

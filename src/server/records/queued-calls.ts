@@ -1,6 +1,7 @@
 // Reads queued calls for the work queue, which distributes them to the servers with this database.
 import { randomBytes } from "node:crypto";
 import type { Db } from "../database/open-database.ts";
+import { IS_OPEN_CALL } from "../database/partial-indexes.ts";
 
 /** A queued call, as the work queue needs it. */
 export interface QueuedCall {
@@ -30,6 +31,7 @@ export async function findQueued(db: Db, filter: QueuedFilter): Promise<readonly
   let query = db
     .selectFrom("calls")
     .select(["id", "tenant_id", "fence", "run_at", "session_id"])
+    .where(IS_OPEN_CALL)
     .where("state", "=", "queued");
   if ("ids" in filter) query = query.where("id", "in", filter.ids);
   else {

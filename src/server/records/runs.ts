@@ -2,6 +2,7 @@
 // be cancelled. What a run needs to continue is stored by the run store.
 import type { RunKey, RunState, RunWait } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
+import { IS_CANCELLED_REQUEST } from "../database/partial-indexes.ts";
 import type { RunEntriesTable, RunRequestsTable, RunsTable } from "../database/schema.ts";
 
 const OPEN = ["running", "suspended"] as const;
@@ -169,7 +170,7 @@ export async function listToCancel(db: Db, limit: number): Promise<readonly (Run
       join.onRef("runs.tenant_id", "=", "run_requests.tenant_id").onRef("runs.id", "=", "run_requests.run_id"),
     )
     .select(["runs.tenant_id", "runs.id", "runs.kind"])
-    .where("run_requests.cancel_requested", "=", 1)
+    .where(IS_CANCELLED_REQUEST)
     .where("runs.state", "in", OPEN)
     .where(({ not, exists, selectFrom }) =>
       not(

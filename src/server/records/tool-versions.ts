@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { ToolDefinition } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
+import { IS_WAITING_VERSION } from "../database/partial-indexes.ts";
 import type { ToolVersionsTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
 import { LimitsSchema } from "./tenant-policy.ts";
@@ -223,7 +224,7 @@ export async function listWaiting(db: Db, tenantId: string, limit: number): Prom
     .selectFrom("tool_versions")
     .selectAll()
     .where("tenant_id", "=", tenantId)
-    .where("state", "=", "waiting_for_approval")
+    .where(IS_WAITING_VERSION)
     .orderBy("created_at")
     .limit(limit)
     .execute();

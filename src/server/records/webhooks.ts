@@ -3,6 +3,7 @@
 import * as z from "zod";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
+import { IS_OPEN_DELIVERY } from "../database/partial-indexes.ts";
 import type { DeliveriesTable, WebhooksTable } from "../database/schema.ts";
 import { createId } from "../ids.ts";
 import { readJson } from "./json.ts";
@@ -205,6 +206,7 @@ export async function claimDeliveries(
       let due = query
         .selectFrom("deliveries")
         .select("id")
+        .where(IS_OPEN_DELIVERY)
         .where(({ eb, or, and }) =>
           or([
             // A new one is due at once, whatever the clock of the process that has added it shows.

@@ -16,6 +16,7 @@ import type {
 import type { DatabaseKind } from "../database/column-types.ts";
 import { type Clock, SYSTEM_CLOCK } from "../database/database-clock.ts";
 import type { Db } from "../database/open-database.ts";
+import { IS_OPEN_RUN } from "../database/partial-indexes.ts";
 import type { RunsTable } from "../database/schema.ts";
 import { isRollingBack } from "../records/runs.ts";
 import { checkStoredBytes } from "../records/stored-bytes.ts";
@@ -288,6 +289,7 @@ export class DatabaseRunStore implements RunStore {
           .over((over) => over.partitionBy("tenant_id").orderBy("id"))
           .as("rank"),
       )
+      .where(IS_OPEN_RUN)
       .where("kind", "=", kind)
       .where("tenant_id", "in", active)
       .where((of) =>
