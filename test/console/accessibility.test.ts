@@ -18,8 +18,8 @@ afterAll(async () => {
   await under[Symbol.asyncDispose]();
 });
 
-test.for([1_440, 400])("at %i pixels in both themes", async (width) => {
-  const { page, context, go, problems } = await visit(browser, under, under.key, { width });
+test("on a wide and a narrow screen, in both themes", async () => {
+  const { page, context, go, problems } = await visit(browser, under, under.key);
   const found: string[] = [];
   for (const [name, pathOf, isReady] of PAGES) {
     await go(pathOf(story));

