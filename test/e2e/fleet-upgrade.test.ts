@@ -22,6 +22,13 @@ const TOOL = `export default async ({ n, ms }) => {
   await new Promise((resolve) => setTimeout(resolve, ms));
   return n;
 }`;
+/** Returns how often it was called in its session, which ends with its replica. */
+const COUNTER = `let count = 0;
+export default async ({ ms }) => {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  return (count += 1);
+}`;
+const SESSIONS = ["a", "b"];
 
 const stores = new TestStores();
 afterAll(() => stores[Symbol.asyncDispose]());
@@ -105,6 +112,7 @@ describe.for(SET_UPS)("with %s", ([, set]) => {
       const admin = deployment.client();
       await admin.createTenant({ id: "acme", policy: { limits: { timeoutMs: 120_000 } } });
       await admin.tenant("acme").deploy({ name: "echo", source: TOOL });
+      await admin.tenant("acme").deploy({ name: "counter", source: COUNTER, isolateLifetime: "session" });
       const balancer = opened.use(new LoadBalancer(deployment));
 
       let made = 0;
@@ -128,7 +136,24 @@ describe.for(SET_UPS)("with %s", ([, set]) => {
           }
         }
       };
+      /** Whether a session has gone on at another server than the one before. */
+      let isKept = false;
+      const sessionLane = async (sessionId: string): Promise<void> => {
+        let before = 0;
+        while (!isOver) {
+          const input = { ms: Math.round(Math.random() * 200) };
+          const response = await balancer.send("/v1/tenants/acme/tools/counter/calls", { sessionId, input });
+          const { output, error } = (await response.json()) as Call;
+          // One more than before, or a session that has begun anew.
+          if (response.status !== 200 || (output !== before + 1 && output !== 1)) wrong.push({ before, output, error });
+          isKept ||= output === 4;
+          before = Number(output);
+          await sleep(50);
+        }
+      };
       const lanes = Array.from({ length: LANES }, (_, index) => lane(index === 0));
+      // Sessions on executors end with these, and say so.
+      if (set.executors === undefined) lanes.push(...SESSIONS.map(sessionLane));
       const codes: (number | null)[] = [];
       for (const member of [...deployment.servers, ...deployment.executors]) {
         const before = made;
@@ -147,6 +172,7 @@ describe.for(SET_UPS)("with %s", ([, set]) => {
           .toMatchObject({ state: "succeeded", output: n });
       }
       expect(queued.size).toBeGreaterThan(5);
+      expect(isKept).toBe(set.executors === undefined);
     },
   );
 });

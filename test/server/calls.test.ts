@@ -6,7 +6,7 @@ import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
 import { claimCalls, findExpired, markStarted, putBackCall, requeue } from "../../src/server/records/call-claims.ts";
-import { type CallOutcome, storeOutcome } from "../../src/server/records/call-outcomes.ts";
+import { type CallOutcome, insertEndedOnce, storeOutcome } from "../../src/server/records/call-outcomes.ts";
 import { type CallRow, findCall, insertCalls, insertOnce } from "../../src/server/records/calls.ts";
 import { claimSession } from "../../src/server/records/session-homes.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
@@ -300,5 +300,28 @@ describe.for(STORES)("with %s", (kind) => {
       .select(({ fn }) => fn.countAll().as("count"))
       .executeTakeFirstOrThrow();
     expect(Number(count)).toBe(449);
+  });
+
+  test("a call that was taken for lost keeps its first record, and is counted once", async () => {
+    await using opened = await open(kind);
+    const { db } = opened;
+    const errors: unknown[] = [];
+    const journal = new CallJournal(db, (error) => errors.push(error));
+    const ended = { ended_at: 1, started_at: 1 };
+    const rows = Array.from({ length: 3 }, () => toRow({ ...ended, state: "succeeded", output: "1" }));
+    const [late] = rows as [CallRow];
+    const lost = { ...late, state: "failed", output: null, error: '{"code":"SANDBOX_CRASHED"}' } as const;
+    expect(await insertEndedOnce(db, { row: lost })).toBeUndefined();
+    for (const row of rows) void journal.add({ row });
+    await journal[Symbol.asyncDispose]();
+    expect(errors).toEqual([]);
+    expect(await findCall(db, "acme", late.id)).toMatchObject({ state: "failed", output: null });
+    expect((await insertEndedOnce(db, { row: late }))?.state).toBe("failed");
+    const usage = await db.selectFrom("usage").select(["outcome", "calls"]).orderBy("outcome").execute();
+    expect(usage).toEqual([
+      { outcome: "SANDBOX_CRASHED", calls: 1 },
+      { outcome: "ok", calls: 2 },
+    ]);
+    await expect(insertEndedOnce(db, { row: toRow({ ...ended, tenant_id: "gone" }) })).rejects.toThrow();
   });
 });
