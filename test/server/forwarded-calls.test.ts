@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { apiOf } from "./support/api.ts";
@@ -346,6 +347,28 @@ describe("three servers with one Postgres", () => {
     await expect.poll(async () => (await callAt(two, "counter", { sessionId: "old" })).status).toBe(200);
   });
 
+  test("calls over MCP, and those that other calls make, have isolates of their own at every server", async () => {
+    const nests = `export const capabilities = { tools: true };
+      export default async (_, ctx) => [await ctx.tools.call("counter", {}), await ctx.tools.call("counter", {})];`;
+    await deploy("acme", "nests", nests);
+    const { body: key } = await one<{ key: string }>("POST", "/v1/tenants/acme/keys", {
+      ...{ name: "mcp", scopes: ["calls:run", "tools:read"] },
+    });
+    for (const [index, api] of replicas.apis.entries()) {
+      expect((await callAt(api, "nests", { sessionId: "nests" })).body.output).toEqual([1, 1]);
+      const client = new Client({ name: "test", version: "1.0.0" });
+      const requestInit = { headers: { authorization: `Bearer ${key.key}` } };
+      const url = new URL(`${replicas.servers[index]?.url}/v1/tenants/acme/mcp`);
+      await client.connect(new StreamableHTTPClientTransport(url, { requestInit }) as never);
+      try {
+        for (let count = 0; count < 2; count += 1)
+          expect((await client.callTool({ name: "counter", arguments: {} })).content).toMatchObject([{ text: "1" }]);
+      } finally {
+        await client.close();
+      }
+    }
+  });
+
   test("a key that was revoked is denied at every server", async () => {
     const { body } = await one<{ id: string; key: string }>("POST", "/v1/tenants/acme/keys", {
       ...{ name: "k", scopes: ["calls:read", "calls:run"] },
@@ -404,7 +427,8 @@ describe("a replica in a process of its own that has a session", () => {
     expect((await own<Call>("GET", `/v1/tenants/acme/calls/${body.id}`)).body).toMatchObject({
       ...{ id: body.id, state: "failed", effects: "possible", error: { code: "SANDBOX_CRASHED" } },
     });
-    await expect.poll(async () => (await recordsOf(what)).length).toBe(2);
+    // The record of the call before it can be lost with the replica.
+    expect((await recordsOf(what)).filter((call) => call.id === body.id)).toHaveLength(1);
     if ("idempotency-key" in headers) {
       const again = await own<Call>("POST", path, { sessionId: what, input: { room: "never" } }, headers);
       expect([again.status, again.body.id]).toEqual([502, body.id]);

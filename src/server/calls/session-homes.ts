@@ -15,6 +15,8 @@ import type { TenantTools } from "../tools/tenant-tools.ts";
 
 /** Time in ms without a call after which the library ends a session, and the longest call, during which there is none. */
 const IDLE_MS = 600_000 + LIMITS.timeoutMs.max;
+/** Time in ms for which a session is claimed. Longer, so that most calls only read who has it. */
+const CLAIM_MS = 2 * IDLE_MS;
 const RETRY_MS = 1_000;
 const SWEEP_MS = 60_000;
 /** How often a home that is gone when it is looked for is claimed again. */
@@ -54,17 +56,16 @@ export class SessionHomes implements Disposable {
     if (database.kind !== "postgres" || session_id === null || !tools.hasSessions(tenant_id, tool_name))
       return undefined;
     const key = { tenantId: tenant_id, toolName: tool_name, sessionId: session_id };
-    // A call that had come before this replica began to stop ends here, unless the session has begun anew.
-    if (this.#isReleased) {
-      const home = await findHome(database.db, key);
-      return home?.replicaId === bus.replicaId ? undefined : home;
-    }
+    const known = await findHome(database.db, key);
+    if (known !== undefined && known.replicaId !== bus.replicaId) return known;
+    // While this replica stops, a call that had come before ends here.
+    if (this.#isReleased || (known?.leftMs ?? 0) > IDLE_MS) return undefined;
     this.#sweeper ??= setInterval(
       () => void deleteEndedSessions(database.db).catch(this.#parts.onError),
       SWEEP_MS,
     ).unref();
     for (let count = 0; count < MAX_CLAIMS; count += 1) {
-      if (await claimSession(database.db, key, bus.replicaId, IDLE_MS)) return undefined;
+      if (await claimSession(database.db, key, bus.replicaId, CLAIM_MS)) return undefined;
       const home = await findHome(database.db, key);
       if (home !== undefined && home.replicaId !== bus.replicaId) return home;
     }

@@ -38,6 +38,8 @@ export interface SessionHome {
   readonly replicaId: string;
   /** Where other replicas reach it; null for one of an earlier release. */
   readonly url: string | null;
+  /** Time in ms until the session has ended without a call. */
+  readonly leftMs: number;
 }
 
 /** Returns the replica that lives and has a session; undefined if there is none. */
@@ -49,6 +51,7 @@ export async function findHome(
     .selectFrom("session_homes as home")
     .innerJoin("replicas", "replicas.id", "home.replica_id")
     .select(["home.replica_id as replicaId", "replicas.url"])
+    .select(sql<number>`home.expires_at - ${databaseNow}`.as("leftMs"))
     .where("home.tenant_id", "=", tenantId)
     .where("home.tool_name", "=", toolName)
     .where("home.session_id", "=", sessionId)
