@@ -1,9 +1,10 @@
-// The client under test: a Glovebox with the suite's server upstream, which lists that server's tools and calls them. A stub provider signs in
-// and agrees to everything.
+// The client under test: a tenant of a Glovebox with the suite's server upstream, which lists that server's tools and calls them. A stub provider
+// signs in and agrees to everything.
 import { randomUUID } from "node:crypto";
 import { auth, type OAuthClientProvider } from "@modelcontextprotocol/client";
+import type { ToolResult } from "../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import type { JsonSchema } from "../../src/sandbox/contract/definition.ts";
-import { makeBox } from "../support/host-zone.ts";
 
 /** The suite's description of a scenario. */
 export interface Scenario {
@@ -111,17 +112,22 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
   return Object.fromEntries(Object.entries(properties).map(([name, { type = "string" }]) => [name, values[type]]));
 }
 
-/** @returns the outcome of each call, one line each */
-export async function runScenario(scenario: Scenario): Promise<string> {
+/**
+ * Runs a scenario in a tenant of its own.
+ * @param box with `tenancy: "multi"`; other scenarios may run in it at the same time
+ * @returns the outcome of each call, one line each
+ */
+export async function runScenario(box: Glovebox, scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
-  await using box = await makeBox({ workers: { warmProcesses: 0 } });
+  const tenantId = randomUUID();
+  /** Name of the upstream server, which no other scenario has. */
+  const server = `suite-${tenantId}`;
   let issuers: readonly string[] = signsIn ? await issuersOf(url) : [];
   const provider = signsIn ? createProvider(scenario, issuers[0] ?? url) : undefined;
   const add = (): void => {
-    box.mcp.addServer("suite", {
-      url,
-      prefix: "",
+    box.mcp.addServer(server, {
+      ...{ url, tenants: [tenantId], prefix: "" },
       ...{ connectTimeoutMs: 120_000, timeoutMs: 120_000 },
       protocol: revision === "2025-11-25" ? "legacy" : "auto",
       ...(provider === undefined ? {} : { authProvider: provider, oauth: { issuers } }),
@@ -129,23 +135,26 @@ export async function runScenario(scenario: Scenario): Promise<string> {
     });
   };
   add();
+  await using _added = { [Symbol.asyncDispose]: async () => void (await box.mcp.removeServer(server)) };
   /** Acts like a host whose server has moved to another authorization server that the host trusts too. */
   let hasMoved = false;
   const followMove = async (): Promise<boolean> => {
-    const [status] = box.mcp.servers();
+    const status = box.mcp.servers().find((one) => one.server === server);
     const isDenied = status?.lastError?.message.includes("authorization that the host denies") === true;
     if (hasMoved || !isDenied) return false;
     hasMoved = true;
     issuers = await issuersOf(url);
-    await box.mcp.removeServer("suite");
+    await box.mcp.removeServer(server);
     add();
     return true;
   };
   let definitions: Awaited<ReturnType<typeof box.listTools>> = [];
   // The request that causes the sign-in fails; the next one has a token.
-  for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
+  for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1)
+    definitions = await box.listTools({ tenantId });
   if (definitions.length === 0 && (await followMove())) {
-    for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
+    for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1)
+      definitions = await box.listTools({ tenantId });
   }
   const schemaOf = (toolName: string): JsonSchema | undefined =>
     definitions.find((definition) => definition.name === toolName)?.inputSchema;
@@ -158,14 +167,16 @@ export async function runScenario(scenario: Scenario): Promise<string> {
           ? { schema: schemaOf("json_schema_2020_12_tool") }
           : toArguments(definition.inputSchema),
     }));
+  const execute = (toolName: string, args: unknown): Promise<ToolResult> =>
+    box.execute({ id: randomUUID(), toolName, arguments: args as never }, { tenantId });
   const lines: string[] = [];
   for (const { name: toolName, args } of calls) {
-    let result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+    let result = await execute(toolName, args);
     // The client signs in again for more scopes.
-    if (!result.success && signsIn) result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+    if (!result.success && signsIn) result = await execute(toolName, args);
     if (!result.success && (await followMove())) {
-      await box.listTools();
-      result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+      await box.listTools({ tenantId });
+      result = await execute(toolName, args);
     }
     lines.push(`${toolName}: ${result.success ? "ok" : `${result.error.code}, ${result.error.message}`}`);
   }
