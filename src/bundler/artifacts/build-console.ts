@@ -1,7 +1,7 @@
 // Builds the console and the page of one call for servers that run from source, and for the package, which gets copies.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -36,6 +36,8 @@ export function isBuilt(name: "console" | "package", state: string, files: reado
 /** @param state of the sources before the build, because they may have changed since then */
 export function recordBuild(name: "console" | "package", state: string): void {
   mkdirSync(cache("."), { recursive: true });
+  // A copy of the checkout whose files are hard links keeps its own state.
+  rmSync(stampOf(name), { force: true });
   writeFileSync(stampOf(name), state);
 }
 
