@@ -1,6 +1,7 @@
 // Processes started by a spawner: the host gets the same events as for its own, and nothing depends on the spawner's life.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -27,19 +28,34 @@ const commandOfScript = (script: string): SpawnCommand => ({
   filter: undefined,
 });
 
+/** The state of a process as the kernel names it: `T` if it is stopped. */
+const stateOf = (pid: number): string | undefined => / ([A-Z]) /.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1];
+
+/** Blocks this process until a condition holds. */
+function blockUntil(condition: () => boolean): void {
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  while (!condition()) Atomics.wait(cell, 0, 0, 10);
+}
+
 interface Started {
   readonly launched: LaunchedProcess;
   readonly socket: Promise<Socket | undefined>;
   readonly exited: Promise<void>;
   readonly closed: Promise<void>;
+  /** Sockets of the process. There must be one. */
+  readonly sockets: readonly Socket[];
 }
 
 function start(starter: ProcessStarter, script: string): Started {
   const socket = Promise.withResolvers<Socket | undefined>();
   const exited = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
+  const sockets: Socket[] = [];
   const listener = {
-    onConnected: (connected: Socket) => socket.resolve(connected.on("error", () => {}).resume()),
+    onConnected: (connected: Socket) => {
+      sockets.push(connected);
+      socket.resolve(connected.on("error", () => {}).resume());
+    },
     onExit: () => {
       socket.resolve(undefined);
       exited.resolve();
@@ -48,7 +64,7 @@ function start(starter: ProcessStarter, script: string): Started {
   };
   const launched = starter.start(() => commandOfScript(script), listener);
   onTestFinished(() => launched.kill());
-  return { launched, socket: socket.promise, exited: exited.promise, closed: closed.promise };
+  return { launched, socket: socket.promise, exited: exited.promise, closed: closed.promise, sockets };
 }
 
 async function echo(socket: Socket | undefined, text: string): Promise<string> {
@@ -166,6 +182,32 @@ describe("when the spawner", () => {
     process.kill(stopped, "SIGSTOP");
     expect(await echo(await start(starter, ECHO).socket, "still")).toBe("still");
     await expectDead([stopped]);
+  });
+
+  test("is given up while its answer arrives, the process that it has started ends, and the host's own one is used", async () => {
+    using starter = starterBy("spawner");
+    await start(starter, ECHO).socket;
+    const spawner = await spawnerPid();
+    const before = childrenOf(spawner);
+    // The next phase of the event loop is that of timers: the check of the spawner comes before its answer is read.
+    await new Promise(setImmediate);
+    const second = start(starter, ECHO);
+    let started = 0;
+    blockUntil(() => {
+      started = childrenOf(spawner).find((pid) => !before.includes(pid)) ?? 0;
+      return started !== 0;
+    });
+    const CHECK_MS = 250;
+    const sentBy = performance.now() + 2 * CHECK_MS;
+    blockUntil(() => performance.now() > sentBy && stateOf(spawner) === "S");
+    process.kill(spawner, "SIGSTOP");
+    blockUntil(() => stateOf(spawner) === "T");
+    expect(await echo(await second.socket, "two")).toBe("two");
+    await expectDead([spawner, started]);
+    expect(second.sockets).toHaveLength(1);
+    second.launched.kill();
+    await second.closed;
+    await vi.waitFor(() => expect(childrenOf(process.pid).filter((pid) => commandOf(pid).includes(ECHO))).toEqual([]));
   });
 
   test("is disposed, it ends together with everything that it has started", async () => {

@@ -112,6 +112,12 @@ export class Spawner implements Disposable {
       this.#running.delete(id);
       return;
     }
+    if (this.#hasEnded) {
+      // It was sent before the spawner was given up. The order has been handed over, and its process is another one.
+      if (type === "started") killProcess(reply.identity);
+      if (handle instanceof Socket) handle.destroy();
+      return;
+    }
     const order = this.#unstarted.get(id);
     if (order === undefined) return;
     this.#unstarted.delete(id);
