@@ -11,6 +11,7 @@ import { REQUEST_ERRORS, RequestError, type RequestErrorCode, toProblem } from "
 import { ErrorSchema } from "../src/server/http/schemas.ts";
 import { cliEnvironment } from "./support/cli-process.ts";
 import { type CodeBlock, DOCUMENTS, ENTRIES, listCodeBlocks, ROOT, read } from "./support/documentation.ts";
+import { keepInterpreter, useKnownInterpreter } from "./support/interpreter-cache.ts";
 import { type OpenAIServer, startOpenAIServer } from "./support/openai-server.ts";
 
 interface Example extends CodeBlock {
@@ -52,6 +53,7 @@ interface End {
 }
 
 let folder = "";
+const cacheOfInterpreter = (): string => join(folder, ".cache", "glovebox");
 let openai: OpenAIServer;
 let end: End;
 
@@ -64,12 +66,19 @@ const patiently = (source: string): string =>
     : source
         .replaceAll("createGlovebox()", "createGlovebox({ limits: { timeoutMs: 60_000 } })")
         .replaceAll("createGlovebox({ ", "createGlovebox({ limits: { timeoutMs: 60_000 }, ")
-        .replaceAll("createGlovebox({\n", "createGlovebox({ limits: { timeoutMs: 60_000 },\n");
+        .replaceAll("createGlovebox({\n", "createGlovebox({ limits: { timeoutMs: 60_000 },\n")
+        .replaceAll("createServer({ ", "createServer({ limits: { timeoutMs: 60_000 }, ");
+
+/** Starts no process of a tool before it is needed. An example has few calls, and a process takes 0.3 s of CPU time. */
+const frugally = (source: string): string =>
+  source.includes("workers: {")
+    ? source
+    : source.replaceAll(/createGlovebox\(\{(?=\s)/g, "createGlovebox({ workers: { warmProcesses: 0 },");
 
 async function runAll(): Promise<End> {
   const files: string[] = [];
   for (const [index, { code }] of EXAMPLES.entries()) {
-    let source = patiently(code);
+    let source = frugally(patiently(code));
     for (const [specifier, path] of ENTRIES) {
       const url = JSON.stringify(pathToFileURL(join(ROOT, path)).href);
       source = source.replaceAll(`from "${specifier}"`, `from ${url}`);
@@ -91,10 +100,12 @@ beforeAll(async () => {
   openai = await startOpenAIServer(...MODEL);
   // Inside the repository, so that the packages which the examples import are found.
   folder = await mkdtemp(join(ROOT, "test", ".docs-"));
+  useKnownInterpreter(cacheOfInterpreter());
   end = await runAll();
 }, PATIENCE_MS + 60_000);
 afterAll(async () => {
   await openai[Symbol.asyncDispose]();
+  keepInterpreter(cacheOfInterpreter());
   await rm(folder, { recursive: true, force: true });
 });
 
