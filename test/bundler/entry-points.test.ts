@@ -23,6 +23,7 @@ const STORE = {
   ),
   ...withBoth("lazily", 'export default () => import("node:https")'),
   ...withBoth("cross-fetch", 'import http from "http"; export default [typeof http, "cross-fetch for Node"][1]'),
+  ...withBoth("@azure/data-tables", 'import "sockets"; export default "@azure/data-tables for Node"'),
   ...withBoth("node-fetch", 'import http from "http"; export default [typeof http, "node-fetch for Node"][1]'),
   ...withBoth("superagent", 'import http from "http"; export default [typeof http, "superagent for Node"][1]'),
   ...withBoth("unused", 'import "./unused.js"; export default "unused for Node"'),
@@ -41,6 +42,15 @@ const STORE = {
     },
     { browser: { "./io.js": "./web.js", fs: false, "./os.js": false, inner: "./inner.js", net: false } },
   ),
+  ...packageFiles(
+    "emulated",
+    {
+      "index.js": 'module.exports = [require("stream").builtin, require("http"), require("net"), require("util")]',
+      "util.js": 'module.exports = "own util"',
+    },
+    { browser: { stream: "emulation", http: "emulation", net: "emulation", util: "./util.js" } },
+  ),
+  ...packageFiles("emulation", { "index.js": 'module.exports = "emulated"' }),
   ...packageFiles(
     "turn",
     { "node.cjs": 'module.exports = "for Node"', "web.cjs": "module.exports = document.title" },
@@ -116,6 +126,16 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       "is the one for browsers if the other cannot be bundled",
       'export { default } from "native"',
       "native for browsers",
+    ],
+    [
+      "is the one for browsers with the streams of the sandbox, not those of a package that emulates them",
+      'export { default } from "emulated"',
+      ["stream", "emulated", "emulated", "own util"],
+    ],
+    [
+      "is the one for Node of an SDK whose other build rejects keys",
+      'export { default } from "@azure/data-tables"',
+      "@azure/data-tables for Node",
     ],
     ["is the one of `module` if it is only imported", 'import dual from "dual"; export default dual()', "for ESM"],
     [

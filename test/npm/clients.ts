@@ -182,7 +182,18 @@ export const API_CLIENTS: readonly (readonly [name: string, source: string])[] =
   ],
   [
     "axios",
-    `import axios from "axios"; export default async ({ api }) => { const { status, data } = await axios.post(api + "/a?b=1", { c: 2 }, { headers: { "x-mine": "1" } }); const failed = await axios.get(api + "/status/404").catch(({ name, code, message, response }) => [name, code, message, response.status]); return [status, data.method, failed]; };`,
+    `import axios from "axios"; import { PassThrough } from "node:stream"; export default async ({ api, origin }) => {
+  const { status, data } = await axios.post(api + "/a?b=1", { c: 2 }, { headers: { "x-mine": "1" } });
+  const failed = await axios.get(api + "/status/404").catch(({ name, code, message, response }) => [name, code, message, response.status]);
+  const bytes = (await axios.get(origin + "/gzip", { responseType: "arraybuffer" })).data;
+  const stream = (await axios.get(origin + "/gzip", { responseType: "stream" })).data;
+  let text = ""; for await (const chunk of stream.pipe(new PassThrough())) text += chunk;
+  const redirected = await axios.get(origin + "/redirect"); const kept = await axios.get(origin + "/redirect", { maxRedirects: 0, validateStatus: null });
+  const errors = []; for (const options of [{ url: "/hang", timeout: 200 }, { url: "/big", maxContentLength: 5 }]) errors.push(await axios({ baseURL: origin, ...options }).catch(({ name, code, message }) => [name, code, message]));
+  const controller = new AbortController(); setTimeout(() => controller.abort(), 50); errors.push(await axios.get(origin + "/hang", { signal: controller.signal }).catch(({ name, code, message }) => [name, code, message]));
+  const form = new FormData(); form.set("a", "1"); const posted = await axios.post(origin + "/echo", form);
+  return [status, data.method, failed, Buffer.isBuffer(bytes), bytes.toString("base64"), text, redirected.data.url, redirected.request.res.responseUrl === origin + "/echo", kept.status, errors, posted.data.body.includes('name="a"')];
+};`,
   ],
   [
     "ky",

@@ -50,15 +50,25 @@ const SLOWER_BUILTINS: ReadonlySet<string> = new Set(["http", "https"]);
  * its importers read.
  */
 const NODE_ONLY: ReadonlySet<string> = new Set([
+  "@azure/data-tables",
+  "@mapbox/mapbox-sdk",
+  "axios",
+  "axios-cookiejar-support",
+  "box-node-sdk",
   "cross-fetch",
   "form-data",
   "isomorphic-dompurify",
   "less",
   "node-fetch",
+  "node-mailjet",
   "request",
   "superagent",
   "ws",
 ]);
+
+/** Tells whether a build for browsers has a reason to replace this built-in: it fails in tools, or fetch is faster. */
+export const isBetterReplaced = (builtin: string): boolean =>
+  FAILING_BUILTINS.has(builtin) || SLOWER_BUILTINS.has(builtin);
 
 interface PackageNeeds {
   readonly metadata: PackageMetadata;

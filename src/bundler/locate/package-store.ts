@@ -206,13 +206,15 @@ export class PackageStore {
   }
 
   /** Returns how the importer's package maps this import for browsers (`"browser": { "./node.js": false, "util": "./util.js" }`). */
-  browserMapping(importer: string, specifier: string): "empty" | "replaced" | undefined {
+  browserMapping(importer: string, specifier: string): "empty" | "own file" | "package" | undefined {
     const manifest = this.#manifestFor(importer);
     if (manifest === undefined || manifest.browser.size === 0) return undefined;
     const { browser } = manifest;
     const key = browserKeys(importer, specifier, manifest.folder).find((name) => browser.has(name));
     if (key === undefined) return undefined;
-    return browser.get(key) === false ? "empty" : "replaced";
+    const target = browser.get(key);
+    if (target === false) return "empty";
+    return typeof target === "string" && !target.startsWith(".") ? "package" : "own file";
   }
 
   /** Tells whether an import is an optional dependency of the importer's package and missing in all stores. */

@@ -20,6 +20,7 @@ import type { UnresolvedImports } from "../compile/unresolved-imports.ts";
 import {
   type ChosenBuilds,
   INTERNAL_REQUEST,
+  isBetterReplaced,
   type PackageResolver,
   type ResolveRequest,
   resolveWith,
@@ -208,14 +209,17 @@ class ImportPolicy {
     const { store } = this.#options;
     const mapping = this.#isForBrowsers(args.importer) ? store.browserMapping(args.importer, args.path) : undefined;
     if (mapping === "empty") return { path: args.path, namespace: NAMESPACES.empty };
-    // If the package's own browser field replaces a built-in, esbuild resolves the replacement.
-    const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
+    const found = this.#resolveBuiltin(args);
+    // If the package's own browser field replaces a built-in, esbuild resolves the replacement. Packages that emulate a built-in for
+    // browsers are not used: streams and buffers of `stream-browserify` and `buffer` are not those of the tool.
+    const isEmulated = mapping === "package" && found !== undefined && !isBetterReplaced(found.path ?? "");
+    const builtin = mapping === undefined || isEmulated ? found : undefined;
     if (builtin !== undefined) return builtin;
     const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
     const absent = { path: args.path, namespace: NAMESPACES.absent };
     if (isLazy && this.#options.unresolved.isMissing(args.importer, args.path)) return absent;
     const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
-    if (name === undefined || mapping === "replaced" || store.has(name)) return this.#chooseBuild(args);
+    if (name === undefined || mapping !== undefined || store.has(name)) return this.#chooseBuild(args);
     // A missing optional dependency, such as a database driver, fails when it is reached, as in Node.
     const canFail = store.isMissingOptional(args.importer, name) || this.#ownRequire.has(args.importer);
     return isLazy && canFail ? absent : undefined;
@@ -265,9 +269,9 @@ class ImportPolicy {
       const found = others[index];
       // If both resolvers find the same file, esbuild resolves it, because only then it reads the package's `type`.
       if (found === undefined || found.path === usual?.path) continue;
-      // `load` rejects a path outside of all packages.
+      // `load` rejects a path outside of all packages. A built-in that a browser field replaces leads nowhere by default.
       const isOutside = this.#options.store.packageOf(found.path) === undefined;
-      if (!isOutside && !isChosen(found.path)) continue;
+      if (usual !== undefined && !isOutside && !isChosen(found.path)) continue;
       return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
     }
     return undefined;

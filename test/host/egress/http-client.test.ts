@@ -370,6 +370,46 @@ describe("a request of node:http", () => {
         ];
       },
     ],
+    [
+      "lets an agent set headers when they become final",
+      async ({ http, origin }) => {
+        const calls: string[] = [];
+        class Late extends http.Agent {
+          addRequest(
+            request: { _implicitHeader(): void; setHeader(name: string, value: string): void },
+            ...rest: unknown[]
+          ) {
+            const implicit = request._implicitHeader.bind(request);
+            request._implicitHeader = () => {
+              calls.push("implicit");
+              request.setHeader("x-late", "yes");
+              implicit();
+            };
+            (http.Agent.prototype as unknown as { addRequest(...args: unknown[]): void }).addRequest.call(
+              this,
+              request,
+              ...rest,
+            );
+          }
+        }
+        const send = (body?: string) =>
+          new Promise<string>((resolve, reject) => {
+            const request = http.request(`${origin}/echo`, { method: "POST", agent: new Late() }, async (response) => {
+              let text = "";
+              for await (const chunk of response) text += String(chunk);
+              resolve(text);
+            });
+            request.on("error", reject);
+            if (body !== undefined) request.write(body);
+            request.end();
+          });
+        const texts = [await send(), await send("body")];
+        return [
+          calls,
+          texts.map((text) => (JSON.parse(text) as { headers: { [name: string]: string } }).headers["x-late"]),
+        ];
+      },
+    ],
   ])("%s", async ([, program]) => {
     await expectLikeNode(program);
   });

@@ -174,15 +174,24 @@ export class ClientRequest extends OutgoingMessage {
   }
 
   override end(...args: never[]): this {
-    this.headersSent = true;
+    this.#fixHeaders();
     super.end(...args);
     return this;
   }
 
   override flushHeaders(): void {
-    this.headersSent = true;
+    this.#fixHeaders();
     this.#isFlushed = true;
     this.#startSoon();
+  }
+
+  #fixHeaders(): void {
+    if (!this.headersSent) this._implicitHeader();
+  }
+
+  /** Ends the time in which headers can be set. Agents of npm replace it to add cookies as late as possible. */
+  _implicitHeader(): void {
+    this.headersSent = true;
   }
 
   override _write(chunk: Uint8Array, _encoding: string, done: Done): void {

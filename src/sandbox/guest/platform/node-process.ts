@@ -166,6 +166,8 @@ declare class TextDecoder {
 lazily("stdout", () => outputStream(1, (text) => console.log("%s", text)));
 lazily("stderr", () => outputStream(2, (text) => console.error("%s", text)));
 lazily("stdin", () => Object.assign(require("./node-stream.ts").Readable.from([]), { fd: 0, isTTY: false }));
+// Packages recognize Node by this name: axios chooses its adapter by it.
+Object.defineProperty(process, Symbol.toStringTag, { value: "process", writable: true });
 
 export { process };
 export const builtins = { process };

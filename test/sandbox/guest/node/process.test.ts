@@ -30,7 +30,7 @@ describe("process", () => {
       "v24.0.0",
       "node",
       2,
-      "[object Object]",
+      "[object process]",
       "unset",
       "bigint",
       0,
