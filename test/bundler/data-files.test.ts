@@ -17,6 +17,12 @@ describe("findDataReferences()", () => {
     ['path.join(__dirname, "../data", name)', "../data", true],
     ['path.resolve(\n  __dirname,\n  process.env.DATA || "../data/"\n)', "../data/"],
     ['new URL("./x.wasm", import.meta.url)', "./x.wasm"],
+    [
+      "new URL('x.wasm', (typeof document === 'undefined' ? require('u' + 'rl').pathToFileURL(__filename).href : ''))",
+      "x.wasm",
+    ],
+    ['var wasmBinaryFile;wasmBinaryFile="x.wasm";wasmBinaryFile=locateFile(wasmBinaryFile)', "x.wasm"],
+    ['function findWasmBinary() { return locateFile("x.wasm") }', "x.wasm"],
     ['join(import.meta.dirname, "x.txt")', "x.txt"],
     ['const here = path.dirname(fileURLToPath(import.meta.url)); join(here, "x.txt")', "x.txt"],
     ["const $d = dirname(fileURLToPath(import.meta.url)); read($d + '/it\\'s')", "/it's"],
@@ -37,6 +43,8 @@ describe("findDataReferences()", () => {
     "import.meta.env",
     'load("../x.json")',
     "new URL(x, import.meta.url)",
+    'locateFile("../x.wasm")',
+    'locateFile("data.bin")',
   ])("finds nothing in %j", (text) => {
     expect(findDataReferences(text.replace("x.__dirname", "x__dirname"))).toEqual([]);
   });

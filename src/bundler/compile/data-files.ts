@@ -75,6 +75,25 @@ function* findResolved(text: string): Generator<DataReference> {
   }
 }
 
+/** What Rollup writes for `import.meta.url` in a CommonJS module. */
+const COMMON_JS_URL = String.raw`\(*\s*typeof document\s*===?\s*["']undefined["']`;
+
+/** Finds what `new URL()` names, relative to the module. */
+function* findUrls(text: string): Generator<DataReference> {
+  const base = `(?:import\\.meta\\.url\\s*\\)|${COMMON_JS_URL})`;
+  for (const match of text.matchAll(new RegExp(`new\\s+URL\\(\\s*(${STRING})\\s*,\\s*${base}`, "g")))
+    yield { path: unquote(match[1] ?? ""), isPrefix: false };
+}
+
+/** Finds the WebAssembly module that Emscripten's code reads from its own folder. */
+function* findWasm(text: string): Generator<DataReference> {
+  const pattern = new RegExp(`\\b(?:wasmBinaryFile\\s*=\\s*|locateFile\\(\\s*)(${STRING})`, "g");
+  for (const match of text.matchAll(pattern)) {
+    const path = unquote(match[1] ?? "");
+    if (/^[\w.-]+\.wasm$/.test(path)) yield { path, isPrefix: false };
+  }
+}
+
 /** Returns the data files that the text of a module names. */
 export function findDataReferences(text: string): readonly DataReference[] {
   const variables = [...text.matchAll(FOLDER_VARIABLE)].map(([, name = ""]) => name.replaceAll("$", "\\$"));
@@ -83,8 +102,7 @@ export function findDataReferences(text: string): readonly DataReference[] {
     "\\bimport\\.meta\\.dirname",
     ...variables.map((name) => `(?<![\\w$.])${name}`),
   ].flatMap((folder) => [...findAdded(text, folder), ...findDefaults(text, folder)]);
-  for (const match of text.matchAll(new RegExp(`new\\s+URL\\(\\s*(${STRING})\\s*,\\s*import\\.meta\\.url\\s*\\)`, "g")))
-    found.push({ path: unquote(match[1] ?? ""), isPrefix: false });
+  found.push(...findUrls(text), ...findWasm(text));
   const requires = [...text.matchAll(REQUIRE_VARIABLE)].map(([, name = ""]) => name.replaceAll("$", "\\$"));
   for (const name of [...requires, "createRequire\\(\\s*import\\.meta\\.url\\s*\\)"]) {
     for (const match of text.matchAll(new RegExp(`${name}\\(\\s*(${STRING})\\s*\\)`, "g"))) {
