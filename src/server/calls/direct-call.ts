@@ -15,7 +15,7 @@ export interface DirectCall {
   readonly sink?: StreamSink | undefined;
 }
 
-/** What a caller gets: the record of a call that has ended, or the row of one that waits for an approval. */
+/** The answer that a caller gets: the record of a call that has ended, or the row of one that waits for an approval. */
 export type DirectAnswer = { readonly ended: WholeCall } | { readonly waiting: CallRow };
 
 /** Returns a row with what another table has of it. */

@@ -24,7 +24,7 @@ const MAX_CALLS = 1_024;
 const MAX_TENANT_CALLS = 256;
 const RETRY_AFTER_MS = 1_000;
 
-/** What became of a call: an answer, an error before anything of it has run, or nothing yet. */
+/** The outcome of passing a call on: an answer, an error before anything of it has run, or nothing yet. */
 export type ForwardOutcome = DirectAnswer | { readonly error: ToolError } | "not sent";
 
 export interface ForwardedCallsParts {
@@ -206,7 +206,7 @@ export class Forwarding implements Disposable {
         passOn(message, texts, sink);
       }
     } catch {
-      // Also what is not valid: whoever sends it, the call has no other result.
+      // Invalid messages too: the call has no other result.
     }
     return undefined;
   }

@@ -16,7 +16,7 @@ const MESSAGE_BYTES = 384 * 1024 * 1024;
 const GOES_ON = 1;
 const ENDS = 0;
 
-/** What another replica, or somebody in its place, has sent is not valid. */
+/** The bytes of another replica, or of a program in its place, are invalid. */
 export class PeerProtocolError extends Error {
   override readonly name = "PeerProtocolError";
 }

@@ -1,4 +1,4 @@
-// What replicas send to each other about a call. Each message is JSON, which a strict schema parses, and the long texts of the call, which are JSON
+// Messages between replicas about a call. Each message is JSON, which a strict schema parses, and the long texts of the call, which are JSON
 // by themselves.
 import * as z from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../../host/index.ts";
@@ -65,7 +65,7 @@ const ProgressSchema = z.strictObject({
   message: TextSchema.optional(),
 });
 
-/** The texts of a record, which follow in this order. The timeline is not sent: nobody who waits for a call gets it. */
+/** The texts of a record, which follow in this order. The timeline is not sent, because a client that waits for a call does not get it. */
 export const RESULT_TEXTS = ["input", "output", "error", "logs", "usage", "calls", "parts"] as const;
 export type ResultText = (typeof RESULT_TEXTS)[number];
 
@@ -85,7 +85,7 @@ export const ResultRowSchema = z.strictObject({
 
 const CODES = Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]];
 
-/** What the replica that has the session sends about a call, from its log lines to its end. */
+/** Messages of the replica that has the session about a call, from its log lines to its end. */
 export const AnswerSchema = z.discriminatedUnion("type", [
   DeclinedSchema,
   /** The call has not ended yet. */

@@ -56,7 +56,7 @@ export class PeerClient implements Disposable {
 
   /**
    * Opens an exchange with a replica.
-   * @returns why the replica runs no call, if it says so
+   * @returns the reason if the replica declines
    * @throws {PeerUnreachable} also when the signal aborts
    */
   async open(peer: Peer, signal: AbortSignal): Promise<Exchange | DeclineReason> {
@@ -116,7 +116,7 @@ async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
     request.on("error", reject);
     request.once("response", (response) => {
-      // Whoever reads it gets the error.
+      // The reader of the response gets the error.
       response.on("error", () => {});
       if (response.statusCode === 200) resolve(response);
       else reject(new PeerUnreachable(`Status ${response.statusCode}`));

@@ -78,7 +78,7 @@ export class PeerServer {
   /** Answers a request to {@link PEER_PATH}. */
   receive(request: IncomingMessage, response: ServerResponse): void {
     this.#serve(request, response).catch(() => {
-      // What is wrong with a request concerns its sender alone, which may be anyone.
+      // The cause is not reported: the sender of an invalid request may be any program.
       if (response.headersSent) response.destroy();
       else response.writeHead(404, { connection: "close" }).end();
     });
@@ -89,7 +89,7 @@ export class PeerServer {
     await Promise.allSettled(this.#running);
   }
 
-  /** Reads the first message, which nobody without the master key can write. */
+  /** Reads the first message, which can be written only with the master key. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { masterKey, replicaId } = this.#parts;
     const from = request.headers[FROM_HEADER];
