@@ -1,6 +1,5 @@
 // kysely's Postgres dialect on the package `pg`, which is an optional peer dependency.
 import { type Dialect, PostgresDialect } from "kysely";
-import type { Client } from "pg";
 import { ToolError } from "../../host/index.ts";
 
 /** Most connections of one server process. */
@@ -12,7 +11,7 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const INT8_OID = 20;
 
 /** @throws {ToolError} PARAM_INVALID if the package `pg` is not installed */
-export async function importPg(): Promise<typeof import("pg")["default"]> {
+async function importPg(): Promise<typeof import("pg")["default"]> {
   try {
     return (await import("pg")).default;
   } catch (cause) {
@@ -22,10 +21,16 @@ export async function importPg(): Promise<typeof import("pg")["default"]> {
   }
 }
 
-/** pg's client, with its socket. */
-export type PgClient = Client & {
+/** The parts of pg's client that are used. Its own type would be in the declarations of the package, and `pg` may not be installed. */
+export interface PgClient {
+  /** Present once it connects. */
   readonly connection?: { readonly stream: { readonly localAddress?: string; destroy(): void } };
-};
+  connect(): Promise<unknown>;
+  query(statement: string): Promise<unknown>;
+  end(): Promise<void>;
+  on(event: "error" | "end", listener: () => void): unknown;
+  on(event: "notification", listener: (notification: { readonly payload?: string | undefined }) => void): unknown;
+}
 
 /**
  * Returns a client with a connection of its own, which is not open yet.
