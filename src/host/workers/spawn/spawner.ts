@@ -17,6 +17,8 @@ const CHECK_MS = 250;
  * Checks are counted instead of time, because a blocked host cannot receive answers.
  */
 const MAX_MISSED_CHECKS = 8;
+/** The same until its first answer: on a busy machine, Node.js takes seconds to start, and replacing the spawner would begin anew. */
+const MAX_CHECKS_AT_START = 40;
 /** Longest time in ms to end by itself; it normally takes 1 ms. */
 const END_MS = 2_000;
 /** Small limits: the spawner keeps a few dozen descriptors and no data. */
@@ -54,6 +56,7 @@ export class Spawner implements Disposable {
   readonly #meter: ProcessMeter;
   readonly #checkTimer: NodeJS.Timeout;
   #lastId = 0;
+  #hasAnswered = false;
   #hasEnded = false;
 
   /** @param onGone called once, unless the spawner is disposed first */
@@ -85,7 +88,7 @@ export class Spawner implements Disposable {
     let isLate = this.#meter.read()?.isStopped === true;
     for (const order of this.#unstarted.values()) {
       order.checks += 1;
-      isLate ||= order.checks > MAX_MISSED_CHECKS;
+      isLate ||= order.checks > (this.#hasAnswered ? MAX_MISSED_CHECKS : MAX_CHECKS_AT_START);
     }
     if (isLate) this.#giveUp();
   }
@@ -107,6 +110,7 @@ export class Spawner implements Disposable {
 
   #receive(reply: SpawnerReply, handle: unknown): void {
     const { type, id } = reply;
+    this.#hasAnswered = true;
     if (type === "ended") {
       this.#running.get(id)?.launched.ended(reply.ending);
       this.#running.delete(id);
