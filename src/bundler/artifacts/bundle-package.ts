@@ -80,6 +80,8 @@ function moduleUrls(dist: string): Plugin {
 
 /** Packages of {@link BUNDLED} that are not installed with Glovebox. Their types appear only in its internals. */
 const HIDDEN_IMPORT = /^import (?:type )?\{([^}]*)\} from "(?:kysely|prom-client|standardwebhooks)";$/gm;
+/** An inferred type of such a package in a declaration. */
+const INFERRED_TYPE = /\bimport\("(?:kysely|prom-client|standardwebhooks)"\)/;
 
 /** Replaces types of packages that are not installed with opaque ones, so that the declarations can be compiled. */
 async function hideTypes(dist: string): Promise<void> {
@@ -90,6 +92,7 @@ async function hideTypes(dist: string): Promise<void> {
       const locals = names.split(",").map((item) => /([\w$]+)\s*$/.exec(item)?.[1] ?? "");
       return locals.map((local) => `type ${local}<_A = unknown, _B = unknown, _C = unknown> = object;`).join("\n");
     });
+    if (INFERRED_TYPE.test(changed)) throw new Error(`${name}: write out the type of a package that is not installed`);
     if (changed !== text) await writeFile(join(dist, name), changed);
   }
 }

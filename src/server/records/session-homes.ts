@@ -1,5 +1,5 @@
 // Stores which replica has the isolate of a session, so that a call at another one does not start with an empty isolate.
-import { type ExpressionBuilder, sql } from "kysely";
+import { type ExpressionBuilder, type ExpressionWrapper, type SqlBool, sql } from "kysely";
 import { databaseNow } from "../database/database-time.ts";
 import type { Db } from "../database/open-database.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
@@ -66,7 +66,10 @@ export async function releaseSessions(db: Db, replicaId: string): Promise<void> 
 }
 
 /** Returns a condition for a row of `calls`: whether another replica that lives has its session. */
-export const hasSessionElsewhere = (of: ExpressionBuilder<DatabaseSchema, "calls">, replicaId: string) =>
+export const hasSessionElsewhere = (
+  of: ExpressionBuilder<DatabaseSchema, "calls">,
+  replicaId: string,
+): ExpressionWrapper<DatabaseSchema, "calls", SqlBool> =>
   of.exists(
     of
       .selectFrom("session_homes as home")
