@@ -1,13 +1,12 @@
 // Converts the message of a control plane to a job of the worker pool.
 
-import * as z from "zod";
 import type { RunMessage } from "../host/fleet/protocol/messages.ts";
 import type { CallListener } from "../host/workers/open-call.ts";
 import type { Job } from "../host/workers/pool-job.ts";
 import type { WorkerToolProfile } from "../host/workers/worker-job.ts";
 import { ToolProfileSchema } from "../sandbox/protocol/host-messages.ts";
-import { TurnSchema } from "../sandbox/protocol/turn-schemas.ts";
-import { MAX_TURNS, type Turn } from "../sandbox/protocol/turns.ts";
+import { TurnsSchema } from "../sandbox/protocol/turn-schemas.ts";
+import type { Turn } from "../sandbox/protocol/turns.ts";
 import type { CallCode } from "./call-code.ts";
 import type { HostedSession } from "./hosted-sessions.ts";
 
@@ -19,7 +18,6 @@ export interface JobParts {
   readonly turns: readonly Turn[];
 }
 
-const TurnsSchema = z.array(TurnSchema).max(MAX_TURNS);
 /** Most settings of tools that are kept. The processes identify them by the object. */
 const MAX_PROFILES = 2_048;
 /** The control plane has applied the limits of tenants and tools. */

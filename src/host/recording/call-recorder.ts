@@ -1,8 +1,7 @@
 // Records one call of a sandboxed tool: the turns that its worker process reports, and each capability call with its answer.
 import { createHash } from "node:crypto";
-import * as z from "zod";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { MAX_TURNS, type Turn } from "../../sandbox/protocol/turns.ts";
 import { packageVersion } from "../config/package-version.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
@@ -36,8 +35,6 @@ type TurnsMessage = {
   readonly start?: { readonly seed: string; readonly now: number } | undefined;
   readonly isTruncated?: true | undefined;
 };
-
-const TurnsTextSchema = z.array(TurnSchema).max(MAX_TURNS);
 
 export interface RecorderOptions {
   readonly call: PreparedCall;
@@ -78,7 +75,7 @@ export class CallRecorder {
     this.#start ??= start;
     if (isTruncated === true) this.#incomplete ??= "too_many_turns";
     if (!this.#count(text.length)) return;
-    const turns = TurnsTextSchema.parse(JSON.parse(`[${text}]`));
+    const turns = TurnsSchema.parse(JSON.parse(`[${text}]`));
     for (const turn of turns) this.#turns.push(turn);
     if (this.#turns.length > MAX_TURNS) throw new Error("The worker sent too many turns");
   }

@@ -6,8 +6,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LimitsSchema } from "../../sandbox/contract/limits.ts";
 import { MAX_MEMBER_LENGTH, MAX_MEMBERS, MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import { MEMBER_MODULES } from "../../sandbox/protocol/platform-modules.ts";
-import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
-import { MAX_TURNS } from "../../sandbox/protocol/turns.ts";
+import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { formatIssues } from "../json/format-issues.ts";
 
 export const RECORDING_FORMAT = "glovebox-recording";
@@ -82,7 +81,7 @@ export const RecordingSchema = z.strictObject({
   /** Seed of all random numbers, and the first time of the clock. The seed is a secret: it reveals keys that the call created. */
   start: z.strictObject({ seed: z.string().min(1).max(MAX_SEED_LENGTH), now: count }),
   /** Everything that reached the tool, in order: see `Turn`. */
-  turns: z.array(TurnSchema).max(MAX_TURNS),
+  turns: TurnsSchema,
   requests: z.array(RequestSchema).max(MAX_REQUESTS),
   outcome: OutcomeSchema,
   /** Time in ms from admission to the outcome, CPU time, and memory, for comparisons. */

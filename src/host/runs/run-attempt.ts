@@ -1,11 +1,10 @@
 // One attempt to run a durable run up to its next wait or its end: passes from the runs to the executor as `context.run`. It answers what the
 // journal has, and stores each capability call before it is made, and each answer before the tool receives it.
-import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
 import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
-import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
-import { MAX_TURNS, MAX_TURNS_LENGTH, type Turn, type TurnDivergence } from "../../sandbox/protocol/turns.ts";
+import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import { MAX_TURNS_LENGTH, type Turn, type TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
@@ -25,7 +24,6 @@ import { parseElicitation, parseWait, type RunWait } from "./run-wait.ts";
 
 type RequestEntry = Extract<RunEntry, { type: "request" }>;
 type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
-const TurnsTextSchema = z.array(TurnSchema).max(MAX_TURNS);
 
 export interface RunAttemptOptions {
   readonly journal: RunJournal;
@@ -215,7 +213,7 @@ export class RunAttempt {
    * @returns resolves when they are stored
    */
   addTurns(text: string): Promise<void> {
-    const turns: Turn[] = TurnsTextSchema.parse(JSON.parse(`[${text}]`));
+    const turns: Turn[] = TurnsSchema.parse(JSON.parse(`[${text}]`));
     const isNew = turns.slice(Math.max(0, this.#options.journal.turns.length - this.#reported));
     this.#reported += turns.length;
     for (const [kind, , ...ids] of turns) if (kind === "answer") for (const id of ids) this.#underWay.delete(id);

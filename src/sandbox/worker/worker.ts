@@ -36,9 +36,14 @@ const die = (): void => {
   process.abort();
 };
 
-/** Parses the turns of a recording, which the host has validated. */
-const toTurns = (text: string): Turn[] =>
-  text === "" ? [] : z.array(createTurnSchema()).max(MAX_TURNS).parse(JSON.parse(text));
+let turnsSchema: z.ZodType<Turn[]> | undefined;
+
+/** Parses the turns of a recording, which the host has validated. The first call that replays turns builds the schema. */
+function toTurns(text: string): Turn[] {
+  if (text === "") return [];
+  turnsSchema ??= z.array(createTurnSchema()).max(MAX_TURNS);
+  return turnsSchema.parse(JSON.parse(text));
+}
 
 class Worker {
   readonly #writer: FrameWriter;
