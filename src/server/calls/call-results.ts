@@ -46,13 +46,20 @@ export async function findWritten(
   return row;
 }
 
+/** Returns the error of a call of a tenant that does not exist any more. */
+export const tenantDeletedError = (): ToolError => unavailable("tenant_deleted", "The tenant was deleted");
+
+/** Returns the error of a call whose key was revoked while it waited. */
+export const keyRevokedError = (): ToolError =>
+  unavailable("key_revoked", "The key that requested this call was revoked before the call began");
+
 /**
  * Checks that the key which requested a call was not revoked while the call waited.
  * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "key_revoked"`)
  */
 export async function checkKey(db: Db, { key_id }: CallRow): Promise<void> {
   if (!(await isKeyRevoked(db, key_id))) return;
-  throw unavailable("key_revoked", "The key that requested this call was revoked before the call began");
+  throw keyRevokedError();
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE for a tenant that may not call now */

@@ -6,7 +6,6 @@ import {
   type ToolContext,
   ToolError,
   type ToolResult,
-  unavailable,
 } from "../../host/index.ts";
 import { ApprovalService } from "../approvals/approval-service.ts";
 import { withContents, withTimelines } from "../records/call-contents.ts";
@@ -19,7 +18,7 @@ import { AwaitedCalls } from "./awaited-calls.ts";
 import { CallAdmission } from "./call-admission.ts";
 import { CallQueue } from "./call-queue.ts";
 import type { CallCaller, CallProgressEvent, CallRequest } from "./call-request.ts";
-import { checkActive, checkKey, checkSame, findWritten, toFailedResult } from "./call-results.ts";
+import { checkActive, checkKey, checkSame, findWritten, tenantDeletedError, toFailedResult } from "./call-results.ts";
 import { CallRunner, type CallServiceParts } from "./call-runner.ts";
 import { Cancellation } from "./cancellation.ts";
 import { wholeCall } from "./direct-call.ts";
@@ -301,8 +300,7 @@ export class CallService implements AsyncDisposable {
   async #runQueued(claimed: CallRow, signal: AbortSignal): Promise<ToolResult> {
     const row = await withContents(this.#parts.database.db, claimed);
     const tenant = await findTenant(this.#parts.database.db, row.tenant_id);
-    if (tenant === undefined)
-      return toFailedResult(row, unavailable("tenant_deleted", "The tenant was deleted"), this.#parts.onError);
+    if (tenant === undefined) return toFailedResult(row, tenantDeletedError(), this.#parts.onError);
     const request: CallRequest = {
       ...{ toolName: row.tool_name, input: JSON.parse(row.input ?? "{}"), alias: row.alias },
       ...(row.session_id === null ? {} : { sessionId: row.session_id }),

@@ -1,5 +1,5 @@
-// Converts what replicas say to each other about a call: its events, its record, and why it was not run.
-import { type ErrorDetails, ToolError, type UnavailableReason, unavailable } from "../../host/index.ts";
+// Converts the messages between replicas about a call: its events, its record, and the reason why it was not run.
+import { type ErrorDetails, ToolError } from "../../host/index.ts";
 import type { CallRow, WholeCall } from "../records/calls.ts";
 import { PeerProtocolError } from "../replicas/peers/frames.ts";
 import {
@@ -10,6 +10,7 @@ import {
   type ResultText,
 } from "../replicas/peers/messages.ts";
 import type { CallRequest } from "./call-request.ts";
+import { keyRevokedError, tenantDeletedError } from "./call-results.ts";
 import type { StreamSink } from "./call-runner.ts";
 
 type MessageOf<Type extends AnswerMessage["type"]> = Extract<AnswerMessage, { readonly type: Type }>;
@@ -23,7 +24,7 @@ const EVENTS: ReadonlySet<AnswerMessage["type"]> = new Set(["alive", "log", "pro
 export const isEvent = (message: Exclude<AnswerMessage, MessageOf<"result">>): message is EventMessage =>
   EVENTS.has(message.type);
 
-/** Passes an event on to who waits for the call. @throws {PeerProtocolError} for a chunk that is not JSON */
+/** Passes an event on to the client that waits for the call. @throws {PeerProtocolError} for a chunk that is not JSON */
 export function passOn(message: EventMessage, texts: readonly string[], sink: StreamSink | undefined): void {
   switch (message.type) {
     case "log":
@@ -45,14 +46,13 @@ export function passOn(message: EventMessage, texts: readonly string[], sink: St
 
 /** Returns the error of a call that another replica has not run; undefined if its session has to be looked for again. */
 export function declinedError(reason: DeclineReason, { tool_name }: Pick<CallRow, "tool_name">): ToolError | undefined {
-  const because = (why: UnavailableReason, message: string): ToolError => unavailable(why, message);
   switch (reason) {
     case "busy":
       return overloadedError(`The replica with the session of "${tool_name}" runs too many calls of others`);
     case "no_tenant":
-      return because("tenant_deleted", "The tenant was deleted");
+      return tenantDeletedError();
     case "key_revoked":
-      return because("key_revoked", "The key that requested this call was revoked before the call began");
+      return keyRevokedError();
     case "stopping":
     case "expired":
     case "not_home":

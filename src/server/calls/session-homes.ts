@@ -56,20 +56,20 @@ export class SessionHomes implements Disposable {
     if (database.kind !== "postgres" || session_id === null || !tools.hasSessions(tenant_id, tool_name))
       return undefined;
     const key = { tenantId: tenant_id, toolName: tool_name, sessionId: session_id };
-    const known = await findHome(database.db, key);
-    if (known !== undefined && known.replicaId !== bus.replicaId) return known;
-    // While this replica stops, a call that had come before ends here.
-    if (this.#isReleased || (known?.leftMs ?? 0) > IDLE_MS) return undefined;
-    this.#sweeper ??= setInterval(
-      () => void deleteEndedSessions(database.db).catch(this.#parts.onError),
-      SWEEP_MS,
-    ).unref();
-    for (let count = 0; count < MAX_CLAIMS; count += 1) {
-      if (await claimSession(database.db, key, bus.replicaId, CLAIM_MS)) return undefined;
+    for (let count = 0; count <= MAX_CLAIMS; count += 1) {
       const home = await findHome(database.db, key);
       if (home !== undefined && home.replicaId !== bus.replicaId) return home;
+      // While this replica stops, a call that had come before ends here.
+      if (this.#isReleased || (home?.leftMs ?? 0) > IDLE_MS) return undefined;
+      this.#sweepSoon();
+      if (await claimSession(database.db, key, bus.replicaId, CLAIM_MS)) return undefined;
     }
     throw elsewhere({ tool_name });
+  }
+
+  #sweepSoon(): void {
+    const { database, onError } = this.#parts;
+    this.#sweeper ??= setInterval(() => void deleteEndedSessions(database.db).catch(onError), SWEEP_MS).unref();
   }
 
   /**

@@ -7,6 +7,7 @@ import { type CodeMode, TypeChecker } from "../../host/code-mode/index.ts";
 import { type ToolCall, type ToolContext, ToolError, type ToolResult, unavailable } from "../../host/index.ts";
 import { createMcpHandler, type McpHandler, type McpHost } from "../../host/mcp/server/index.ts";
 import type { CallCaller } from "../calls/call-request.ts";
+import { tenantDeletedError } from "../calls/call-results.ts";
 import { findTenant } from "../records/tenants.ts";
 import { TenantCodeRuns } from "./tenant-code-runs.ts";
 import { type TenantMcpParts, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
@@ -117,7 +118,7 @@ export class TenantCodeMode implements AsyncDisposable {
       },
       approvalOf: async (toolName) => {
         const tenant = await findTenant(database.db, tenantId);
-        if (tenant === undefined) throw unavailable("tenant_deleted", "The tenant was deleted");
+        if (tenant === undefined) throw tenantDeletedError();
         await tools.ensureTool(tenant.id, tenant.revision, toolName);
         const { needed } = calls.approvals.check(tenant, toolName, { isFixed: false });
         return needed && { expiresInMs: tenant.policy.approvals.expiresInMinutes * MINUTE_MS };

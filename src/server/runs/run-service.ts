@@ -19,7 +19,7 @@ import {
   unavailable,
 } from "../../host/index.ts";
 import { type CallCaller, type CallRequest, IdempotencyConflict } from "../calls/call-request.ts";
-import { checkActive, toFailedResult } from "../calls/call-results.ts";
+import { checkActive, tenantDeletedError, toFailedResult } from "../calls/call-results.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import { toNewRow } from "../calls/new-call.ts";
@@ -254,8 +254,7 @@ export class RunService implements AsyncDisposable {
 
   async #tenantOf(tenantId: string): Promise<TenantRecord> {
     const tenant = await findTenant(this.#parts.database.db, tenantId);
-    if (tenant === undefined || tenant.state === "deleting")
-      throw unavailable("tenant_deleted", "The tenant was deleted");
+    if (tenant === undefined || tenant.state === "deleting") throw tenantDeletedError();
     return tenant;
   }
 
