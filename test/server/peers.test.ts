@@ -5,16 +5,16 @@ import { type AddressInfo, createServer as createTcpServer, connect as netConnec
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
 import { ExchangeKeys } from "../../src/server/replicas/peers/exchange-keys.ts";
-import { FrameOpener, FrameReader, FrameSealer } from "../../src/server/replicas/peers/frames.ts";
-import type { AnswerMessage, CallMessage } from "../../src/server/replicas/peers/messages.ts";
-import { Exchange, PeerClient, PeerUnreachable } from "../../src/server/replicas/peers/peer-client.ts";
+import { FrameOpener, FrameSealer, PeerFrameReader } from "../../src/server/replicas/peers/frames.ts";
+import type { AnswerMessage, PeerCallMessage } from "../../src/server/replicas/peers/messages.ts";
+import { PeerClient, PeerExchange, PeerUnreachable } from "../../src/server/replicas/peers/peer-client.ts";
 import { PEER_PATH, PeerServer, type ReceivedCall, VALID_MS } from "../../src/server/replicas/peers/peer-server.ts";
 import { MasterKey } from "../../src/server/secrets/master-key.ts";
 
 const KEY = new MasterKey(Buffer.alloc(32, 1));
 const OTHER_KEY = new MasterKey(Buffer.alloc(32, 2));
 const NEVER = new AbortController().signal;
-const CALL: CallMessage = {
+const CALL: PeerCallMessage = {
   ...{ type: "call", at: 0, mode: "sync", callId: `call_${"0".repeat(26)}`, tenantId: "acme", keyId: "key_1" },
   ...{ toolName: "t", sessionId: "s" },
 };
@@ -65,7 +65,7 @@ function openClient({ id = "replica-caller", masterKey = KEY, now = (): number =
 /** Sends a call, and returns all messages about it. */
 async function callVia(client: PeerClient, url: string, texts: readonly string[] = [], to = "replica-home") {
   const exchange = await client.open({ replicaId: to, url }, NEVER);
-  if (!(exchange instanceof Exchange)) return exchange;
+  if (!(exchange instanceof PeerExchange)) return exchange;
   using _ = exchange;
   const messages: unknown[] = [];
   try {
@@ -199,7 +199,7 @@ describe("two replicas with the same master key", () => {
     const home = await openReplica({ now: () => now });
     const exchange = await openClient().open({ replicaId: "replica-home", url: home.url }, NEVER);
     now = VALID_MS + 1;
-    for await (const { message } of (exchange as Exchange).call(CALL, [])) {
+    for await (const { message } of (exchange as PeerExchange).call(CALL, [])) {
       expect(message).toEqual({ type: "declined", reason: "expired" });
       break;
     }
@@ -214,7 +214,7 @@ describe("two replicas with the same master key", () => {
         left.resolve();
       },
     });
-    const exchange = (await openClient().open({ replicaId: "replica-home", url: home.url }, NEVER)) as Exchange;
+    const exchange = (await openClient().open({ replicaId: "replica-home", url: home.url }, NEVER)) as PeerExchange;
     const next = exchange.call(CALL, []).next();
     await expect.poll(() => home.received.length).toBe(1);
     exchange[Symbol.dispose]();
@@ -375,7 +375,7 @@ describe("frames", () => {
     yield* buffers;
   }
   const readAll = async (bytes: readonly Buffer[], key = keyOf("call")): Promise<string[]> => {
-    const reader = new FrameReader(streamOf(...bytes));
+    const reader = new PeerFrameReader(streamOf(...bytes));
     const opener = new FrameOpener(key);
     const read: string[] = [];
     for (;;) {
@@ -422,7 +422,7 @@ describe("frames", () => {
     const huge = Buffer.alloc(8);
     huge.writeUInt32BE(256 * 1024 + 18);
     await expect(readAll([huge])).rejects.toThrow("at most");
-    const reader = new FrameReader(streamOf(...seal(["x".repeat(2_000)])));
+    const reader = new PeerFrameReader(streamOf(...seal(["x".repeat(2_000)])));
     await expect(reader.next(new FrameOpener(keyOf("call")), 1_000)).rejects.toThrow("at most");
   });
 });

@@ -10,7 +10,7 @@ export const isText = (value: unknown, maxLength: number): value is string =>
   typeof value === "string" && value.length <= maxLength;
 
 /** Returns the number of own keys of a parsed object, or -1 for any other value. */
-export function countKeys(value: unknown): number {
+export function countFields(value: unknown): number {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return -1;
   let count = 0;
   for (const _key in value) count += 1;

@@ -1,6 +1,6 @@
 // Parses the host's messages, in a worker. The few that each call sends are checked by hand; all others, and every one that these checks do not
 // accept, are parsed by the schemas.
-import { countKeys, type Fields, isSeq, isText } from "./check-fields.ts";
+import { countFields, type Fields, isSeq, isText } from "./check-fields.ts";
 import { type HostMessage, HostMessageSchema, MAX_MAIN_THREAD_MS } from "./host-messages.ts";
 
 const MAX_ID_LENGTH = 1_024;
@@ -8,7 +8,7 @@ const MAX_ID_LENGTH = 1_024;
 const isMainThreadMs = (value: unknown): value is number => isSeq(value) && value <= MAX_MAIN_THREAD_MS;
 
 function isHostMessage(value: unknown): value is HostMessage {
-  const keys = countKeys(value);
+  const keys = countFields(value);
   if (keys < 0) return false;
   const { type, seq, toolId, requestId, callId, tenantId, mainThreadMs } = value as Fields;
   if (!isSeq(seq) || !isMainThreadMs(mainThreadMs)) return false;

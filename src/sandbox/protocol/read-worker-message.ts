@@ -1,6 +1,6 @@
 // Parses a worker's messages. The few that each call sends are checked by hand; all others, and every one that these checks do not accept, are
 // parsed by the schemas.
-import { countKeys, type Fields, isCount, isSeq, isText } from "./check-fields.ts";
+import { countFields, type Fields, isCount, isSeq, isText } from "./check-fields.ts";
 import { GUEST_OUTCOMES } from "./guest-messages.ts";
 import {
   type EndedMessage,
@@ -14,7 +14,7 @@ const OUTCOMES: ReadonlySet<unknown> = new Set<EndedMessage["outcome"]>([...GUES
 const MAX_NAME_LENGTH = 64;
 
 function isUsage(value: unknown): value is WorkerUsage {
-  if (countKeys(value) !== 5) return false;
+  if (countFields(value) !== 5) return false;
   const { cpuMs, heapBytes, startMs, executeMs, logsDropped } = value as Fields;
   return isCount(cpuMs) && isCount(heapBytes) && isCount(startMs) && isCount(executeMs) && isCount(logsDropped);
 }
@@ -28,7 +28,7 @@ function isPlainEnded({ seq, outcome, phase, usage, released }: Fields, keys: nu
 }
 
 function isWorkerMessage(value: unknown): value is WorkerMessage {
-  const keys = countKeys(value);
+  const keys = countFields(value);
   if (keys < 0) return false;
   const fields = value as Fields;
   if (!Object.hasOwn(fields, "type")) return false;

@@ -6,8 +6,8 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import { pause } from "../operation/background-work.ts";
 import { findCall, type WholeCall } from "../records/calls.ts";
 import type { SessionHome } from "../records/session-homes.ts";
-import type { CallMessage, DeclineReason } from "../replicas/peers/messages.ts";
-import { type Exchange, type PeerClient, PeerUnreachable } from "../replicas/peers/peer-client.ts";
+import type { DeclineReason, PeerCallMessage } from "../replicas/peers/messages.ts";
+import { type PeerClient, type PeerExchange, PeerUnreachable } from "../replicas/peers/peer-client.ts";
 import { IdempotencyConflict } from "./call-request.ts";
 import type { DirectAnswer, DirectCall } from "./direct-call.ts";
 import type { LostCalls } from "./lost-calls.ts";
@@ -150,7 +150,7 @@ export class Forwarding implements Disposable {
     if (isFull) return { error: overloaded() };
     const { replicaId, url } = home;
     if (url === null || isUnreachable(replicaId)) return { error: elsewhere(row) };
-    let opened: Exchange | DeclineReason;
+    let opened: PeerExchange | DeclineReason;
     try {
       opened = await this.#parts.peers.open({ replicaId, url }, this.#signal);
     } catch (thrown) {
@@ -170,7 +170,7 @@ export class Forwarding implements Disposable {
     }
   }
 
-  async #follow(exchange: Exchange): Promise<ForwardOutcome> {
+  async #follow(exchange: PeerExchange): Promise<ForwardOutcome> {
     const { row } = this.call;
     const { lost, database } = this.#parts;
     const last = await this.#last(exchange);
@@ -196,7 +196,7 @@ export class Forwarding implements Disposable {
   }
 
   /** Passes on the events of the call. Returns what ends it; undefined if the other replica is gone. */
-  async #last(exchange: Exchange): Promise<LastMessage | { readonly ended: WholeCall } | undefined> {
+  async #last(exchange: PeerExchange): Promise<LastMessage | { readonly ended: WholeCall } | undefined> {
     const { row, request, sink } = this.call;
     const input = request.input === undefined ? [] : [JSON.stringify(request.input)];
     try {
@@ -211,7 +211,7 @@ export class Forwarding implements Disposable {
     return undefined;
   }
 
-  #toMessage(): CallMessage {
+  #toMessage(): PeerCallMessage {
     const { row, request } = this.call;
     const { toolName, version, alias, timeoutMs, idempotencyKey, approvedBy } = request;
     return {

@@ -4,7 +4,7 @@ import { ApprovalConflict } from "../approvals/approval-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { findKeyById, isKeyId } from "../records/api-keys.ts";
 import { findTenant } from "../records/tenants.ts";
-import type { CallMessage } from "../replicas/peers/messages.ts";
+import type { PeerCallMessage } from "../replicas/peers/messages.ts";
 import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
 import type { StreamSink } from "./call-runner.ts";
@@ -83,7 +83,7 @@ export class ReceivedCalls {
 }
 
 /** @throws {ToolError} PARAM_INVALID for an input that is not JSON */
-function toRequest(message: CallMessage, input: string | undefined): CallRequest {
+function toRequest(message: PeerCallMessage, input: string | undefined): CallRequest {
   const { toolName, sessionId, version, alias, timeoutMs, idempotencyKey, approvedBy } = message;
   let value: unknown;
   try {

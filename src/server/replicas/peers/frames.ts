@@ -79,7 +79,7 @@ export class FrameSealer {
 }
 
 /** Reads what another replica sends, frame by frame. Keeps at most one frame and what has arrived with it. */
-export class FrameReader {
+export class PeerFrameReader {
   readonly #source: AsyncIterator<Buffer>;
   #buffered: Buffer[] = [];
   #size = 0;

@@ -31,7 +31,7 @@ export type DeclineReason = z.infer<typeof DeclinedSchema>["reason"];
 export const ReadySchema = z.discriminatedUnion("type", [z.strictObject({ type: z.literal("ready") }), DeclinedSchema]);
 
 /** A call. Its input is a text of the message, unless it has none. */
-export const CallMessageSchema = z.strictObject({
+export const PeerCallMessageSchema = z.strictObject({
   type: z.literal("call"),
   at: TimeSchema,
   mode: z.enum(["sync", "stream"]),
@@ -48,7 +48,7 @@ export const CallMessageSchema = z.strictObject({
     .strictObject({ name: IdSchema, ip: z.string().max(64).nullable(), requestId: IdSchema.nullable() })
     .optional(),
 });
-export type CallMessage = z.infer<typeof CallMessageSchema>;
+export type PeerCallMessage = z.infer<typeof PeerCallMessageSchema>;
 
 const LogEntrySchema = z.strictObject({
   level: z.enum(["debug", "info", "warn", "error"]),
@@ -125,7 +125,7 @@ export interface Parsed<Message> {
 }
 
 /** @throws {PeerProtocolError} for a message that does not match the schema */
-export function parseMessage<Message>(schema: z.ZodType<Message>, parts: readonly Buffer[]): Parsed<Message> {
+export function parsePeerMessage<Message>(schema: z.ZodType<Message>, parts: readonly Buffer[]): Parsed<Message> {
   const [first = "", ...texts] = parts.map((part) => part.toString());
   let value: unknown;
   try {

@@ -5,14 +5,14 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Clock } from "../../database/database-clock.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
-import { FrameOpener, FrameReader, FrameSealer, PeerProtocolError } from "./frames.ts";
+import { FrameOpener, FrameSealer, PeerFrameReader, PeerProtocolError } from "./frames.ts";
 import {
   type AnswerMessage,
   AnswerSchema,
-  type CallMessage,
   type DeclineReason,
   type Parsed,
-  parseMessage,
+  type PeerCallMessage,
+  parsePeerMessage,
   ReadySchema,
   toParts,
 } from "./messages.ts";
@@ -59,7 +59,7 @@ export class PeerClient implements Disposable {
    * @returns the reason if the replica declines
    * @throws {PeerUnreachable} also when the signal aborts
    */
-  async open(peer: Peer, signal: AbortSignal): Promise<Exchange | DeclineReason> {
+  async open(peer: Peer, signal: AbortSignal): Promise<PeerExchange | DeclineReason> {
     const { masterKey, clock, replicaId: from } = this.#parts;
     const random = randomBytes(RANDOM_BYTES);
     const keys = new ExchangeKeys(masterKey, { from, to: peer.replicaId, random });
@@ -81,13 +81,13 @@ export class PeerClient implements Disposable {
     const timer = setTimeout(() => request.destroy(new PeerUnreachable("No answer in time")), READY_MS);
     try {
       const response = await responseTo(request);
-      const reader = new FrameReader(response);
+      const reader = new PeerFrameReader(response);
       const answered = toRandom(response.headers[RANDOM_HEADER]);
       const opener = new FrameOpener(keys.keyOf("answer", answered));
-      const { message } = parseMessage(ReadySchema, (await reader.next(opener, MAX_READY_BYTES)) ?? []);
+      const { message } = parsePeerMessage(ReadySchema, (await reader.next(opener, MAX_READY_BYTES)) ?? []);
       if (message.type === "ready") {
         const sealer = new FrameSealer(keys.keyOf("call", answered));
-        return new Exchange({ request, response, reader, opener, sealer });
+        return new PeerExchange({ request, response, reader, opener, sealer });
       }
       request.destroy();
       return message.reason;
@@ -127,13 +127,13 @@ async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
 interface ExchangeParts {
   readonly request: ClientRequest;
   readonly response: IncomingMessage;
-  readonly reader: FrameReader;
+  readonly reader: PeerFrameReader;
   readonly opener: FrameOpener;
   readonly sealer: FrameSealer;
 }
 
 /** An exchange with a replica that waits for a call. */
-export class Exchange implements Disposable {
+export class PeerExchange implements Disposable {
   readonly #parts: ExchangeParts;
   #hasEnded = false;
 
@@ -145,7 +145,7 @@ export class Exchange implements Disposable {
    * Sends the call, and yields what the replica says about it. The consumer stops after the message that ends the call.
    * @throws {PeerProtocolError} or an error of the connection, if the replica is gone: the call may have run
    */
-  async *call(message: CallMessage, texts: readonly string[]): AsyncGenerator<Parsed<AnswerMessage>, void> {
+  async *call(message: PeerCallMessage, texts: readonly string[]): AsyncGenerator<Parsed<AnswerMessage>, void> {
     const { request, response, reader, opener, sealer } = this.#parts;
     for (const frame of sealer.seal(toParts(message, texts))) request.write(frame);
     request.end();
@@ -161,7 +161,7 @@ export class Exchange implements Disposable {
       for (;;) {
         const parts = await reader.next(opener);
         if (parts === undefined) throw new PeerProtocolError("The replica has ended the exchange");
-        const parsed = parseMessage(AnswerSchema, parts);
+        const parsed = parsePeerMessage(AnswerSchema, parts);
         if (parsed.message.type !== "alive") yield parsed;
       }
     } finally {

@@ -5,14 +5,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../../database/database-clock.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
-import { FrameOpener, FrameReader, FrameSealer, PeerProtocolError } from "./frames.ts";
+import { FrameOpener, FrameSealer, PeerFrameReader, PeerProtocolError } from "./frames.ts";
 import {
   type AnswerMessage,
-  type CallMessage,
-  CallMessageSchema,
   type DeclineReason,
   HelloSchema,
-  parseMessage,
+  type PeerCallMessage,
+  PeerCallMessageSchema,
+  parsePeerMessage,
   toParts,
 } from "./messages.ts";
 
@@ -38,7 +38,7 @@ export const RANDOM_PATTERN = /^[\w-]{43}$/;
 
 /** A call that another replica has passed on. */
 export interface ReceivedCall {
-  readonly message: CallMessage;
+  readonly message: PeerCallMessage;
   /** JSON of the input; undefined for a call without one. */
   readonly input: string | undefined;
   /** Aborts when the other replica ends the exchange, because its client has left or it is gone. */
@@ -61,7 +61,7 @@ export interface PeerServerParts {
 interface Connection {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly reader: FrameReader;
+  readonly reader: PeerFrameReader;
   readonly keys: ExchangeKeys;
 }
 
@@ -98,10 +98,10 @@ export class PeerServer {
     if (!FROM_PATTERN.test(from) || !RANDOM_PATTERN.test(random)) throw new PeerProtocolError("Invalid headers");
     const bytes = Buffer.from(random, "base64url");
     const keys = new ExchangeKeys(masterKey, { from, to: replicaId, random: bytes });
-    const reader = new FrameReader(request);
+    const reader = new PeerFrameReader(request);
     const at = await within(HELLO_MS, request, async () => {
       const parts = await reader.next(new FrameOpener(keys.keyOf("hello")), MAX_HELLO_BYTES);
-      return parseMessage(HelloSchema, parts ?? []).message.at;
+      return parsePeerMessage(HelloSchema, parts ?? []).message.at;
     });
     // The bytes, as several texts stand for the same.
     this.#checkNew(bytes.toString("base64url"));
@@ -132,7 +132,7 @@ export class PeerServer {
     const parts = await within(CALL_MS, request, () => reader.next(new FrameOpener(keys.keyOf("call", answered))));
     // The other replica has decided otherwise.
     if (parts === undefined) return void response.end();
-    const { message, texts } = parseMessage(CallMessageSchema, parts);
+    const { message, texts } = parsePeerMessage(PeerCallMessageSchema, parts);
     if (texts.length > 1) throw new PeerProtocolError("Expected one input");
     reader.end().catch(() => response.destroy());
     const left = new AbortController();
