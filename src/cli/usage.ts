@@ -1,10 +1,16 @@
-// The help text of the command line, and types that commands share: parsed arguments and usage errors.
+// The help text of the command line, and what commands share: parsed arguments, usage errors and the time limit of a call.
 import { LIMITS } from "../sandbox/contract/limits.ts";
 
 /** An error in the arguments. The command line prints its message on one line and exits with 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
+
+/**
+ * Wall time in ms of a call that a developer starts at a terminal: long enough for the first start of a process on a busy machine. Ctrl-C
+ * ends a call sooner, and an endless loop ends at its CPU limit.
+ */
+export const TERMINAL_TIMEOUT_MS = 30_000;
 
 export const USAGE = `Runs untrusted tools: bundled, isolated, with limits
 
@@ -47,7 +53,7 @@ Options of run, dev and mcp (mcp has no input options and no --log-places)
   --input JSON        the input (default: {})
   --input-file FILE   read the input from a file: JSON, or any text for a tool with one text input
   --tenant ID         the tenant to serve (default: a single tenant without a name)
-  --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max} (default: ${LIMITS.timeoutMs.default})
+  --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max} (default: ${TERMINAL_TIMEOUT_MS}; mcp: ${LIMITS.timeoutMs.default})
   --cpu-ms N          CPU time, ${LIMITS.cpuMs.min} to ${LIMITS.cpuMs.max}
   --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max} (default: ${LIMITS.memoryMiB.default})
   --allow-fetch HOST  allow requests to HOST: host, host:port, *.host or an origin; repeatable

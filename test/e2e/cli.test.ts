@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CliEnd, enterFolder, runInProcess } from "../support/cli-in-process.ts";
-import { cliEnvironment, MAIN, patiently } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, NodeProcess, patiently } from "../support/cli-process.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 let folder = "";
@@ -43,6 +43,7 @@ const SOURCES: { readonly [file: string]: string } = {
     export default () => content([text("hi"), image(new Uint8Array([104, 105]), "image/png")], new Uint8Array([1]));`,
   "counts.ts": "export default async function* () { yield 1; yield 2; return { counted: 2 }; }",
   "waits.ts": "export default async function* () { yield 1; await new Promise(() => {}); }",
+  "late.ts": "export default () => new Promise((resolve) => setTimeout(() => resolve('late'), 5_500));",
   "shout.ts": `
     export const description = "Shouts";
     export const inputSchema = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
@@ -91,6 +92,12 @@ describe("glovebox run", () => {
     expect((await glovebox(["run", "add.ts", "--input-file", "input.json"])).stdout).toBe('{"sum":42}\n');
     expect((await glovebox(["run", "shout.ts", "--input-file", "text.txt"])).stdout).toBe('"QUIET WORDS"\n');
     expect((await gloveboxProcess(["run", "add.ts", "-"], '{"a":2,"b":2}')).stdout).toBe('{"sum":4}\n');
+  });
+
+  test("gives a call more than the 5 s of the library, because its process may start on a busy machine", async () => {
+    await using run = new NodeProcess([MAIN, "run", "late.ts"], { cwd: folder, env: cliEnvironment(folder) });
+    await run.exit;
+    expect(run).toMatchObject({ stdout: '"late"\n', stderr: "" });
   });
 
   test("prints the chunks of a tool that streams as they come, then what it returns", async () => {

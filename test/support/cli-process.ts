@@ -11,7 +11,7 @@ export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
 });
 
-/** Gives calls of a command line that states no limit more than the default of 5 s, which a busy machine can need to start a process. */
+/** Gives calls of a command line that states no limit more than the default, so that no test depends on how fast a process starts. */
 export function patiently(args: readonly string[]): readonly string[] {
   const [command = "", ...rest] = args;
   if (!["run", "dev", "mcp"].includes(command) || rest.includes("--timeout-ms")) return args;

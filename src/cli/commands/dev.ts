@@ -7,7 +7,7 @@ import { openBox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
 import { findPackageRoot } from "../shared/project-root.ts";
 import type { Io } from "../terminal/process-io.ts";
-import { type Arguments, UsageError } from "../usage.ts";
+import { type Arguments, TERMINAL_TIMEOUT_MS, UsageError } from "../usage.ts";
 import { DevSession } from "./dev-session.ts";
 
 const INTERRUPT_KEY = "\u0003";
@@ -34,7 +34,7 @@ function handleKeys(session: DevSession, { stdin }: Io): () => void {
 /** Exits with 0 when `q`, SIGINT or SIGTERM stops it after the session has started. */
 export async function devCommand(given: Arguments, io: Io): Promise<number> {
   const [path = ""] = given.positionals;
-  const { limits, ...options } = readCallOptions(given, io.env);
+  const { limits, ...options } = readCallOptions(given, io.env, TERMINAL_TIMEOUT_MS);
   if (given.values.inspect !== undefined && given.values["inspect-brk"] !== undefined) {
     throw new UsageError("Expected one of --inspect and --inspect-brk, got both");
   }

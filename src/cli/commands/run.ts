@@ -22,7 +22,7 @@ import {
 import { findPackageRoot } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import { type Io, stopCodeOf } from "../terminal/process-io.ts";
-import type { Arguments } from "../usage.ts";
+import { type Arguments, TERMINAL_TIMEOUT_MS } from "../usage.ts";
 
 const CALL_ID = "cli";
 /** Warnings are ignored here, because the inspection has printed them. */
@@ -44,7 +44,7 @@ function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
     positionals: [path = ""],
   } = given;
   return {
-    ...readCallOptions(given, env),
+    ...readCallOptions(given, env, TERMINAL_TIMEOUT_MS),
     path,
     showTimes: values.time === true,
     asJson: values.json === true,

@@ -29,8 +29,11 @@ const chooseTenant = (tenantId: string | undefined): TenantChoice =>
     ? { host: { tenancy: "single" }, scope: {} }
     : { host: { tenancy: "multi" }, scope: { tenantId } };
 
-/** @throws {UsageError} for several inputs, an invalid host, or a secret whose environment variable is missing */
-export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.ProcessEnv): CallFlags {
+/**
+ * @param timeoutMs default of `--timeout-ms`. @default the default of the library
+ * @throws {UsageError} for several inputs, an invalid host, or a secret whose environment variable is missing
+ */
+export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.ProcessEnv, timeoutMs?: number): CallFlags {
   const text = (name: string): string | undefined => values[name] as string | undefined;
   const number = (name: string): number | undefined => (values[name] === undefined ? undefined : Number(values[name]));
   const input = { json: text("input"), file: text("input-file"), stdin };
@@ -40,7 +43,7 @@ export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.Proces
   return {
     input,
     tenant: chooseTenant(text("tenant")),
-    limits: { timeoutMs: number("timeout-ms"), cpuMs: number("cpu-ms"), memoryMiB: number("memory-mib") },
+    limits: { timeoutMs: number("timeout-ms") ?? timeoutMs, cpuMs: number("cpu-ms"), memoryMiB: number("memory-mib") },
     egress,
     grant: [...egress.grant, ...((values.grant as readonly string[] | undefined) ?? [])],
     logSourceLocations: values["log-places"] === true,
