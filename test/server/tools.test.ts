@@ -189,6 +189,15 @@ describe.for(STORES)("with %s", (kind) => {
     );
   });
 
+  test("lets a version wait that requests all hosts or secrets instead of a list", async () => {
+    const requesting = (capabilities: string) => `export const capabilities = ${capabilities}; export default () => 1`;
+    await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: ['one'] }"));
+    const { body } = await deploy("narrow", requesting("{ fetch: {}, secrets: true }"));
+    expect([body.version.state, body.requests.added]).toEqual(["waiting_for_approval", ["fetch:*", "secrets:*"]]);
+    const narrower = await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: [] }"));
+    expect([narrower.body.version.state, narrower.body.requests.added]).toEqual(["ready", []]);
+  });
+
   test("lets a version that raises a limit wait, wherever the limit is set, and shows the limits", async () => {
     const old = "export default () => 'old'";
     const author = "export const limits = { memoryMiB: 16 };";

@@ -1,26 +1,43 @@
 // Lists the capabilities and limits that a version of a tool asks for, and compares two versions. A version that asks for more than the live
 // one waits for approval.
-import { LIMITS, type LimitName, type PartialLimits, type ToolDefinition } from "../../host/index.ts";
+import { type JsonValue, LIMITS, type LimitName, type PartialLimits, type ToolDefinition } from "../../host/index.ts";
 import type { ToolVersionRecord } from "../records/tool-versions.ts";
 
 const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 /** Defaults of the library for tools in Python, where they differ from those of {@link LIMITS}. */
 export const PYTHON_DEFAULTS: PartialLimits = { timeoutMs: 30_000, cpuMs: 10_000, memoryMiB: 256 };
 
-/** Requests of a version, one item each: `fetch`, `secrets:api-key`, `limits.memoryMiB=256`. */
+/** Requests of a version, one item each: `kv`, `secrets:api-key`, `fetch:*` (every host that the tenant may reach), `limits.memoryMiB=256`. */
 export interface RequestDiff {
   readonly added: readonly string[];
   readonly removed: readonly string[];
 }
 
-function capabilityItems({ capabilities = {} }: ToolDefinition): readonly string[] {
-  return Object.entries(capabilities).flatMap(([name, settings]) => {
-    if (Array.isArray(settings)) {
-      return [name, ...settings.map((item) => `${name}:${typeof item === "string" ? item : JSON.stringify(item)}`)];
-    }
-    const isEmpty = settings === true || (typeof settings === "object" && Object.keys(settings ?? {}).length === 0);
-    return isEmpty ? [name] : [name, `${name}=${JSON.stringify(settings)}`];
-  });
+/** Built-in capabilities that a list narrows: to hosts, to names of secrets, to tools. Without a list, they cover all that the tenant has. */
+const NARROWED_BY_LIST: ReadonlySet<string> = new Set(["fetch", "secrets", "tools"]);
+
+const isUnrestricted = (setting: JsonValue): boolean =>
+  setting === true ||
+  (typeof setting === "object" && !Array.isArray(setting) && Object.keys(setting ?? {}).length === 0);
+
+/** Returns what a setting of a capability requests beyond another one, one item each. `had` is undefined if it was not requested. */
+function itemsBeyond(name: string, setting: JsonValue, had: JsonValue | undefined): readonly string[] {
+  if (NARROWED_BY_LIST.has(name)) {
+    if (!Array.isArray(setting)) return had === undefined || Array.isArray(had) ? [`${name}:*`] : [];
+    if (had !== undefined && !Array.isArray(had)) return [];
+    const items = setting.filter((item) => had === undefined || !had.includes(item));
+    return [...(had === undefined ? [name] : []), ...items.map((item) => `${name}:${String(item)}`)];
+  }
+  const show = (value: JsonValue): string => (isUnrestricted(value) ? name : `${name}=${JSON.stringify(value)}`);
+  // Only the host knows which of two settings of its own capability allows more, so each change waits for approval.
+  return had !== undefined && show(had) === show(setting) ? [] : [show(setting)];
+}
+
+/** Returns what the capabilities of a definition request beyond those of another one. */
+function listBeyond(next: ToolDefinition | undefined, before: ToolDefinition | undefined): readonly string[] {
+  const { capabilities = {} } = next ?? {};
+  const had = new Map(Object.entries(before?.capabilities ?? {}));
+  return Object.entries(capabilities).flatMap(([name, setting]) => itemsBeyond(name, setting, had.get(name)));
 }
 
 /** What a version requests: its definition, and the limits that its upload has set. */
@@ -48,10 +65,8 @@ export function compareRequests(
   next: RequestingVersion,
   configured: readonly (PartialLimits | undefined)[],
 ): RequestDiff {
-  const before = new Set(live === undefined ? [] : capabilityItems(live.definition));
-  const after = new Set(capabilityItems(next.definition));
-  const added = [...after].filter((item) => !before.has(item));
-  const removed = [...before].filter((item) => !after.has(item));
+  const added = [...listBeyond(next.definition, live?.definition)];
+  const removed = listBeyond(live?.definition, next.definition);
   // Without a live version there is nothing that limits could be raised from: the tenant's limits apply in any case.
   if (live === undefined) return { added, removed };
   // As the library resolves them: configured limits replace the default, and the author can only lower the result.
