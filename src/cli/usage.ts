@@ -29,6 +29,7 @@ Usage
   glovebox executor credentials FOLDER NAME…                           create the credentials of a server and of executors
   glovebox config [options]                                            print the configuration that serve would use
   glovebox db migrate | check | backup FILE | restore FILE | rotate-key FILE   maintain the database of serve
+  glovebox db admin-key                                                print a new admin key, if the first one is lost
   glovebox login [URL]                                                 store the API key of a server, read from stdin
   glovebox deploy PATH [--alias NAME] [--canary 10%] [--approve]       deploy a tool to the server
   glovebox rollback NAME [--alias NAME]                                go back to what a release ran before

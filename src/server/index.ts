@@ -10,10 +10,10 @@ import { packageVersion } from "../host/config/package-version.ts";
 import { createGlovebox, type ExecutorsOptions, type Glovebox, type ToolResult, unavailable } from "../host/index.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
+import { createFirstAdminKey } from "./auth/admin-key.ts";
 import { createApiKey, type NewApiKey } from "./auth/api-key.ts";
 import { RequestAuthenticator } from "./auth/authentication.ts";
 import { OidcSignIn } from "./auth/oidc.ts";
-import { SCOPES } from "./auth/scopes.ts";
 import { createTokenVerifier } from "./auth/token-verifier.ts";
 import { CallService } from "./calls/call-service.ts";
 import { ClusterSlots } from "./calls/cluster-slots.ts";
@@ -37,7 +37,6 @@ import { readConsoleFiles } from "./http/console-files.ts";
 import type { ServerParts } from "./http/context.ts";
 import { listen, MAX_STREAMS } from "./http/listen.ts";
 import { OpenStreams } from "./http/open-streams.ts";
-import { createId } from "./ids.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
 import { openTenantCodeMode, openTenantMcp } from "./mcp/mcp-endpoints.ts";
 import { Metrics } from "./operation/metrics.ts";
@@ -45,14 +44,11 @@ import { RequestLog } from "./operation/request-log.ts";
 import { SerialReads } from "./operation/serial-reads.ts";
 import { openTelemetry, type ServerTelemetry } from "./operation/telemetry.ts";
 import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
-import { findKeyByHash, hasPlatformKey, insertKey } from "./records/api-keys.ts";
-import { appendAudit, SERVER_ACTOR } from "./records/audit.ts";
 import { readSecrets } from "./records/secrets.ts";
 import { checkStoredBytes, StoredBytesSweeper } from "./records/stored-bytes.ts";
 import { toTenantOptions } from "./records/tenant-policy.ts";
 import { findTenant } from "./records/tenants.ts";
 import { emitEvents } from "./records/webhooks.ts";
-import { changeExclusively } from "./records/write-lock.ts";
 import { ReleaseWatch } from "./releases/release-watch.ts";
 import { findOwnUrl } from "./replicas/peers/own-url.ts";
 import { PeerClient } from "./replicas/peers/peer-client.ts";
@@ -87,36 +83,6 @@ export interface Server extends AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID, as a rejection, for an unknown option or a wrong value: nothing is closed then
    */
   close(options?: { readonly drainMs?: number }): Promise<void>;
-}
-
-/**
- * Stores a key of the platform unless there is one, and returns it. If the connection is lost while it is stored, the next attempt finds out whether it
- * was.
- */
-async function createAdminKey(database: OpenDatabase, { key, hash, prefix }: NewApiKey): Promise<string | undefined> {
-  return await changeExclusively(database, async (transaction) => {
-    if (await hasPlatformKey(transaction))
-      return (await findKeyByHash(transaction, hash)) === undefined ? undefined : key;
-    const id = createId("key");
-    await insertKey(transaction, {
-      id,
-      tenantId: null,
-      name: "admin",
-      prefix,
-      scopes: SCOPES,
-      expiresAt: null,
-      rateLimit: null,
-      hash,
-    });
-    await appendAudit(transaction, {
-      actor: SERVER_ACTOR,
-      tenantId: null,
-      action: "key.created",
-      target: id,
-      details: { name: "admin" },
-    });
-    return key;
-  });
 }
 
 interface BoxParts {
@@ -312,11 +278,17 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
-  const adminKey = await createAdminKey(database, newKey);
   const server = await listen(createApp(parts), config, kind === "postgres" ? peerServer : undefined);
+  // A start that fails from here on leaves the port free for the next attempt.
+  resources.defer(() => {
+    server.close();
+    if ("closeAllConnections" in server) server.closeAllConnections();
+  });
   const { port } = server.address() as AddressInfo;
   const ownUrl = await findOwnUrl(config, port);
   if (ownUrl !== undefined) await bus.setUrl(ownUrl);
+  // Nothing fails between here and the caller, who shows the key: it exists nowhere else.
+  const adminKey = await createFirstAdminKey(database, newKey);
   calls.start();
   runs.start();
   deliveries.start();

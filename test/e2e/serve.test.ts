@@ -126,6 +126,23 @@ test("backs its database up while it runs, checks it, and restores it elsewhere"
   expect(other.stderr).toContain("master key that is not configured");
 });
 
+test("prints another admin key to an operator who has lost the first one", async () => {
+  await using early = start(["db", "admin-key"]);
+  expect([await early.exit, early.stderr]).toEqual([2, expect.stringContaining("There is no database")]);
+  await using server = start(["serve", "--port", "0", "--log-level", "silent"]);
+  const { url, adminKey } = await listening(server);
+  await using command = start(["db", "admin-key"]);
+  expect(await command.exit).toBe(0);
+  const key = /^New admin key, shown only now: (gbx_\S+)\n$/.exec(command.stdout)?.[1];
+  expect(key).not.toBe(adminKey);
+  // The server that runs accepts both, and its audit log says where the second one came from.
+  const { status, body } = await apiOf({ url, adminKey: key })<{ items: object[] }>("GET", "/v1/audit");
+  expect(status).toBe(200);
+  const details = { name: "admin", by: "glovebox db admin-key" };
+  expect(body.items).toContainEqual(expect.objectContaining({ action: "key.created", actor: "server", details }));
+  expect((await apiOf({ url, adminKey })("GET", "/v1/audit")).status).toBe(200);
+});
+
 test("reads its config file and variables, and flags come first", async () => {
   writeFileSync(
     join(folder, "glovebox.config.ts"),

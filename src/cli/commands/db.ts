@@ -1,4 +1,4 @@
-// glovebox db: migrates, checks, backs up and restores the server's database, and changes its master key.
+// glovebox db: migrates, checks, backs up and restores the server's database, changes its master key, and replaces a lost admin key.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ServerConfig } from "../../server/config/server-options.ts";
@@ -48,6 +48,14 @@ const ACTIONS: { readonly [name: string]: { readonly file: string | undefined; r
     run: async (database, _config, file, io) => {
       const { restoreBackup } = await import("../../server/transfer/backup.ts");
       io.stdout.print(`Restored ${totalOf(await restoreBackup(database, file))} rows\n`);
+      return 0;
+    },
+  },
+  "admin-key": {
+    file: undefined,
+    run: async (database, _config, _file, io) => {
+      const { createAdminKey } = await import("../../server/auth/admin-key.ts");
+      io.stdout.print(`New admin key, shown only now: ${await createAdminKey(database)}\n`);
       return 0;
     },
   },

@@ -154,7 +154,7 @@ export const COMMAND_SPECS = {
       "master-key-file": SERVER_OPTIONS["master-key-file"],
       config: SERVER_OPTIONS.config,
     },
-    positionals: { expects: "migrate, check, backup FILE, restore FILE or rotate-key FILE", min: 1, max: 2 },
+    positionals: { expects: "migrate, check, backup FILE, restore FILE, rotate-key FILE or admin-key", min: 1, max: 2 },
   },
   executor: {
     options: {

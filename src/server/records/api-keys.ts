@@ -133,12 +133,17 @@ export async function revokeKey(db: Db, id: string, tenantId: string | null): Pr
   return numUpdatedRows > 0n;
 }
 
-export async function hasPlatformKey(db: Db): Promise<boolean> {
+/**
+ * Returns whether the platform has a key that is neither revoked nor expired.
+ * @param now ms since 1970
+ */
+export async function hasPlatformKey(db: Db, now: number): Promise<boolean> {
   const row = await db
     .selectFrom("api_keys")
     .select("id")
     .where("tenant_id", "is", null)
     .where("revoked_at", "is", null)
+    .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", now)]))
     .executeTakeFirst();
   return row !== undefined;
 }
