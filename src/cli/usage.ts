@@ -125,6 +125,7 @@ Options of deploy, rollback, call, tools, calls, logs, replay, rehearse, test --
   --version N         the version to replay or rehearse; replay: default is the recorded one
   --since TIME        how far back recorded calls are rehearsed: 30m, 12h or 7d (default: 7d)
   --sample N          how many of them, the newest first (default: 500)
+  --max-skipped N     how many recordings may be skipped without failing the rehearsal (default: 0)
   --kind KIND         list runs of tools only (tool), or of code only (code)
   --reason TEXT       why a call or a run is approved or denied; the caller receives the reason of a denial
 

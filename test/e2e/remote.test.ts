@@ -271,6 +271,20 @@ test("replays a recorded call on this machine, and rehearses a version before it
     expect.objectContaining({ replayed: 2, identical: 1, different: 1 }),
   ]);
   expect((await glovebox("rehearse", "ticket", "--version", "1")).code).toBe(0);
+  // A quota that does not let every recording run must not let a release pass unnoticed.
+  const acme = createClient({ url: server.url, key: server.adminKey as string }).tenant("acme");
+  const setQuota = (month: number) => acme.update({ policy: { recording: {}, quotas: { calls: { month } } } });
+  await setQuota(1_000_000);
+  expect((await glovebox("rehearse", "ticket", "--version", "1")).code).toBe(0);
+  const [used] = (await acme.quotas()).quotas.filter(({ name }) => name === "calls:month");
+  await setQuota((used?.used ?? Number.NaN) + 1);
+  expect(await glovebox("rehearse", "ticket", "--version", "1")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("1 skipped: 1 exceeded a limit of the tenant. --max-skipped N allows them"),
+  });
+  await setQuota((used?.used ?? Number.NaN) + 2);
+  expect((await glovebox("rehearse", "ticket", "--version", "1", "--max-skipped", "1")).code).toBe(0);
+  await acme.update({ policy: { recording: {} } });
   expect(await glovebox("rehearse", "ticket")).toMatchObject({ code: 2, stderr: expect.stringContaining("--version") });
 });
 

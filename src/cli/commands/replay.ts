@@ -111,8 +111,9 @@ function parseJson(text: string): unknown {
 const percent = (before: number, after: number): string =>
   before === 0 ? "" : ` (${after >= before ? "+" : ""}${Math.round((after / before - 1) * 100)} %)`;
 
-function printReport({ replayed, identical, skipped, groups, resources }: Rehearsal, io: Io): void {
-  io.stdout.print(`${identical} of ${replayed} calls identical${skipped === 0 ? "" : `, ${skipped} skipped`}\n`);
+function printReport(report: Rehearsal, io: Io): void {
+  const { replayed, identical, skipped, groups, resources } = report;
+  io.stdout.print(`${identical} of ${replayed} calls identical${skipped === 0 ? "" : `, ${skippedText(report)}`}\n`);
   for (const { verdict, summary, count, callIds, changes } of groups) {
     io.stdout.print(`${count} ${verdict}: ${toVisibleLine(summary)}\n  ${callIds.slice(0, 5).join(" ")}\n`);
     for (const { path, kind, before = "", after = "" } of changes?.slice(0, 10) ?? [])
@@ -124,7 +125,19 @@ function printReport({ replayed, identical, skipped, groups, resources }: Rehear
     );
 }
 
-/** Exits with 0 if every call has its recorded outcome, and with 1 otherwise, also if no call was replayed: a gate before a release. */
+/** Returns why recordings were skipped. */
+function skippedText({ skipped, skippedFor: { recording, limit } }: Rehearsal): string {
+  const reasons = [
+    ...(recording === 0 ? [] : [`${recording} cannot be replayed`]),
+    ...(limit === 0 ? [] : [`${limit} exceeded a limit of the tenant`]),
+  ];
+  return `${skipped} skipped: ${reasons.join(", ")}`;
+}
+
+/**
+ * A gate before a release. Exits with 0 if every call has its recorded outcome, and with 1 otherwise: also if no call was replayed, or if
+ * more recordings were skipped than `--max-skipped` allows.
+ */
 export async function rehearseCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [tool = ""] = positionals;
@@ -141,6 +154,8 @@ export async function rehearseCommand(given: Arguments, io: Io): Promise<number>
     if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify(report, null, 2)}\n`);
     else printReport(report, io);
     if (report.replayed === 0) io.stderr.print("glovebox: no recorded call was replayed\n");
-    return report.replayed > 0 && report.identical === report.replayed ? 0 : 1;
+    const isSkippedTooOften = report.skipped > Number(values["max-skipped"] ?? 0);
+    if (isSkippedTooOften) io.stderr.print(`glovebox: ${skippedText(report)}. --max-skipped N allows them\n`);
+    return report.replayed > 0 && report.identical === report.replayed && !isSkippedTooOften ? 0 : 1;
   });
 }

@@ -211,6 +211,7 @@ export const COMMAND_SPECS = {
       version: VERSION,
       since: { expects: "a time from 1m to 999999d, such as 12h or 7d", accepts: (text) => SINCE.test(text) },
       sample: wholeNumber(1, 5_000, "a whole number from 1 to 5000"),
+      "max-skipped": wholeNumber(0, 5_000, "a whole number from 0 to 5000"),
     },
     positionals: TOOL_NAME,
   },

@@ -113,7 +113,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
         {shown === undefined ? (
           <p class="faint">The report appears here: which calls are identical, and how the others differ.</p>
         ) : shown.report.replayed === 0 ? (
-          <Nothing {...{ tenantId, name, skipped: shown.report.skipped }} />
+          <Nothing {...{ tenantId, name, report: shown.report }} />
         ) : (
           <Report {...{ tenantId, ...shown }} />
         )}
@@ -122,14 +122,29 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
   );
 }
 
-function Nothing({ tenantId, name, skipped }: ToolProps & { readonly skipped: number }): JSX.Element {
-  return skipped === 0 ? (
+function Nothing({ tenantId, name, report }: ToolProps & { readonly report: RehearsalData }): JSX.Element {
+  return report.skipped === 0 ? (
     <RecordingHelp {...{ tenantId, tool: name }} title="No recorded calls in this period" />
   ) : (
-    <Empty title="No recording can be replayed">
-      {skipped === 1 ? "1 recording is" : `${formatNumber(skipped)} recordings are`} incomplete, for example because of
-      policy.recording.maxBytes, or too old for this version of the server.
+    <Empty title="No recording was replayed">
+      <Skipped {...report} />
     </Empty>
+  );
+}
+
+const recordings = (count: number): string => (count === 1 ? "1 recording" : `${formatNumber(count)} recordings`);
+
+/** Says why recordings were not replayed. */
+function Skipped({ skippedFor: { recording, limit } }: RehearsalData): JSX.Element {
+  return (
+    <>
+      {recording === 0
+        ? null
+        : `Skipped ${recordings(recording)}: incomplete, for example because of policy.recording.maxBytes, or too old for this version of the server. `}
+      {limit === 0
+        ? null
+        : `Skipped ${recordings(limit)}: a limit of the tenant, such as a quota of calls, did not let them run for a minute.`}
+    </>
   );
 }
 
@@ -145,13 +160,13 @@ function Report({ tenantId, report, version }: ReportProps): JSX.Element {
     ["Different", different, different > 0],
     ["Diverged", diverged, diverged > 0],
     ["Failed", failed, failed > 0],
-    ["Skipped", skipped, false],
+    ["Skipped", skipped, skipped > 0],
   ];
   return (
     <div class="stack">
       <h2>
         {identical === replayed
-          ? `v${version} gives the same outcome for all ${formatNumber(replayed)} calls`
+          ? `v${version} gives the same outcome for all ${formatNumber(replayed)} calls${skipped === 0 ? "" : " that were replayed"}`
           : `v${version} gives another outcome for ${formatNumber(replayed - identical)} of ${formatNumber(replayed)} calls`}
       </h2>
       <ul class="tiles verdicts" aria-label="Calls by verdict">
@@ -162,7 +177,11 @@ function Report({ tenantId, report, version }: ReportProps): JSX.Element {
           </li>
         ))}
       </ul>
-      {skipped === 0 ? null : <p class="faint">Skipped recordings are incomplete and cannot be replayed.</p>}
+      {skipped === 0 ? null : (
+        <p class="faint">
+          <Skipped {...report} />
+        </p>
+      )}
       {groups.map((group) => (
         <Group key={`${group.verdict} ${group.summary}`} {...{ tenantId, group, version }} />
       ))}
@@ -231,24 +250,31 @@ function changeOf({ before, after }: ResourceRow): string {
 }
 
 function Resources({ resources }: Pick<RehearsalData, "resources">): JSX.Element {
-  const { cpuMs, executeMs, heapBytes } = resources;
+  const { cpuMs, executeMs, heapBytes, peakBytes } = resources;
   const rows: readonly ResourceRow[] = [
     { name: "CPU time, median", before: cpuMs.before.p50, after: cpuMs.after.p50, format: formatMs },
     { name: "CPU time, 95th percentile", before: cpuMs.before.p95, after: cpuMs.after.p95, format: formatMs },
     {
-      name: "Time (recorded: with waits), median",
+      name: "Time without waits, median",
       before: executeMs.before.p50,
       after: executeMs.after.p50,
       format: formatMs,
     },
     {
-      name: "Time (recorded: with waits), 95th percentile",
+      name: "Time without waits, 95th percentile",
       before: executeMs.before.p95,
       after: executeMs.after.p95,
       format: formatMs,
     },
     { name: "Memory, median", before: heapBytes.before.p50, after: heapBytes.after.p50, format: formatBytes },
     { name: "Memory, 95th percentile", before: heapBytes.before.p95, after: heapBytes.after.p95, format: formatBytes },
+    { name: "Peak of memory, median", before: peakBytes.before.p50, after: peakBytes.after.p50, format: formatBytes },
+    {
+      name: "Peak of memory, 95th percentile",
+      before: peakBytes.before.p95,
+      after: peakBytes.after.p95,
+      format: formatBytes,
+    },
   ];
   return (
     <section>

@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import type { TurnKind } from "../../sandbox/protocol/turns.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { changePattern, type JsonChange } from "./json-changes.ts";
 import type { CallRecording } from "./recording.ts";
@@ -47,7 +48,7 @@ export interface ResourceChange {
   readonly after: { readonly p50: number; readonly p95: number };
 }
 
-/** Report of a rehearsal. A release gate passes if `identical` equals `replayed`. */
+/** Report of a rehearsal. A release gate passes if `replayed` is above 0, `identical` equals it, and `skipped` is 0. */
 export interface RehearsalReport {
   /** Number of calls that were replayed: the sum of the four verdicts. */
   readonly replayed: number;
@@ -55,18 +56,24 @@ export interface RehearsalReport {
   readonly different: number;
   readonly diverged: number;
   readonly failed: number;
-  /** Recordings that are incomplete, invalid, or of another tenant, and those that a limit of the host did not let run for a minute. */
+  /** Number of recordings that were not replayed: the sum of `skippedFor`. */
   readonly skipped: number;
+  /**
+   * Why: `recording` counts those that are incomplete, invalid, or of another tenant; `limit` those that a limit of the host, such as a
+   * quota, did not let run for a minute.
+   */
+  readonly skippedFor: { readonly recording: number; readonly limit: number };
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
-   * Of the replayed calls. The recorded `executeMs` includes waits for capabilities, whose answers a replay has at once: compare it with that of
-   * a rehearsal of the present version.
+   * Of the replayed calls. `executeMs` is the time without waits for capabilities and timers, in the recordings and in the replays, which
+   * wait for neither. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
    */
   readonly resources: {
     readonly cpuMs: ResourceChange;
     readonly executeMs: ResourceChange;
     readonly heapBytes: ResourceChange;
+    readonly peakBytes: ResourceChange;
   };
 }
 
@@ -100,12 +107,13 @@ class RehearsalLog {
   readonly #counts = { identical: 0, different: 0, diverged: 0, failed: 0 };
   readonly #groups = new Map<string, OpenGroup>();
   readonly #usage: { readonly before: CallRecording["usage"]; readonly after: CallRecording["usage"] }[] = [];
-  skipped = 0;
+  readonly skippedFor: { recording: number; limit: number } = { recording: 0, limit: 0 };
 
   add(recording: CallRecording, replayed: ReplayedCall): void {
     const { verdict } = replayed;
     this.#counts[verdict] += 1;
-    this.#usage.push({ before: recording.usage, after: replayed.result.usage });
+    const before = { ...recording.usage, executeMs: workingMs(recording) };
+    this.#usage.push({ before, after: replayed.result.usage });
     if (verdict === "identical") return;
     const { changes } = replayed;
     const summary = summaryOf(replayed);
@@ -121,12 +129,14 @@ class RehearsalLog {
     return {
       replayed: this.#usage.length,
       ...this.#counts,
-      skipped: this.skipped,
+      skipped: this.skippedFor.recording + this.skippedFor.limit,
+      skippedFor: this.skippedFor,
       groups: groups.map(({ changes, ...group }) => (changes === undefined ? group : { ...group, changes })),
       resources: {
         cpuMs: this.#resource("cpuMs"),
         executeMs: this.#resource("executeMs"),
         heapBytes: this.#resource("heapBytes"),
+        peakBytes: this.#resource("peakBytes"),
       },
     };
   }
@@ -137,6 +147,22 @@ class RehearsalLog {
       after: percentiles(this.#usage.map(({ after }) => after[name])),
     };
   }
+}
+
+/** Kinds of turns before which the tool waited for something that a replay has at once. */
+const AFTER_WAIT: ReadonlySet<TurnKind> = new Set(["answer", "timer"]);
+
+/**
+ * Returns the time of a recorded call without its waits, in ms. A wait ends with the turn that delivers its answer or runs its timer, and
+ * begins at most with the turn before it; what the tool computed in between counts as CPU time.
+ */
+function workingMs({ turns, usage: { executeMs, cpuMs } }: CallRecording): number {
+  let waitMs = 0;
+  for (const [index, [kind, at]] of turns.entries()) {
+    const [, before] = turns[index - 1] ?? [kind, at];
+    if (AFTER_WAIT.has(kind)) waitMs += Math.max(0, at - before);
+  }
+  return Math.min(executeMs, Math.max(cpuMs, executeMs - waitMs));
 }
 
 function percentiles(values: number[]): ResourceChange["before"] {
@@ -202,10 +228,10 @@ export async function rehearse(
       const recording = parseRecording(value);
       const replayed = await replayWhenAdmitted(recording);
       if (signal?.aborted === true) return;
-      if (replayed === undefined) log.skipped += 1;
+      if (replayed === undefined) log.skippedFor.limit += 1;
       else log.add(recording, replayed);
     } catch {
-      if (signal?.aborted !== true) log.skipped += 1;
+      if (signal?.aborted !== true) log.skippedFor.recording += 1;
     }
   };
   for await (const value of recordings) {

@@ -5,6 +5,7 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { jsonChanges } from "../../../src/host/recording/json-changes.ts";
 import type { CallRecording } from "../../../src/host/recording/recording.ts";
+import type { Turn } from "../../../src/sandbox/protocol/turns.ts";
 import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const price = (rule: string, more = ""): string => `
@@ -102,14 +103,49 @@ describe("a rehearsal of 500 recorded calls", () => {
     const [first, second] = recorded;
     expect(await own.rehearse(Array(9).fill(first), { tenantId: "a" })).toMatchObject({ replayed: 9, identical: 9 });
     const report = await own.rehearse(Array(3).fill(second), { tenantId: "b" });
-    expect(report).toMatchObject({ replayed: 1, identical: 1, skipped: 2, groups: [] });
+    expect(report).toMatchObject({
+      replayed: 1,
+      identical: 1,
+      skipped: 2,
+      skippedFor: { recording: 0, limit: 2 },
+      groups: [],
+    });
+  });
+
+  test("compares times without the waits of the recorded call, and the peak of memory", async () => {
+    await using own = await makeBox({});
+    const source = "export default async () => { await new Promise((resolve) => setTimeout(resolve, 20)); return 1; };";
+    await own.addTool({ name: "waits", source });
+    const recorded: CallRecording[] = [];
+    const onRecording = (made: CallRecording): void => void recorded.push(made);
+    outputOf(await own.execute({ id: "c", toolName: "waits", arguments: {} }, { record: { onRecording } }));
+    const [made] = recorded as [CallRecording];
+    expect(made.turns.map(([kind]) => kind)).toEqual(["load", "call", "timer"]);
+    const [first, [, calledAt], [, ranAt]] = made.turns as [Turn, Turn, Turn];
+    const withUsage = (executeMs: number, cpuMs: number): CallRecording => ({
+      ...made,
+      // The timer ran 700 ms after the call began.
+      turns: [first, ["call", calledAt], ["timer", calledAt + 700, ...(made.turns[2] as Turn).slice(2)] as never],
+      usage: { executeMs, cpuMs, peakBytes: 12_345, heapBytes: 1 },
+    });
+    expect(ranAt).toBeGreaterThanOrEqual(calledAt + 20);
+    const beforeOf = async (recording: CallRecording) => {
+      const { identical, resources } = await own.rehearse([recording]);
+      expect(identical).toBe(1);
+      expect(resources.peakBytes.before.p50).toBe(12_345);
+      return resources.executeMs.before.p50;
+    };
+    expect(await beforeOf(withUsage(1_000, 50))).toBe(300);
+    // It computed while the timer ran: CPU time was no wait.
+    expect(await beforeOf(withUsage(1_000, 600))).toBe(600);
+    expect(await beforeOf(withUsage(100, 600))).toBe(100);
   });
 
   test("skips recordings that are incomplete or invalid", async () => {
     await update(price(""));
     const [first] = recordings;
     const report = await box.rehearse([first, { ...first, incomplete: "too_large" }, {}, { ...first, tenantId: "x" }]);
-    expect(report).toMatchObject({ replayed: 1, identical: 1, skipped: 3 });
+    expect(report).toMatchObject({ replayed: 1, identical: 1, skipped: 3, skippedFor: { recording: 3, limit: 0 } });
     expect(await failureOf(box.rehearse([], { sample: 5 } as never))).toMatchObject({ code: "PARAM_INVALID" });
     for (const wrong of [undefined, null, {}, "recordings"])
       expect(await failureOf(box.rehearse(wrong as never))).toMatchObject({ code: "PARAM_INVALID" });

@@ -57,9 +57,12 @@ const ResourceSchema = z.strictObject({ before: PercentilesSchema, after: Percen
 export const RehearsalSchema = z
   .strictObject({
     ...{ replayed: z.int(), identical: z.int(), different: z.int(), diverged: z.int(), failed: z.int() },
-    skipped: z
-      .int()
-      .describe("Recordings that cannot be replayed, and those that a limit did not let run for a minute"),
+    skipped: z.int().describe("Recordings that were not replayed: the sum of skippedFor"),
+    skippedFor: z
+      .strictObject({ recording: z.int(), limit: z.int() })
+      .describe(
+        "recording: it is incomplete or invalid. limit: a limit, such as a quota, did not let it run for a minute",
+      ),
     groups: z.array(
       z.strictObject({
         verdict: z.enum(["different", "failed", "diverged"]),
@@ -67,7 +70,10 @@ export const RehearsalSchema = z
         changes: ChangesSchema.optional(),
       }),
     ),
-    resources: z.strictObject({ cpuMs: ResourceSchema, executeMs: ResourceSchema, heapBytes: ResourceSchema }),
+    resources: z.strictObject({
+      ...{ cpuMs: ResourceSchema, heapBytes: ResourceSchema, peakBytes: ResourceSchema },
+      executeMs: ResourceSchema.describe("Time without waits for capabilities and timers"),
+    }),
   })
   .openapi("Rehearsal");
 
