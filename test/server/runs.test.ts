@@ -96,6 +96,25 @@ describe.for(STORES)("with %s", (kind) => {
     expect([after.includes('"name":"kv","input":null'), after.length > 100]).toEqual([true, true]);
   });
 
+  test("a run waits for the approval of a call that it makes, by the policy of its tenant", async () => {
+    await deploy("acme", "pay", "export default ({ amount }) => 'paid ' + amount;");
+    const caller = `export const capabilities = { tools: ["pay"], waitFor: true };
+      export default async ({ amount }, ctx) => ({ first: await ctx.tools.call("pay", { amount }), again: amount });`;
+    await deploy("acme", "orders", caller);
+    const setApprovals = (tools: readonly string[]) =>
+      api("PATCH", base, { policy: { limits: PATIENT, approvals: { tools } } });
+    expect((await setApprovals(["pay"])).status).toBe(200);
+    const run = await start({ amount: 5 }, "orders");
+    const message = 'The tool "orders" wants to call the tool "pay" with {"amount":5}. Approve this call?';
+    expect([run.state, run.waits]).toEqual(["suspended", [expect.objectContaining({ kind: "approval", message })]]);
+    const { body: approvals } = await api<Page<unknown>>("GET", `${base}/approvals?kind=call`);
+    expect(approvals.items).toEqual([]);
+    const path = `${base}/runs/${run.id}/waits/${run.waits[0]?.id}/approve`;
+    const { body: ended } = await api<Run>("POST", path, {});
+    expect([ended.state, ended.output]).toEqual(["succeeded", { first: "paid 5", again: 5 }]);
+    expect((await setApprovals([])).status).toBe(200);
+  });
+
   test("a run waits for a person and an event, and becomes a call when it has ended", async () => {
     const run = await start({ amount: 50, password: "hunter2hunter2" });
     expect(run).toMatchObject({ state: "suspended", version: 1, input: { amount: 50 }, output: null, error: null });

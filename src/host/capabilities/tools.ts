@@ -12,6 +12,7 @@ import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { NamedContext } from "../pipeline/read-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
 import { matchesName } from "../routing/name-wildcard.ts";
+import { toArguments } from "../runs/call-approval.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import { callOf, useOf } from "./call-scope.ts";
@@ -19,6 +20,12 @@ import { type Capability, type CapabilityContext, defineCapability } from "./cap
 
 /** The part of the router that nested calls need. */
 export interface NestedRouter {
+  readonly registry: {
+    get(
+      toolName: string,
+      tenantId: string,
+    ): { readonly release?: { readonly mainVersion: string } | undefined } | undefined;
+  };
   executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult>;
 }
 
@@ -193,6 +200,10 @@ export const createToolsCapability = (router: NestedRouter): Capability =>
     maxName: 128,
     call: (name, args, context) => {
       checkName(name, context);
-      return callNested(router, { name, args }, context);
+      const toolDigest = callOf(context).context.run?.approved.take(name, toArguments(args));
+      if (toolDigest === undefined) return callNested(router, { name, args }, context);
+      const toolVersion = router.registry.get(name, context.tenantId)?.release?.mainVersion;
+      const pin = { toolDigest, ...(toolVersion === undefined ? {} : { toolVersion }) };
+      return callNested(router, { name, args, pin, isApproved: true }, context);
     },
   });

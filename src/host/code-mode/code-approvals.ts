@@ -15,8 +15,8 @@ import { callOf } from "../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
 import { elicit, whilePaused } from "../capabilities/client-requests.ts";
 import { canElicit } from "../contract/client-requests.ts";
+import { approvalMessage } from "../runs/call-approval.ts";
 import { runCallback } from "../util/host-callback.ts";
-import { toVisibleText } from "../util/visible-text.ts";
 import type { CodeApprovalRequest, CodeModeOptions } from "./options.ts";
 
 /** A call that code wants to make. */
@@ -41,7 +41,6 @@ export interface WaitingApproval {
 /** Waiting calls that are kept for each code mode, and how long, in ms. */
 const MAX_WAITING = 200;
 const WAITING_MS = 24 * 3_600_000;
-const MAX_SHOWN = 4_000;
 const APPROVAL_FORM = {
   type: "object",
   properties: { approve: { type: "boolean", title: "Approve", description: "Whether the call may run" } },
@@ -65,17 +64,6 @@ function toQuestion(
     argumentsText: JSON.stringify(args),
   };
   return { call, definition, toolDigest, tenantId, messages: [] };
-}
-
-/** Returns what a person sees who decides about a call. It states what is not shown, and differs for each input. */
-export function approvalMessage(name: string, argumentsText: string): string {
-  const shown = toVisibleText(argumentsText.slice(0, MAX_SHOWN));
-  const omitted = argumentsText.length - MAX_SHOWN;
-  const rest =
-    omitted <= 0
-      ? ""
-      : ` and ${omitted} more characters that are not shown (SHA-256 of all: ${createHash("sha256").update(argumentsText).digest("hex")})`;
-  return `The code wants to call the tool "${name}" with ${shown}${rest}. Approve this call?`;
 }
 
 interface Kept extends WaitingApproval {
@@ -168,7 +156,7 @@ export class ApprovalGate {
       return "answer" in outcome ? readDecision(outcome.answer) : false;
     }
     if (!canElicit(callOf(context).context.client)) return undefined;
-    const message = approvalMessage(request.definition.name, request.call.argumentsText);
+    const message = approvalMessage("The code", request.definition.name, request.call.argumentsText);
     const key = `approval.${createHash("sha256").update(message).digest("hex").slice(0, 32)}`;
     try {
       const { action, content } = await elicit({ message, requestedSchema: APPROVAL_FORM, key } as never, context);

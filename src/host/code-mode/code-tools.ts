@@ -1,23 +1,18 @@
 // The capability behind `tools.NAME(input)` in code: finds the tool by its name in code, requests approval where the rule demands it, and runs
 // the call through the router, with the tenant, the limits and the remaining time of the run.
-import * as z from "zod";
 import { type JsonValue, unavailable } from "../../sandbox/contract/errors.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
 import { callNested, defineToolCalls, type NestedRouter, type ToolPin } from "../capabilities/tools.ts";
 import { findNearestName } from "../config/option-errors.ts";
-import { type ToolValue, toJson } from "../contract/tool-value.ts";
-import { restoreBytes } from "../json/binary-placeholders.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
-import type { CodeCallRules } from "../runs/run-attempt.ts";
+import { type ApprovedCalls, readToolCall, showCall, type ToolCallRules, toArguments } from "../runs/call-approval.ts";
 import type { CodeTool } from "./api/code-api.ts";
-import { type ApprovalGate, approvalMessage } from "./code-approvals.ts";
+import type { ApprovalGate } from "./code-approvals.ts";
 import type { CodeHost } from "./code-host.ts";
 import type { CodeTools } from "./pinned-tools.ts";
 
 /** Longest name that code may pass: a server's and a tool's. */
 const MAX_NAME = 257;
-/** Longest JSON text of the arguments that a wait for approval shows, in UTF-16 code units. */
-const MAX_SHOWN_ARGUMENTS = 16_384;
 
 export interface CodeToolsParts {
   readonly router: Pick<ToolRouter, "digestOf" | "tenancy" | "registry"> & NestedRouter;
@@ -30,25 +25,6 @@ export interface CodeToolsParts {
   readonly isDecided?: boolean;
   /** The calls that a durable run has let through. */
   readonly approved?: ApprovedCalls | undefined;
-}
-
-/** The calls of one attempt that a person has approved and that are about to be made, by tool and arguments. */
-export class ApprovedCalls {
-  readonly #digests = new Map<string, string[]>();
-
-  add(toolName: string, args: JsonValue, toolDigest: string): void {
-    const key = JSON.stringify([toolName, args]);
-    this.#digests.set(key, [...(this.#digests.get(key) ?? []), toolDigest]);
-  }
-
-  /** Returns the digest of the tool that was approved for one such call, once; undefined if there is no approval. */
-  take(toolName: string, args: JsonValue): string | undefined {
-    const key = JSON.stringify([toolName, args]);
-    const [toolDigest, ...rest] = this.#digests.get(key) ?? [];
-    if (rest.length === 0) this.#digests.delete(key);
-    else this.#digests.set(key, rest);
-    return toolDigest;
-  }
 }
 
 /** Returns what a call of a tool that code sees may run. @throws {ToolError} TOOL_UNAVAILABLE if the tool has changed */
@@ -72,23 +48,15 @@ function findTool(api: CodeTools, name: string): CodeTool {
   throw unavailable("not_found", `There is no tool "${name.slice(0, 100)}". ${hint}`);
 }
 
-const InputSchema = z.object({
-  name: z.string(),
-  input: z.unknown(),
-  bytes: z.object({ mark: z.string(), parts: z.array(z.string()) }).optional(),
-});
-
 /** Returns the rules by which a durable run decides about the calls of code, which wait for approval instead of failing. */
 export function rulesOf(
   { router, api, gate, hosted, approved }: CodeToolsParts,
   { tenantId, callId, signal }: Pick<CapabilityContext, "tenantId" | "callId" | "signal">,
-): CodeCallRules {
+): ToolCallRules {
   const read = (text: string): { readonly tool: CodeTool; readonly args: JsonValue } | undefined => {
-    const { name, input, bytes } = InputSchema.safeParse(JSON.parse(text)).data ?? {};
-    const tool = name === undefined ? undefined : api.find(name);
-    if (tool === undefined) return undefined;
-    const args = bytes === undefined ? input : restoreBytes(input as JsonValue, bytes);
-    return { tool, args: toJson((args ?? {}) as ToolValue) as JsonValue };
+    const call = readToolCall(text);
+    const tool = call && api.find(call.name);
+    return tool && { tool, args: call.args };
   };
   return {
     isRepeatable: (text) => {
@@ -106,9 +74,7 @@ export function rulesOf(
         needed !== undefined ||
         (await gate?.isNeeded({ definition, toolDigest, args: call.args }, { tenantId, callId, signal })) === true;
       if (!isNeeded) return undefined;
-      const argumentsText = JSON.stringify(call.args);
-      const input = argumentsText.length > MAX_SHOWN_ARGUMENTS ? {} : { input: call.args };
-      return { toolName, toolDigest, message: approvalMessage(toolName, argumentsText), ...input, ...needed };
+      return { toolName, toolDigest, ...showCall("The code", toolName, call.args), ...needed };
     },
     noteApproved: (text, toolDigest) => {
       const call = read(text);
@@ -126,7 +92,7 @@ export const createCodeToolsCapability = ({ router, api, gate, isDecided, approv
       const tool = findTool(api, name);
       const { definition, toolName } = tool;
       const args = (given ?? {}) as JsonValue;
-      const approvedDigest = approved?.take(toolName, toJson(args) as JsonValue);
+      const approvedDigest = approved?.take(toolName, toArguments(args));
       if (gate === undefined && approvedDigest === undefined)
         return await callNested(router, { name: toolName, args }, context);
       const pin = pinOf(router, tool, context.tenantId);
@@ -134,7 +100,7 @@ export const createCodeToolsCapability = ({ router, api, gate, isDecided, approv
       if (approvedDigest !== undefined && approvedDigest !== toolDigest)
         throw unavailable("tool_changed", `The tool "${toolName}" has changed since the call was approved`);
       if (gate !== undefined && isDecided !== true)
-        await gate.check({ definition, toolDigest, args: toJson(args) }, context);
+        await gate.check({ definition, toolDigest, args: toArguments(args) }, context);
       return await callNested(router, { name: toolName, args, pin, isApproved: approvedDigest !== undefined }, context);
     },
   });

@@ -27,7 +27,7 @@ import type { ApprovalGate } from "./code-approvals.ts";
 import { declarationsFor, withTools } from "./code-hints.ts";
 import type { CodeHost } from "./code-host.ts";
 import type { CodeRuns } from "./code-runs.ts";
-import { ApprovedCalls, createCodeToolsCapability, rulesOf } from "./code-tools.ts";
+import { createCodeToolsCapability, rulesOf } from "./code-tools.ts";
 import type { CodeLanguage, ParsedCodeModeOptions } from "./options.ts";
 import { type CodeTools, pinTools, renamedTools } from "./pinned-tools.ts";
 import {
@@ -178,7 +178,7 @@ class CodeRun {
     // Without anybody who decides while the code waits, the run waits. A server lets the run wait for those whom its tenant trusts to decide.
     const decidesAtOnce = gate?.decidesAtOnce === true || canElicit(client);
     const isDecided = run !== undefined && (hosted !== undefined || !decidesAtOnce);
-    const calls = { router, api, gate, hosted, isDecided, approved: new ApprovedCalls() };
+    const calls = { router, api, gate, hosted, isDecided, approved: run?.approved };
     if (run !== undefined) {
       const rules = rulesOf(calls, { tenantId, callId, signal });
       run.codeCalls = isDecided ? rules : { ...rules, approvalOf: async () => undefined };

@@ -9,6 +9,7 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import type { TenantStates } from "../tenants/tenant-states.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { clockOf } from "../util/store-clock.ts";
+import { ApprovedCalls } from "./call-approval.ts";
 import { RunAttempt } from "./run-attempt.ts";
 import { type RunEntry, RunJournal, rollbackEndOf } from "./run-journal.ts";
 import {
@@ -22,6 +23,7 @@ import { retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome
 import type { RunClaim, RunRecord, RunRelease } from "./run-store.ts";
 import type { RunStores } from "./run-stores.ts";
 import type { RunWait } from "./run-wait.ts";
+import { rulesOfToolRun } from "./tool-run-rules.ts";
 
 /** The runs of a store that a host continues. Others would fail with it. */
 export interface RunScope {
@@ -251,14 +253,19 @@ export class ClaimedRun {
       if (!(thrown instanceof ToolError)) throw thrown;
       failed = thrown;
     }
+    const { approvalOf, ...context } = prepared ?? {};
+    const approved = new ApprovedCalls();
+    const { tenantId, toolName, toolVersion } = run;
+    const { registry } = this.#box.router;
     const attempt = new RunAttempt({
+      ...{ approved, toolCalls: rulesOfToolRun({ registry, tenantId, toolName, toolVersion, approved, approvalOf }) },
       ...{ journal, seed: randomBytes(32).toString("base64url"), now: this.#now },
       ...{ canElicit: (text) => mayElicit(text, prepared, starter), triesOtherEngines: otherEngines === "try" },
       append,
-      isRepeatable: (name, input) => this.#isRepeatable(run.tenantId, name, input),
+      isRepeatable,
     });
     const result =
-      failed === undefined ? await this.#execute(run, attempt, lost, prepared) : toFailedResult(run, failed);
+      failed === undefined ? await this.#execute(run, attempt, lost, context) : toFailedResult(run, failed);
     await attempt.end();
     const stored = result.success ? { ...result, output: toJson(result.output) as never } : result;
     notifySafely(onAttempt, run, stored, attempt.isSuspended);
@@ -269,7 +276,7 @@ export class ClaimedRun {
     run: RunRecord,
     attempt: RunAttempt,
     lost: AbortSignal,
-    { callId = run.id, ...context }: RunContext = {},
+    { callId = run.id, ...context }: Omit<RunContext, "approvalOf">,
   ): Promise<ToolResult> {
     const { tenancy } = this.#box.router;
     return await this.#box.execute(
@@ -282,14 +289,12 @@ export class ClaimedRun {
       },
     );
   }
+}
 
-  #isRepeatable(tenantId: string, name: string, input: JsonValue): boolean {
-    const { op, name: toolName } = (input ?? {}) as { readonly op?: unknown; readonly name?: unknown };
-    if (name === "log") return true;
-    if (name !== "tools") return READS[name]?.has(String(op)) === true;
-    const { annotations } = this.#box.router.registry.get(String(toolName), tenantId)?.definition ?? {};
-    return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
-  }
+/** Whether a capability call that was under way when its process ended may be made again. Calls of tools have rules of their own. */
+function isRepeatable(name: string, input: JsonValue): boolean {
+  const { op } = (input ?? {}) as { readonly op?: unknown };
+  return name === "log" || READS[name]?.has(String(op)) === true;
 }
 
 /** Returns the earliest time at which a wait ends by itself. */

@@ -139,6 +139,12 @@ export class ApprovalService implements AsyncDisposable {
     return { toolVersion: version, needed: { because, version, toolDigest: digestOfTool(chosen) } };
   }
 
+  /** Returns for how long a call that a durable run makes waits for an approval; undefined if it needs none. The tool must be registered. */
+  waitOf(tenant: TenantRecord, toolName: string): { readonly expiresInMs: number } | undefined {
+    const { needed } = this.check(tenant, toolName, { isFixed: false });
+    return needed && { expiresInMs: tenant.policy.approvals.expiresInMinutes * MINUTE_MS };
+  }
+
   #newApproval(
     call: CallRow,
     tenant: TenantRecord,

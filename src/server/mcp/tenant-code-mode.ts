@@ -14,7 +14,6 @@ import { type TenantMcpParts, toRequestLimits, toResourceServer } from "./tenant
 
 /** Tenants whose code mode is open. The one that was used longest ago is closed, with its MCP sessions, unless it runs something. */
 const MAX_OPEN = 64;
-const MINUTE_MS = 60_000;
 
 interface OpenCodeMode {
   readonly codeMode: CodeMode;
@@ -120,8 +119,7 @@ export class TenantCodeMode implements AsyncDisposable {
         const tenant = await findTenant(database.db, tenantId);
         if (tenant === undefined) throw tenantDeletedError();
         await tools.ensureTool(tenant.id, tenant.revision, toolName);
-        const { needed } = calls.approvals.check(tenant, toolName, { isFixed: false });
-        return needed && { expiresInMs: tenant.policy.approvals.expiresInMinutes * MINUTE_MS };
+        return calls.approvals.waitOf(tenant, toolName);
       },
     };
   }

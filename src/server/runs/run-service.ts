@@ -298,11 +298,21 @@ export class RunService implements AsyncDisposable {
       nested.log(entry);
       listener?.(entry);
     };
+    const approvalOf = (toolName: string) => this.#approvalOf(run.tenantId, toolName);
     return {
+      ...(run.kind === "tool" ? { approvalOf } : {}),
       // The calls that an attempt makes have ids below its own.
       callId: `${run.id}.${run.fence}`,
       ...{ nestedCalls: nested.observer, onLog, logSourceLocations: true },
     };
+  }
+
+  /** Returns for how long a call that a run makes waits for an approval; undefined if the tenant's policy demands none. */
+  async #approvalOf(tenantId: string, toolName: string): Promise<{ readonly expiresInMs: number } | undefined> {
+    const { tools, calls } = this.#parts;
+    const tenant = await this.#tenantOf(tenantId);
+    await tools.ensureTool(tenant.id, tenant.revision, toolName);
+    return calls.approvals.waitOf(tenant, toolName);
   }
 
   #attempted(run: RunRecord, result: ToolResult, isSuspended: boolean): void {

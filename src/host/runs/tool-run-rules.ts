@@ -1,0 +1,50 @@
+// Decides which calls that the run of a tool makes with ctx.tools wait for an approval, and which may be made again.
+import { readRequestedList } from "../../sandbox/contract/capability-requests.ts";
+import { digestOfTool } from "../pipeline/tool-digest.ts";
+import { matchesName } from "../routing/name-wildcard.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
+import { type ApprovedCalls, readToolCall, showCall, type ToolCallRules } from "./call-approval.ts";
+
+export interface ToolRun {
+  readonly registry: Pick<ToolRouter["registry"], "get">;
+  readonly tenantId: string;
+  /** The tool whose run it is. */
+  readonly toolName: string;
+  readonly toolVersion: string | undefined;
+  readonly approved: ApprovedCalls;
+  /** As `approvalOf` of a RunContext. */
+  readonly approvalOf: ((toolName: string) => Promise<{ readonly expiresInMs?: number } | undefined>) | undefined;
+}
+
+/** Returns the rules for the calls that the run of a tool makes with `ctx.tools`. */
+export function rulesOfToolRun({ registry, tenantId, approved, ...run }: ToolRun): ToolCallRules {
+  const own = registry.get(run.toolName, tenantId);
+  const version = run.toolVersion === undefined ? undefined : own?.release?.get(run.toolVersion);
+  const patterns = readRequestedList((version ?? own)?.definition.capabilities ?? {}, "tools");
+  /** A call that the tool has not requested fails without approval. */
+  const isRequested = (name: string): boolean =>
+    patterns === undefined || patterns.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
+  return {
+    isRepeatable: (text) => {
+      const { name = "" } = readToolCall(text) ?? {};
+      const { annotations } = registry.get(name, tenantId)?.definition ?? {};
+      return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
+    },
+    approvalOf: async (text) => {
+      const { name: toolName, args } = readToolCall(text) ?? {};
+      if (run.approvalOf === undefined || toolName === undefined || args === undefined || !isRequested(toolName))
+        return undefined;
+      const needed = await run.approvalOf(toolName);
+      const tool = registry.get(toolName, tenantId);
+      // A call of a tool that does not exist fails without approval.
+      if (needed === undefined || tool === undefined) return undefined;
+      const { expiresInMs } = needed;
+      const shown = showCall(`The tool "${run.toolName}"`, toolName, args);
+      return { toolName, toolDigest: digestOfTool(tool), ...shown, expiresInMs };
+    },
+    noteApproved: (text, toolDigest) => {
+      const call = readToolCall(text);
+      if (call !== undefined) approved.add(call.name, call.args, toolDigest);
+    },
+  };
+}
