@@ -159,6 +159,9 @@ describe("GuestErrorSchema", () => {
     [error, true],
     [{ ...error, code: "E", capabilityCode: "QUOTA_EXCEEDED" }, true],
     [{ ...error, cause: "x" }, false],
+    [{ ...error, missing: ["kv"] }, true],
+    [{ ...error, missing: Array.from({ length: 17 }, () => "kv") }, false],
+    [{ ...error, missing: ["k".repeat(129)] }, false],
     [{ ...error, message: 1 }, false],
     [{ ...error, stack: "x".repeat(32_769) }, false],
   ])("accepts case %$: %s", ([value, isAccepted]) => {

@@ -29,6 +29,8 @@ export interface StackMapper {
   mapLocation(location: string): string | undefined;
   /** Returns the source line of a frame with a marker below the column, or `undefined` if the map does not contain its text. */
   codeFrameOf(frame: StackFrame): string | undefined;
+  /** Returns the text of a frame's file, or `undefined` if the map does not contain it. */
+  textOf?(frame: StackFrame): string | undefined;
 }
 
 /** Maximum length of a stack that is parsed. V8's own stacks have ten frames, a guest's may have millions. */
@@ -198,10 +200,14 @@ class ScriptsMapper implements StackMapper {
   }
 
   codeFrameOf(frame: StackFrame): string | undefined {
+    const text = this.textOf(frame);
+    return text === undefined ? undefined : codeFrame({ ...frame, text });
+  }
+
+  textOf({ file }: StackFrame): string | undefined {
     // The script of a cell is named after its file.
-    const map = (this.#scripts.get(frame.file) ?? this.#scripts.get(TOOL_SCRIPT))?.map;
-    const text = map === undefined ? null : sourceContentFor(map, frame.file);
-    return text === null ? undefined : codeFrame({ ...frame, text });
+    const map = (this.#scripts.get(file) ?? this.#scripts.get(TOOL_SCRIPT))?.map;
+    return (map === undefined ? undefined : sourceContentFor(map, file)) ?? undefined;
   }
 
   #locate(raw: RawFrame): StackFrame | undefined {

@@ -1,5 +1,6 @@
 // Converts the outcome of a guest's call to its output or its ToolError. Everything that the guest sent is untrusted.
-import type { StackMapper } from "../../bundler/compile/source-map.ts";
+import type { z } from "zod";
+import type { StackFrame, StackMapper } from "../../bundler/compile/source-map.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { PYTHON_OUT_OF_MEMORY } from "../../sandbox/protocol/guest-messages.ts";
@@ -9,6 +10,7 @@ import type { ToolUsage } from "../contract/tool-call.ts";
 import { type AttachmentReader, readAttachments } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import type { Execution } from "./execution.ts";
+import { findMissingCapability } from "./missing-capability.ts";
 import type { SandboxTool } from "./sandbox-tool.ts";
 
 /** Returns a reader for binary attachments, or undefined if there are none. */
@@ -128,13 +130,15 @@ function thrownError(message: EndedMessage, context: FailureContext, name: strin
   const outcome = message.outcome as keyof typeof THROWN_CODES;
   const parsed = GuestErrorSchema.safeParse(tryParse(context.text));
   if (!parsed.success) return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} sent an invalid error report`);
-  const { name: errorName, message: errorMessage, stack, code, capabilityCode, capability } = parsed.data;
+  const { name: errorName, stack, code } = parsed.data;
   const mapped = stack === "" ? undefined : context.stackMapper.mapStack(stack);
   const frames = mapped?.frames ?? [];
   // Prefer a frame in the tool's own code, which its author can change, even if a package threw.
   const frame = frames.find(({ isOwn }) => isOwn) ?? frames[0];
+  const missing = capabilityOf(parsed.data, frames[0], context.stackMapper);
+  const { message: errorMessage, capabilityCode, capability } = { ...parsed.data, ...missing };
   const details: ErrorDetails = {
-    errorName,
+    errorName: missing?.capabilityCode === undefined ? errorName : "CapabilityError",
     ...(code === undefined ? {} : { errorCode: code }),
     ...(capabilityCode === undefined ? {} : { capabilityCode }),
     ...(capability === undefined ? {} : { capability }),
@@ -143,8 +147,28 @@ function thrownError(message: EndedMessage, context: FailureContext, name: strin
   };
   return new ToolError(THROWN_CODES[outcome], errorMessage, {
     details,
-    ...(mapped === undefined ? {} : { guestStack: mapped.stack }),
+    ...(mapped === undefined ? {} : { guestStack: withHeader(mapped.stack, missing?.capabilityCode, errorMessage) }),
   });
+}
+
+/** Returns a stack that begins with the error of a capability instead of the TypeError. */
+function withHeader(stack: string, code: string | undefined, message: string): string {
+  const frames = code === undefined ? -1 : stack.indexOf("\n    at ");
+  return frames < 0 ? stack : `CapabilityError: ${message}${stack.slice(frames)}`;
+}
+
+/** Returns the fields of a TypeError's report that change because a capability that was not granted caused it, or may have. */
+function capabilityOf(
+  { name, message, missing }: z.infer<typeof GuestErrorSchema>,
+  frame: StackFrame | undefined,
+  mapper: StackMapper,
+): Partial<z.infer<typeof GuestErrorSchema>> | undefined {
+  if (missing === undefined || name !== "TypeError" || frame?.isOwn !== true) return undefined;
+  const text = mapper.textOf?.(frame);
+  const found = text === undefined ? undefined : findMissingCapability({ ...frame, message, text, missing });
+  if (found === undefined) return undefined;
+  if (!found.isCertain) return { message: `${message} (perhaps: ${found.message})` };
+  return { message: found.message, capabilityCode: "CAPABILITY_DENIED", capability: found.capability };
 }
 
 /**

@@ -16,6 +16,8 @@ import {
   WeakMapPrototypeSet,
 } from "./primordials.ts";
 
+export { notGranted } from "../protocol/not-granted.ts";
+
 interface CapabilityFailure {
   readonly code: string;
   /** Name of the capability, if it was not granted. */
@@ -35,10 +37,6 @@ export function createCapabilityError(code: string, message: string, capability?
   WeakMapPrototypeSet(capabilityFailures, error, { code, name: capability, serial: callState.serial });
   return error;
 }
-
-/** Returns the message for a capability that is not granted. `use` is the expression that the tool used. */
-export const notGranted = (use: string, capability: string): string =>
-  `${use} is not granted to this tool; request it with capabilities: { ${capability}: true } and let the host grant it (grant: ["${capability}"])`;
 
 /** Truncates text to `maxLength` UTF-16 code units and replaces lone surrogates. */
 export function truncateText(text: string, maxLength: number): string {

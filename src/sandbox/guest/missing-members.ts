@@ -1,8 +1,10 @@
 // Records missing members of ctx that a tool has read, so that a TypeError caused by one can name the capability that was not granted.
 // Missing members stay absent, so that `ctx.kv?.get(key)`, `if (ctx.kv)` and `"kv" in ctx` work.
 
+import { GUEST_ERROR_LIMITS, type GuestError } from "../protocol/guest-messages.ts";
+import { grantOf, notGranted } from "../protocol/not-granted.ts";
 import { callState } from "./call-state.ts";
-import { createCapabilityError, notGranted } from "./error-text.ts";
+import { createCapabilityError, toGuestError } from "./error-text.ts";
 import {
   append,
   defineValue,
@@ -15,10 +17,10 @@ import {
 import { toolPlace } from "./source-location.ts";
 
 /** Maximum number of missing members that are recorded per call. */
-const MAX_MISSING = 16;
+const MAX_MISSING = GUEST_ERROR_LIMITS.missing;
 /** Maximum number of reads per call whose location is recorded. Finding a location takes about 10 µs. */
 const MAX_LOCATIONS = 64;
-const MAX_NAME_LENGTH = 128;
+const MAX_NAME_LENGTH = GUEST_ERROR_LIMITS.capability;
 /** `ctx.kv.get` fails at `get`, some columns after the read of `kv`. This allows for brackets and quotes in between. */
 const MAX_EXTRA_COLUMNS = 8;
 /** `const [a] = ctx.rows` fails at the start of the expression, before the read. */
@@ -67,13 +69,6 @@ export const recordingPrototype: object = new ProxyConstructor(ObjectFreeze({}),
     return (target as { readonly [key: PropertyKey]: unknown })[key];
   },
 } as ProxyHandler<object>);
-
-/** Members of built-in capabilities. If one is read from `undefined`, it suggests which capability the tool used. */
-const MEMBERS: { readonly [name: string]: readonly string[] } = {
-  __proto__: null as never,
-  kv: ["get", "getEntry", "set", "delete", "list"],
-  tools: ["call"],
-};
 
 /** Returns the text between two parts of a text. */
 function between(text: string, before: string, after: string): string | undefined {
@@ -151,57 +146,53 @@ function isAtRead(errorLocation: string | undefined, property: string, { name, l
   return distance <= name.length + property.length + MAX_EXTRA_COLUMNS;
 }
 
-function isMember(name: string, property: string): boolean {
-  const members = MEMBERS[name] ?? [];
-  for (let index = 0; index < members.length; index += 1) if (members[index] === property) return true;
-  return false;
-}
-
-/**
- * The missing member that caused an error. `isGuess`: only the name of the read property suggests it, and other objects may have one too.
- */
-interface Cause {
-  readonly name: string;
-  readonly isGuess: boolean;
-}
-
-function findCause(message: string, errorLocation: string | undefined): Cause | undefined {
+/** Returns the name of the missing member that certainly caused an error. */
+function findCause(message: string, errorLocation: string | undefined): string | undefined {
   const property = propertyOf(message);
   const expression = undefinedExpression(message);
-  let guess: Cause | undefined;
   for (let index = 0; index < missing.length; index += 1) {
     const member = missing[index] as MissingMember;
     const { name } = member;
     const match = expression === undefined ? undefined : matchExpression(expression, name);
-    if (match === "certain" || (match === "possible" && isAtRead(errorLocation, "", member)))
-      return { name, isGuess: false };
-    if (property === undefined) continue;
-    if (isAtRead(errorLocation, property, member)) return { name, isGuess: false };
-    if (isMember(name, property)) guess = { name, isGuess: true };
+    if (match === "certain" || (match === "possible" && isAtRead(errorLocation, "", member))) return name;
+    if (property !== undefined && isAtRead(errorLocation, property, member)) return name;
   }
-  return guess;
+  return undefined;
+}
+
+/** Names of the missing members that the call has read, for {@link GuestError.missing}. */
+function missingNames(): string[] {
+  const names: string[] = [];
+  for (let index = 0; index < missing.length; index += 1) append(names, (missing[index] as MissingMember).name);
+  return names;
 }
 
 /**
- * Replaces a TypeError of this call that was caused by a missing member of ctx with an error that names the capability. Returns other
- * thrown values unchanged. If the cause is a guess, the tool's error only gets a hint in its message. Names are not compared with the
+ * Converts what a tool has thrown to a GuestError. A TypeError that was certainly caused by a missing member of ctx becomes an error that
+ * names the capability. Another TypeError about `undefined` carries the names of the missing members, since `async (_, { kv }) => kv.get()`
+ * does not tell in the isolate which variable was undefined; the host reads it from the source. Names are not compared with the
  * capabilities that the host has defined, so that a tool cannot find out which exist.
  */
-export function nameMissing(thrown: unknown): unknown {
-  if (recordedSerial !== callState.serial || missing.length === 0) return thrown;
+export function toCallError(thrown: unknown): GuestError {
+  if (recordedSerial !== callState.serial || missing.length === 0) return toGuestError(thrown);
   try {
     const { name, message, stack } = thrown as { readonly [key: string]: unknown };
-    if (name !== "TypeError" || typeof message !== "string" || typeof stack !== "string") return thrown;
+    if (name !== "TypeError" || typeof message !== "string" || typeof stack !== "string") return toGuestError(thrown);
     const cause = findCause(message, toolPlace(stack));
-    if (cause === undefined) return thrown;
-    const text = notGranted(`ctx.${cause.name}`, cause.name);
-    if (cause.isGuess) return { __proto__: null, name, message: `${message} (perhaps: ${text})`, stack };
-    const error = createCapabilityError("CAPABILITY_DENIED", text, cause.name);
+    if (cause === undefined) {
+      const error = toGuestError(thrown);
+      return propertyOf(message) === undefined
+        ? error
+        : ({ __proto__: null, ...error, missing: missingNames() } as GuestError);
+    }
+    const capability = grantOf(cause);
+    const text = notGranted(`ctx.${cause}`, capability);
+    const error = createCapabilityError("CAPABILITY_DENIED", text, capability);
     const frames = StringPrototypeIndexOf(stack, "\n    at ");
     if (frames >= 0)
       defineValue(error, "stack", `CapabilityError: ${text}${StringPrototypeSlice(stack, frames)}`, false);
-    return error;
+    return toGuestError(error);
   } catch {
-    return thrown;
+    return toGuestError(thrown);
   }
 }

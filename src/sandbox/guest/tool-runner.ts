@@ -9,7 +9,7 @@ import { type CallContext, createCallContext, reportRollback } from "./context.t
 import { describeValue, toGuestError, truncateText } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
-import { nameMissing } from "./missing-members.ts";
+import { toCallError } from "./missing-members.ts";
 import { useBuiltin, usePlatformModule } from "./module-loader.ts";
 import type * as Rollback from "./platform/rollback.ts";
 import type * as StreamOutput from "./platform/stream-output.ts";
@@ -263,7 +263,7 @@ async function run(
     ending.bytes = bytes;
     ending.content = content;
   } catch (thrown) {
-    end("thrown", JSONStringify(toGuestError(nameMissing(thrown))));
+    end("thrown", JSONStringify(toCallError(thrown)));
   }
 }
 

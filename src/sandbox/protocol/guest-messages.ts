@@ -74,6 +74,11 @@ export interface GuestError {
   readonly capabilityCode?: string;
   /** Name of the capability, if the error is that it was not granted. */
   readonly capability?: string | undefined;
+  /**
+   * For a TypeError about `undefined`: names of the members of ctx that the call has read and that do not exist. The host finds out from the
+   * tool's source whether one of them is the cause.
+   */
+  readonly missing?: readonly string[];
 }
 
 /** `code` of a GuestError with which the Python runtime reports that its interpreter has crashed. Its isolate cannot be used again. */
@@ -198,7 +203,14 @@ export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
 
 /** Limits of an error that leaves a guest: texts in UTF-16 code units, and the number of issues. */
-export const GUEST_ERROR_LIMITS = { name: 128, capability: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
+export const GUEST_ERROR_LIMITS = {
+  name: 128,
+  capability: 128,
+  message: 8_192,
+  stack: 16_384,
+  issues: 100,
+  missing: 16,
+} as const;
 
 /** Fields of a certificate that the guest receives, named as in Node's X509Certificate. */
 export const CERTIFICATE_FIELDS = [

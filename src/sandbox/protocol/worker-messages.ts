@@ -165,6 +165,7 @@ export const GuestErrorSchema = z.strictObject({
   code: z.string().max(128).optional(),
   capabilityCode: z.string().max(64).optional(),
   capability: z.string().max(256).optional(),
+  missing: z.array(z.string().max(GUEST_ERROR_LIMITS.capability)).max(GUEST_ERROR_LIMITS.missing).optional(),
 });
 /** The length is checked before the elements: zod would report each of a million invalid elements. */
 export const GuestIssuesSchema = z

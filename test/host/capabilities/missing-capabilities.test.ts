@@ -56,6 +56,12 @@ describe("a missing capability is named in the error", () => {
     ["return await ctx.kv.get('a')", "kv"],
     ["return ctx.kv.set('a', 1)", "kv"],
     ["const { kv: { get } } = ctx; return await get('a')", "kv"],
+    ["const { kv } = ctx; await 0; return await kv.get('a')", "kv"],
+    ["const { kv } = ctx; const rows = [1]; return await kv['get'](rows[0])", "kv"],
+    ["const { tools } = ctx; const list = []; return (await tools.add({})).ran", "tools"],
+    ["const { db } = ctx; const sql = 'select 1'; return (await db.query(sql)).rows", "db"],
+    ["const run = async ({ secrets }) => { await 0; return secrets.API_KEY }; return run(ctx)", "secrets"],
+    ["const all = ({ roots, tools }) => tools['add two'](); return all(ctx)", "tools"],
     ["const { get } = ctx.kv; return get('a')", "kv"],
     ["return await ctx['kv'].get('a')", "kv"],
     ["const name = 'kv'; return await ctx[name].get('a')", "kv"],
@@ -106,6 +112,34 @@ describe("a missing capability is named in the error", () => {
     ],
   ])("in %s", async ([, source]) => {
     expect(await failureOfTool(source)).toMatchObject(deniedAs("ctx.kv", "kv"));
+  });
+
+  test.for<[parameters: string, body: string, name: string]>([
+    ["_, { tools }", "(await tools.add({})).ran", "tools"],
+    ["_, { secrets }: any", "(secrets as any).API_KEY", "secrets"],
+    ["_, { fetch, kv }: any", "[typeof fetch,\n await kv!\n .get('a')]", "kv"],
+    ["_, { db }", "(await db.query('x'))[0]", "db"],
+    ["_, { lookUp }", "lookUp({ sku: 1 })", "lookUp"],
+    ["_, ctx", "[await 0, ctx.onRollback(() => {})]", "waitFor"],
+    ["_, { onRollback }", "[await 0, onRollback(() => {})]", "waitFor"],
+  ])("where a parameter is destructured: %s => %s", async ([parameters, body, name]) => {
+    const member = name === "waitFor" ? "onRollback" : name;
+    const source = `export default async (${parameters}) => {\n  return ${body};\n};`;
+    const error = await failureOfTool(source);
+    expect(error).toMatchObject(deniedAs(`ctx.${member}`, name));
+    expect(error.details).toMatchObject({ file: "tool.ts", errorName: "CapabilityError" });
+  });
+
+  test.for<[source: string]>([
+    ["export default async (_, { kv: store }) => { await 0; return store.get('a'); }"],
+    ["export default async (_, ctx) => { const store = ctx.tools; await 0; return store.add({}); }"],
+    [
+      "class A { constructor(ctx) { this.kv = ctx.kv } read() { return this.kv.get('a') } }; export default (_, c) => new A(c).read()",
+    ],
+  ])("as a suggestion under another name: %s", async ([source]) => {
+    const error = await failureOfTool(source);
+    expect(error.code).toBe("TOOL_FAILED");
+    expect(error.message).toMatch(/^Cannot read properties of undefined .* \(perhaps: ctx\.(kv|tools) is not granted/);
   });
 
   test("in a script, and in a session", async () => {
@@ -193,7 +227,14 @@ describe("looking up a capability", () => {
       "Cannot read properties of undefined (reading 'get')",
     ],
     ["if (ctx.trace) ctx.trace('x'); const span = {}; span.trace('y')", "span.trace is not a function"],
-    ["const { kv } = ctx; await 0; return await kv.get('a')", "Cannot read properties of undefined (reading 'get')"],
+    [
+      "const s = { kv: ctx.kv }; await 0; return await s.kv.get('a')",
+      "Cannot read properties of undefined (reading 'get')",
+    ],
+    [
+      "const { kv: s } = ctx; const list = () => s.list(); return await list()",
+      "Cannot read properties of undefined (reading 'list')",
+    ],
     [
       "const store = ctx.kv; const list = () => store.list(); return await list()",
       "Cannot read properties of undefined (reading 'list')",

@@ -275,6 +275,12 @@ async def a_host_name(ctx):
 async def a_builtin(ctx):
     return await kv.get("n")
 
+async def a_wait(ctx):
+    return await waitFor("order")
+
+async def a_rollback(ctx):
+    await onRollback(lambda: None)
+
 async def an_import(ctx):
     from glovebox import kv
     return await kv.get("n")
@@ -306,6 +312,8 @@ async def main(input, ctx):
       ["a_member", "ctx.kv", "kv"],
       ["a_host_name", "ctx.look_up", "look_up"],
       ["a_builtin", "kv", "kv"],
+      ["a_wait", "waitFor", "waitFor"],
+      ["a_rollback", "onRollback", "waitFor"],
       ["an_import", "kv", "kv"],
     ])("fails with the capability's name: %s", async ([use, member, capability]) => {
       expect(outputOf(await run("several", { use }))).toMatchObject({

@@ -7,7 +7,7 @@ from _glovebox import values as _values
 __all__ = ["CapabilityError", "NotGrantedError", "Response", "ctx", "run_sync"]
 
 #: Built-in capabilities. A program that uses one without a grant gets an error that names it.
-CAPABILITIES = frozenset(("fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"))
+CAPABILITIES = frozenset(("fetch", "secrets", "kv", "tools", "elicit", "sample", "roots", "waitFor", "onRollback"))
 
 
 class CapabilityError(Exception):
@@ -29,6 +29,11 @@ class NotGrantedError(CapabilityError, AttributeError):
 def not_granted(use, capability):
     request = f'capabilities = {{"{capability}": True}}'
     return f'{use} is not granted to this tool; request it with {request} and let the host grant it (grant: ["{capability}"])'
+
+
+def grant_of(member):
+    """Returns the name of the grant that gives a member of ctx: onRollback comes with waitFor."""
+    return "waitFor" if member == "onRollback" else member
 
 
 def _to_exception(error):
@@ -251,7 +256,7 @@ class _Registration:
 def _on_rollback(run):
     """Registers what undoes something if the run fails or is cancelled: `await ctx.onRollback(undo)`. Takes functions and coroutine functions."""
     if "onRollback" not in _Bridge.granted:
-        raise NotGrantedError("ctx.onRollback", "waitFor")
+        raise NotGrantedError("ctx.onRollback", grant_of("onRollback"))
     if not callable(run):
         raise TypeError(f"ctx.onRollback() expected a function, got {type(run).__name__}")
     name = getattr(run, "__name__", "")
@@ -278,7 +283,7 @@ class Context:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotGrantedError(f"ctx.{name}", "waitFor" if name == "onRollback" else name)
+        raise NotGrantedError(f"ctx.{name}", grant_of(name))
 
 
 ctx = Context()

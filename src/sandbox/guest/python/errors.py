@@ -3,7 +3,7 @@
 import json
 
 from _glovebox.definition import SourceFault
-from glovebox import CAPABILITIES, CapabilityError, NotGrantedError, not_granted
+from glovebox import CAPABILITIES, CapabilityError, NotGrantedError, grant_of, not_granted
 
 _MAX_FRAMES = 50
 _MAX_MESSAGE = 8_000
@@ -90,9 +90,9 @@ def describe(error, files):
     failure = {"name": name, "message": shown, "stack": stack}
     missing = _missing_capability(error)
     if missing is not None:
-        text = not_granted(missing, missing)
+        text = not_granted(missing, grant_of(missing))
         failure |= {"message": text, "stack": stack.replace(title, f"{name}: {text}", 1), "code": "CAPABILITY_DENIED"}
-        failure["capability"] = missing
+        failure["capability"] = grant_of(missing)
     if _is_syntax(error, files):
         failure["code"] = "PYTHON_SYNTAX"
     elif isinstance(error, NotGrantedError):
