@@ -1,7 +1,14 @@
 // A process of the test of killed runs: continues the runs of the batch before, whose process was killed, to their end, and reports them; then runs
 // each program of its own batch, stops a run of it at every point, reports, and waits until it is killed in the middle of the last ones.
-import { readFileSync, writeFileSync } from "node:fs";
-import { createGlovebox, createRuns, type MemoryRunStore, type Runs } from "../../../src/host/index.ts";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import * as z from "zod";
+import {
+  createGlovebox,
+  createRuns,
+  defineCapability,
+  type MemoryRunStore,
+  type Runs,
+} from "../../../src/host/index.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { LoggedStore } from "./logged-store.ts";
 import { driveToEnd, endOf, PROGRAM_TOOL, type Step } from "./run-programs.ts";
@@ -20,11 +27,22 @@ const CONCURRENCY = 6;
 /** Runs of a batch that are in the middle of an append when their process is killed. */
 const BLOCKED = 4;
 
+/** An effect: what it did outlives the process. */
+const act = defineCapability({
+  name: "act",
+  inputSchema: z.string(),
+  outputSchema: z.null(),
+  handler: (what, { callId }) => {
+    appendFileSync(`${folder}/acts`, `${callId} ${what}\n`);
+    return null;
+  },
+});
 await using glovebox = await createGlovebox({
+  capabilities: [act],
   cache: process.env.GLOVEBOX_TEST_CACHE === undefined ? false : { directory: process.env.GLOVEBOX_TEST_CACHE },
   ...{ kv: "memory", workers: { max: 1, warmProcesses: 0 }, limits: PATIENT_LIMITS },
 });
-await glovebox.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "waitFor"] });
+await glovebox.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "waitFor", "act"] });
 
 const open = (store: MemoryRunStore): Runs => createRuns(glovebox, { store, pollMs: 0, maxOpen: 1_000_000 });
 const tool = (program: Step, id: string) => ({ toolName: "program", arguments: { program }, id });

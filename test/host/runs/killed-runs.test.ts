@@ -56,6 +56,10 @@ test(`${TOTAL} random programs end as if nothing had stopped them, wherever thei
       if (TOTAL > 1_000) console.log(`${batch * BATCH} programs, ${points} points, ${differences.length} differences`);
     }
     expect(differences.slice(0, 5)).toEqual([]);
+    const acts = readFileSync(join(folder, "acts"), "utf8").trimEnd().split("\n");
+    expect(acts.filter((act, index) => acts.indexOf(act) !== index && !act.startsWith("whole ")).slice(0, 5)).toEqual(
+      [],
+    );
     expect(points).toBeGreaterThan(TOTAL);
   } finally {
     rmSync(folder, { recursive: true, force: true });
