@@ -1,9 +1,9 @@
 // Writes the records of finished calls in batches, off the path of the calls. What is written survives the end of the process; the records of
 // the last milliseconds before a kill are lost, but no result is.
 import { setTimeout as sleep } from "node:timers/promises";
-import { violatesConstraint } from "../database/constraint-errors.ts";
+import { isRejected, violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
-import { type EndedCall, insertEndedCalls, insertEndedOnce } from "../records/call-outcomes.ts";
+import { type EndedCall, insertEndedCalls, insertEndedOnce, toStorableCall } from "../records/call-outcomes.ts";
 
 /** Longest time in ms that a record waits for others. */
 const FLUSH_MS = 20;
@@ -57,25 +57,36 @@ export class CallJournal implements AsyncDisposable {
     this.#waiting = [];
     if (rows.length === 0) return;
     const begun = performance.now();
-    for (let delay = RETRY_MS; ; delay = Math.min(LONGEST_DELAY_MS, delay * 2)) {
-      try {
-        return await insertEndedCalls(this.#db, rows);
-      } catch (thrown) {
-        // One record may belong to a tenant that was deleted meanwhile; the others are written without it.
-        if (violatesConstraint(thrown)) return await this.#writeEach(rows);
-        if (performance.now() - begun > (this.#isClosed ? CLOSING_MS : WRITE_MS)) return this.#onError(thrown);
-        await sleep(delay);
-      }
+    try {
+      await this.#retry(begun, () => insertEndedCalls(this.#db, rows));
+    } catch (thrown) {
+      // One record may belong to a tenant that was deleted meanwhile, or have text that cannot be stored; the others are written without it.
+      if (isRejected(thrown)) for (const row of rows) await this.#writeOne(row, begun);
+      else this.#onError(thrown);
     }
   }
 
-  async #writeEach(rows: readonly EndedCall[]): Promise<void> {
-    for (const row of rows) {
+  /** Writes a record, without its texts if the database rejects them. Never rejects. */
+  async #writeOne(call: EndedCall, begun: number): Promise<void> {
+    // A call that another replica has passed on, and taken for lost meanwhile, has a record already.
+    const insert = (one: EndedCall): Promise<unknown> => this.#retry(begun, () => insertEndedOnce(this.#db, one));
+    try {
+      await insert(call);
+    } catch (thrown) {
+      this.#onError(thrown);
+      if (isRejected(thrown) && !violatesConstraint(thrown)) await insert(toStorableCall(call)).catch(this.#onError);
+    }
+  }
+
+  /** Repeats a statement that the database could not take, until the time of its batch is over. */
+  async #retry<Value>(begun: number, write: () => Promise<Value>): Promise<Value> {
+    for (let delay = RETRY_MS; ; delay = Math.min(LONGEST_DELAY_MS, delay * 2)) {
       try {
-        // A call that another replica has passed on, and taken for lost meanwhile, has a record already.
-        await insertEndedOnce(this.#db, row);
+        return await write();
       } catch (thrown) {
-        this.#onError(thrown);
+        const mostMs = this.#isClosed ? CLOSING_MS : WRITE_MS;
+        if (isRejected(thrown) || performance.now() - begun > mostMs) throw thrown;
+        await sleep(delay);
       }
     }
   }

@@ -5,6 +5,7 @@ import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { isKeyRevoked } from "../records/api-keys.ts";
 import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../records/tool-versions.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
 import { toJsonParts } from "./outcome.ts";
 
@@ -60,6 +61,17 @@ export const keyRevokedError = (): ToolError =>
 export async function checkKey(db: Db, { key_id }: CallRow): Promise<void> {
   if (!(await isKeyRevoked(db, key_id))) return;
   throw keyRevokedError();
+}
+
+/**
+ * Checks a name that did not come through a route, before it reaches the database.
+ * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) if no tool can have it
+ */
+export function checkToolName(toolName: string): void {
+  if (TOOL_NAME_PATTERN.test(toolName)) return;
+  const shown = toolName.slice(0, 128);
+  const message = `There is no tool named ${JSON.stringify(shown)}: a name has ${TOOL_NAME_RULE}`;
+  throw unavailable("not_found", message, { details: { toolName: shown } });
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE for a tenant that may not call now */

@@ -18,7 +18,15 @@ import { AwaitedCalls } from "./awaited-calls.ts";
 import { CallAdmission } from "./call-admission.ts";
 import { CallQueue } from "./call-queue.ts";
 import type { CallCaller, CallProgressEvent, CallRequest } from "./call-request.ts";
-import { checkActive, checkKey, checkSame, findWritten, tenantDeletedError, toFailedResult } from "./call-results.ts";
+import {
+  checkActive,
+  checkKey,
+  checkSame,
+  checkToolName,
+  findWritten,
+  tenantDeletedError,
+  toFailedResult,
+} from "./call-results.ts";
 import { CallRunner, type CallServiceParts } from "./call-runner.ts";
 import { Cancellation } from "./cancellation.ts";
 import { wholeCall } from "./direct-call.ts";
@@ -137,6 +145,7 @@ export class CallService implements AsyncDisposable {
     const request = { toolName, input: toolCall.arguments ?? toolCall.argumentsText, sessionId: context.sessionId };
     const row = toNewRow(request, this.#keysOf(caller), "sync");
     try {
+      checkToolName(toolName);
       const joined = await this.#admission.findUndelivered(request, caller);
       const admitted = joined ?? (await this.#admission.admit(row, request, caller, "mcp"));
       // What came over MCP has no session.
@@ -169,6 +178,7 @@ export class CallService implements AsyncDisposable {
     const request = { toolName, input: toolCall.arguments ?? toolCall.argumentsText, sessionId: context.sessionId };
     const row = toNewRow(request, this.#keysOf(caller), "sync");
     try {
+      checkToolName(toolName);
       checkActive(caller.tenant);
       const result = await this.#runner.executeForeign(
         row,

@@ -5,6 +5,7 @@ import { type ApprovalService, type NeededApproval, pendingError } from "../appr
 import type { CallRow } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
+import { checkToolName } from "./call-results.ts";
 import type { LiveCall, LiveCalls } from "./live-calls.ts";
 import { toNestedRow } from "./new-call.ts";
 
@@ -45,6 +46,7 @@ export class NestedCalls {
 
   async #start(call: NestedCallStart): Promise<void> {
     const { id, revision } = this.#tenant;
+    checkToolName(call.toolName);
     await this.#parts.tools.ensureTool(id, revision, call.toolName);
     const { needed } = this.#parts.approvals.check(this.#tenant, call.toolName, { isFixed: false });
     if (needed !== undefined && call.isApproved !== true) await (this.#onNeeded ?? this.#wait)(call, needed);

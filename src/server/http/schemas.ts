@@ -4,15 +4,15 @@ import { SCOPES } from "../auth/scopes.ts";
 import { KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
 import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../records/tool-versions.ts";
+import { LineSchema, TextSchema } from "./text-schemas.ts";
 
 const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
 export const TenantIdSchema = z.string().regex(TENANT_PATTERN, {
   error: "Expected 1 to 63 of a-z 0-9 . _ -, beginning and ending with a letter or a digit",
 });
-export const ToolNameSchema = z
-  .string()
-  .regex(/^[A-Za-z0-9_.-]{1,128}$/, { error: "Expected 1 to 128 of A-Z a-z 0-9 _ - ." });
+export const ToolNameSchema = z.string().regex(TOOL_NAME_PATTERN, { error: `Expected ${TOOL_NAME_RULE}` });
 export const AliasSchema = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,62}$/, { error: "Expected a name such as live or staging" });
@@ -27,7 +27,7 @@ export const CallIdSchema = z
 const MAX_PAGE = 200;
 export const PageQuerySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(50),
-  cursor: z.string().min(1).max(256).optional(),
+  cursor: LineSchema.min(1).max(256).optional(),
 });
 
 export const TimeSchema = z.int().describe("Time in ms since 1970");
@@ -58,13 +58,13 @@ export const TenantSchema = z
 export const NewTenantSchema = z
   .strictObject({
     id: TenantIdSchema,
-    name: z.string().min(1).max(200).optional(),
+    name: LineSchema.min(1).max(200).optional(),
     policy: TenantPolicySchema.prefault({}),
   })
   .openapi("NewTenant");
 export const TenantChangesSchema = z
   .strictObject({
-    name: z.string().min(1).max(200).optional(),
+    name: LineSchema.min(1).max(200).optional(),
     state: z.enum(["active", "suspended"]).optional(),
     policy: TenantPolicySchema.optional(),
   })
@@ -91,7 +91,7 @@ export const CreatedKeySchema = z
   .openapi("CreatedApiKey");
 export const NewKeySchema = z
   .strictObject({
-    name: z.string().min(1).max(200),
+    name: LineSchema.min(1).max(200),
     scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
     rateLimit: KeyRateLimitSchema.optional(),
     expiresInDays: z.int().min(1).max(3_650).optional(),
@@ -161,7 +161,7 @@ export const NewCallSchema = z
     input: JsonSchema.optional(),
     version: z.int().min(1).optional(),
     alias: AliasSchema.optional(),
-    sessionId: z.string().min(1).max(256).optional(),
+    sessionId: LineSchema.min(1).max(256).optional(),
     timeoutMs: z.int().min(1).max(300_000).optional(),
     approve: z
       .boolean()
@@ -325,7 +325,7 @@ export const SecretNameSchema = z
 export const NewSecretSchema = z
   .strictObject({
     value: z.string().min(8).max(8_192).describe("The value. It is never returned"),
-    hosts: z.array(z.string().min(1).max(512)).min(1).max(100).describe("Hosts that may receive the value"),
+    hosts: z.array(LineSchema.min(1).max(512)).min(1).max(100).describe("Hosts that may receive the value"),
   })
   .openapi("NewSecret");
 export const SecretSchema = z
@@ -434,6 +434,6 @@ export const CallApprovalSchema = z
   .openapi("CallApproval");
 export const DecisionSchema = z
   .strictObject({
-    reason: z.string().max(2_000).optional().describe("For the audit log. The caller receives the reason of a denial"),
+    reason: TextSchema.max(2_000).optional().describe("For the audit log. The caller receives the reason of a denial"),
   })
   .openapi("Decision");

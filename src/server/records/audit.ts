@@ -38,7 +38,8 @@ export async function appendAudit(db: Db, event: AuditEvent): Promise<void> {
     action !== TENANT_DELETED &&
     (await db.selectFrom("tenants").select("id").where("id", "=", tenantId).executeTakeFirst()) === undefined;
   const texts = {
-    ...{ actor: actor.name, target, ip: actor.ip, request_id: actor.requestId },
+    // A key of a tool's value can have a NUL, which Postgres does not store.
+    ...{ actor: actor.name, target: target.replaceAll("\0", "\\0"), ip: actor.ip, request_id: actor.requestId },
     details: JSON.stringify(details),
   };
   const facts = {

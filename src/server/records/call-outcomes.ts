@@ -184,6 +184,29 @@ export async function insertEndedOnce(db: Db, ended: EndedCall): Promise<CallRow
   }
 }
 
+/**
+ * Returns what is stored of a call that the database has rejected with a value that it cannot store: which tool was called, when, by whom and how
+ * it ended. Its texts are left out.
+ */
+export function toStorableCall({ row }: EndedCall): EndedCall {
+  const { error } = row;
+  const code = error === null ? undefined : (JSON.parse(error) as { readonly code?: unknown }).code;
+  const message = "The database could not store the record of this call: its texts are left out";
+  return {
+    row: {
+      ...row,
+      tool_name: toStorableName(row.tool_name),
+      alias: toStorableName(row.alias),
+      session_id: null,
+      ...{ input: null, output: null, logs: null, usage: null, calls: null, timeline: null, content: 0 },
+      error: error === null ? null : JSON.stringify({ code: String(code), message, recoverable: false }),
+    },
+  };
+}
+
+/** Returns a name of a tool or an alias in which `?` stands for each character that it cannot have. */
+const toStorableName = (name: string): string => name.slice(0, 128).replaceAll(/[^A-Za-z0-9_.-]/g, "?");
+
 /** Returns the outcome of a call that ends without having run. */
 export const notRunOutcome = (
   row: CallRow,

@@ -19,6 +19,7 @@ import {
   findVersion,
   listReadyVersions,
   readVersionFile,
+  TOOL_NAME_PATTERN,
   type ToolVersionRecord,
 } from "../records/tool-versions.ts";
 
@@ -99,6 +100,8 @@ export class TenantTools implements Disposable {
    * @param revision of the tenant, as the request has read it
    */
   async ensureTool(tenantId: string, revision: number, toolName: string): Promise<void> {
+    // A client over MCP and a tool can name anything. The database has no such tool, and cannot look for every text.
+    if (!TOOL_NAME_PATTERN.test(toolName)) return;
     const tenant = this.#tenantOf(tenantId, revision);
     const isKnown = (): boolean => (tenant.tools.get(toolName)?.revision ?? 0) >= revision;
     if (isKnown()) return;

@@ -20,6 +20,7 @@ import {
   ToolNameSchema,
   TreeCallSchema,
 } from "../schemas.ts";
+import { TextSchema } from "../text-schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });
@@ -33,7 +34,7 @@ const CallQuerySchema = PageQuerySchema.extend({
     .default("false")
     .openapi({ description: "Whether calls that other calls made are listed" }),
   parent: CallIdSchema.optional().openapi({ description: "The call that made the listed ones" }),
-  text: z.string().min(1).max(200).optional().openapi({ description: "Text in the input, output, error or logs" }),
+  text: TextSchema.min(1).max(200).optional().openapi({ description: "Text in the input, output, error or logs" }),
 });
 
 /** Returns a call with its logs. */

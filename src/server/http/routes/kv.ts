@@ -10,10 +10,19 @@ import { OkSchema, pageOf, TimeSchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";
 
-const KeySchema = z.string().min(1).max(1_024);
+/** Longest key in bytes, as tools have it. */
+const MAX_KEY_BYTES = 1_024;
+// Keys are stored as bytes, and tools choose them: they may have control characters.
+const KeyTextSchema = z
+  .string()
+  .max(MAX_KEY_BYTES)
+  .refine((text) => text.isWellFormed() && Buffer.byteLength(text) <= MAX_KEY_BYTES, {
+    error: `Expected a well-formed text of at most ${MAX_KEY_BYTES} bytes in UTF-8`,
+  });
+const KeySchema = KeyTextSchema.min(1);
 const KeyParamsSchema = ToolParamsSchema.extend({ key: KeySchema });
 const ListQuerySchema = z.strictObject({
-  prefix: z.string().max(1_024).default(""),
+  prefix: KeyTextSchema.default(""),
   cursor: KeySchema.optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });

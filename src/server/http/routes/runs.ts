@@ -23,6 +23,7 @@ import {
   RunSummarySchema,
   ToolNameSchema,
 } from "../schemas.ts";
+import { LineSchema } from "../text-schemas.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
@@ -50,7 +51,7 @@ export const NewRunSchema = z
   })
   .openapi("NewRun");
 export const RunEventSchema = z
-  .strictObject({ name: z.string().min(1).max(200), value: JsonSchema.optional() })
+  .strictObject({ name: LineSchema.min(1).max(200), value: JsonSchema.optional() })
   .openapi("RunEvent");
 export const RunAnswerSchema = z
   .strictObject({

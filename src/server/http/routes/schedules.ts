@@ -17,6 +17,7 @@ import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { LineSchema } from "../text-schemas.ts";
 import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
@@ -27,8 +28,8 @@ const NameSchema = z
 const MAX_SCHEDULES = 1_000;
 
 const changeable = {
-  cron: z.string().min(1).max(200).describe("Five fields, six with seconds first, or @daily and the like"),
-  timeZone: z.string().min(1).max(64).describe("Name of the IANA database, such as Europe/Berlin"),
+  cron: LineSchema.min(1).max(200).describe("Five fields, six with seconds first, or @daily and the like"),
+  timeZone: LineSchema.min(1).max(64).describe("Name of the IANA database, such as Europe/Berlin"),
   input: z.any().describe("Input of the calls"),
   alias: AliasSchema,
   overlap: z.enum(["skip", "queue"]).describe("Whether a run starts before the one before it has ended"),

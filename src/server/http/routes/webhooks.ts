@@ -20,6 +20,7 @@ import type { App, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, OkSchema, PageQuerySchema, pageOf, TimeSchema } from "../schemas.ts";
+import { LineSchema } from "../text-schemas.ts";
 import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
@@ -31,9 +32,7 @@ const SECRET_BYTES = 32;
 
 export const newSigningSecret = (): string => `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 
-const UrlSchema = z
-  .string()
-  .max(2_048)
+const UrlSchema = LineSchema.max(2_048)
   .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
     error: "Expected an http or https URL",
   })
