@@ -17,6 +17,13 @@ export interface CallRequest {
   readonly approvedBy?: Actor | undefined;
 }
 
+/**
+ * Returns the idempotency key of a call that a schedule or a trigger makes. It begins with a character that no client can send, so that no call of a
+ * client has the same key.
+ * @param ownerId of the schedule or trigger
+ */
+export const ownKeyOf = (ownerId: string, part: string | number): string => `/${ownerId}:${part}`;
+
 export interface CallCaller {
   readonly tenant: TenantRecord;
   readonly keyId: string;

@@ -1,6 +1,7 @@
 // Starts the runs of schedules: adds a call to the queue and moves the schedule on, in one transaction, so that no run is lost or doubled
 // whatever ends meanwhile. Several servers may do so at the same time.
 import { ToolError } from "../../host/index.ts";
+import { ownKeyOf } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
@@ -97,7 +98,7 @@ export class Scheduler implements AsyncDisposable {
         {
           ...{ toolName: row.tool_name, alias: row.alias, input: JSON.parse(row.input) },
           // A second server that sees the same run adds no second call.
-          idempotencyKey: `${row.id}:${at}`,
+          idempotencyKey: ownKeyOf(row.id, at),
         },
         { tenant, keyId: row.id },
       );
@@ -105,8 +106,7 @@ export class Scheduler implements AsyncDisposable {
         skipped += 1;
         continue;
       }
-      await insertOnce(db, call);
-      added.push(call.id);
+      if ((await insertOnce(db, call)) === undefined) added.push(call.id);
     }
     const isFirst = await advanceSchedule(db, row, {
       next_at: nextRunAfter({ cron: row.cron, timeZone: row.time_zone }, now),

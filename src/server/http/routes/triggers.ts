@@ -1,5 +1,6 @@
 // Routes of triggers: their management, and the public URLs at which other services call tools with a signature.
 import { z } from "@hono/zod-openapi";
+import { ownKeyOf } from "../../calls/call-request.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { deleteTrigger, findTrigger, insertTrigger, listTriggers, updateTrigger } from "../../records/triggers.ts";
@@ -204,7 +205,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
         toolName: row.tool_name,
         alias: row.alias,
         input: parseInput(body),
-        idempotencyKey: `${row.id}:${id}`,
+        idempotencyKey: ownKeyOf(row.id, id),
       };
       await calls.enqueue(call, { tenant, keyId: row.id });
       return c.json({ ok: true } as const, 202);
