@@ -28,6 +28,7 @@ export type {
   Problem,
   Quotas,
   Rehearsal,
+  RejectedCall,
   Release,
   Replay,
   Run,

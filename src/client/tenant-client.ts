@@ -18,6 +18,7 @@ import type {
   Problem,
   Quotas,
   Rehearsal,
+  RejectedCall,
   Release,
   Replay,
   Run,
@@ -262,16 +263,20 @@ export class TenantClient {
     });
   }
 
-  /** Makes up to 100 calls at once, and returns them in the same order when all have ended, also those that failed. */
+  /**
+   * Makes up to 100 calls at once, and returns them in the same order when all have ended, also those that failed, and those that were rejected
+   * with the state `rejected`.
+   */
   async batch(
     calls: readonly (CallInput & { readonly tool: string; readonly idempotencyKey?: string })[],
     options: { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<readonly Call[]> {
+  ): Promise<readonly (Call | RejectedCall)[]> {
     checkKind(calls, "calls", "a list");
     checkOptions(options, "options", BATCH_FIELDS);
     const { signal } = options;
     const isSafe = calls.every((call) => call?.idempotencyKey !== undefined);
-    const { items } = await this.#client.request<{ readonly items: readonly Call[] }>("POST", `${this.#path}/calls`, {
+    type Items = { readonly items: readonly (Call | RejectedCall)[] };
+    const { items } = await this.#client.request<Items>("POST", `${this.#path}/calls`, {
       ...{ body: { calls }, isSafe, signal },
     });
     return items;

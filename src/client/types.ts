@@ -24,6 +24,7 @@ import type {
   DeployedSchema,
   KeySchema,
   QuotasSchema,
+  RejectedCallSchema,
   ReleaseSchema,
   RunEntrySchema,
   RunSchema,
@@ -77,6 +78,8 @@ export type TreeCall = z.output<typeof TreeCallSchema>;
 export type Problem = z.output<typeof ProblemSchema>;
 /** The record of a call: its input, output or error, usage and state. Times are in ms since 1970. */
 export type Call = z.output<typeof CallSchema>;
+/** A call of a batch that was rejected, such as one whose idempotency key is in use. The others of the batch went on. */
+export type RejectedCall = z.output<typeof RejectedCallSchema>;
 /** A call that is queued or runs now. */
 export type RunningCall = z.output<typeof RunningCallSchema>;
 /** Result of a replay: whether the outcome equals the recorded one, and where it differs. */

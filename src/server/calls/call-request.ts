@@ -52,7 +52,7 @@ export class IdempotencyConflict extends Error {
     super(
       isOtherRequest
         ? "The Idempotency-Key was used before for another request. Use a new key for each request"
-        : "The call with this Idempotency-Key has not ended",
+        : "The call with this Idempotency-Key has not ended. Send the same request again later: it returns the call",
     );
     this.isOtherRequest = isOtherRequest;
   }

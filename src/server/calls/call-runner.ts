@@ -8,6 +8,7 @@ import {
   type ToolContext,
   ToolError,
   type ToolResult,
+  toHttpStatus,
   toJson,
 } from "../../host/index.ts";
 import type { Admission, ApprovalService } from "../approvals/approval-service.ts";
@@ -30,7 +31,7 @@ import type { ClusterSlot, ClusterSlots } from "./cluster-slots.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { type NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toContext } from "./new-call.ts";
-import { toOutcome, toStoredParts } from "./outcome.ts";
+import { effectsOf, toOutcome, toStoredParts } from "./outcome.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What running calls needs. */
@@ -64,6 +65,16 @@ export interface StreamSink {
   readonly onLog: (entry: LogEntry) => void;
   readonly onProgress: (progress: Progress) => void;
   readonly onChunk: (value: unknown) => void;
+}
+
+/** What a call that may be repeated leaves behind: another call can have its idempotency key. */
+const RELEASED_KEY = { idempotency_key: null, request_hash: null } as const;
+
+/** Returns whether the same request may succeed later, because the call met a rate, a quota, an open circuit or a busy server and has not begun. */
+function mayRepeat(result: ToolResult): boolean {
+  if (result.success || effectsOf(result) !== "none") return false;
+  const status = toHttpStatus(result.error);
+  return status === 429 || status === 503;
 }
 
 export class CallRunner {
@@ -197,7 +208,10 @@ export class CallRunner {
     this.#parts.watch.observe(ended);
     // A call with an idempotency key has a row already.
     if (row.idempotency_key === null) await this.journal.add({ row: ended, ...extras });
-    else await finishCall(this.#parts.database.db, row, { ...outcome, tool_version: version }, extras);
+    else {
+      const stored = { ...outcome, tool_version: version, ...(mayRepeat(result) ? RELEASED_KEY : {}) };
+      await finishCall(this.#parts.database.db, row, stored, extras);
+    }
     // The caller receives what the tool returned; only the stored copy is redacted.
     return { ...ended, ...toShown(result, request) };
   }

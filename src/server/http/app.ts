@@ -1,18 +1,14 @@
 // The HTTP application: guards for every request, the routes of the API, and one form of error.
 import { OpenAPIHono } from "@hono/zod-openapi";
-import { HTTPException } from "hono/http-exception";
 import { expandUnions } from "../../host/config/option-errors.ts";
-import { ApprovalConflict } from "../approvals/approval-service.ts";
 import type { Principal } from "../auth/principal.ts";
 import { methodsOf } from "../auth/scopes.ts";
-import { IdempotencyConflict } from "../calls/call-request.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
-import { RunConflict } from "../runs/run-answers.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerParts } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
-import { RequestError, toProblem } from "./problem.ts";
+import { RequestError, toProblem, toRequestError } from "./problem.ts";
 import { addApprovalRoutes } from "./routes/approvals.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRecordRoutes } from "./routes/call-records.ts";
@@ -166,14 +162,3 @@ export function createApp(parts: ServerParts): App {
 
 /** Returns the path template of a route; the same text for all paths that have no route. */
 const routeOf = (path: string): string => (path === "*" || path === "/*" ? "unknown" : path);
-
-function toRequestError(thrown: unknown): unknown {
-  if (thrown instanceof IdempotencyConflict || thrown instanceof ApprovalConflict || thrown instanceof RunConflict) {
-    return new RequestError("CONFLICT", thrown.message);
-  }
-  // hono throws this for a body that is not JSON.
-  if (thrown instanceof HTTPException && thrown.status === 400) {
-    return new RequestError("MALFORMED", "The body is not valid JSON");
-  }
-  return thrown;
-}

@@ -1,5 +1,12 @@
 // Error responses: one form for all of them, with a status, a code and a message that says what to do.
+import { HTTPException } from "hono/http-exception";
 import { type ErrorCode, ToolError, toHttpStatus, toRetryAfterSeconds } from "../../host/index.ts";
+import { ApprovalConflict } from "../approvals/approval-service.ts";
+import { IdempotencyConflict } from "../calls/call-request.ts";
+import { RunConflict } from "../runs/run-answers.ts";
+
+/** Time in seconds after which a client asks again for a call that has not ended. */
+const OPEN_CALL_SECONDS = 1;
 
 /** Codes of errors that concern the request, in addition to those of the library. */
 export const REQUEST_ERRORS = {
@@ -96,4 +103,20 @@ export function toProblem(thrown: unknown, requestId: string): Problem {
     body: { error: { code: "INTERNAL", message, docs: docsPathOf("INTERNAL"), requestId } },
     headers: {},
   };
+}
+
+/** Returns the error of a request for a conflict, and for a body that is not JSON; anything else as it is. */
+export function toRequestError(thrown: unknown): unknown {
+  if (thrown instanceof IdempotencyConflict) {
+    const retry = thrown.isOtherRequest ? {} : { retryAfterSeconds: OPEN_CALL_SECONDS };
+    return new RequestError("CONFLICT", thrown.message, retry);
+  }
+  if (thrown instanceof ApprovalConflict || thrown instanceof RunConflict) {
+    return new RequestError("CONFLICT", thrown.message);
+  }
+  // hono throws this for a body that is not JSON.
+  if (thrown instanceof HTTPException && thrown.status === 400) {
+    return new RequestError("MALFORMED", "The body is not valid JSON");
+  }
+  return thrown;
 }

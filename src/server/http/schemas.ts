@@ -220,6 +220,14 @@ export const CallSchema = z
     ),
   })
   .openapi("Call");
+/** A call of a batch that was rejected, while the others of the batch went on. */
+export const RejectedCallSchema = z
+  .strictObject({
+    state: z.literal("rejected").describe("Nothing has run, and the call has no record"),
+    tool: z.string(),
+    error: ErrorSchema.shape.error,
+  })
+  .openapi("RejectedCall");
 export const TreeCallSchema = z
   .strictObject({
     ...{

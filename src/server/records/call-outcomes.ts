@@ -37,7 +37,9 @@ export type CallOutcome = Pick<
   | "calls"
   | "timeline"
   | "ended_at"
->;
+> &
+  /** Null for a call that ends without having begun, so that another call can have its key. Default: the call keeps its key. */
+  Partial<Pick<CallRow, "idempotency_key" | "request_hash">>;
 
 /**
  * Stores the outcome of a claimed call. Returns false if another process has claimed the call meanwhile, whose outcome counts.

@@ -86,7 +86,13 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       const again = await acme.call("counter", withKey, { idempotencyKey: "s-1" });
       const together = await Promise.all(Array.from({ length: 12 }, () => acme.call("counter", { sessionId: "c" })));
       return {
-        ...{ outputs, queued: showCall(ended), last: showCall(last), batch: batch.map(showCall), events },
+        ...{
+          outputs,
+          queued: showCall(ended),
+          last: showCall(last),
+          batch: batch.map((call) => showCall(call as Call)),
+          events,
+        },
         ...{ first: showCall(first), isSame: first.id === again.id },
         together: together.map(({ output }) => Number(output)).toSorted((a, b) => a - b),
         wrong: showCall(

@@ -135,7 +135,7 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
         { tool: "nothing", input: {} },
         { tool: "strict", input: { n: "1" } },
       ];
-      return (await acme.batch(calls)).map(showCall);
+      return (await acme.batch(calls)).map((call) => showCall(call as Call));
     },
     expected: [{ output: { sum: 3 } }, { state: "failed" }, { effects: "none" }, { tool: "strict" }],
   },

@@ -8,13 +8,15 @@ import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts"
 import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { RequestError, toProblem, toRequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { BatchSchema, CallSchema, NewCallSchema } from "../schemas.ts";
+import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
 import { CallParamsSchema, showWhole } from "./call-records.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";
+
+const BatchResultSchema = z.strictObject({ items: z.array(z.union([CallSchema, RejectedCallSchema])) });
 
 const CANCELLABLE: ReadonlySet<CallRow["state"]> = new Set(["waiting_for_approval", "queued", "running"]);
 
@@ -120,17 +122,19 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     {
       summary: "Makes up to 100 calls",
       description:
-        "Returns the calls in the order of the request when all have ended, each with its own state. With `Prefer: respond-async`, returns them at once with status 202, and they run later.",
+        "Returns the calls in the order of the request when all have ended, each with its own state. A call that is rejected, such as one whose `idempotencyKey` is in use, has the state `rejected` and an error, and the others go on. With `Prefer: respond-async`, returns them at once with status 202, and they run later.",
       params: TenantParamsSchema,
       body: BatchSchema,
       responses: {
-        200: json(z.strictObject({ items: z.array(CallSchema) }), "The calls"),
-        202: json(z.strictObject({ items: z.array(CallSchema) }), "The calls, which run later"),
+        200: json(BatchResultSchema, "The calls"),
+        202: json(BatchResultSchema, "The calls, which run later"),
       },
     },
     async (c, { body }) => {
       if (!parts.acceptsCalls())
         throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
+      if (c.req.header("idempotency-key") !== undefined)
+        throw new RequestError("INVALID", "Idempotency-Key: A batch has a key for each call: calls.0.idempotencyKey");
       const both = body.calls.findIndex(({ version, alias }) => version !== undefined && alias !== undefined);
       if (both >= 0) throw new RequestError("INVALID", `calls.${both}: Expected version or alias, got both`);
       const keys = body.calls.flatMap(({ idempotencyKey }) => (idempotencyKey === undefined ? [] : [idempotencyKey]));
@@ -146,16 +150,26 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
         const bytes = inputs.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(inputs));
         await checkStoredBytes(parts.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
       }
-      const rows = await Promise.all(
-        body.calls.map(async ({ tool: toolName, approve, ...call }) => {
-          const approvedBy = approverOf(c, approve);
-          const request: CallRequest = { toolName, ...call, input: call.input, approvedBy };
-          return isLater ? await parts.calls.enqueue(request, caller) : await parts.calls.run(request, caller);
+      // Before any of them begins.
+      const requests = body.calls.map(
+        ({ tool: toolName, approve, ...call }): CallRequest => ({
+          ...{ toolName, ...call, input: call.input },
+          approvedBy: approverOf(c, approve),
         }),
       );
+      const outcomes = await Promise.allSettled(
+        requests.map((request) => (isLater ? parts.calls.enqueue(request, caller) : parts.calls.run(request, caller))),
+      );
+      const items = outcomes.map((outcome, index) => {
+        if (outcome.status === "fulfilled") return showWhole(outcome.value);
+        const requestId = c.get("requestId");
+        const { status, body: problem } = toProblem(toRequestError(outcome.reason), requestId);
+        if (status === 500) parts.onError(outcome.reason, requestId);
+        return { state: "rejected", tool: body.calls[index]?.tool, ...problem };
+      });
       if (isLater) c.header("preference-applied", "respond-async");
       await addRateHeaders(c);
-      return c.json({ items: rows.map(showWhole) } as never, isLater ? 202 : 200);
+      return c.json({ items } as never, isLater ? 202 : 200);
     },
   );
   addRoute(
