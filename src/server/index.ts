@@ -24,6 +24,7 @@ import {
   type ServerConfig,
   type ServerOptions,
   ServerOptionsSchema,
+  toAllowedHosts,
 } from "./config/server-options.ts";
 import {
   isLostConnection,
@@ -69,7 +70,6 @@ export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
 const CloseOptionsSchema = strictObject({ drainMs: ServerOptionsSchema.shape.drainMs.unwrap().optional() });
 /** Longest time in ms until other replicas have the results of their calls when the server stops. */
 const PEERS_MS = 1_000;
-const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]", "::1"];
 
 /** A server that listens. Disposing it closes it at once; `close` lets calls finish. */
 export interface Server extends AsyncDisposable {
@@ -241,9 +241,10 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       onError: (error) => log.error({ err: error }, "schedule"),
     }),
   );
+  const allowedHosts = toAllowedHosts(config);
   const mcpParts = {
     ...{ box, authenticator, tools, calls, runs, database, onError },
-    allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts],
+    allowedHosts,
     maxBodyBytes: config.maxBodyBytes,
   };
   const mcp = resources.use(openTenantMcp(mcpParts));
@@ -273,7 +274,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       oidc: config.oidc && (await OidcSignIn.create(config.oidc, masterKey)),
       version,
     },
-    ...{ allowedHosts: [...LOOPBACK_NAMES, ...config.allowHosts], maxBodyBytes: config.maxBodyBytes },
+    ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },
     isReady: () => isReady,
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),

@@ -158,7 +158,6 @@ test("reads its config file and variables, and flags come first", async () => {
 });
 
 test.for([
-  [["serve", "--port", "0", "--host", "0.0.0.0"], "--allow-host"],
   [["serve", "--database", "mysql://x"], "postgres://"],
   [["serve", "--config", "none.ts"], "none.ts does not exist"],
   [["serve", "--log-level", "loud"], "logLevel"],
@@ -167,6 +166,18 @@ test.for([
   expect(await server.exit).toBe(2);
   expect(server.stderr).toContain(expected);
   expect(server.stdout).toBe("");
+});
+
+test.for([
+  [["--host", "0.0.0.0"], {}],
+  [[], { GLOVEBOX_HOST: "0.0.0.0" }],
+  [["--host", "::"], {}],
+] as const)("serve %j with %j is reached by address, and says how to allow names", async ([args, env]) => {
+  await using server = start(["serve", "--port", "0", "--log-level", "silent", ...args], env);
+  const { url } = await listening(server);
+  const { status } = await fetch(`${url}/healthz`);
+  expect(status).toBe(200);
+  await vi.waitFor(() => expect(server.stdout).toMatch(/Allow names with --allow-host NAME or GLOVEBOX_ALLOW_HOSTS/));
 });
 
 test("says which option of a config file is wrong", async () => {

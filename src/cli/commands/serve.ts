@@ -8,7 +8,6 @@ import { type Arguments, UsageError } from "../usage.ts";
 
 /** Names of the config file in the working directory, by preference. */
 const CONFIG_FILES = ["glovebox.config.ts", "glovebox.config.js"] as const;
-const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
 /** Time in ms that closing takes in addition to the drain. */
 const CLOSE_MS = 10_000;
 
@@ -56,21 +55,16 @@ async function readConfigFile({ values }: Arguments): Promise<object> {
 /** Returns the configuration: defaults, then the config file, then the environment, then flags. */
 export async function readConfig(given: Arguments, io: Io): Promise<ServerConfig> {
   const { parseServerOptions, readEnvironment } = await import("../../server/config/server-options.ts");
-  const config = parseServerOptions(await readConfigFile(given), readEnvironment(io.env), readFlags(given));
-  if (!LOOPBACK.includes(config.host) && config.allowHosts.length === 0) {
-    throw new UsageError(
-      `--host ${config.host}: expected --allow-host as well, for each name by which clients reach the server`,
-    );
-  }
-  return config;
+  return parseServerOptions(await readConfigFile(given), readEnvironment(io.env), readFlags(given));
 }
 
 /** Exits with 0 after SIGINT or SIGTERM, when the running calls have ended. A second signal ends it at once. */
 export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   const config = await readConfig(given, io);
   io.setStopTimeout(config.stopDelayMs + config.drainMs + CLOSE_MS);
-  const [{ createServer }, { useFastResponses }] = await Promise.all([
+  const [{ createServer }, { isReachedByAddress }, { useFastResponses }] = await Promise.all([
     import("../../server/index.ts"),
+    import("../../server/config/server-options.ts"),
     import("../../server/http/fast-responses.ts"),
   ]);
   useFastResponses();
@@ -81,6 +75,11 @@ export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   io.stdout.print(
     `Listening at ${server.url}\nConsole at ${server.url}/console\nAPI reference at ${server.url}/reference\n`,
   );
+  if (isReachedByAddress(config)) {
+    io.stdout.print(
+      "Clients reach it by IP address and as localhost. Allow names with --allow-host NAME or GLOVEBOX_ALLOW_HOSTS\n",
+    );
+  }
   if (!io.stop.aborted) {
     await new Promise<void>((stopped) => io.stop.addEventListener("abort", () => stopped(), { once: true }));
   }

@@ -2,9 +2,10 @@
 // isolate, and nowhere else.
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, isIP } from "node:net";
+import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { isAddressHost } from "../util/address-host.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import type { InspectorClient, InspectorHub } from "./inspector-hub.ts";
 
@@ -27,23 +28,13 @@ export interface InspectorServerOptions {
 }
 
 /**
- * Returns whether a Host header names this machine by a name that DNS cannot resolve elsewhere. Otherwise a web page could point its own
- * name to this address (DNS rebinding) and be admitted by the browser.
- */
-export function isLocalHost(host: string | undefined): boolean {
-  if (host === undefined) return false;
-  const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
-  return name === "localhost" || isIP(name) !== 0;
-}
-
-/**
  * Accepts the origin of the browser's own DevTools. Editors and scripts send no origin. Any other origin is a page, a file or an extension.
  */
 const isAllowedOrigin = (origin: string | undefined): boolean =>
   origin === undefined || /^(chrome-)?devtools:\/\/devtools$/.test(origin);
 
 const isAllowed = ({ headers }: IncomingMessage): boolean =>
-  isLocalHost(headers.host) && isAllowedOrigin(headers.origin);
+  isAddressHost(headers.host) && isAllowedOrigin(headers.origin);
 
 export class InspectorServer implements AsyncDisposable {
   readonly #hub: InspectorHub;

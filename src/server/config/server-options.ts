@@ -26,7 +26,10 @@ export const ServerOptionsSchema = z.strictObject({
   host: z.string().min(1).max(255).default("127.0.0.1"),
   /** Port to listen on; 0 picks a free one. */
   port: z.int().min(0).max(65_535).default(7_070),
-  /** Host names that clients use, with or without a port, in addition to the loopback names. */
+  /**
+   * Host names that clients use, with or without a port, in addition to the loopback names. Without any, a server that listens on another
+   * address than those of this machine is reached by IP address only.
+   */
   allowHosts: z.array(z.string().min(1).max(255)).max(100).default([]),
   /**
    * Where other replicas with the same Postgres reach this one: `http://10.0.0.7:7070`. They pass on to it calls of the tool sessions that it has,
@@ -144,6 +147,25 @@ export const ServerOptionsSchema = z.strictObject({
 export type ServerOptions = z.input<typeof ServerOptionsSchema>;
 /** The options of a server, with their defaults. */
 export type ServerConfig = z.output<typeof ServerOptionsSchema>;
+
+const LOOPBACK_NAMES: readonly string[] = ["localhost", "127.0.0.1", "[::1]", "::1"];
+
+/** The Host headers that a server accepts. */
+export interface AllowedHosts {
+  /** Names under which clients reach the server, with or without a port. */
+  readonly names: readonly string[];
+  /** Whether any IP address is accepted as well. */
+  readonly addresses: boolean;
+}
+
+/** Returns whether clients reach a server by any of its IP addresses: it listens on the network, and its operator has named no hosts. */
+export const isReachedByAddress = ({ host, allowHosts }: Pick<ServerConfig, "host" | "allowHosts">): boolean =>
+  allowHosts.length === 0 && !LOOPBACK_NAMES.includes(host);
+
+export const toAllowedHosts = (config: Pick<ServerConfig, "host" | "allowHosts">): AllowedHosts => ({
+  names: [...LOOPBACK_NAMES, ...config.allowHosts],
+  addresses: isReachedByAddress(config),
+});
 
 /** The environment variable of each option. */
 export const ENVIRONMENT_NAMES = {

@@ -1,8 +1,10 @@
 // The HTTP application: guards for every request, the routes of the API, and one form of error.
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { expandUnions } from "../../host/config/option-errors.ts";
+import { isAddressHost } from "../../host/util/address-host.ts";
 import type { Principal } from "../auth/principal.ts";
 import { methodsOf } from "../auth/scopes.ts";
+import type { AllowedHosts } from "../config/server-options.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
@@ -48,10 +50,11 @@ const SECURITY_HEADERS = {
 const nameOf = (host: string): string => host.replace(/:\d+$/, "").toLowerCase();
 
 /** Checks that a request names this server, so that a page in a browser cannot reach it through another name (DNS rebinding). */
-function checkHost(host: string | undefined, allowedHosts: readonly string[]): void {
-  if (host !== undefined && allowedHosts.some((allowed) => allowed === host.toLowerCase() || allowed === nameOf(host)))
-    return;
-  throw new RequestError("FORBIDDEN", "The Host header does not name this server. Allow other names with --allow-host");
+function checkHost(host: string | undefined, { names, addresses }: AllowedHosts): void {
+  if (host !== undefined && names.some((allowed) => allowed === host.toLowerCase() || allowed === nameOf(host))) return;
+  if (addresses && isAddressHost(host)) return;
+  const remedy = "Allow other names with --allow-host NAME or GLOVEBOX_ALLOW_HOSTS";
+  throw new RequestError("FORBIDDEN", `The Host header does not name this server. ${remedy}`);
 }
 
 /** Checks that no page of another origin sends the request. */

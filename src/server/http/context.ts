@@ -6,6 +6,7 @@ import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OidcSignIn } from "../auth/oidc.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { CallService } from "../calls/call-service.ts";
+import type { AllowedHosts } from "../config/server-options.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { DatabaseKvStore } from "../kv/database-kv-store.ts";
 import type { McpEndpoint } from "../mcp/mcp-endpoints.ts";
@@ -62,8 +63,7 @@ export interface ServerParts {
   /** Origins of the pages that may show the console in a frame. */
   readonly embedOrigins: readonly string[];
   readonly version: string;
-  /** Host names under which clients reach the server, with or without a port. */
-  readonly allowedHosts: readonly string[];
+  readonly allowedHosts: AllowedHosts;
   /** Largest body of a request in bytes. */
   readonly maxBodyBytes: number;
   /** Returns whether load balancers should send requests: false once the server stops. */

@@ -10,7 +10,7 @@ import type { CallCaller } from "../calls/call-request.ts";
 import { tenantDeletedError } from "../calls/call-results.ts";
 import { findTenant } from "../records/tenants.ts";
 import { TenantCodeRuns } from "./tenant-code-runs.ts";
-import { type TenantMcpParts, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
+import { type TenantMcpParts, toHostOptions, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
 
 /** Tenants whose code mode is open. The one that was used longest ago is closed, with its MCP sessions, unless it runs something. */
 const MAX_OPEN = 64;
@@ -87,7 +87,7 @@ export class TenantCodeMode implements AsyncDisposable {
       },
     };
     const handler = createMcpHandler(host, {
-      allowedHosts: allowedHosts.filter((name) => name !== "::1"),
+      ...toHostOptions(allowedHosts),
       auth: toResourceServer(authenticator),
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: () => tenantId,

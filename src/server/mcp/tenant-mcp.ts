@@ -10,6 +10,7 @@ import {
 import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
+import type { AllowedHosts } from "../config/server-options.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { RunService } from "../runs/run-service.ts";
@@ -26,7 +27,7 @@ export interface TenantMcpParts {
   readonly calls: CallService;
   readonly runs: RunService;
   readonly database: OpenDatabase;
-  readonly allowedHosts: readonly string[];
+  readonly allowedHosts: AllowedHosts;
   /** Largest body of a request in bytes. */
   readonly maxBodyBytes: number;
   readonly onError: (error: unknown) => void;
@@ -61,6 +62,10 @@ export const toRequestLimits = (maxBodyBytes: number): Pick<McpHandlerOptions, "
   },
 });
 
+/** Returns the options of the MCP handler for the Host headers that the server accepts. */
+export const toHostOptions = ({ names, addresses }: AllowedHosts) =>
+  ({ allowedHosts: names.filter((name) => name !== "::1"), allowIpHosts: addresses }) as const;
+
 export class TenantMcp implements AsyncDisposable {
   readonly #handler: McpHandler;
   /** The caller of the request that a call belongs to. */
@@ -86,7 +91,7 @@ export class TenantMcp implements AsyncDisposable {
       },
     };
     this.#handler = createMcpHandler(host, {
-      allowedHosts: parts.allowedHosts.filter((name) => name !== "::1"),
+      ...toHostOptions(parts.allowedHosts),
       auth: toResourceServer(authenticator),
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: ({ request }) => tenantOfPath(request.url),

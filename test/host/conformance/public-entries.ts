@@ -680,7 +680,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: {
         ...{ ...serverOptions, auth: "object", tenantOf: "function", allowedHosts: "list", allowedOrigins: "list" },
-        ...{ maxBodyBytes: "number", sessions: { max: "number", idleMs: "number" } },
+        ...{ allowIpHosts: "boolean", maxBodyBytes: "number", sessions: { max: "number", idleMs: "number" } },
         limits: {
           ...{ requests: shared, listenStreams: shared, requestBytes: shared, responseBytes: shared },
           ...{ identifyMs: "number", bodyMs: "number", unreadMs: "number", expiredCallMs: "number" },

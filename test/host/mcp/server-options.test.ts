@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const HANDLER_KEYS = [
   ...["name", "version", "title", "instructions", "context", "register", "onError"],
-  ...["auth", "tenantOf", "sessions", "allowedHosts", "allowedOrigins", "maxBodyBytes", "limits"],
+  ...["auth", "tenantOf", "sessions", "allowedHosts", "allowIpHosts", "allowedOrigins", "maxBodyBytes", "limits"],
 ];
 const STDIO_KEYS = [
   ...["name", "version", "title", "instructions", "context", "register", "onError"],

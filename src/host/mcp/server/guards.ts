@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
+import { isAddressHost } from "../../util/address-host.ts";
 import { reject } from "./rejection.ts";
 
 /** Checks of the headers Host and Origin, which stop DNS rebinding: a web page must not reach a server of the local network. */
@@ -12,6 +13,11 @@ export interface GuardOptions {
    * @default ["localhost", "127.0.0.1", "[::1]"]
    */
   readonly allowedHosts?: readonly string[] | undefined;
+  /**
+   * Also accepts IP addresses and `localhost` as the Host header, and pages of the same address and port. DNS rebinding needs a name.
+   * @default false
+   */
+  readonly allowIpHosts?: boolean | undefined;
   /**
    * Accepted values of the Origin header: a host as above, or a whole origin such as `https://app.example.com` or `chrome-extension://ID`.
    * Requests without the header, such as those of clients other than browsers, are accepted. Default: the hosts in `allowedHosts`.
@@ -61,6 +67,7 @@ const OriginSchema = z.string().refine((text) => toHost(text) !== undefined || t
 /** The options that {@link createGuards} reads. */
 export const GUARD_OPTIONS = {
   allowedHosts: z.array(HostSchema).optional(),
+  allowIpHosts: z.boolean().optional(),
   allowedOrigins: z.array(OriginSchema).optional(),
 };
 const GuardOptionsSchema = strictObject(GUARD_OPTIONS);
@@ -78,29 +85,29 @@ const isPreflight = ({ method, headers }: Request): boolean =>
 
 /** @throws {ToolError} PARAM_INVALID for an unknown option, and for an invalid host or origin */
 export function createGuards(options: GuardOptions): Guards {
-  const { allowedHosts: hosts = LOOPBACK, allowedOrigins = hosts } = parseOptions(
-    GuardOptionsSchema,
-    options,
-    "options",
-  );
-  return { check: toCheck(hosts, allowedOrigins), finish: withCorsHeaders };
+  const parsed = parseOptions(GuardOptionsSchema, options, "options");
+  const { allowedHosts: hosts = LOOPBACK, allowedOrigins = hosts, allowIpHosts = false } = parsed;
+  return { check: toCheck(hosts, allowedOrigins, allowIpHosts), finish: withCorsHeaders };
 }
 
-function toCheck(hosts: readonly string[], origins: readonly string[]): Guards["check"] {
-  const isHost = toHostCheck(hosts);
+function toCheck(hosts: readonly string[], origins: readonly string[], allowIpHosts: boolean): Guards["check"] {
+  const isNamed = toHostCheck(hosts);
+  const isAddress = (host: string): boolean => allowIpHosts && isAddressHost(host);
   const isOriginHost = toHostCheck(origins);
   const wholeOrigins = new Set(origins.flatMap((text) => toOrigin(text)?.text ?? []));
-  const isOriginAllowed = (text: string): boolean => {
+  const isOriginAllowed = (text: string, host: string): boolean => {
     const origin = toOrigin(text);
     if (origin === undefined) return false;
+    // A page of another address is as foreign as one of another name.
+    if (isAddress(host) && origin.host?.toLowerCase() === host.toLowerCase()) return true;
     return wholeOrigins.has(origin.text) || (origin.host !== undefined && isOriginHost(origin.host));
   };
   return (request) => {
     // A request that was created in this process has no Host header; its URL contains the host.
     const host = request.headers.get("host") ?? new URL(request.url).host;
-    if (!isHost(host)) return reject(403, "The Host header is not allowed (allowedHosts)");
+    if (!isNamed(host) && !isAddress(host)) return reject(403, "The Host header is not allowed (allowedHosts)");
     const origin = request.headers.get("origin");
-    if (origin !== null && !isOriginAllowed(origin))
+    if (origin !== null && !isOriginAllowed(origin, host))
       return reject(403, "The Origin header is not allowed (allowedOrigins)");
     return origin !== null && isPreflight(request) ? toPreflight(request) : undefined;
   };

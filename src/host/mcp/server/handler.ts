@@ -83,9 +83,9 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
   const parsed = parseHandlerOptions(options);
   const { tenancy } = host.router;
   checkTenantOf(parsed.tenantOf, tenancy);
-  const { auth, tenantOf, limits, allowedHosts, allowedOrigins, sessions: sessionOptions } = parsed;
+  const { auth, tenantOf, limits, allowedHosts, allowIpHosts, allowedOrigins, sessions: sessionOptions } = parsed;
   const onError = (error: unknown): void => notifySafely(parsed.onError, error);
-  const guards = createGuards({ allowedHosts, allowedOrigins });
+  const guards = createGuards({ allowedHosts, allowIpHosts, allowedOrigins });
   const authenticator = createAuthenticator(auth, { timeoutMs: limits.identifyMs, onError });
   const quotas = createQuotas(limits);
   const admit = createAdmission({
