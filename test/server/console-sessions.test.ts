@@ -65,6 +65,19 @@ describe.for(STORES)("with %s", (kind) => {
     expect(header).toContain("; Secure");
   });
 
+  test("a sign-in counts as a request of its key, and one too many leaves nothing behind", async () => {
+    const { id, key } = await newKey(["tenants:read"], { rateLimit: { calls: 1, per: "minute", burst: 2 } });
+    const first = await send("POST", "/v1/console/sessions", {}, { key });
+    expect([first.status, first.headers.get("ratelimit")]).toEqual([201, expect.stringContaining('"key";r=1')]);
+    expect((await send("GET", "/v1/me", { authorization: `Bearer ${key}` })).status).toBe(200);
+    const denied = await send("POST", "/v1/console/sessions", {}, { key });
+    expect([denied.status, denied.headers.get("set-cookie")]).toEqual([429, null]);
+    expect(Number(denied.headers.get("retry-after"))).toBeGreaterThan(0);
+    const { body } = await api<{ items: { action: string; actor: string }[] }>("GET", "/v1/audit?limit=100");
+    const own = body.items.filter(({ actor, action }) => actor === `key:${id}` && action === "console.signed_in");
+    expect(own).toHaveLength(1);
+  });
+
   test.for(["gbx_wrong", `gbx_${"a".repeat(43)}`, "", "Bearer x"])("%j does not sign in", async (key) => {
     const response = await send("POST", "/v1/console/sessions", {}, { key });
     expect([401, 422]).toContain(response.status);

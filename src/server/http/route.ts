@@ -74,7 +74,11 @@ async function keepText(c: Context<AppEnv>, maxBytes: number): Promise<void> {
 const PERIOD_MS = { second: 1_000, minute: 60_000 } as const;
 
 /** Counts a request of a key with a rate limit, and adds the headers that say what is left. */
-async function checkRate(c: Context<AppEnv>, { keyId, rateLimit }: Principal, { quotas }: ServerParts): Promise<void> {
+export async function checkRate(
+  c: Context<AppEnv>,
+  { keyId, rateLimit }: Principal,
+  { quotas }: ServerParts,
+): Promise<void> {
   if (rateLimit === null) return;
   const { calls, per, burst = calls } = rateLimit;
   const refillMs = PERIOD_MS[per] / calls;

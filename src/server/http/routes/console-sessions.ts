@@ -14,7 +14,7 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
-import { addRoute, json } from "../route.ts";
+import { addRoute, checkRate, json } from "../route.ts";
 import { IdSchema, OkSchema, PageQuerySchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
 
 const MAX_USER_AGENT = 300;
@@ -78,13 +78,19 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
       description:
         "Returns who the key belongs to, and sets a cookie that stands for the key for twelve hours. Other requests that change something need the header `X-Glovebox-Console` with the cookie.",
       body: SignInSchema,
-      responses: { 201: json(PrincipalSchema, "Signed in"), 401: { description: "The key is not valid" } },
+      responses: {
+        201: json(PrincipalSchema, "Signed in"),
+        401: { description: "The key is not valid" },
+        429: { description: "The key has sent more requests than its rate limit allows" },
+      },
     },
     async (c, { body }) => {
       const principal = await authenticator.authenticate(`Bearer ${body.key}`);
       // A token of an identity provider has no key that a session could end with.
       if (principal === undefined || !principal.keyId.startsWith("key_"))
         throw new RequestError("UNAUTHENTICATED", "This key is not valid. Expected an API key: gbx_…");
+      // The key is in the body, so the guard of the route has not counted this request.
+      await checkRate(c, principal, parts);
       const { token, hash } = createSessionToken();
       const now = parts.database.clock.now();
       const id = createId("session", now);
