@@ -78,7 +78,7 @@ export function Draft(props: DraftProps): JSX.Element {
     if (name === undefined) navigate(urlOf(["t", tenantId, "tools", version.tool]));
   };
   return (
-    <div class="stack">
+    <div class="stack" data-form>
       {name === undefined ? (
         <TextField
           label="Name"

@@ -37,7 +37,7 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
   };
   return (
     <div class="columns">
-      <section class="stack">
+      <section class="stack" data-form>
         <SelectField
           label="Version"
           value={version}

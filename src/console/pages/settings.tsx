@@ -111,7 +111,7 @@ function Policy({ tenant, reload }: PartProps): JSX.Element {
     reload();
   };
   return (
-    <section class="card stack">
+    <section class="card stack" data-form>
       <h2>Policy</h2>
       <p>
         Limits of calls, hosts that tools may reach, capabilities, rate, quotas and retention. The{" "}

@@ -1,20 +1,25 @@
 // Small parts that all pages use: buttons, badges, messages, tabs and times.
 
 import { ApiError } from "glovebox/client";
-import type { ComponentChildren, JSX, TargetedKeyboardEvent } from "preact";
+import type { ComponentChildren, JSX, TargetedKeyboardEvent, TargetedMouseEvent } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatAge, formatTime, formatUtc } from "../state/format.ts";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "onClick"> & {
   readonly kind?: "primary" | "plain" | "danger" | "quiet";
-  /** While its promise is pending, the button is disabled. An error appears next to the button. */
+  /**
+   * While its promise is pending, the button is disabled. An error appears next to the button. A primary button does nothing while a field of
+   * its form has an error.
+   */
   readonly onClick?: () => unknown;
 };
 
 export function Button({ kind = "plain", onClick, disabled, children, ...rest }: ButtonProps): JSX.Element {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
-  const run = async (): Promise<void> => {
+  const run = async (button: HTMLButtonElement): Promise<void> => {
+    // A field with an error keeps its last valid value, which must not be sent instead of what is shown.
+    if (kind === "primary" && !reportInvalid(button.closest("form, [data-form]"))) return;
     setBusy(true);
     setError(undefined);
     try {
@@ -32,7 +37,9 @@ export function Button({ kind = "plain", onClick, disabled, children, ...rest }:
         class={`button ${kind}`}
         disabled={disabled === true || isBusy}
         aria-busy={isBusy}
-        {...(onClick === undefined ? {} : { onClick: () => void run() })}
+        {...(onClick === undefined
+          ? {}
+          : { onClick: (event: TargetedMouseEvent<HTMLButtonElement>) => void run(event.currentTarget) })}
         {...rest}
       >
         {children}
@@ -40,6 +47,11 @@ export function Button({ kind = "plain", onClick, disabled, children, ...rest }:
       {error === undefined ? null : <ErrorBox error={error} />}
     </>
   );
+}
+
+/** Moves the focus to the first field that is invalid, and says why. Returns whether there is none. */
+function reportInvalid(form: Element | null): boolean {
+  return form?.querySelector<HTMLInputElement>('[aria-invalid="true"]')?.reportValidity() ?? true;
 }
 
 /** Says what went wrong, and what to do. */

@@ -41,15 +41,22 @@ interface TextFieldProps {
   readonly autocomplete?: string;
 }
 
+type TextControl = HTMLInputElement | HTMLTextAreaElement;
+
 export function TextField(props: TextFieldProps): JSX.Element {
   const { label, value, onInput, hint, error, type = "text", placeholder, rows, isRequired = false } = props;
   const { autocomplete = "off" } = props;
+  const validity = {
+    "aria-invalid": error !== undefined,
+    ref: (control: TextControl | null): void => control?.setCustomValidity(error ?? ""),
+  };
   return (
     <Field label={label} hint={hint} error={error}>
       {(ids) =>
         rows === undefined ? (
           <input
             {...ids}
+            {...validity}
             type={type as "text"}
             value={value}
             placeholder={placeholder}
@@ -60,6 +67,7 @@ export function TextField(props: TextFieldProps): JSX.Element {
         ) : (
           <textarea
             {...ids}
+            {...validity}
             rows={rows}
             value={value}
             placeholder={placeholder}

@@ -42,13 +42,28 @@ const MAX_ITEMS = 20;
 /** Follows a reference within the document, and merges the parts of `allOf`. An unknown reference accepts anything. */
 function resolve(schema: FormSchema, root: FormSchema, depth = 0): FormSchema {
   if (depth > MAX_DEPTH) return {};
-  const name = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(schema.$ref ?? "")?.[1];
-  const { $ref: _, allOf = [], ...own } = schema;
-  const defined = name === undefined ? undefined : (root.$defs ?? root.definitions)?.[name];
+  const { $ref, allOf = [], ...own } = schema;
+  const defined = $ref === "#" ? root : definitionOf($ref ?? "", root);
   const parts = [...(defined === undefined ? [] : [defined]), ...allOf];
   return parts
     .map((part) => resolve(part, root, depth + 1))
     .reduceRight<FormSchema>((all, part) => merge(part, all), own);
+}
+
+/** Returns the part of the document that a JSON pointer such as `#/$defs/address` names. */
+function definitionOf(reference: string, { $defs, definitions }: FormSchema): FormSchema | undefined {
+  const [, pointer = ""] = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(reference) ?? [];
+  const parts = $defs ?? definitions ?? {};
+  const name = pointer.replaceAll("~1", "/").replaceAll("~0", "~");
+  return [name, decodeText(name)].filter((one) => Object.hasOwn(parts, one)).map((one) => parts[one])[0];
+}
+
+function decodeText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 const merge = (one: FormSchema, other: FormSchema): FormSchema => ({
@@ -191,13 +206,16 @@ function Part(props: PartProps): JSX.Element {
 const labelOf = ({ name, isRequired }: PartProps, { title }: FormSchema): string =>
   `${title ?? name}${isRequired ? "" : " (optional)"}`;
 
+/** Returns the number of bytes that a text in base64 stands for. */
+const byteLengthOf = (base64: string): number => Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
+
 function TextPart(props: PartProps): JSX.Element {
   const { schema, value, onChange } = props;
   const label = labelOf(props, schema);
   const text = typeof value === "string" ? value : "";
   if (schema.contentEncoding === "base64" || schema.format === "byte") {
     return (
-      <Field label={label} hint={text === "" ? schema.description : `${Math.floor((text.length * 3) / 4)} bytes`}>
+      <Field label={label} hint={text === "" ? schema.description : `${byteLengthOf(text)} bytes`}>
         {(ids) => (
           <input
             {...ids}
@@ -216,8 +234,9 @@ function TextPart(props: PartProps): JSX.Element {
     email: "email",
     uri: "url",
     url: "url",
-    time: "time",
   };
+  const examples: { readonly [format: string]: string } = { "date-time": "2026-01-31T12:00:00Z", time: "12:00:00Z" };
+  const example = examples[schema.format ?? ""];
   const isLong = (schema.maxLength ?? 0) > LONG_TEXT || text.includes("\n") || text.length > LONG_TEXT;
   return (
     <TextField
@@ -227,7 +246,7 @@ function TextPart(props: PartProps): JSX.Element {
       hint={schema.description}
       type={types[schema.format ?? ""] ?? "text"}
       {...(isLong ? { rows: 4 } : {})}
-      {...(schema.format === "date-time" ? { placeholder: "2026-01-31T12:00:00Z" } : {})}
+      {...(example === undefined ? {} : { placeholder: example })}
     />
   );
 }
@@ -237,7 +256,8 @@ function NumberPart(props: PartProps): JSX.Element {
   const [text, setText] = useState(() => (typeof value === "number" ? String(value) : ""));
   const parsed = Number(text);
   const isInteger = schema.type === "integer";
-  const isValid = text.trim() !== "" && Number.isFinite(parsed) && (!isInteger || Number.isInteger(parsed));
+  const isNumber = text.trim() !== "" && Number.isFinite(parsed) && (!isInteger || Number.isInteger(parsed));
+  const isWithin = parsed >= (schema.minimum ?? -Infinity) && parsed <= (schema.maximum ?? Infinity);
   const bounds = [
     schema.minimum === undefined ? undefined : `at least ${schema.minimum}`,
     schema.maximum === undefined ? undefined : `at most ${schema.maximum}`,
@@ -246,7 +266,11 @@ function NumberPart(props: PartProps): JSX.Element {
     <TextField
       label={labelOf(props, schema)}
       value={text}
-      error={isValid ? undefined : `Expected ${isInteger ? "a whole number" : "a number"}`}
+      error={
+        isNumber && isWithin
+          ? undefined
+          : `Expected ${[isInteger ? "a whole number" : "a number", ...(isNumber ? bounds : [])].join(", ")}`
+      }
       hint={[schema.description, bounds.join(", ")].filter((part) => part !== undefined && part !== "").join(". ")}
       onInput={(next) => {
         setText(next);

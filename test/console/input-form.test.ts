@@ -1,0 +1,134 @@
+// The form that the console makes from the input schema of a tool, in a real browser: choices, lists, formats, defaults, files as bytes, references.
+import { beforeAll, expect, test } from "vitest";
+import { useConsole } from "./browser.ts";
+
+const suite = useConsole();
+const { open } = suite;
+const BASE = "/v1/tenants/forms";
+
+const SCHEMA = {
+  type: "object",
+  properties: {
+    title: { type: "string", description: "What it is called" },
+    count: { type: "integer", minimum: 1, maximum: 9, default: 3 },
+    level: { enum: ["low", "high"] },
+    day: { type: "string", format: "date" },
+    at: { type: "string", format: "time" },
+    loud: { type: "boolean" },
+    maybe: { type: ["string", "null"] },
+    file: { type: "string", contentEncoding: "base64" },
+    tags: { type: "array", items: { type: "string" }, maxItems: 2 },
+    target: {
+      oneOf: [
+        {
+          title: "By mail",
+          type: "object",
+          properties: { kind: { const: "mail" }, to: { type: "string" } },
+          required: ["kind", "to"],
+        },
+        {
+          title: "By phone",
+          type: "object",
+          properties: { kind: { const: "phone" }, number: { type: "number" } },
+          required: ["kind", "number"],
+        },
+      ],
+    },
+    parent: { $ref: "#/$defs/a~1b%20c" },
+    extra: {},
+  },
+  required: ["title", "count", "level", "target"],
+  $defs: { "a/b c": { type: "object", properties: { id: { type: "integer" } }, required: ["id"] } },
+};
+
+beforeAll(async () => {
+  const { api } = suite.under;
+  await api("POST", "/v1/tenants", { id: "forms" });
+  const source = `export const inputSchema = ${JSON.stringify(SCHEMA)};\nexport default (input) => input;`;
+  expect((await api("POST", `${BASE}/tools`, { name: "order", source })).status).toBe(201);
+});
+
+const lastInput = async (): Promise<unknown> => {
+  const { body } = await suite.under.api<{ items: readonly { id: string }[] }>("GET", `${BASE}/calls?limit=1`);
+  const [{ id } = { id: "" }] = body.items;
+  return (await suite.under.api<{ input: unknown }>("GET", `${BASE}/calls/${id}`)).body.input;
+};
+
+test("sends what a person fills in, by the schema", async () => {
+  const { page, go, problems } = await open();
+  await go("/t/forms/tools/order?tab=run");
+  const add = (name: string) => page.getByRole("button", { name: new RegExp(`^\\+ ${name}`) }).click();
+  await page.getByLabel("title", { exact: true }).fill("Lamp");
+  await page.getByText("What it is called").waitFor();
+  expect(await page.getByLabel("count", { exact: true }).inputValue()).toBe("3");
+  await page.getByLabel("count", { exact: true }).fill("4");
+  await page.getByLabel("level").selectOption("high");
+  await page.getByLabel("Kind").selectOption("By phone");
+  await page.getByLabel("number", { exact: true }).fill("2.5");
+  for (const name of ["day", "at", "loud", "maybe", "file", "tags", "parent", "extra"]) await add(name);
+  await page.getByLabel("day (optional)").fill("2026-02-28");
+  await page.getByLabel("at (optional)").fill("12:30:00Z");
+  await page.getByLabel("loud (optional)").check();
+  await page.getByRole("group", { name: "maybe (optional)" }).getByLabel("Kind").selectOption("null");
+  await page
+    .getByLabel("file (optional)")
+    .setInputFiles({ name: "a.bin", mimeType: "application/octet-stream", buffer: Buffer.from([1, 2, 255, 0]) });
+  await page.getByText("4 bytes").waitFor();
+  const tags = page.getByRole("group", { name: "tags (optional)" });
+  for (const tag of ["a", "b"]) {
+    await tags.getByRole("button", { name: "+ Add" }).click();
+    await tags.getByRole("textbox").last().fill(tag);
+  }
+  expect(await tags.getByRole("button", { name: "+ Add" }).isDisabled()).toBe(true);
+  await tags.getByRole("button", { name: "Remove item 1" }).click();
+  await page.getByLabel("id", { exact: true }).fill("7");
+  await page.getByLabel("extra (optional)").fill('{"any":[1]}');
+  await page.getByRole("button", { name: "Call order" }).click();
+  await page.getByText("succeeded").waitFor();
+  expect(await lastInput()).toEqual({
+    ...{ title: "Lamp", count: 4, level: "high", target: { kind: "phone", number: 2.5 }, day: "2026-02-28" },
+    ...{
+      at: "12:30:00Z",
+      loud: true,
+      maybe: null,
+      file: "AQL/AA==",
+      tags: ["b"],
+      parent: { id: 7 },
+      extra: { any: [1] },
+    },
+  });
+  expect(problems).toEqual([]);
+});
+
+test("sends nothing while a field shows an error, and says what is right", async () => {
+  const { page, go } = await open();
+  await go("/t/forms/tools/order?tab=run");
+  await page.getByLabel("title", { exact: true }).fill("Nothing");
+  const call = page.getByRole("button", { name: "Call order" });
+  for (const [text, message] of [
+    ["many", "Expected a whole number"],
+    ["1.5", "Expected a whole number"],
+    ["10", "Expected a whole number, at least 1, at most 9"],
+  ] as const) {
+    await page.getByLabel("count", { exact: true }).fill(text);
+    await page.getByText(message, { exact: true }).waitFor();
+    await call.click();
+    expect(await page.evaluate("document.activeElement.value")).toBe(text);
+  }
+  await page.getByLabel("count", { exact: true }).fill("5");
+  await page.getByRole("tab", { name: "JSON" }).click();
+  await page.getByLabel("Input as JSON").fill('{ "title": ');
+  await call.click();
+  expect(await page.evaluate("document.activeElement.value")).toBe('{ "title": ');
+  await page.getByText("The result appears here.").waitFor();
+  expect(await lastInput()).toMatchObject({ title: "Lamp" });
+});
+
+test("a policy with an error is not saved as the one before", async () => {
+  const { page, go } = await open();
+  await go("/t/forms/settings");
+  await page.getByLabel("Policy as JSON").fill("{ broken");
+  await page.getByRole("button", { name: "Save the policy" }).click();
+  expect(await page.evaluate("document.activeElement.value")).toBe("{ broken");
+  expect(await page.getByText("Saved", { exact: true }).count()).toBe(0);
+});
