@@ -30,6 +30,7 @@ const UNIT = [
   "test/host/tenants/quota-stores.test.ts",
   "test/host/testing/stubs.test.ts",
   "test/host/workers/{chunk-lines,fair-queue,seccomp}.test.ts",
+  "test/server/metrics.test.ts",
   "test/sandbox/{engine-features,errors,length-prefixed,limits,protocol}.test.ts",
   "test/sandbox/contract/plain-object.test.ts",
   "test/sandbox/crypto/*.test.ts",

@@ -4,12 +4,16 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { FleetState } from "../../host/index.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+/** Most pools that are reported without a waiting call. */
+const MAX_POOLS = 1_000;
 
 export class Metrics {
   readonly registry: Registry = new Registry();
   readonly #requests: Histogram<"route" | "status">;
   readonly #calls: Counter<"mode" | "outcome">;
   readonly #callSeconds: Histogram<"mode">;
+  /** Pools that were reported, the oldest first. */
+  readonly #pools = new Set<string>();
 
   /**
    * @param workers returns the number of worker processes
@@ -73,12 +77,28 @@ export class Metrics {
     add("glovebox_executor_busy_slots", "Calls that run on the executors", ({ executors }) =>
       executors.map(({ pool, busy }) => [pool, busy]),
     );
-    add("glovebox_executor_queue_calls", "Calls that wait for an executor", ({ queues }) =>
-      queues.map(({ pool, queued }) => [pool, queued]),
-    );
-    add("glovebox_executor_queue_oldest_seconds", "Age of the oldest call that waits for an executor", ({ queues }) =>
-      queues.map(({ pool, oldestMs }) => [pool, oldestMs / 1_000]),
-    );
+    add("glovebox_executor_queue_calls", "Calls that wait for an executor", (state) => [
+      ...this.#emptyPools(state),
+      ...state.queues.map(({ pool, queued }) => [pool, queued] as const),
+    ]);
+    add("glovebox_executor_queue_oldest_seconds", "Age of the oldest call that waits for an executor", (state) => [
+      ...this.#emptyPools(state),
+      ...state.queues.map(({ pool, oldestMs }) => [pool, oldestMs / 1_000] as const),
+    ]);
+  }
+
+  /**
+   * Returns 0 for each pool with executors, and for each that has had calls. An autoscaler keeps the size of a pool whose metric is
+   * missing, so a pool whose queue is empty could not shrink.
+   */
+  #emptyPools({ executors, queues }: FleetState): readonly (readonly [string, number])[] {
+    for (const { pool } of [...executors, ...queues]) {
+      this.#pools.delete(pool);
+      this.#pools.add(pool);
+    }
+    for (const oldest of [...this.#pools].slice(0, Math.max(0, this.#pools.size - MAX_POOLS)))
+      this.#pools.delete(oldest);
+    return [...this.#pools].map((pool) => [pool, 0]);
   }
 
   /** @param route method and path template, such as `GET /v1/tenants/{tenant}` */
