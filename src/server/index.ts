@@ -259,7 +259,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   let isReady = true;
   const parts: ServerParts = {
-    ...{ database, box, bus, authenticator, tools, calls, tenantChanges, runs, mcp, codeMode, metrics, streams },
+    ...{ database, box, bus, authenticator, tools, calls, slots, tenantChanges, runs, mcp, codeMode, metrics, streams },
     ...{ searches: new SerialReads(), requestLog: new RequestLog(log) },
     ...{ quotas, kv },
     ...{

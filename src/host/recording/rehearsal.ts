@@ -1,7 +1,7 @@
 // Rehearses a version of a tool: replays recorded calls on it, and reports what would have been different.
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
-import { ToolError } from "../../sandbox/contract/errors.ts";
+import { type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { TurnKind } from "../../sandbox/protocol/turns.ts";
 import { parseOptions } from "../config/option-errors.ts";
@@ -26,6 +26,11 @@ export interface RehearsalOptions {
    * @default redactRecording
    */
   readonly redact?: ReplayOptions["redact"];
+  /**
+   * Called before each replay, which begins when it resolves. Its result is disposed when the replay has ended. An OVERLOADED error is treated
+   * as that of a limit: the replay is tried again for a minute.
+   */
+  readonly admit?: (() => Promise<Disposable>) | undefined;
   /** Stops the rehearsal. The report then covers the calls that were replayed. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -87,9 +92,12 @@ const OptionsSchema = strictObject({
   toolVersion: z.string().optional(),
   maxConcurrency: z.int().min(1).max(64).optional(),
   redact: RedactSchema.optional(),
+  admit: z.custom<() => Promise<Disposable>>((value) => typeof value === "function", "Expected a function").optional(),
   signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, "Expected an AbortSignal").optional(),
 });
 
+/** An error that a limit may have caused. */
+type LimitError = { readonly code: ErrorCode; readonly details?: ErrorDetails | undefined };
 type Tenancy = { tenantOf(tenantId: string | undefined, where: string): string };
 type ReplayOne = (recording: CallRecording, options: ReplayOptions) => Promise<ReplayedCall>;
 type Recordings = Iterable<unknown> | AsyncIterable<unknown>;
@@ -186,10 +194,8 @@ function summaryOf({ verdict, result, recorded, divergence, changes }: ReplayedC
 /** The name of a request without its arguments, so that requests with different arguments form one group. */
 const nameOf = (request: string): string => request.replace(/\(.*$/s, "(…)");
 
-/** Returns how long to wait for a limit of the host that did not let the tool run; undefined if there was none. */
-function waitMsOf({ outcome, result }: ReplayedCall): number | undefined {
-  if (outcome !== undefined || result.success) return undefined;
-  const { code, details } = result.error;
+/** Returns how long to wait for a limit of the host that did not let the tool run; undefined for another error. */
+function waitMsOf({ code, details }: LimitError): number | undefined {
   if (code !== "QUOTA_EXCEEDED" && code !== "OVERLOADED") return undefined;
   return typeof details?.retryAfterMs === "number" ? details.retryAfterMs : WAIT_MS;
 }
@@ -206,21 +212,36 @@ export async function rehearse(
   recordings: Recordings,
   given: unknown = {},
 ): Promise<RehearsalReport> {
-  const { tenantId, toolVersion, maxConcurrency = 4, redact, signal } = parseOptions(OptionsSchema, given, "options");
+  const options = parseOptions(OptionsSchema, given, "options");
+  const { tenantId, toolVersion, maxConcurrency = 4, redact, admit, signal } = options;
   tenancy.tenantOf(tenantId, "options.tenantId");
   if (!isIterable(recordings))
     throw new ToolError("PARAM_INVALID", "recordings: Expected a list or an iterator of recordings");
   const log = new RehearsalLog();
   const running = new Set<Promise<void>>();
+  /** Replays a recording. @returns how long to wait in ms for a limit that does not let it run */
+  const tryReplay = async (recording: CallRecording): Promise<ReplayedCall | number> => {
+    let admission: Disposable | undefined;
+    try {
+      admission = await admit?.();
+    } catch (thrown) {
+      const waitMs = thrown instanceof ToolError ? waitMsOf(thrown) : undefined;
+      if (waitMs === undefined) throw thrown;
+      return waitMs;
+    }
+    using _admission = admission;
+    const replayed = await replay(recording, { tenantId, toolVersion, redact, signal });
+    const { outcome, result } = replayed;
+    return (outcome === undefined && !result.success ? waitMsOf(result.error) : undefined) ?? replayed;
+  };
   /** Replays a recording as soon as the limits of the host let it run. @returns undefined if they do not */
   const replayWhenAdmitted = async (recording: CallRecording): Promise<ReplayedCall | undefined> => {
     const until = performance.now() + MAX_RETRY_MS;
     for (;;) {
-      const replayed = await replay(recording, { tenantId, toolVersion, redact, signal });
-      const waitMs = waitMsOf(replayed);
-      if (waitMs === undefined) return replayed;
-      if (performance.now() + waitMs > until) return undefined;
-      await pause(waitMs, undefined, { signal });
+      const replayed = await tryReplay(recording);
+      if (typeof replayed !== "number") return replayed;
+      if (performance.now() + replayed > until) return undefined;
+      await pause(replayed, undefined, { signal });
     }
   };
   const replayOne = async (value: unknown): Promise<void> => {

@@ -33,6 +33,11 @@ interface Waiter {
 interface TenantSlots {
   limit: number;
   held: number;
+  /**
+   * The limit was lowered, or more calls run than the limit allows: a slot that a call has released is given back, and the next call takes
+   * its slot from the database.
+   */
+  isOver: boolean;
   used: number;
   readonly waiting: Set<Waiter>;
   taking: Promise<void> | undefined;
@@ -86,7 +91,7 @@ export class ClusterSlots implements AsyncDisposable {
     if (this.#parts.database.kind !== "postgres") return FREE;
     if (this.#isClosed) throw unavailable("shutting_down", "The server is shutting down");
     const slots = this.#slotsOf(tenant);
-    if (slots.waiting.size === 0 && slots.used < slots.held) return this.#use(tenant.id, slots);
+    if (slots.waiting.size === 0 && slots.used < slots.held && !slots.isOver) return this.#use(tenant.id, slots);
     const maxQueued = this.#limitOf(tenant, "maxQueuedCalls");
     // Those within the limit do not queue: they wait for the answer of the database.
     if (slots.waiting.size >= maxQueued + Math.max(0, slots.limit - slots.used))
@@ -167,14 +172,31 @@ export class ClusterSlots implements AsyncDisposable {
     const limit = this.#limitOf(tenant, "maxConcurrentCalls");
     const known = this.#tenants.get(tenant.id);
     if (known !== undefined) {
-      // A lower limit applies to the next slots that are taken.
-      if (known.limit !== limit) Object.assign(known, { limit, held: Math.min(known.held, limit) });
+      if (known.limit !== limit) this.#changeLimit(tenant.id, known, limit);
       return known;
     }
-    const fresh = { limit, held: 0, used: 0, waiting: new Set<Waiter>(), taking: undefined, usedAt: 0, wantedUntil: 0 };
+    const fresh = {
+      limit,
+      held: 0,
+      isOver: false,
+      used: 0,
+      waiting: new Set<Waiter>(),
+      taking: undefined,
+      usedAt: 0,
+      wantedUntil: 0,
+    };
     this.#tenants.set(tenant.id, fresh);
     this.#timer ??= setInterval(() => this.#background.run(() => this.#renew()), RENEW_MS);
     return fresh;
+  }
+
+  /** The slots of a higher limit are more than there are, so the replicas divide them again. */
+  #changeLimit(tenantId: string, slots: TenantSlots, limit: number): void {
+    const isLower = limit < slots.limit;
+    slots.limit = limit;
+    if (!isLower) return;
+    slots.isOver = true;
+    this.#giveBack(tenantId, slots);
   }
 
   #limitOf({ policy }: LimitedTenant, name: Limit): number {
@@ -194,7 +216,7 @@ export class ClusterSlots implements AsyncDisposable {
         slots.usedAt = performance.now();
         const isWanted = this.#isClosed || slots.wantedUntil > slots.usedAt;
         // Calls wait here and at another replica: each of them gets the slot in half of the cases.
-        const isOthers = isWanted && (slots.waiting.size === 0 || Math.random() < 0.5);
+        const isOthers = slots.isOver || (isWanted && (slots.waiting.size === 0 || Math.random() < 0.5));
         if (isOthers) this.#giveBack(tenantId, slots);
         else this.#serve(tenantId, slots);
       },
@@ -203,6 +225,7 @@ export class ClusterSlots implements AsyncDisposable {
 
   /** Gives free slots to calls that wait, in order. */
   #serve(tenantId: string, slots: TenantSlots): void {
+    if (slots.isOver) return;
     for (const waiter of slots.waiting) {
       if (slots.used >= slots.held) return;
       waiter.settle(this.#use(tenantId, slots));
@@ -215,17 +238,18 @@ export class ClusterSlots implements AsyncDisposable {
     slots.taking ??= this.#background
       .run(async () => {
         const { database, bus } = this.#parts;
-        const needed = slots.used + slots.waiting.size;
-        const request = { tenantId, replicaId: bus.replicaId, limit: slots.limit, needed };
-        const { held, others } = await takeSlots(database.db, request);
+        const { limit, used } = slots;
+        const request = { tenantId, replicaId: bus.replicaId, limit, used, needed: used + slots.waiting.size };
+        const { held, others, isOver } = await takeSlots(database.db, request);
         slots.held = held;
+        slots.isOver = isOver || slots.limit < limit;
         this.#serve(tenantId, slots);
         if (slots.waiting.size > 0 && others > 0) await bus.publish({ type: "slots", tenant: tenantId, isFree: false });
       })
       .finally(() => {
         slots.taking = undefined;
         if (slots.waiting.size > 0) this.#retryLater();
-        if (this.#isClosed) this.#giveBack(tenantId, slots);
+        if (this.#isClosed || slots.isOver) this.#giveBack(tenantId, slots);
       });
   }
 
@@ -252,7 +276,7 @@ export class ClusterSlots implements AsyncDisposable {
         // Later, so that the other replica is faster.
         if (slots.waiting.size > 0) this.#retryLater();
         // Those that were released meanwhile.
-        if (this.#isClosed) this.#giveBack(tenantId, slots);
+        if (this.#isClosed || slots.isOver) this.#giveBack(tenantId, slots);
       });
   }
 

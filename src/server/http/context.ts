@@ -6,6 +6,7 @@ import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OidcSignIn } from "../auth/oidc.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { CallService } from "../calls/call-service.ts";
+import type { ClusterSlots } from "../calls/cluster-slots.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { DatabaseKvStore } from "../kv/database-kv-store.ts";
@@ -38,6 +39,8 @@ export interface ServerParts {
   readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
+  /** The tenants' concurrent calls over all replicas. */
+  readonly slots: ClusterSlots;
   readonly tenantChanges: TenantChanges;
   readonly runs: RunService;
   readonly mcp: McpEndpoint;

@@ -11,23 +11,25 @@ interface SlotRequest {
   readonly replicaId: string;
   /** The limit of the tenant over all replicas. */
   readonly limit: number;
-  /** Slots that the replica needs now. */
+  /** Slots that the replica needs now: those of the calls that run, and of those that wait. */
   readonly needed: number;
+  /** Calls of the replica that run. */
+  readonly used: number;
 }
 
 /**
  * Takes slots: those that are needed, and half of what is left then, or all of it if no other replica has any. With affinity, one replica gets
- * all of them.
- * @returns the slots that the replica has now: fewer than needed if the others have them
+ * all of them. Calls that run keep their slots, also if the limit was lowered.
+ * @returns the slots that the replica has now, fewer than needed if the others have them, and `isOver` if these are more than the limit leaves it
  */
 export async function takeSlots(
   db: Db,
-  { tenantId, replicaId, limit, needed }: SlotRequest,
-): Promise<{ readonly held: number; readonly others: number }> {
+  { tenantId, replicaId, limit, needed, used }: SlotRequest,
+): Promise<{ readonly held: number; readonly others: number; readonly isOver: boolean }> {
   return await db.transaction().execute(async (transaction) => {
     // The row of the tenant orders the requests of the replicas. A tenant that was deleted has none, and gets no slots.
     const tenant = await sql`select id from tenants where id = ${tenantId} for no key update`.execute(transaction);
-    if (tenant.rows.length === 0) return { held: 0, others: 0 };
+    if (tenant.rows.length === 0) return { held: 0, others: 0, isOver: false };
     const { rows } = await sql<{ others: number }>`
       select coalesce(sum(held), 0)::bigint as others from concurrency_slots
       where tenant_id = ${tenantId} and replica_id <> ${replicaId} and expires_at > ${databaseNow}`.execute(
@@ -36,13 +38,13 @@ export async function takeSlots(
     const others = Math.max(0, Number(rows[0]?.others ?? 0));
     const free = Math.max(0, limit - others);
     const spare = Math.max(0, free - needed);
-    const held = Math.min(free, needed + (others === 0 ? spare : Math.floor(spare / 2)));
+    const held = Math.max(used, Math.min(free, needed + (others === 0 ? spare : Math.floor(spare / 2))));
     await sql`
       insert into concurrency_slots (tenant_id, replica_id, held, expires_at)
       values (${tenantId}, ${replicaId}, ${held}, ${databaseNow} + ${SLOT_LEASE_MS}::bigint)
       on conflict (tenant_id, replica_id) do update set held = excluded.held, expires_at = excluded.expires_at
     `.execute(transaction);
-    return { held, others };
+    return { held, others, isOver: held > free };
   });
 }
 

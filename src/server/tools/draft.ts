@@ -11,6 +11,7 @@ import {
 } from "../../host/index.ts";
 import { isDestructive } from "../approvals/approval-rule.ts";
 import type { CallService } from "../calls/call-service.ts";
+import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import type { Db } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
@@ -38,6 +39,7 @@ export interface DraftParts {
   /** Limits of every call of the server. */
   readonly limits: PartialLimits;
   readonly calls: Pick<CallService, "nestedCallsOf">;
+  readonly slots: Pick<ClusterSlots, "acquire">;
 }
 
 export interface DraftCaller {
@@ -69,10 +71,11 @@ function checkApproval({ policy }: TenantRecord, tool: string | undefined, defin
 /**
  * Runs a draft in the name of its tenant, under the tenant's policy.
  * @throws {ToolError} BUNDLE_FAILED if it cannot be built; CAPABILITY_DENIED for a capability that the tenant cannot have, or that needs an
- *   approval which the caller may not give; APPROVAL_REQUIRED for code whose calls would wait for an approval
+ *   approval which the caller may not give; APPROVAL_REQUIRED for code whose calls would wait for an approval; OVERLOADED if the
+ *   tenant has no free slot
  */
 export async function runDraft(
-  { box, db, calls, limits }: DraftParts,
+  { box, db, calls, limits, slots }: DraftParts,
   tenant: TenantRecord,
   { source, language, tool, input = {}, timeoutMs }: Draft,
   { mayApprove, mayApproveCalls, keyId, signal }: DraftCaller,
@@ -103,10 +106,13 @@ export async function runDraft(
   const nested = calls.nestedCallsOf(tenant, keyId, ({ toolName }) => {
     if (!mayApproveCalls) throw needsApproval(`The call of "${toolName}"`);
   });
+  // As of a call: those that it makes have records.
+  const id = createId("call");
+  let slot: ClusterSlot | undefined;
   try {
+    slot = await slots.acquire(tenant, id, signal);
     return await box.execute(
-      // As of a call: those that it makes have records.
-      { id: createId("call"), toolName: name, arguments: input },
+      { id, toolName: name, arguments: input },
       {
         ...{
           tenantId,
@@ -120,6 +126,7 @@ export async function runDraft(
       },
     );
   } finally {
+    slot?.release();
     box.removeTool(name, { tenantId });
   }
 }

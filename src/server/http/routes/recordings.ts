@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type CallRecording, type ReplayedCall, toJson } from "../../../host/index.ts";
+import { createId } from "../../ids.ts";
 import { findRecording, listRecorded } from "../../records/call-contents.ts";
 import { findCall } from "../../records/calls.ts";
 import { readVersionFile } from "../../records/tool-versions.ts";
@@ -90,8 +91,14 @@ function checkActive(c: Context<AppEnv>): void {
 }
 
 export function addRecordingRoutes(app: App, parts: ServerParts): void {
-  const { box, calls, tools, database } = parts;
+  const { box, calls, tools, database, slots } = parts;
   const { db } = database;
+
+  /** Takes one of the tenant's slots for a replay. */
+  const admit = async (c: Context<AppEnv>): Promise<Disposable> => {
+    const slot = await slots.acquire(c.get("tenant"), createId("call"), c.req.raw.signal);
+    return { [Symbol.dispose]: () => slot.release() };
+  };
 
   const recordingOf = async (tenantId: string, callId: string): Promise<CallRecording> => {
     await calls.flush();
@@ -138,6 +145,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
       const recording = await recordingOf(tenantId, params.call);
       const version = body.version ?? Number(recording.toolVersion);
       await load(c, recording.toolName, version);
+      using _slot = await admit(c);
       const replayed = await box.replay(recording, {
         ...{ tenantId, toolVersion: String(version), signal: c.req.raw.signal },
         ...(Object.hasOwn(body, "input") ? { arguments: body.input } : {}),
@@ -167,6 +175,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
         readAll(ids, (id) => findRecording(db, tenantId, id)),
         {
           ...{ tenantId, toolVersion: String(body.version), signal: c.req.raw.signal },
+          admit: () => admit(c),
         },
       );
       return c.json(report as never, 200);

@@ -161,8 +161,8 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       const { scopes } = c.get("principal");
       const tenant = c.get("tenant");
       if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
-      const { box, calls, limits } = parts;
-      const result = await runDraft({ box, db, calls, limits }, tenant, body, {
+      const { box, calls, limits, slots } = parts;
+      const result = await runDraft({ box, db, calls, limits, slots }, tenant, body, {
         keyId: c.get("principal").keyId,
         ...{ mayApprove: scopes.has("tools:approve"), mayApproveCalls: scopes.has("calls:approve") },
         signal: c.req.raw.signal,
