@@ -265,15 +265,17 @@ async function measureMemory(fleet: FleetProcesses): Promise<void> {
 
 // With names, those only.
 const PARTS = { scaling: measureScaling, dispatch: measureDispatch, memory: measureMemory } as const;
-const IDS = [
-  "dispatch",
-  "memory",
-  ...SIZES.flatMap((size) => Array.from({ length: size }, (_, n) => `pool-${size}-${n}`)),
-];
+const EXECUTORS: { readonly [pool: string]: readonly string[] } = {
+  dispatch: ["dispatch"],
+  memory: ["memory"],
+  ...Object.fromEntries(
+    SIZES.map((size) => [`of-${size}`, Array.from({ length: size }, (_, n) => `pool-${size}-${n}`)]),
+  ),
+};
 const chosen = process.argv.slice(2).filter((word) => word in PARTS);
 for (const [name, measurePart] of Object.entries(PARTS)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   // Each part has its own processes, so that those of the other parts do not run at the same time.
-  await using fleet = await startFleet(IDS);
+  await using fleet = await startFleet(EXECUTORS);
   await measurePart(fleet);
 }

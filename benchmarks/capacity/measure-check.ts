@@ -41,7 +41,7 @@ function pin(pid: number, core: number): void {
 }
 
 export async function measureChecks(): Promise<readonly Check[]> {
-  await using fleet = await startFleet(["checked"]);
+  await using fleet = await startFleet({ default: ["checked"] });
   // The rest of the fleet has the other cores.
   const core = availableParallelism() - 1;
   const executor = await fleet.start({ id: "checked", slots: SLOTS, core });

@@ -136,7 +136,7 @@ export async function measureInputs(): Promise<Inputs> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-capacity-"));
   try {
     await using postgres = await startPostgres();
-    await using fleet = await startFleet(["machine"]);
+    await using fleet = await startFleet({ default: ["machine"] });
     const executor = await fleet.start({ id: "machine" });
     const { natsUrl, natsCredentials } = fleet.serverOptions;
     const flags = ["--database", postgres.url, "--nats", natsUrl, "--nats-credentials", natsCredentials];

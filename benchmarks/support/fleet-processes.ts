@@ -85,11 +85,11 @@ export interface NatsTraffic {
   readonly outBytes: number;
 }
 
-/** @param ids all executors that will be started */
-export async function startFleet(ids: readonly string[]): Promise<FleetProcesses> {
+/** @param executors all executors that will be started, as ids by pool */
+export async function startFleet(executors: { readonly [pool: string]: readonly string[] }): Promise<FleetProcesses> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-bench-"));
   const credentials = join(folder, "credentials");
-  await writeCredentials(credentials, ids);
+  for (const [pool, ids] of Object.entries(executors)) await writeCredentials(credentials, ids, pool);
   const nats = await startNatsServer({ users: join(credentials, USERS_FILE), monitors: true });
   const children: ChildProcess[] = [];
   const natsCredentials = join(credentials, "control-plane.json");

@@ -26,7 +26,7 @@ Usage
   glovebox init NAME                                                   create a new tool that works
   glovebox serve [options]                                             host the tools of many tenants behind an HTTP API
   glovebox executor --nats URL [--credentials FILE] [options]          run calls of servers with the same NATS server
-  glovebox executor credentials FOLDER NAME…                           create the credentials of a server and of executors
+  glovebox executor credentials [--pool POOL] FOLDER NAME…             create the credentials of a server, and of executors of a pool
   glovebox config [options]                                            print the configuration that serve would use
   glovebox db migrate | check | backup FILE | restore FILE | rotate-key FILE   maintain the database of serve
   glovebox db admin-key                                                print a new admin key, if the first one is lost
@@ -104,7 +104,7 @@ Options of executor. Variables can set them too: GLOVEBOX_NATS_URL, GLOVEBOX_NAT
   --nats URL          the NATS server: nats://HOST:PORT, or tls://HOST:PORT
   --credentials FILE  the credentials of this executor (default: none, for a NATS server without authentication)
   --tls-ca FILE       the certificates that sign the NATS server's, in PEM format
-  --pool NAME         the pool that it belongs to (default: default)
+  --pool NAME         the pool that it belongs to; it must be that of its credentials (default: that pool)
   --slots N           most calls that run at the same time, without nested ones (default: 32)
   --max-workers N     most worker processes (default: 16)
   --cache-dir FOLDER  the folder of bundles and code caches (default: ~/.cache/glovebox-executor)

@@ -4,8 +4,10 @@ import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type FleetCredentials, FleetCredentialsSchema } from "../host/fleet/connection.ts";
 import { importNats } from "../host/fleet/nats-library.ts";
+import { DEFAULT_POOL, POOL_RULE, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
 import {
   controlPermissions,
+  type ExecutorIdentity,
   executorPermissions,
   FLEET_ID_PATTERN,
   FLEET_ID_RULE,
@@ -22,16 +24,27 @@ export const USERS_FILE = "nats-users.conf";
 export interface WrittenCredentials {
   /** Names of the files that were created. */
   readonly created: readonly string[];
-  /** Ids of all executors that the configuration of the NATS server lists. */
-  readonly executors: readonly string[];
+  /** All executors that the configuration of the NATS server lists. */
+  readonly executors: readonly ExecutorIdentity[];
 }
 
 /**
  * Writes credentials of a control plane and of executors into a folder, and the users of the NATS server. Existing
  * credentials stay valid and are listed again. To revoke an executor, delete its file and run it again.
- * @throws {ToolError} PARAM_INVALID, as a rejection, for invalid names and for files that are no credentials
+ * @param pool pool of these executors. NATS lets them get calls of no other. Default: `default`
+ * @throws {ToolError} PARAM_INVALID, as a rejection, for invalid names, for files that are no credentials, and for an executor that has
+ *   credentials of another pool
  */
-export async function writeCredentials(folder: string, ids: readonly string[]): Promise<WrittenCredentials> {
+export async function writeCredentials(
+  folder: string,
+  ids: readonly string[],
+  pool: string = DEFAULT_POOL,
+): Promise<WrittenCredentials> {
+  if (!PoolSchema.safeParse(pool).success)
+    throw new ToolError(
+      "PARAM_INVALID",
+      `Expected the name of a pool: ${POOL_RULE}, got ${JSON.stringify(pool.slice(0, 100))}`,
+    );
   for (const id of ids) {
     if (!FLEET_ID_PATTERN.test(id) || id === CONTROL_NAME)
       throw new ToolError(
@@ -42,6 +55,14 @@ export async function writeCredentials(folder: string, ids: readonly string[]): 
   const { nkeys } = await importNats();
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const known = await readFolder(folder);
+  for (const id of ids) {
+    const has = known.get(id);
+    if (has?.role === "executor" && has.pool !== pool)
+      throw new ToolError(
+        "PARAM_INVALID",
+        `The executor ${id} has credentials of the pool "${has.pool}". To move it to "${pool}", delete ${id}.json first`,
+      );
+  }
   const created: string[] = [];
   const createUser = async (name: string, toCredentials: (seed: string) => FleetCredentials): Promise<void> => {
     if (known.has(name)) return;
@@ -54,17 +75,23 @@ export async function writeCredentials(folder: string, ids: readonly string[]): 
     created.push(`${name}.json`);
   };
   await createUser(CONTROL_NAME, (seed) => ({ role: "control-plane", seed }));
-  for (const id of ids) await createUser(id, (seed) => ({ role: "executor", id, seed }));
+  for (const id of ids) await createUser(id, (seed) => ({ role: "executor", id, pool, seed }));
   const users = [...known.values()].map((credentials) => {
     const nkey = nkeys.fromSeed(new TextEncoder().encode(credentials.seed)).getPublicKey();
-    const permissions = credentials.role === "executor" ? executorPermissions(credentials.id) : controlPermissions();
-    return toUser(credentials.role === "executor" ? `executor ${credentials.id}` : "control planes", nkey, permissions);
+    const permissions = credentials.role === "executor" ? executorPermissions(credentials) : controlPermissions();
+    return toUser(
+      credentials.role === "executor" ? `executor ${credentials.id} of the pool ${credentials.pool}` : "control planes",
+      nkey,
+      permissions,
+    );
   });
   const path = join(folder, USERS_FILE);
   await writeFile(`${path}.new`, toUsers(users), { mode: 0o644 });
   await rename(`${path}.new`, path);
-  const executors = [...known.values()].flatMap((one) => (one.role === "executor" ? [one.id] : []));
-  return { created: [...created, USERS_FILE], executors: executors.sort() };
+  const executors = [...known.values()].flatMap((one) =>
+    one.role === "executor" ? [{ id: one.id, pool: one.pool }] : [],
+  );
+  return { created: [...created, USERS_FILE], executors: executors.sort((a, b) => (a.id < b.id ? -1 : 1)) };
 }
 
 /** Returns the credentials in a folder by the names of their files. */

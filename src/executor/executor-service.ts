@@ -114,7 +114,7 @@ export class ExecutorService implements AsyncDisposable {
     const announcement: Announcement = {
       type: "alive",
       protocol: FLEET_PROTOCOL_VERSION,
-      ...{ key: this.#key, pool, version, since: this.#since, slots },
+      ...{ key: this.#key, version, since: this.#since, slots },
       ...{ busy: this.#running, isDraining: this.#isDraining },
     };
     const languages: Languages = {
@@ -123,7 +123,7 @@ export class ExecutorService implements AsyncDisposable {
       hasSessions: true,
       countsMessages: true,
     };
-    connection.publish(aliveSubject(id), encodeFrame(announcement, [JSON.stringify(languages)]));
+    connection.publish(aliveSubject({ id, pool }), encodeFrame(announcement, [JSON.stringify(languages)]));
   }
 
   #tick(): void {

@@ -17,14 +17,15 @@ import {
   WorkersSchema,
 } from "../host/config/options.ts";
 import { packageVersion } from "../host/config/package-version.ts";
-import { connectFleet } from "../host/fleet/connection.ts";
+import { connectFleet, type FleetConnection } from "../host/fleet/connection.ts";
 import { NatsUrlSchema } from "../host/fleet/fleet-options.ts";
 import { MAX_SLOTS } from "../host/fleet/protocol/messages.ts";
 import { DEFAULT_POOL, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
+import type { ExecutorIdentity } from "../host/fleet/protocol/subjects.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 import { ProcessStarter } from "../host/workers/spawn/process-starter.ts";
 import { startWorkers } from "../host/workers/start-workers.ts";
-import { unavailable } from "../sandbox/contract/errors.ts";
+import { ToolError, unavailable } from "../sandbox/contract/errors.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
 import { CodeStore } from "./call-code.ts";
 import { ExecutorPython } from "./executor-python.ts";
@@ -44,7 +45,8 @@ const ExecutorOptionsSchema = strictObject({
   /** Path of the credentials file of this executor. */
   credentials: z.string().min(1).optional(),
   tlsCa: z.string().min(1).optional(),
-  pool: PoolSchema.default(DEFAULT_POOL),
+  /** Default: that of the credentials, and `default` without credentials. Another pool than that of the credentials is rejected. */
+  pool: PoolSchema.optional(),
   /** Most calls that run at the same time, without nested ones. */
   slots: z.int().min(1).max(MAX_SLOTS).default(DEFAULT_SLOTS),
   /** Folder of bundles and code caches. */
@@ -95,7 +97,7 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
   const oldNode = oldNodeMessage();
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseOptions(ExecutorOptionsSchema, options, "options");
-  const { url, credentials, tlsCa, pool, slots, cacheDir, hardening, workers: size } = config;
+  const { url, credentials, tlsCa, slots, cacheDir, hardening, workers: size } = config;
   await using resources = new AsyncDisposableStack();
   const connection = resources.use(
     await connectFleet({
@@ -103,6 +105,7 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
       onClosed: events.onDisconnected,
     }),
   );
+  const { id, pool } = identify(connection, config.pool);
   const artifacts = await loadSandboxArtifacts();
   const cache = createBundleCache({ directory: join(cacheDir, "code") });
   const { workers, launcher, engineKey } = await startWorkers({
@@ -118,8 +121,6 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
     },
   });
   resources.use(workers);
-  // Without credentials there is no id: for a NATS server without authentication, such as one for development.
-  const id = connection.executor ?? `unnamed-${randomBytes(6).toString("hex")}`;
   const onError = (error: unknown): void => events.onError?.(error);
   const canLimitMemory = launcher.layers.has("resource-limits");
   // V8 does not count the memory of Python.
@@ -144,4 +145,19 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
     drain: (withinMs) => service.drain(withinMs),
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
+}
+
+/**
+ * Returns the id and the pool of the executor. Its credentials decide, because NATS lets it announce itself in no other pool.
+ * @throws {ToolError} PARAM_INVALID for another pool than that of the credentials
+ */
+function identify({ executor }: FleetConnection, pool: string | undefined): ExecutorIdentity {
+  // Without credentials there is no id: for a NATS server without authentication, such as one for development.
+  if (executor === undefined) return { id: `unnamed-${randomBytes(6).toString("hex")}`, pool: pool ?? DEFAULT_POOL };
+  if (pool !== undefined && pool !== executor.pool)
+    throw new ToolError(
+      "PARAM_INVALID",
+      `The credentials of ${executor.id} are for the pool "${executor.pool}", not "${pool}". "glovebox executor credentials --pool ${pool}" creates some for it`,
+    );
+  return executor;
 }

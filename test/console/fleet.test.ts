@@ -10,7 +10,7 @@ import type { Fleet } from "../../src/client/index.ts";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
 import { connectFleet, type FleetConnection } from "../../src/host/fleet/connection.ts";
 import type { Announcement } from "../../src/host/fleet/protocol/messages.ts";
-import { aliveSubject } from "../../src/host/fleet/protocol/subjects.ts";
+import { aliveSubject, type ExecutorIdentity } from "../../src/host/fleet/protocol/subjects.ts";
 import { encodeFrame, FLEET_PROTOCOL_VERSION } from "../../src/host/fleet/protocol/wire.ts";
 import { CliProcess } from "../support/cli-process.ts";
 import { hasNatsServer, type NatsServer, startNatsServer } from "../support/nats-server.ts";
@@ -28,7 +28,7 @@ class Announcer implements AsyncDisposable {
     this.#connection = connection;
     this.#announcement = {
       ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key: randomBytes(16).toString("base64url") },
-      ...{ pool: "default", version: "0.1.0" },
+      version: "0.1.0",
       ...{ since: Date.now() - 7_500_000, slots: 32, busy: 0, isDraining: false },
       ...announcement,
     };
@@ -37,7 +37,7 @@ class Announcer implements AsyncDisposable {
   }
 
   #announce(): void {
-    const subject = aliveSubject(this.#connection.executor as string);
+    const subject = aliveSubject(this.#connection.executor as ExecutorIdentity);
     this.#connection.publish(subject, encodeFrame(this.#announcement));
   }
 
@@ -47,12 +47,13 @@ class Announcer implements AsyncDisposable {
   }
 }
 
+/** The pool of each is what its id begins with. */
 const MACHINES: { readonly [id: string]: Partial<Announcement> } = {
-  "eu-1": { pool: "eu", busy: 9 },
-  "eu-2": { pool: "eu", busy: 27 },
-  "eu-3": { pool: "eu", busy: 32, version: "0.0.9" },
-  "gpu-1": { pool: "gpu", slots: 4, busy: 4 },
-  "gpu-2": { pool: "gpu", slots: 4, busy: 1, isDraining: true, version: "0.0.9" },
+  "eu-1": { busy: 9 },
+  "eu-2": { busy: 27 },
+  "eu-3": { busy: 32, version: "0.0.9" },
+  "gpu-1": { slots: 4, busy: 4 },
+  "gpu-2": { slots: 4, busy: 1, isDraining: true, version: "0.0.9" },
 };
 const WAITS = `export const capabilities = { kv: true };
 export default async (_, { kv }) => {
@@ -82,7 +83,9 @@ describe.skipIf(!hasNatsServer)("the page of the fleet", () => {
   };
 
   beforeAll(async () => {
-    await writeCredentials(join(folder, "credentials"), ["executor-1", "lost-1", "evil-1", ...Object.keys(MACHINES)]);
+    const written = join(folder, "credentials");
+    await writeCredentials(written, ["executor-1", "lost-1", "evil-1"]);
+    for (const id of Object.keys(MACHINES)) await writeCredentials(written, [id], id.slice(0, -2));
     nats = await startNatsServer({ users: join(folder, "credentials", USERS_FILE) });
     const natsOptions = { natsUrl: nats.url, natsCredentials: credentials("control-plane"), executorSilenceMs: 10_000 };
     [browser, under] = await Promise.all([openBrowser(), openConsole({ ...natsOptions, limits: WAITS_LIMITS })]);

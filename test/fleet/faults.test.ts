@@ -88,6 +88,7 @@ describe.skipIf(!hasNatsServer)("a fleet with faults", () => {
     const tenants = { acme: {}, europe: { pools: ["eu"] }, nowhere: { pools: ["mars"] } };
     fleet = await openFleet({
       executors: ["a", "b", "eu-1"],
+      poolOf: (id) => (id === "eu-1" ? "eu" : "default"),
       host: { tenancy: "multi", tenants, kv, workers: { max: 4 }, limits: { outputBytes: 16 * MIB } },
     });
     for (const [name, source] of Object.entries(TOOLS))

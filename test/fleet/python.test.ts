@@ -203,7 +203,11 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
   beforeAll(async () => {
     const options = optionsOf(storeOf("1.5", "n / 2"));
     local = await createGlovebox(options);
-    fleet = await openFleet({ executors: ["one", "two", "js-1"], host: options });
+    fleet = await openFleet({
+      executors: ["one", "two", "js-1"],
+      poolOf: (id) => (id === "js-1" ? "js" : "default"),
+      host: options,
+    });
     withoutPython = await startExecutor({
       ...{ url: fleet.nats.url, credentials: fleet.credentialsOf("js-1"), cacheDir: join(folder, "js-1"), pool: "js" },
       // V8 does not count the memory of Python.

@@ -77,6 +77,7 @@ describe.skipIf(!hasNatsServer)("sessions on executors", () => {
     const known: { readonly [id: string]: object } = { few, beta: {}, acme: {}, narrow: { pools: ["narrow"] } };
     fleet = await openFleet({
       executors: ["a", "b", "narrow-1", "lost-1"],
+      poolOf: (id) => (id.includes("-") ? id.slice(0, -2) : "default"),
       host: {
         tenancy: "multi",
         tenants: (id) => (id === "moves" ? { pools } : id === "lost" ? { pools: ["lost"] } : known[id]),

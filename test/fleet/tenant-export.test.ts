@@ -27,7 +27,7 @@ test.skipIf(!hasNatsServer)(
     };
     const meet = defineCapability({ name: "meet", inputSchema: {}, outputSchema: {}, handler });
     const host = { tenancy: "multi", tenants, workers: { max: 2 }, capabilities: [meet] } as const;
-    await using fleet = await openFleet({ executors: ["eu-1", "us-1"], host });
+    await using fleet = await openFleet({ executors: ["eu-1", "us-1"], poolOf: (id) => id.slice(0, 2), host });
     const folders: string[] = [];
     for (const pool of ["eu", "us"]) {
       const folder = mkdtempSync(join(tmpdir(), "glovebox-executor-"));

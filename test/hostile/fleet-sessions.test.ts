@@ -58,6 +58,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor with sessions", () => {
     };
     fleet = await openFleet({
       executors: ["good", ...HOSTILE],
+      poolOf: (id) => (id === "good" ? "default" : id),
       host: { tenancy: "multi", tenants, workers: { max: 4 } },
       // A call that an executor does not acknowledge within half of it is sent again.
       silenceMs: 60_000,

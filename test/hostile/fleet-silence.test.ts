@@ -21,7 +21,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor that is silent", () => {
 
   beforeAll(async () => {
     const executors = ["evil", "other", ...LANGUAGES.map((_, index) => `evil-${index}`)];
-    fleet = await openFleet({ executors, silenceMs: 2_000 });
+    fleet = await openFleet({ executors, poolOf: (id) => id, silenceMs: 2_000 });
   });
   afterAll(async () => {
     await Promise.all(evils.map((evil) => evil.close()));

@@ -92,11 +92,27 @@ const ATTACKS: readonly (readonly [what: string, attack: (evil: HostileExecutor,
   ],
 ];
 
+/** What the executor sends while a control plane reads an object of its call, which it sends no part of. */
+const FLOODS: readonly (readonly [what: string, flood: (evil: HostileExecutor, run: Run, n: number) => void])[] = [
+  ["events", (evil, run, n) => evil.send(run, event(n, LOG), ["x".repeat(100_000)])],
+  [
+    "more objects",
+    (evil, run, n) => evil.send(run, { type: "object", n, name: `o${n}`, sha256: "0".repeat(64), bytes: 9 }),
+  ],
+  [
+    "losses",
+    (evil, run, n) =>
+      evil.send(run, { type: "lost", n, begun: true, outOfMemory: false, isNotStarted: false, peakBytes: 0 }),
+  ],
+];
+
 /** A tenant whose calls wait for an executor of the pool "evil" for a short time only. */
 const IMPATIENT = "impatient";
 /** The work queue of a server that uses the same NATS server. */
 const QUEUE = "0123456789abcdef";
 const WORK_STREAM = workStreamName(QUEUE);
+const GOOD = { id: "good", pool: "default" };
+const EVIL = { id: "evil", pool: "evil" };
 const WAITING = { id: "call_waiting", tenantId: "victim", fence: 0 };
 
 describe.skipIf(!hasNatsServer)("a hostile executor", () => {
@@ -107,7 +123,12 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   const errors: string[] = [];
   /** Opened for the calls of a test: until then, those of the tool `waits` wait. */
   let gate = Promise.withResolvers<string>();
-  const ids = ["evil", ...ATTACKS.map((_, index) => `evil-${index}`)];
+  const ids = [
+    "evil",
+    ...ATTACKS.map((_, index) => `evil-${index}`),
+    ...FLOODS.map((_, index) => `flood-${index}`),
+    "gives-up",
+  ];
   const folder = mkdtempSync(join(tmpdir(), "glovebox-hostile-"));
 
   const call = (tenantId: string, toolName: string): Promise<ToolResult> =>
@@ -133,6 +154,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   beforeAll(async () => {
     fleet = await openFleet({
       executors: ["good", ...ids],
+      poolOf: (id) => (id === "good" ? "default" : id),
       host: {
         tenancy: "multi",
         tenants: {
@@ -200,11 +222,14 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   });
 
   test.for<readonly [what: string, subject: string]>([
-    ["reads a stream that holds messages of its own", "$JS.API.DIRECT.GET.ANY.glovebox.alive.evil"],
+    ["reads a stream that holds messages of its own", "$JS.API.DIRECT.GET.ANY.glovebox.alive.evil.evil"],
     ["deletes a stream", `$JS.API.STREAM.DELETE.${WORK_STREAM}`],
     ["creates a stream", "$JS.API.STREAM.CREATE.MINE"],
     ["lists the streams", "$JS.API.STREAM.NAMES"],
-    ["announces another executor", aliveSubject("good")],
+    ["announces another executor", aliveSubject(GOOD)],
+    ["announces another executor of its own pool", aliveSubject({ id: "good", pool: "evil" })],
+    ["announces itself in another pool", aliveSubject({ id: "evil", pool: "default" })],
+    ["announces itself in no pool", "glovebox.alive.evil"],
     ["sends a message as another executor", controlSubject("any", "good")],
     ["sends a message to another executor", executorSubject("good")],
     ["answers a request of a control plane", `${CONTROL_INBOX}.any`],
@@ -221,7 +246,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     ["asks how many calls wait", `$JS.API.STREAM.INFO.${WORK_STREAM}`],
     ["acknowledges a call of the work queue", `$JS.ACK.${WORK_STREAM}.evil-0.1.1.1.1.0`],
   ])("has no permission: it %s", async ([, subject]) => {
-    evil.connection.publish(subject, Buffer.from("{}"), aliveSubject("evil"));
+    evil.connection.publish(subject, Buffer.from("{}"), aliveSubject(EVIL));
     await vi.waitFor(() => expect(evil.denied).toContain(subject));
   });
 
@@ -229,7 +254,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     const result = call("victim", "waits");
     await vi.waitFor(() => expect(good.busy).toBe(1));
     const { run, result: own } = await lure(evil);
-    const { publish } = executorPermissions("evil");
+    const { publish } = executorPermissions(EVIL);
     const subjects = [
       ...publish.map((subject) => subject.replaceAll("*", run.control)),
       controlSubject("none", "evil"),
@@ -240,7 +265,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       `$JS.ACK.${WORK_STREAM}.evil-0.1.1.1.1.0`,
       workSubject(QUEUE, "evil", 0, "call_forged"),
       executorSubject("good"),
-      aliveSubject("good"),
+      aliveSubject(GOOD),
       controlSubject(run.control, "good"),
       `${CONTROL_INBOX}.any`,
     ];
@@ -273,7 +298,7 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
         control.subscribe(subject, ({ data }) => data[0] === 0x7b && resolve(0)),
       );
       await control.flush();
-      evil.connection.publish(aliveSubject("evil"), Buffer.from("{}"), subject);
+      evil.connection.publish(aliveSubject(EVIL), Buffer.from("{}"), subject);
       await arrived;
       evil.send(run, event(1, ENDED), ['"own"']);
       expect(await own).toMatchObject({ success: true, output: "own" });
@@ -326,10 +351,10 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     const drain = encodeFrame({ type: "drain", key });
     for (const message of [cancel, drain]) evil.connection.publish(executorSubject("good"), message);
     const alive = {
-      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key, pool: "default", version: "0", since: 0, slots: 1 },
+      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key, version: "0", since: 0, slots: 1 },
       ...{ busy: 0, isDraining: true },
     };
-    evil.connection.publish(aliveSubject("good"), encodeFrame(alive));
+    evil.connection.publish(aliveSubject(GOOD), encodeFrame(alive));
     evil.send(run, { type: "running", token: undefined, calls: [] }, [], "good");
     // NATS answers to the subject that the sender names: the answer is no message of a control plane.
     for (const message of [cancel, drain])
@@ -339,6 +364,25 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     gate.resolve("right");
     expect(await result).toMatchObject({ success: true, output: "right" });
     expect(fleet.host.fleet.executors.find(({ id }) => id === "good")).toMatchObject({ isDraining: false });
+  });
+
+  test("gets no calls of another pool, whatever it says of itself", async () => {
+    for (const claims of [{ pool: "default" }, { id: "good", pool: "default" }]) {
+      evil.claims = claims;
+      const before = evil.announcements;
+      await vi.waitFor(() => expect(evil.announcements).toBeGreaterThan(before + 1));
+      await natsOf(evil.connection).flush();
+      const pools = fleet.host.fleet.executors.map(({ id, pool }) => [id, pool]);
+      expect(pools).toEqual([
+        ["evil", "evil"],
+        ["good", "default"],
+      ]);
+    }
+    evil.claims = {};
+    const before = evil.runs.length;
+    for (let times = 0; times < 4; times += 1)
+      expect(await call("victim", "echo")).toMatchObject({ success: true, output: { secret: "of victim" } });
+    expect(evil.runs).toHaveLength(before);
   });
 
   test("cannot end a call of another executor with a guessed token, or its own call twice", async () => {
@@ -389,6 +433,45 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
       await attacker.close();
     },
   );
+
+  /** Offers an object that it sends no part of. */
+  const offerNothing = async (by: HostileExecutor): Promise<{ run: Run; result: Promise<ToolResult> }> => {
+    const { run, result } = await lure(by);
+    const requested = Promise.withResolvers<void>();
+    by.offer = () => {
+      requested.resolve();
+      return "silence";
+    };
+    by.send(run, event(1, LOG), ["a line"]);
+    by.send(run, { type: "object", n: 2, name: "withheld", sha256: "0".repeat(64), bytes: 9 });
+    await requested.promise;
+    return { run, result };
+  };
+
+  test.for(FLOODS.map(([what, flood], index) => ({ what, flood, id: `flood-${index}` })))(
+    "cannot fill the memory of a control plane with $what while its object is read",
+    async ({ flood, id }) => {
+      const attacker = await open(id);
+      const { run, result } = await offerNothing(attacker);
+      flood(attacker, run, 3);
+      flood(attacker, run, 4);
+      const rejected = expect.objectContaining({ id, reason: "rejected" });
+      await vi.waitFor(() => expect(fleet.host.fleet.lost).toContainEqual(rejected));
+      expect(await result).toMatchObject({ success: false, error: { code: "SANDBOX_CRASHED" } });
+      await attacker.close();
+    },
+  );
+
+  test("may give up a call while its object is read", async () => {
+    const attacker = await open("gives-up");
+    const { run, result } = await offerNothing(attacker);
+    const loss = { begun: true, outOfMemory: false, isNotStarted: false, peakBytes: 0 };
+    attacker.send(run, { type: "lost", n: 3, ...loss });
+    attacker.offer = () => undefined;
+    expect(await result).toMatchObject({ success: false, error: { code: "SANDBOX_CRASHED" } });
+    expect(fleet.host.fleet.lost.map(({ id }) => id)).not.toContain("gives-up");
+    await attacker.close();
+  });
 
   describe("that says that it runs Python", () => {
     /** Calls a Python tool as a tenant of the hostile executor's pool that does not wait long for it. */

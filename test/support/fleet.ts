@@ -5,12 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
+import { DEFAULT_POOL } from "../../src/host/fleet/protocol/pool-name.ts";
 import { createGlovebox, type Glovebox, type GloveboxOptions } from "../../src/host/index.ts";
 import { CliProcess } from "./cli-process.ts";
 import { type NatsServer, startNatsServer } from "./nats-server.ts";
 
 export interface FleetOptions {
   readonly executors: readonly string[];
+  /** Pool of an executor. Default: `default`. */
+  readonly poolOf?: (id: string) => string;
   readonly host?: GloveboxOptions;
   readonly silenceMs?: number;
 }
@@ -27,10 +30,15 @@ export interface Fleet extends AsyncDisposable {
 }
 
 /** Starts NATS and a host. The credentials exist before the executors start. */
-export async function openFleet({ executors, host: options = {}, silenceMs = 10_000 }: FleetOptions): Promise<Fleet> {
+export async function openFleet({
+  executors,
+  poolOf = () => DEFAULT_POOL,
+  host: options = {},
+  silenceMs = 10_000,
+}: FleetOptions): Promise<Fleet> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-"));
   const credentials = join(folder, "credentials");
-  await writeCredentials(credentials, executors);
+  for (const [pool, ids] of Map.groupBy(executors, poolOf)) await writeCredentials(credentials, ids, pool);
   const nats = await startNatsServer({ users: join(credentials, USERS_FILE) });
   const credentialsOf = (name: string): string => join(credentials, `${name}.json`);
   const host = await createGlovebox({

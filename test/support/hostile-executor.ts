@@ -21,6 +21,7 @@ export const ENDED = { type: "ended", seq: 1, outcome: "output", phase: "execute
 /** An executor that announces itself and takes calls, and then does what a test tells it. */
 export class HostileExecutor {
   readonly id: string;
+  readonly pool: string;
   readonly connection: FleetConnection;
   readonly key: string = randomBytes(16).toString("base64url");
   readonly runs: Run[] = [];
@@ -31,16 +32,21 @@ export class HostileExecutor {
   readonly answers: { readonly message: Answer; readonly envelope: unknown }[] = [];
   /** Parts of objects that it has received, by name; undefined for those that it must not read. */
   readonly parts: { readonly name: string; readonly bytes: Buffer | undefined }[] = [];
-  /** Returns the part that it answers a request with. Default: it has no object. */
-  offer: (request: PartRequest) => Uint8Array | undefined = () => undefined;
+  /** Returns the part that it answers a request with, if it answers. Default: it has no object. */
+  offer: (request: PartRequest) => Uint8Array | undefined | "silence" = () => undefined;
   /** The part of its announcements with its languages, as JSON text. */
   languages: string | undefined;
+  /** What its announcements say in addition. */
+  claims: object = {};
+  /** Announcements that it has published. */
+  announcements = 0;
   /** Subjects to which it must not publish, as NATS has said. */
   readonly denied: string[] = [];
   readonly #timer: NodeJS.Timeout;
 
   constructor(id: string, connection: FleetConnection) {
     this.id = id;
+    this.pool = connection.executor?.pool ?? "";
     this.connection = connection;
     connection.subscribe(executorSubject(id), ({ data }) => {
       const { message, parts } = decodeFrame(data);
@@ -62,7 +68,8 @@ export class HostileExecutor {
     const run = this.runs.find(({ token }) => token === request.token);
     const part = this.offer(request);
     const { name, from } = request;
-    if (run !== undefined) this.send(run, { type: "part", name, from }, part === undefined ? [] : [part]);
+    if (run !== undefined && part !== "silence")
+      this.send(run, { type: "part", name, from }, part === undefined ? [] : [part]);
   }
 
   async #followDenied(): Promise<void> {
@@ -74,11 +81,13 @@ export class HostileExecutor {
 
   #announce(): void {
     const announcement: Announcement = {
-      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key: this.key, pool: this.id, version: "0" },
+      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key: this.key, version: "0" },
       ...{ since: 0, slots: 10, busy: 0, isDraining: false },
+      ...this.claims,
     };
     const parts = this.languages === undefined ? [] : [this.languages];
-    this.connection.publish(aliveSubject(this.id), encodeFrame(announcement, parts));
+    this.connection.publish(aliveSubject({ id: this.id, pool: this.pool }), encodeFrame(announcement, parts));
+    this.announcements += 1;
   }
 
   /** Sends a message about a call to the control plane of the call. */

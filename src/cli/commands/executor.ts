@@ -1,6 +1,7 @@
 // glovebox executor: runs calls of control planes until it is stopped. glovebox executor credentials: creates the credentials of a fleet.
 import { rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import { DEFAULT_POOL } from "../../host/fleet/protocol/pool-name.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
@@ -122,12 +123,14 @@ async function credentialsCommand(
   io: Io,
 ): Promise<number> {
   if (subcommand !== "credentials")
-    throw new UsageError(`Expected credentials FOLDER NAME…, got ${JSON.stringify(subcommand)}`);
-  if (folder === undefined) throw new UsageError("Expected credentials FOLDER NAME…, got no folder");
-  const [option] = Object.keys(values);
+    throw new UsageError(`Expected credentials [--pool POOL] FOLDER NAME…, got ${JSON.stringify(subcommand)}`);
+  if (folder === undefined) throw new UsageError("Expected credentials [--pool POOL] FOLDER NAME…, got no folder");
+  const { pool, ...others } = values;
+  const [option] = Object.keys(others);
   if (option !== undefined) throw new UsageError(`--${option} is not an option of executor credentials`);
   const { writeCredentials } = await import("../../executor/credentials.ts");
-  const { created, executors } = await writeCredentials(folder, names);
-  io.stdout.print(`Wrote ${created.join(", ")}\nExecutors: ${executors.join(", ") || "none"}\n`);
+  const { created, executors } = await writeCredentials(folder, names, typeof pool === "string" ? pool : undefined);
+  const listed = executors.map((one) => (one.pool === DEFAULT_POOL ? one.id : `${one.id} (pool ${one.pool})`));
+  io.stdout.print(`Wrote ${created.join(", ")}\nExecutors: ${listed.join(", ") || "none"}\n`);
   return 0;
 }

@@ -6,7 +6,8 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { importNats } from "./nats-library.ts";
-import { CONTROL_INBOX, FLEET_ID_PATTERN } from "./protocol/subjects.ts";
+import { DEFAULT_POOL, PoolSchema } from "./protocol/pool-name.ts";
+import { CONTROL_INBOX, type ExecutorIdentity, FLEET_ID_PATTERN } from "./protocol/subjects.ts";
 
 /** A received message. */
 export interface FleetMessage {
@@ -21,8 +22,8 @@ export interface FleetMessage {
 export interface FleetConnection extends AsyncDisposable {
   /** Largest payload of one message in bytes. */
   readonly maxPayload: number;
-  /** Id of the executor whose credentials are used; undefined for a control plane. */
-  readonly executor: string | undefined;
+  /** The executor whose credentials are used; undefined for a control plane, and without credentials. */
+  readonly executor: ExecutorIdentity | undefined;
   /** @param reply subject to which the NATS server reports that no client subscribes */
   publish(subject: string, payload: Uint8Array, reply?: string): void;
   /** Returns a function that ends the subscription. */
@@ -51,6 +52,8 @@ export const FleetCredentialsSchema = z.discriminatedUnion("role", [
   z.strictObject({
     role: z.literal("executor"),
     id: z.string().regex(FLEET_ID_PATTERN),
+    /** Default: that of the files of releases without it. */
+    pool: PoolSchema.default(DEFAULT_POOL),
     seed: z.string().regex(/^SU[A-Z2-7]{56}$/),
   }),
 ]);
@@ -98,11 +101,11 @@ export async function connectFleet(options: FleetConnectionOptions): Promise<Fle
   const { connect, nkeyAuthenticator } = await importNats();
   const { urls, credentials: path, role, tlsCa } = options;
   const credentials = path === undefined ? undefined : await readCredentials(path, role);
-  const executor = credentials?.role === "executor" ? credentials.id : undefined;
+  const executor = credentials?.role === "executor" ? credentials : undefined;
   const open = (): Promise<NatsConnection> =>
     connect({
       servers: [...urls],
-      name: executor === undefined ? "glovebox control plane" : `glovebox executor ${executor}`,
+      name: executor === undefined ? "glovebox control plane" : `glovebox executor ${executor.id}`,
       timeout: CONNECT_TIMEOUT_MS,
       maxReconnectAttempts: -1,
       reconnectTimeWait: RECONNECT_MS,
@@ -114,7 +117,8 @@ export async function connectFleet(options: FleetConnectionOptions): Promise<Fle
         : { authenticator: nkeyAuthenticator(new TextEncoder().encode(credentials.seed)) }),
       ...(tlsCa === undefined ? {} : { tls: { caFile: tlsCa } }),
     });
-  return new NatsFleetConnection(await openPatiently(open), executor, options.onClosed);
+  const identity = executor === undefined ? undefined : { id: executor.id, pool: executor.pool };
+  return new NatsFleetConnection(await openPatiently(open), identity, options.onClosed);
 }
 
 /** @throws {ToolError} PARAM_INVALID, as a rejection */
@@ -135,13 +139,17 @@ async function openPatiently(open: () => Promise<NatsConnection>): Promise<NatsC
 
 class NatsFleetConnection implements FleetConnection {
   readonly nats: NatsConnection;
-  readonly executor: string | undefined;
+  readonly executor: ExecutorIdentity | undefined;
   readonly maxPayload: number;
   #isConnected = true;
   #waiting: { readonly subject: string; readonly payload: Uint8Array; readonly reply: string | undefined }[] = [];
   #waitingBytes = 0;
 
-  constructor(nats: NatsConnection, executor: string | undefined, onClosed?: (error: Error | undefined) => void) {
+  constructor(
+    nats: NatsConnection,
+    executor: ExecutorIdentity | undefined,
+    onClosed?: (error: Error | undefined) => void,
+  ) {
     this.nats = nats;
     this.executor = executor;
     this.maxPayload = nats.info?.max_payload ?? 1024 * 1024;

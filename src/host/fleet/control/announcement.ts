@@ -10,6 +10,8 @@ import { decodeFrame } from "../protocol/wire.ts";
 
 /** What an executor has announced. */
 export interface Announced extends Announcement {
+  /** Its pool: the subject's. */
+  readonly pool: string;
   /** Hash of its Python runtime; undefined if it does not run Python. */
   readonly python: string | undefined;
   readonly isPythonReady: boolean;
@@ -19,13 +21,13 @@ export interface Announced extends Announcement {
   readonly countsMessages: boolean;
 }
 
-/** Returns a valid announcement. Executors of other versions of the protocol are ignored: they get no calls. */
-export function parseAnnouncement(data: Uint8Array): Announced | undefined {
+/** Returns a valid announcement of an executor of a pool. Executors of other versions of the protocol are ignored: they get no calls. */
+export function parseAnnouncement(data: Uint8Array, pool: string): Announced | undefined {
   try {
     const { message, parts } = decodeFrame(data);
     const { python, ...can } = parseLanguages(parts[0]);
     const { isPythonReady = false, hasSessions = false, countsMessages = false } = can;
-    return { ...AnnouncementSchema.parse(message), python, isPythonReady, hasSessions, countsMessages };
+    return { ...AnnouncementSchema.parse(message), pool, python, isPythonReady, hasSessions, countsMessages };
   } catch {
     return undefined;
   }

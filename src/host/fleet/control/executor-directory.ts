@@ -6,7 +6,7 @@ import type { FleetConnection, FleetMessage } from "../connection.ts";
 import { ObjectReader } from "../objects/object-reader.ts";
 import { OrderedTasks } from "../ordered-tasks.ts";
 import { type CountedMessage, type ExecutorCallMessage, ExecutorMessageSchema } from "../protocol/messages.ts";
-import { ALL_ALIVE, controlSubject, FLEET_ID_PATTERN } from "../protocol/subjects.ts";
+import { ALL_ALIVE, controlSubject, toAnnouncer } from "../protocol/subjects.ts";
 import { decodeFrame, hasMagic, type WireFrame } from "../protocol/wire.ts";
 import { type Announced, parseAnnouncement } from "./announcement.ts";
 import type { DrainOutcome, ExecutorInfo, LostExecutor } from "./fleet-state.ts";
@@ -152,15 +152,19 @@ export class ExecutorDirectory implements AsyncDisposable {
   }
 
   #onAnnouncement({ subject, data, hasHeaders }: FleetMessage): void {
-    const id = subject.slice(subject.lastIndexOf(".") + 1);
-    if (hasHeaders || !FLEET_ID_PATTERN.test(id) || (this.#bannedUntil.get(id) ?? 0) > performance.now()) return;
-    const announcement = parseAnnouncement(data);
+    const announcer = toAnnouncer(subject);
+    if (hasHeaders || announcer === undefined) return;
+    const { id, pool } = announcer;
+    if ((this.#bannedUntil.get(id) ?? 0) > performance.now()) return;
+    const announcement = parseAnnouncement(data, pool);
     if (announcement === undefined) return;
-    const { pool, python, hasSessions } = announcement;
+    const { python, hasSessions } = announcement;
     if (python !== undefined) setBounded(this.#pythonAt, pool, performance.now(), MAX_POOLS);
     if (hasSessions) setBounded(this.#sessionsAt, pool, performance.now(), MAX_POOLS);
     const known = this.#followed.get(id);
-    if (known?.executor.announcement.key === announcement.key) known.executor.announced(announcement);
+    const last = known?.executor.announcement;
+    if (known !== undefined && last?.key === announcement.key && last.pool === pool)
+      known.executor.announced(announcement);
     else {
       // A new process: the calls of the earlier one are lost.
       if (known !== undefined) this.#forget(known);
@@ -264,7 +268,12 @@ export class ExecutorDirectory implements AsyncDisposable {
       if (message.type === "object") executor.sendReceived(message.token, message.name);
       return;
     }
-    if (attempt.count(message.n)) this.#inbox.run(message.token, () => this.#process(attempt, message, frame.parts));
+    if (!attempt.count(message.n)) return;
+    // A queue without a limit would let an executor fill the memory of this process.
+    if (attempt.isReadingObject && !attempt.giveUpObject(message))
+      throw new Error("An executor sent a message about a call before its object was taken");
+    const parts = message.type === "lost" ? [] : frame.parts;
+    this.#inbox.run(message.token, () => this.#process(attempt, message, parts));
   }
 
   #process(attempt: RemoteAttempt, message: CountedMessage, parts: readonly Buffer[]): Promise<void> | undefined {
@@ -278,14 +287,14 @@ export class ExecutorDirectory implements AsyncDisposable {
     const { token, executor } = attempt;
     try {
       if (attempt.isOver) return;
+      attempt.isReadingObject = true;
       if (message.bytes > attempt.maxBytes) throw new Error("An executor offered more than its call may send");
-      attempt.pendingObjects += 1;
       const bytes = await this.#reader.read(message, {
         token,
         request: (request) => executor.send(request),
         isWanted: () => !attempt.isOver,
       });
-      attempt.pendingObjects -= 1;
+      attempt.isReadingObject = false;
       const frame = decodeFrame(bytes);
       const inner = ExecutorMessageSchema.parse(frame.message);
       if (!("n" in inner) || inner.type === "object" || inner.token !== token)
@@ -310,8 +319,7 @@ export class ExecutorDirectory implements AsyncDisposable {
     for (const attempt of [...executor.attempts.values()]) {
       const n = sent.get(attempt.token);
       // One whose last message is being read has ended on the executor.
-      if (n === undefined ? attempt.isAcknowledged && attempt.pendingObjects === 0 : n !== attempt.received)
-        attempt.lose();
+      if (n === undefined ? attempt.isAcknowledged && !attempt.isReadingObject : n !== attempt.received) attempt.lose();
     }
   }
 

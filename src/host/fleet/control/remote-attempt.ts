@@ -6,7 +6,7 @@ import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-messag
 import { largestFrame } from "../../workers/frame-size.ts";
 import { type CallLossReason, type CallMessage, OpenCall } from "../../workers/open-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";
-import type { ExecutorCallMessage, RejectionReason } from "../protocol/messages.ts";
+import type { CountedMessage, ExecutorCallMessage, RejectionReason } from "../protocol/messages.ts";
 import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";
 import type { CallAttempt, FleetCall } from "./fleet-call.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";
@@ -53,8 +53,9 @@ export class RemoteAttempt implements CallAttempt {
   #sentAt: number | undefined;
   /** Number of the last message. */
   #received = 0;
-  /** Messages whose objects are being read. */
-  pendingObjects = 0;
+  /** Whether a message of the executor is being read in parts. */
+  isReadingObject = false;
+  #isGivenUp = false;
   /** Number of the last message to the executor. */
   sentMessages = 0;
   isOver = false;
@@ -114,6 +115,16 @@ export class RemoteAttempt implements CallAttempt {
       return false;
     }
     this.#received = n;
+    return true;
+  }
+
+  /**
+   * Whether an executor may send this message while its object is read. It sends nothing more until its object was taken,
+   * except once that it has given up the call.
+   */
+  giveUpObject({ type }: CountedMessage): boolean {
+    if (type !== "lost" || this.#isGivenUp) return false;
+    this.#isGivenUp = true;
     return true;
   }
 

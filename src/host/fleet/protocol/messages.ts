@@ -1,7 +1,6 @@
 // Schemas of the messages between control plane and executors. Each side parses what the other sends.
 import * as z from "zod";
 import { DeterministicStartSchema } from "../../../sandbox/protocol/host-messages.ts";
-import { PoolSchema } from "./pool-name.ts";
 import { FLEET_ID_PATTERN } from "./subjects.ts";
 import { FLEET_PROTOCOL_VERSION, MAX_FLEET_BYTES } from "./wire.ts";
 
@@ -42,14 +41,13 @@ export const ObjectRefSchema = z.strictObject(objectFields);
 export type ObjectRef = z.infer<typeof ObjectRefSchema>;
 
 /**
- * What an executor publishes regularly. `key` is a secret of this process that control planes add to each message: a
+ * What an executor publishes regularly. Its id and its pool are in the subject, which NATS checks. `key` is a secret of this process that control planes add to each message: a
  * message without it is not from a control plane, or is for an earlier process.
  */
 export const AnnouncementSchema = z.strictObject({
   type: z.literal("alive"),
   protocol: z.literal(FLEET_PROTOCOL_VERSION),
   key: secret,
-  pool: PoolSchema,
   version: z.string().max(64),
   /** Start of the process, in ms since 1970. */
   since: count,

@@ -1,5 +1,7 @@
 // Subjects of the messages between control plane and executors, and who may use which. The id of an executor is part of
-// each of its subjects, so that the NATS server itself checks who sent a message.
+// each of its subjects, and its pool of those of its announcements, so that the NATS server itself checks who sent a message
+// and in which pool the sender is.
+import { PoolSchema } from "./pool-name.ts";
 
 /** Ids of executors and of control planes: one token of a subject. */
 export const FLEET_ID_PATTERN: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
@@ -10,9 +12,23 @@ export const FLEET_ID_RULE = "1 to 64 letters, digits, _ and -";
 export const executorSubject = (executor: string): string => `glovebox.executor.${executor}`;
 /** Messages of one executor to one control plane. Only this executor may publish. */
 export const controlSubject = (control: string, executor: string): string => `glovebox.control.${control}.${executor}`;
+/** An executor as its credentials name it. */
+export interface ExecutorIdentity {
+  readonly id: string;
+  /** The pool that it belongs to: the calls of no other pool are sent to it. */
+  readonly pool: string;
+}
+
 /** Announcements of one executor. Only this executor may publish, and only control planes may subscribe. */
-export const aliveSubject = (executor: string): string => `glovebox.alive.${executor}`;
-export const ALL_ALIVE = "glovebox.alive.*";
+export const aliveSubject = ({ id, pool }: ExecutorIdentity): string => `glovebox.alive.${pool}.${id}`;
+export const ALL_ALIVE = "glovebox.alive.*.*";
+
+/** Returns which executor has sent an announcement, as NATS has checked it; undefined for another subject. */
+export function toAnnouncer(subject: string): ExecutorIdentity | undefined {
+  const [, , pool = "", id = "", ...others] = subject.split(".");
+  const isValid = others.length === 0 && PoolSchema.safeParse(pool).success && FLEET_ID_PATTERN.test(id);
+  return isValid ? { id, pool } : undefined;
+}
 
 /**
  * Streams and subjects of the work queue. Each database has its own, so that servers with other databases can use the
@@ -36,9 +52,9 @@ export interface FleetPermissions {
  * with its own rights. So an executor may publish only to subjects that NATS itself never answers: no stream captures
  * them, none belongs to the API of JetStream, and their subscribers, the control planes, ignore the reply subject.
  */
-export const executorPermissions = (executor: string): FleetPermissions => ({
-  publish: [aliveSubject(executor), controlSubject("*", executor)],
-  subscribe: [executorSubject(executor)],
+export const executorPermissions = (executor: ExecutorIdentity): FleetPermissions => ({
+  publish: [aliveSubject(executor), controlSubject("*", executor.id)],
+  subscribe: [executorSubject(executor.id)],
 });
 
 /** Returns the permissions of control planes, which all have the same. */
