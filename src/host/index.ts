@@ -150,7 +150,7 @@ export type { CallInfo, CallState } from "./routing/open-calls.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./routing/registry.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";
-export type { TenantScope } from "./routing/tenant-scope.ts";
+export type { SessionScope, TenantScope } from "./routing/tenant-scope.ts";
 export type { FlagClient, FlagContext, FlagFunction, Flags } from "./routing/tool-gate.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routing/tool-invoker.ts";
 export { ToolRouter } from "./routing/tool-router.ts";

@@ -87,7 +87,9 @@ describe.for(STORES)("with %s", (kind) => {
           .execute();
       const { id: home, ...key } = { id: "home", tenantId: "acme", toolName: "t", sessionId: "a" };
       await see(home, Date.now() + 600_000);
-      expect(await claimSession(db, key, home, 600_000)).toBe(true);
+      expect(await claimSession(db, key, home, 600_000)).toBe("won");
+      expect(await claimSession(db, key, home, 600_000)).toBe("kept");
+      expect(await claimSession(db, key, "other", 600_000)).toBe("elsewhere");
       const claim = (replicaId?: string) =>
         claimCalls(database, 10, { owner: "o", until: Date.now() + 60_000, replicaId });
       const giveBack = (row: CallRow) => putBackCall(db, row, 0);

@@ -4,7 +4,9 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Fleet } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
+import { releaseSessions } from "../../src/server/records/session-homes.ts";
 import { apiOf } from "./support/api.ts";
 import { type Api, useReplicas } from "./support/replicas.ts";
 import { TestStores } from "./support/stores.ts";
@@ -409,6 +411,27 @@ describe("a replica in a process of its own that has a session", () => {
     // The client notices nothing but the time until the replica counts as gone.
     expect((await own<Call>("POST", path, call, headers)).body).toMatchObject({ output: 1, state: "succeeded" });
     expect((await own<Call>("POST", path, call)).body.output).toBe(2);
+  });
+
+  test("is frozen while another one is its home: it starts the session anew when it has it again", async () => {
+    await using home = await start();
+    const api = apiOf({ url: home.url, adminKey: replicas.adminKey });
+    const call = { sessionId: "frozen", input: {} };
+    for (const count of [1, 2, 3]) expect((await api<Call>("POST", path, call)).body.output).toBe(count);
+    const fleetOf = async () => (await own<Fleet>("GET", "/v1/fleet")).body;
+    home.signal("SIGSTOP");
+    await expect.poll(async () => (await fleetOf()).replicas.map(({ state }) => state)).toContain("silent");
+    expect((await own<Call>("POST", path, call)).body.output).toBe(1);
+    // The other one gives up its sessions, as when it stops.
+    const { replicaId } = await fleetOf();
+    await using database = await openDatabase({
+      ...{ url: replicas.store.options.database, dataDir: "", onError() {} },
+    });
+    await releaseSessions(database.db, replicaId);
+    home.signal("SIGCONT");
+    const outputs: unknown[] = [];
+    for (let count = 0; count < 2; count += 1) outputs.push((await api<Call>("POST", path, call)).body.output);
+    expect(outputs).toEqual([1, 2]);
   });
 
   test.for([

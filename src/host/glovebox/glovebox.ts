@@ -40,9 +40,11 @@ import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
 import {
   checkString,
+  parseSessionScope,
   parseTenantReach,
   parseTenantScope,
   parseToolOwner,
+  type SessionScope,
   TenantIdSchema,
   type TenantScope,
 } from "../routing/tenant-scope.ts";
@@ -551,13 +553,13 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Closes a session of a tenant, with the calls that run in it. Returns false if the tenant has no session of this id.
-   * @throws {ToolError} as a rejection: PARAM_INVALID for an id that is not a string, options other than `{ tenantId }`, and a missing or
-   *   unexpected tenant
+   * @throws {ToolError} as a rejection: PARAM_INVALID for an id that is not a string, options other than `{ tenantId, toolName }`, and a
+   *   missing or unexpected tenant
    */
-  closeSession(id: string, options?: TenantScope): Promise<boolean> {
+  closeSession(id: string, options?: SessionScope): Promise<boolean> {
     return deferFailure(() => {
-      const tenantId = this.router.tenancy.tenantOf(parseTenantScope(options).tenantId);
-      return this.#sessions.close(checkString(id, "id"), tenantId);
+      const { tenantId, toolName } = parseSessionScope(options);
+      return this.#sessions.close(checkString(id, "id"), this.router.tenancy.tenantOf(tenantId), toolName);
     });
   }
 

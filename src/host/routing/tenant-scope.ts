@@ -13,6 +13,12 @@ export interface TenantScope {
   readonly tenantId?: string | undefined;
 }
 
+/** The tenant and the tool of a session. */
+export interface SessionScope extends TenantScope {
+  /** The tool that keeps the session. Default: sessions of any tool, and those that the host has opened. */
+  readonly toolName?: string | undefined;
+}
+
 /** The fields of an options object that name the owner of a tool. */
 export const ownerFields = {
   tenantId: TenantIdSchema.optional(),
@@ -20,6 +26,7 @@ export const ownerFields = {
 };
 
 const TenantScopeSchema = strictObject({ tenantId: TenantIdSchema.optional() });
+const SessionScopeSchema = strictObject({ tenantId: TenantIdSchema.optional(), toolName: z.string().optional() });
 const ToolOwnerSchema = strictObject(ownerFields);
 const TenantReachSchema = strictObject({
   tenantId: TenantIdSchema.optional(),
@@ -29,6 +36,11 @@ const TenantReachSchema = strictObject({
 /** @throws {ToolError} PARAM_INVALID for anything but a plain object with at most a `tenantId` */
 export function parseTenantScope(options: unknown = {}): TenantScope {
   return parseOptions(TenantScopeSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID for anything but a plain object with at most a `tenantId` and a `toolName` */
+export function parseSessionScope(options: unknown = {}): SessionScope {
+  return parseOptions(SessionScopeSchema, options, "options");
 }
 
 /** @throws {ToolError} PARAM_INVALID for anything but a plain object with `tenantId` or `scope: "global"` */

@@ -109,9 +109,13 @@ export class Sessions implements AsyncDisposable {
     return this.openSessions.list(tenantId).map(({ info }) => ({ ...info }));
   }
 
-  /** @returns whether the tenant had a session with this id */
-  async close(id: string, tenantId: string): Promise<boolean> {
-    const found = this.openSessions.list(tenantId).filter(({ info }) => info.id === id);
+  /**
+   * @param kind what runs in the session: the name of its tool. Default: anything
+   * @returns whether the tenant had such a session
+   */
+  async close(id: string, tenantId: string, kind?: string): Promise<boolean> {
+    const all = this.openSessions.list(tenantId);
+    const found = all.filter(({ info }) => info.id === id && (kind === undefined || info.kind === kind));
     for (const state of found) state[Symbol.dispose]();
     return found.length > 0;
   }

@@ -1,6 +1,6 @@
 // Keeps each session of a tool at the replica that has its isolate: with an empty isolate, a call of it would return wrong results. A call at another
 // replica is passed on, and one of the queue is left to the replica that has its session.
-import { LIMITS, type ToolError, unavailable } from "../../host/index.ts";
+import { type Glovebox, LIMITS, type ToolError, unavailable } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { CallRow } from "../records/calls.ts";
 import {
@@ -8,7 +8,9 @@ import {
   deleteEndedSessions,
   findHome,
   releaseSessions,
+  type SessionClaim,
   type SessionHome,
+  type SessionKey,
 } from "../records/session-homes.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
@@ -26,6 +28,7 @@ export interface SessionHomesParts {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
   readonly tools: Pick<TenantTools, "hasSessions">;
+  readonly box: Pick<Glovebox, "closeSession">;
   readonly onError: (error: unknown) => void;
 }
 
@@ -35,12 +38,17 @@ export const elsewhere = ({ tool_name }: Pick<CallRow, "tool_name">): ToolError 
   return unavailable("session_elsewhere", message, { details: { retryAfterMs: RETRY_MS } });
 };
 
+const nameOf = ({ tenantId, toolName, sessionId }: SessionKey): string =>
+  JSON.stringify([tenantId, toolName, sessionId]);
+
 type SessionCall = Pick<CallRow, "tenant_id" | "tool_name" | "session_id">;
 
 export class SessionHomes implements Disposable {
   readonly #parts: SessionHomesParts;
   #sweeper: NodeJS.Timeout | undefined;
   #isReleased = false;
+  /** Claims that wait for the database, by session. */
+  readonly #claims = new Map<string, Promise<SessionClaim>>();
 
   constructor(parts: SessionHomesParts) {
     this.#parts = parts;
@@ -58,13 +66,43 @@ export class SessionHomes implements Disposable {
     const key = { tenantId: tenant_id, toolName: tool_name, sessionId: session_id };
     for (let count = 0; count <= MAX_CLAIMS; count += 1) {
       const home = await findHome(database.db, key);
-      if (home !== undefined && home.replicaId !== bus.replicaId) return home;
+      if (home !== undefined && home.replicaId !== bus.replicaId) {
+        await this.#close(key);
+        return home;
+      }
+      // A claim that was won, but whose answer is read later: its session begins anew.
+      await this.#claims.get(nameOf(key));
       // While this replica stops, a call that had come before ends here.
       if (this.#isReleased || (home?.leftMs ?? 0) > IDLE_MS) return undefined;
       this.#sweepSoon();
-      if (await claimSession(database.db, key, bus.replicaId, CLAIM_MS)) return undefined;
+      if ((await this.#claim(key)) !== "elsewhere") return undefined;
     }
     throw elsewhere({ tool_name });
+  }
+
+  /** Claims a session, once at a time. What this replica has of a session that it has won is of an earlier time, so it is closed. */
+  #claim(key: SessionKey): Promise<SessionClaim> {
+    const name = nameOf(key);
+    const claiming = this.#claims.get(name);
+    if (claiming !== undefined) return claiming;
+    const { database, bus } = this.#parts;
+    const claim = async (): Promise<SessionClaim> => {
+      try {
+        const outcome = await claimSession(database.db, key, bus.replicaId, CLAIM_MS);
+        if (outcome === "won") await this.#close(key);
+        return outcome;
+      } finally {
+        this.#claims.delete(name);
+      }
+    };
+    const claimed = claim();
+    this.#claims.set(name, claimed);
+    return claimed;
+  }
+
+  /** Closes the isolate of a session that has another home, or had one since this replica was its home. */
+  async #close({ tenantId, toolName, sessionId }: SessionKey): Promise<void> {
+    await this.#parts.box.closeSession(sessionId, { tenantId, toolName });
   }
 
   #sweepSoon(): void {

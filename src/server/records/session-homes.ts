@@ -11,26 +11,38 @@ export interface SessionKey {
   readonly sessionId: string;
 }
 
+/** Outcome of a claim. `won`: the session had no home, or another one, so what the replica has of it is not its state. */
+export type SessionClaim = "kept" | "won" | "elsewhere";
+
 /**
- * Makes a replica the home of a session, or keeps it so, unless another replica that lives is its home.
+ * Makes a replica the home of a session, or keeps it so, unless another replica that lives is its home. A replica makes one claim of a session
+ * at a time.
  * @param idleMs time in ms without a call after which the session has ended
- * @returns whether the replica is the home now
  */
 export async function claimSession(
   db: Db,
   { tenantId, toolName, sessionId }: SessionKey,
   replicaId: string,
   idleMs: number,
-): Promise<boolean> {
+): Promise<SessionClaim> {
+  const kept = await db
+    .updateTable("session_homes")
+    .set({ expires_at: sql<number>`${databaseNow} + ${idleMs}::bigint` })
+    .where("tenant_id", "=", tenantId)
+    .where("tool_name", "=", toolName)
+    .where("session_id", "=", sessionId)
+    .where("replica_id", "=", replicaId)
+    .executeTakeFirst();
+  if (kept.numUpdatedRows > 0n) return "kept";
   const { rows } = await sql`
     insert into session_homes (tenant_id, tool_name, session_id, replica_id, expires_at)
     values (${tenantId}, ${toolName}, ${sessionId}, ${replicaId}, ${databaseNow} + ${idleMs}::bigint)
     on conflict (tenant_id, tool_name, session_id) do update
     set replica_id = excluded.replica_id, expires_at = excluded.expires_at
-    where session_homes.replica_id = excluded.replica_id or session_homes.expires_at < ${databaseNow}
+    where session_homes.expires_at < ${databaseNow}
       or not ${isAlive(sql.ref("session_homes.replica_id"))}
     returning replica_id`.execute(db);
-  return rows.length > 0;
+  return rows.length > 0 ? "won" : "elsewhere";
 }
 
 /** A replica that has a session. */

@@ -281,6 +281,7 @@ describe("sessions of tenants", () => {
     expect(box.listSessions({ tenantId: "ann" })).toMatchObject([{ id: "same", kind: "typescript", runs: 1 }]);
     expect(await box.closeSession("other", { tenantId: "ann" })).toBe(false);
     expect(await box.closeSession("same", { tenantId: "zoe" })).toBe(false);
+    expect(await box.closeSession("same", { tenantId: "ann", toolName: "counter" })).toBe(false);
     expect(await box.closeSession("same", { tenantId: "ann" })).toBe(true);
     expect([a.isOver, b.isOver]).toEqual([true, false]);
     await expect(box.openSession({ tenantId: "bob", id: "same", language: "typescript" })).rejects.toMatchObject({
