@@ -122,7 +122,7 @@ interface Usage {
 }
 
 const EFFECTS = {
-  none: "none: no line of the tool ran, so a retry is safe",
+  none: "none: no effect has left the sandbox, so a retry is safe",
   possible: "possible: the tool began, and did not end well",
   complete: "complete: the tool has returned",
 } as const;

@@ -16,7 +16,7 @@ const BEFORE_RUN: ReadonlySet<ErrorCode> = new Set([
   "APPROVAL_REQUIRED",
 ]);
 
-/** Returns what is known of a call's effects. `none` means that no line of the tool has run. */
+/** Returns what is known of a call's effects. `none` means that no effect of the tool can have left the sandbox. */
 export function effectsOf(result: ToolResult): CallOutcome["effects"] {
   if (result.success) return "complete";
   const { executeMs, startMs, cpuMs } = result.usage;

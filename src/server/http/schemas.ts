@@ -195,7 +195,9 @@ export const CallSchema = z
     alias: z.string(),
     mode: z.enum(["sync", "async", "stream", "nested", "run"]),
     state: z.enum(CALL_STATES),
-    effects: z.enum(["none", "possible", "complete"]),
+    effects: z
+      .enum(["none", "possible", "complete"])
+      .describe("Whether effects have left the sandbox. `none`: none can have, so that a retry is safe"),
     keyId: z.string(),
     sessionId: z.string().nullable(),
     input: JsonSchema,

@@ -20,7 +20,7 @@ export interface CallRecord {
   readonly alias: string;
   readonly mode: CallsTable["mode"];
   readonly state: StoredCallState;
-  /** `none`: no line of the tool has run, so that a retry is safe. `complete`: the tool has returned. */
+  /** `none`: no effect of the tool can have left the sandbox, so that a retry is safe. `complete`: the tool has returned. */
   readonly effects: CallsTable["effects"];
   readonly keyId: string;
   readonly sessionId: string | null;

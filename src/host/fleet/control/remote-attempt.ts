@@ -98,7 +98,10 @@ export class RemoteAttempt implements CallAttempt {
     return largestFrame(this.call.limits, 0) + MAX_FLEET_JSON_BYTES;
   }
 
-  /** Whether code of the tool may have run with an effect: every effect passes through this attempt. */
+  /**
+   * Whether an effect can have left the sandbox: every effect passes through this attempt. If not, the executor may still have run code that
+   * only computes.
+   */
   get hasBegun(): boolean {
     return this.#open.hasBegun(true);
   }
