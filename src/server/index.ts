@@ -209,10 +209,12 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     () => box.workerPids.length,
     () => withBacklog(box.fleet, work?.reported ?? []),
   );
-  const watch = new ReleaseWatch({
-    ...{ database, onError, onChange: () => authenticator.clear() },
-    releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
-  });
+  const watch = resources.use(
+    new ReleaseWatch({
+      ...{ database, onError, onChange: () => authenticator.clear() },
+      releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
+    }),
+  );
   const calls = resources.use(
     new CallService({
       ...{ database, box, tools, metrics, watch, bus, requests, slots, work, peers, onError },

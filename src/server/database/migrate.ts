@@ -21,6 +21,7 @@ import { up as auditErasure } from "./migrations/0011-audit-erasure.ts";
 import { up as storedBytes } from "./migrations/0012-stored-bytes.ts";
 import { up as runKinds } from "./migrations/0013-run-kinds.ts";
 import { up as replicaUrls } from "./migrations/0014-replica-urls.ts";
+import { up as releaseCounts } from "./migrations/0016-release-counts.ts";
 
 interface KnownMigration {
   readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
@@ -52,6 +53,8 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   "0013-run-kinds": { up: runKinds, worksWith: 13 },
   // A release before it leaves the column null, and gets no calls of others.
   "0014-replica-urls": { up: replicaUrls, worksWith: 13 },
+  // A release before it counts in each replica for itself, and adds nothing.
+  "0016-release-counts": { up: releaseCounts, worksWith: 13 },
 };
 /** The first migration after which the database has a table for rules. */
 const FIRST_RULE = 7;

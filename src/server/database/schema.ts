@@ -481,6 +481,17 @@ export interface ConcurrencySlotsTable {
   expires_at: number;
 }
 
+/** How many calls of a version have ended and failed under a revision of a release that can be rolled back automatically. */
+export interface ReleaseCountsTable {
+  tenant_id: string;
+  tool_name: string;
+  alias: string;
+  revision: number;
+  version: number;
+  calls: number;
+  faults: number;
+}
+
 /** How many bytes a tenant has stored: the sum of its rows. Triggers of the database write them. */
 export interface StoredBytesTable {
   tenant_id: string;
@@ -492,6 +503,7 @@ export interface StoredBytesTable {
 
 export interface DatabaseSchema {
   stored_bytes: StoredBytesTable;
+  release_counts: ReleaseCountsTable;
   concurrency_slots: ConcurrencySlotsTable;
   session_homes: SessionHomesTable;
   migration_rules: MigrationRulesTable;

@@ -1,8 +1,11 @@
-// Rolls a release back when too many calls of a version fail, if the release is configured to. Each server counts the calls that it runs.
+// Rolls a release back when too many calls of a version fail, if the release is configured to. The replicas add the calls
+// that they have run to one count in the database, and the one whose calls exceed the limit rolls back.
 import type { ErrorCode } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import { BackgroundWork } from "../operation/background-work.ts";
 import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
 import type { CallRow } from "../records/calls.ts";
+import { addReleaseCount, type ReleaseCount } from "../records/release-counts.ts";
 import { findPrevious, findRelease, type ReleaseRecord, storeRelease } from "../records/releases.ts";
 import { touchTenant } from "../records/tenants.ts";
 import { findVersion } from "../records/tool-versions.ts";
@@ -14,10 +17,16 @@ const VERSION_FAULTS: ReadonlySet<string> = new Set<ErrorCode>([
   ...(["TOOL_FAILED", "TOOL_TIMEOUT", "CPU_LIMIT", "MEMORY_LIMIT", "OUTPUT_INVALID", "OUTPUT_TOO_LARGE"] as const),
   ...(["BUNDLE_FAILED", "CAPABILITY_DENIED", "SANDBOX_CRASHED"] as const),
 ]);
-/** Most versions that are counted at one time. */
+/** Time in ms for which calls are counted before they are added to the database. */
+const BATCH_MS = 250;
+/** Most versions that are counted at one time. Calls of others are not counted until the next batch. */
 const MAX_COUNTS = 10_000;
 
-interface Count {
+/** Calls that have ended since the last batch. */
+interface Batch {
+  readonly tenantId: string;
+  readonly release: ReleaseRecord;
+  readonly version: number;
   calls: number;
   faults: number;
 }
@@ -33,12 +42,17 @@ export interface ReleaseWatchParts {
 
 type EndedCall = Pick<CallRow, "tenant_id" | "tool_name" | "alias" | "tool_version" | "error">;
 
-export class ReleaseWatch {
+export class ReleaseWatch implements AsyncDisposable {
   readonly #parts: ReleaseWatchParts;
-  readonly #counts = new Map<string, Count>();
+  readonly #background: BackgroundWork;
+  #batches = new Map<string, Batch>();
+  /** Versions that have exceeded the limit of their release: there is nothing to go back to, or a rollback is under way. */
+  readonly #decided = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: ReleaseWatchParts) {
     this.#parts = parts;
+    this.#background = new BackgroundWork(parts.onError);
   }
 
   /** Counts a call that has ended. Never throws. */
@@ -47,18 +61,51 @@ export class ReleaseWatch {
     const isReleased = release?.versions.some((one) => one.version === version) === true;
     if (release?.rollback == null || version === null || !isReleased) return;
     const key = JSON.stringify([tenantId, toolName, alias, release.revision, version]);
-    const count = this.#counts.get(key) ?? { calls: 0, faults: 0 };
-    if (this.#counts.size >= MAX_COUNTS) this.#counts.clear();
-    this.#counts.set(key, count);
-    count.calls += 1;
-    if (error !== null && VERSION_FAULTS.has((JSON.parse(error) as { readonly code: string }).code)) count.faults += 1;
-    const { minCalls, errorRate } = release.rollback;
-    if (count.calls < minCalls || count.faults / count.calls <= errorRate) return;
-    this.#counts.delete(key);
-    this.#rollBack(tenantId, release, version, { ...count }).catch(this.#parts.onError);
+    if (this.#decided.has(key)) return;
+    const batch = this.#batches.get(key) ?? { tenantId, release, version, calls: 0, faults: 0 };
+    if (batch.calls === 0 && this.#batches.size >= MAX_COUNTS) return;
+    this.#batches.set(key, batch);
+    batch.calls += 1;
+    if (error !== null && VERSION_FAULTS.has((JSON.parse(error) as { readonly code: string }).code)) batch.faults += 1;
+    this.#timer ??= setTimeout(() => this.#add(), BATCH_MS);
   }
 
-  async #rollBack(tenantId: string, release: ReleaseRecord, version: number, count: Count): Promise<void> {
+  /** Adds what was counted to the database. */
+  #add(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const batches = this.#batches;
+    this.#batches = new Map();
+    void this.#background.run(async () => {
+      for (const [key, batch] of batches) await this.#decide(key, batch).catch(this.#parts.onError);
+    });
+  }
+
+  async #decide(key: string, { tenantId, release, version, calls, faults }: Batch): Promise<void> {
+    const { toolName, alias, revision, rollback } = release;
+    const released = { tenantId, toolName, alias, revision, version };
+    const total = await addReleaseCount(this.#parts.database.db, released, { calls, faults });
+    if (rollback === null || total.calls < rollback.minCalls || total.faults / total.calls <= rollback.errorRate)
+      return;
+    if (this.#decided.has(key)) return;
+    if (this.#decided.size >= MAX_COUNTS) this.#decided.clear();
+    this.#decided.add(key);
+    try {
+      await this.#rollBack(tenantId, release, version, total);
+    } catch (thrown) {
+      // The next batch tries again.
+      this.#decided.delete(key);
+      throw thrown;
+    }
+  }
+
+  /** Adds what was counted, and waits for it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#add();
+    await this.#background.settled();
+  }
+
+  async #rollBack(tenantId: string, release: ReleaseRecord, version: number, count: ReleaseCount): Promise<void> {
     const { database, onChange } = this.#parts;
     const { toolName, alias, revision } = release;
     const key = { tenantId, toolName, alias };

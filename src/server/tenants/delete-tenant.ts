@@ -42,6 +42,7 @@ const TENANT_TABLES = [
   "kv_entries",
   "kv_spaces",
   "quota_counters",
+  "release_counts",
   "releases",
   "release_history",
   "version_files",

@@ -3,10 +3,11 @@ import { type RawBuilder, sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
 
-/** Tables that no backup has: the state of running processes, and what migrations and triggers write. */
+/** Tables that no backup has: the state of running processes, what they count, and what migrations and triggers write. */
 type OmittedTable =
   | "migration_rules"
   | "stored_bytes"
+  | "release_counts"
   | "session_homes"
   | "concurrency_slots"
   | "replicas"
