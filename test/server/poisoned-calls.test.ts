@@ -3,7 +3,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { afterAll, describe, expect, test } from "vitest";
 import { CallJournal } from "../../src/server/calls/call-journal.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
-import { createServer } from "../../src/server/index.ts";
+import { createServer, type Server } from "../../src/server/index.ts";
 import { type CallRow, findCall } from "../../src/server/records/calls.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
@@ -17,10 +17,20 @@ afterAll(() => stores[Symbol.asyncDispose]());
 /** Text that compresses badly, so that it does not fit into an index. */
 const long = Array.from({ length: 4_000 }, (_, index) => ((index * 7_919) % 251).toString(36)).join("");
 
+async function connect({ url }: Server, key: string, endpoint: string): Promise<Client> {
+  const client = new Client({ name: "test", version: "1.0.0" });
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${url}/v1/tenants/acme/${endpoint}`), {
+      requestInit: { headers: { authorization: `Bearer ${key}` } },
+    }) as never,
+  );
+  return client;
+}
+
 describe.for(STORES)("with %s", (kind) => {
   test.for([
     ["a NUL in its session id", { session_id: "a\u0000b" }],
-    ["a NUL in its tool's name", { tool_name: "a\u0000b" }],
+    ["a NUL in its tool's name and its key's id", { tool_name: "a\u0000b", key_id: "a\u0000b" }],
     ["a name that does not fit into an index", { tool_name: long }],
     ["a usage that no column can store", { usage: '{"cpuMs":"many"}' }],
   ] as const)(
@@ -83,23 +93,24 @@ describe.for(STORES)("with %s", (kind) => {
       name: "mcp",
       scopes: ["calls:run", "tools:read", "calls:read"],
     });
-    const client = new Client({ name: "test", version: "1.0.0" });
-    await client.connect(
-      new StreamableHTTPClientTransport(new URL(`${server.url}/v1/tenants/acme/mcp`), {
-        requestInit: { headers: { authorization: `Bearer ${key.key}` } },
-      }) as never,
-    );
+    const client = await connect(server, key.key, "mcp");
     const calling = ["a\u0000b", "\ud800", "a\nb", long].map((name) =>
       client.callTool({ name, arguments: {} }).catch((thrown: unknown) => thrown),
     );
     expect((await api("POST", "/v1/tenants/beta/tools/one/calls", {})).body).toMatchObject({ output: 1 });
     for (const error of await Promise.all(calling))
       expect(error).toMatchObject({ message: expect.stringContaining("Unknown tool") });
+    const cursor = Buffer.from("a\u0000b").toString("base64url");
+    await expect(client.listTools({ cursor })).rejects.toMatchObject({ code: -32_602 });
     await client.close();
+    const codeMode = await connect(server, key.key, "code-mode/mcp");
+    const unknown = await codeMode.callTool({ name: "get_run", arguments: { id: "a\u0000b" } });
+    expect(JSON.stringify(unknown)).toContain("PARAM_INVALID");
+    await codeMode.close();
     const { body } = await api<{ items: { output: unknown }[] }>("GET", "/v1/tenants/beta/calls");
     expect(body.items).toEqual([expect.objectContaining({ output: 1 })]);
-    const { body: own } = await api<{ items: unknown[] }>("GET", "/v1/tenants/acme/calls");
-    expect(own.items).toEqual([]);
+    const { body: own } = await api<{ items: { tool: string }[] }>("GET", "/v1/tenants/acme/calls");
+    expect(own.items.map(({ tool }) => tool)).toEqual(["get_run"]);
   });
 
   test("a call that makes a call of an impossible name is recorded", async () => {

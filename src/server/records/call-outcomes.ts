@@ -199,7 +199,7 @@ export function toStorableCall({ row }: EndedCall): EndedCall {
       ...row,
       tool_name: toStorableName(row.tool_name),
       alias: toStorableName(row.alias),
-      session_id: null,
+      ...{ session_id: null, key_id: row.key_id.replaceAll("\0", "?").toWellFormed() },
       ...{ input: null, output: null, logs: null, usage: null, calls: null, timeline: null, content: 0 },
       error: error === null ? null : JSON.stringify({ code: String(code), message, recoverable: false }),
     },

@@ -55,7 +55,11 @@ export async function listRuns(
 export const hasWait = ({ waits }: Pick<RunsTable, "waits">, kind: RunWait["kind"]): boolean =>
   (JSON.parse(waits) as readonly RunWait[]).some((wait) => wait.kind === kind);
 
+/** An id that a run can have. A client over MCP can name any other, for which Postgres would fail. */
+const RUN_ID = /^[a-z0-9_.]{1,200}$/;
+
 export async function findRun(db: Db, { tenantId, id }: RunKey): Promise<RunRow | undefined> {
+  if (!RUN_ID.test(id)) return undefined;
   const query = db.selectFrom("runs").selectAll().where("tenant_id", "=", tenantId);
   const row = await query.where("id", "=", id).executeTakeFirst();
   if (row === undefined) return undefined;

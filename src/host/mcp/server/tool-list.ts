@@ -1,6 +1,7 @@
 // Handles `tools/list`: converts a tenant's tool definitions to MCP, sorted by name and split into pages.
 import { type ListToolsResult, ProtocolError, ProtocolErrorCode, type Tool } from "@modelcontextprotocol/server";
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
+import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
 import type { McpHost } from "./call-tool.ts";
 import { toInputSchema } from "./tool-arguments.ts";
@@ -27,7 +28,7 @@ const toCursor = (name: string): string => Buffer.from(name).toString("base64url
 
 function fromCursor(cursor: string): string {
   const name = cursor.length > MAX_CURSOR_LENGTH ? "" : Buffer.from(cursor, "base64url").toString();
-  if (name === "" || toCursor(name) !== cursor) {
+  if (!TOOL_NAME_PATTERN.test(name) || toCursor(name) !== cursor) {
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,
       "Invalid cursor: expected the nextCursor of an earlier response",
