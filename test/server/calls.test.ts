@@ -247,7 +247,7 @@ describe.for(STORES)("with %s", (kind) => {
     });
     queue.start();
     const claimed = () => db.selectFrom("calls").select("id").where("lease_owner", "is not", null).execute();
-    await expect.poll(async () => (await claimed()).length).toBe(32);
+    await expect.poll(async () => (await claimed()).length).toBe(24);
     expect(reports).toBe(0);
     for (let added = 0; added < 10; added += 1) queue.notify([]);
     await expect.poll(() => reports).toBe(1);

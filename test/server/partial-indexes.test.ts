@@ -8,7 +8,7 @@ import { type Db, openDatabase, SQLITE_FILE } from "../../src/server/database/op
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
 import { findOverdue } from "../../src/server/records/approvals.ts";
-import { claimCalls, findExpired } from "../../src/server/records/call-claims.ts";
+import { claimCalls, countQueued, findExpired, listWaitingTenants } from "../../src/server/records/call-claims.ts";
 import { listRecorded } from "../../src/server/records/call-contents.ts";
 import { readOverview } from "../../src/server/records/overview.ts";
 import { readProblems } from "../../src/server/records/problems.ts";
@@ -59,10 +59,24 @@ const DUE = { kind: "tool", perTenant: 1, limit: 1 };
 
 test.for([
   ["claim calls", "calls_open", () => claimCalls({ db, ...SQLITE }, 1, { owner: "a", until: NOW, now: NOW })],
+  [
+    "claim calls of some tenants",
+    "calls_queued",
+    () =>
+      claimCalls({ db, ...SQLITE }, 9, {
+        ...{ owner: "a", until: NOW, now: NOW },
+        tenants: new Map([
+          ["acme", 2],
+          ["beta", 1],
+        ]),
+      }),
+  ],
+  ["list tenants with queued calls", "calls_queued", () => listWaitingTenants(db, { now: NOW, after: "", limit: 9 })],
+  ["count queued calls up to a limit", "calls_queued", () => countQueued(db, "acme", 9)],
   ["find calls whose process is gone", "calls_open", () => findExpired(db, NOW)],
   ["find queued calls", "calls_open", () => findQueued(db, { dueBefore: NOW, after: undefined, limit: 1 })],
   ["count queued calls of all tenants", "calls_open", () => readOverview(db, OVERVIEW)],
-  ["count queued calls of a tenant", "calls_open", () => readOverview(db, { ...OVERVIEW, tenantId: "acme" })],
+  ["count queued calls of a tenant", "calls_queued", () => readOverview(db, { ...OVERVIEW, tenantId: "acme" })],
   [
     "list recorded calls",
     "calls_recorded",

@@ -4,11 +4,12 @@
 import { randomUUID } from "node:crypto";
 import type { WorkDelivery } from "../../host/fleet/work-stream.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
-import { claimCalls, findExpired, type LeaseOptions, renewLeases } from "../records/call-claims.ts";
+import { claimCalls, findExpired, type LeaseOptions, listWaitingTenants, renewLeases } from "../records/call-claims.ts";
 import type { CallRow } from "../records/calls.ts";
 import { recoverCall } from "./call-recovery.ts";
 import { ClaimedCalls, type ClaimedCallsParts } from "./claimed-calls.ts";
 import { DeliveredCalls } from "./delivered-calls.ts";
+import { divide } from "./fair-claims.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** Length of a lease in ms, and how often it is renewed. A process that is busy for longer than the difference could lose its calls. */
@@ -20,6 +21,10 @@ const POLL_MS = 500;
 const SLOW_POLLS = 4;
 /** Most calls that one process has claimed at the same time. */
 const MAX_RUNNING = 32;
+/** Most calls of one tenant among them, so that there are places for other tenants whatever one of them calls. */
+const MOST_OF_TENANT = 24;
+/** Most tenants with queued calls that are looked at at a time. Their turns go round. */
+const MAX_TENANTS = 500;
 /** Time in ms in which several calls without room are reported once. */
 const FULL_MS = 20;
 
@@ -55,6 +60,8 @@ export class CallQueue implements AsyncDisposable {
   #reportingFull: NodeJS.Timeout | undefined;
   #recovering: Promise<void> | undefined;
   #isWanted = false;
+  /** Id of a tenant after which the next look at the waiting tenants begins. */
+  #after = "";
   #isClosed = false;
 
   constructor(parts: CallQueueParts) {
@@ -108,7 +115,8 @@ export class CallQueue implements AsyncDisposable {
       return;
     }
     this.claimSoon();
-    if (!this.#isClosed && this.#running.size < MAX_RUNNING) return;
+    const hasPlaces = this.#running.size < MAX_RUNNING && Math.max(0, ...this.#counts().values()) < MOST_OF_TENANT;
+    if (!this.#isClosed && hasPlaces) return;
     this.#reportingFull ??= setTimeout(() => {
       this.#reportingFull = undefined;
       this.#parts.onFull?.();
@@ -150,14 +158,39 @@ export class CallQueue implements AsyncDisposable {
     clearTimeout(this.#reportingFull);
   }
 
+  /** Returns the number of calls of each tenant that run here. */
+  #counts(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { tenantId } of this.#running.values()) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1);
+    return counts;
+  }
+
+  /** Claims calls for the free places, from all tenants that wait. */
   async #claim(): Promise<void> {
     this.#isWanted = false;
-    const free = MAX_RUNNING - this.#running.size;
-    if (free <= 0 || this.#isClosed) return;
+    for (let hasWrapped = false; this.#running.size < MAX_RUNNING && !this.#isClosed; ) {
+      const isStart = this.#after === "";
+      const page = { now: this.#now(), after: this.#after, limit: MAX_TENANTS };
+      const { tenants, next } = await listWaitingTenants(this.#parts.db, page);
+      this.#after = next;
+      await this.#claimOf(new Set(tenants));
+      if (hasWrapped || (isStart && next === "")) return;
+      if (next === "") hasWrapped = true;
+    }
+  }
+
+  /** Claims calls of tenants until there is no place, none of them has calls, or each has its share. */
+  async #claimOf(waiting: Set<string>): Promise<void> {
     const { db, kind, replicaId } = this.#parts;
-    const rows = await claimCalls({ db, kind }, free, { ...this.#lease(), replicaId });
-    if (rows.length === free) this.#isWanted = true;
-    for (const row of rows) this.#begin(row);
+    while (!this.#isClosed) {
+      const free = MAX_RUNNING - this.#running.size;
+      const tenants = divide([...waiting], this.#counts(), { free, most: MOST_OF_TENANT });
+      if (tenants.size === 0) return;
+      const rows = await claimCalls({ db, kind }, free, { ...this.#lease(), replicaId, tenants });
+      for (const row of rows) this.#begin(row);
+      const claimed = Map.groupBy(rows, ({ tenant_id }) => tenant_id);
+      for (const [tenantId, most] of tenants) if ((claimed.get(tenantId)?.length ?? 0) < most) waiting.delete(tenantId);
+    }
   }
 
   /** Claims calls by their ids, and runs them. Returns the ids of those that it has claimed. */

@@ -36,6 +36,7 @@ import { LostCalls } from "./lost-calls.ts";
 import type { NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toNewRow } from "./new-call.ts";
 import { toOutcome, toStoredParts } from "./outcome.ts";
+import { QueueRoom } from "./queue-room.ts";
 import { ReceivedCalls } from "./received-calls.ts";
 import { mayBeginLater } from "./retries.ts";
 import { elsewhere, SessionHomes } from "./session-homes.ts";
@@ -45,6 +46,7 @@ import { WatchedCalls } from "./watched-calls.ts";
 export class CallService implements AsyncDisposable {
   readonly #parts: CallServiceParts;
   readonly #queue: CallQueue;
+  readonly #room: QueueRoom;
   readonly #runner: CallRunner;
   readonly #admission: CallAdmission;
   readonly #awaited: AwaitedCalls;
@@ -60,6 +62,7 @@ export class CallService implements AsyncDisposable {
 
   constructor(parts: CallServiceParts) {
     this.#parts = parts;
+    this.#room = new QueueRoom(parts.database.db);
     this.approvals = new ApprovalService({
       ...{ database: parts.database, box: parts.box, onError: parts.onError },
       onReleased: (callId) => this.#queue.notify([callId]),
@@ -209,13 +212,24 @@ export class CallService implements AsyncDisposable {
     this.#queue.notify(ids);
   }
 
-  /** Adds a call to the queue, and returns its record. */
+  /**
+   * Checks that the queue has room for calls of a tenant.
+   * @throws {ToolError} QUOTA_EXCEEDED
+   */
+  async checkQueue(tenant: TenantRecord, calls: number): Promise<void> {
+    await this.#room.check(tenant, calls);
+  }
+
+  /**
+   * Adds a call to the queue, and returns its record.
+   * @throws {ToolError} QUOTA_EXCEEDED if too many calls of the tenant wait
+   */
   async enqueue(request: CallRequest, caller: CallCaller): Promise<CallRow> {
     const row = this.toQueuedRow(request, caller);
     const admitted = await this.#admission.admit(row, request, caller);
     if ("waiting" in admitted) return admitted.waiting;
     // A call that cannot run, such as one of an unknown tool, is queued too: its failure is its result.
-    const known = await insertOnce(this.#parts.database.db, row);
+    const known = (await this.#room.take(caller.tenant, row)) ?? (await insertOnce(this.#parts.database.db, row));
     if (known !== undefined) return checkSame(known, row);
     this.#queue.notify([row.id]);
     return row;

@@ -22,6 +22,7 @@ import { up as storedBytes } from "./migrations/0012-stored-bytes.ts";
 import { up as runKinds } from "./migrations/0013-run-kinds.ts";
 import { up as replicaUrls } from "./migrations/0014-replica-urls.ts";
 import { up as releaseCounts } from "./migrations/0016-release-counts.ts";
+import { up as queuedCalls } from "./migrations/0017-queued-calls.ts";
 
 interface KnownMigration {
   readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
@@ -55,6 +56,7 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   "0014-replica-urls": { up: replicaUrls, worksWith: 13 },
   // A release before it counts in each replica for itself, and adds nothing.
   "0016-release-counts": { up: releaseCounts, worksWith: 13 },
+  "0017-queued-calls": { up: queuedCalls, worksWith: 13 },
 };
 /** The first migration after which the database has a table for rules. */
 const FIRST_RULE = 7;

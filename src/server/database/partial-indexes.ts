@@ -4,6 +4,8 @@ import { type RawBuilder, sql } from "kysely";
 
 /** Index `calls_open`. */
 export const IS_OPEN_CALL: RawBuilder<boolean> = sql`state in ('queued', 'running')`;
+/** Index `calls_queued`. */
+export const IS_QUEUED_CALL: RawBuilder<boolean> = sql`state = 'queued'`;
 /** Index `calls_recorded`. */
 export const IS_RECORDED_CALL: RawBuilder<boolean> = sql`content >= 8`;
 /** Index `deliveries_open`. */

@@ -1,7 +1,8 @@
 // Claims queued calls for one process, with a lease and a number (fence), and gives them back.
+import { sql } from "kysely";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
-import { IS_OPEN_CALL } from "../database/partial-indexes.ts";
+import { IS_OPEN_CALL, IS_QUEUED_CALL } from "../database/partial-indexes.ts";
 import type { CallsTable } from "../database/schema.ts";
 import { hasSessionElsewhere } from "./session-homes.ts";
 
@@ -19,6 +20,8 @@ export interface LeaseOptions {
   readonly now?: number | undefined;
   /** Ids of the calls that may be claimed. Default: all. */
   readonly ids?: readonly string[] | undefined;
+  /** Most calls of each tenant that are claimed. Calls of other tenants are left. Default: calls of all tenants, without a limit of each. */
+  readonly tenants?: ReadonlyMap<string, number> | undefined;
   /** The replica that claims: it leaves calls to other replicas that have their session. Default: it claims those too. */
   readonly replicaId?: string | undefined;
 }
@@ -30,8 +33,9 @@ export interface LeaseOptions {
 export async function claimCalls(
   { db, kind }: { readonly db: Db; readonly kind: DatabaseKind },
   limit: number,
-  { owner, until, now = Date.now(), ids, replicaId }: LeaseOptions,
+  { owner, until, now = Date.now(), ids, tenants, replicaId }: LeaseOptions,
 ): Promise<readonly CallsTable[]> {
+  if (tenants?.size === 0) return [];
   return await db
     .updateTable("calls")
     .set((column) => ({
@@ -42,15 +46,74 @@ export async function claimCalls(
       attempts: column("attempts", "+", 1),
     }))
     .where("id", "in", (query) => {
-      const queued = query.selectFrom("calls").select("id").where(IS_OPEN_CALL).where("state", "=", "queued");
-      const all = queued.where("run_at", "<=", now);
-      const allowed = ids === undefined ? all : all.where("id", "in", ids);
-      const own = replicaId === undefined ? allowed : allowed.where((of) => of.not(hasSessionElsewhere(of, replicaId)));
-      const due = own.orderBy("run_at").orderBy("id").limit(limit);
-      return kind === "postgres" ? due.forUpdate().skipLocked() : due;
+      const dueOf = (tenantId: string | undefined, most: number) => {
+        const queued = query.selectFrom("calls").select("id").where("run_at", "<=", now);
+        const all =
+          tenantId === undefined
+            ? queued.where(IS_OPEN_CALL).where("state", "=", "queued")
+            : queued.where(IS_QUEUED_CALL).where("tenant_id", "=", tenantId);
+        const allowed = ids === undefined ? all : all.where("id", "in", ids);
+        const own =
+          replicaId === undefined ? allowed : allowed.where((of) => of.not(hasSessionElsewhere(of, replicaId)));
+        const due = own.orderBy("run_at").orderBy("id").limit(most);
+        return kind === "postgres" ? due.forUpdate().skipLocked() : due;
+      };
+      if (tenants === undefined) return dueOf(undefined, limit);
+      const each = [...tenants].map(([tenantId, most]) =>
+        query.selectFrom(dueOf(tenantId, most).as("due")).select("due.id"),
+      );
+      return each.reduce((all, one) => all.unionAll(one));
     })
     .returningAll()
     .execute();
+}
+
+/** A part of the tenants with queued calls. */
+export interface WaitingTenants {
+  /** Those with calls that are due. */
+  readonly tenants: readonly string[];
+  /** Id after which the next part begins; empty if this is the last one. */
+  readonly next: string;
+}
+
+/** Lists tenants with queued calls by id. @param after the id after which the list begins */
+export async function listWaitingTenants(
+  db: Db,
+  { now, after, limit }: { readonly now: number; readonly after: string; readonly limit: number },
+): Promise<WaitingTenants> {
+  // Jumps from tenant to tenant in the index, however many calls each of them has.
+  const next = sql`select min(calls.tenant_id) from calls where ${IS_QUEUED_CALL} and calls.tenant_id >`;
+  const { rows } = await sql<{ readonly id: string; readonly due: number }>`
+    with recursive waiting (id, position) as (
+      select (${next} ${after}), 1
+      union all
+      select (${next} waiting.id), position + 1 from waiting
+      where waiting.id is not null and position < ${sql.lit(limit)}
+    )
+    select id, case when exists (
+      select 1 from calls where ${IS_QUEUED_CALL} and calls.tenant_id = waiting.id and run_at <= ${now}
+    ) then 1 else 0 end as due from waiting where id is not null order by id`.execute(db);
+  return {
+    tenants: rows.filter(({ due }) => due === 1).map(({ id }) => id),
+    next: rows.length < limit ? "" : (rows.at(-1)?.id ?? ""),
+  };
+}
+
+/** Counts the calls of a tenant that wait in the queue, up to `most`. */
+export async function countQueued(db: Db, tenantId: string, most: number): Promise<number> {
+  const { count } = await db
+    .selectFrom((of) =>
+      of
+        .selectFrom("calls")
+        .select("tenant_id")
+        .where(IS_QUEUED_CALL)
+        .where("tenant_id", "=", tenantId)
+        .limit(most)
+        .as("queued"),
+    )
+    .select(({ fn }) => fn.countAll().as("count"))
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /** Records that a claimed call is about to run. Returns false if its claim has been lost; the call must not run then. */

@@ -141,11 +141,19 @@ export async function insertOnce(db: Db, row: CallRow): Promise<CallRow | undefi
     await checkStoredBytes(db, row.tenant_id, { what: "The input of the call", bytes, isStored: true });
     return undefined;
   }
+  return await findByKey(db, row);
+}
+
+/** Returns the call of a tenant that has an idempotency key. */
+export async function findByKey(
+  db: Db,
+  { tenant_id, idempotency_key }: Pick<CallRow, "tenant_id" | "idempotency_key">,
+): Promise<CallRow | undefined> {
   return await db
     .selectFrom("calls")
     .selectAll()
-    .where("tenant_id", "=", row.tenant_id)
-    .where("idempotency_key", "=", row.idempotency_key)
+    .where("tenant_id", "=", tenant_id)
+    .where("idempotency_key", "=", idempotency_key)
     .executeTakeFirst();
 }
 

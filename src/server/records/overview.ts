@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type SelectQueryBuilder, sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
-import { IS_OPEN_CALL } from "../database/partial-indexes.ts";
+import { IS_OPEN_CALL, IS_QUEUED_CALL } from "../database/partial-indexes.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
 import { firstIdAt } from "../ids.ts";
 import type { CallRow } from "./calls.ts";
@@ -248,12 +248,11 @@ async function readCpuMs(
 }
 
 async function countQueued(db: Db, tenantId: string | undefined): Promise<number> {
-  let query = db
-    .selectFrom("calls")
-    .select((of) => of.fn.countAll<number>().as("count"))
-    .where(IS_OPEN_CALL)
-    .where("state", "=", "queued");
-  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
+  const all = db.selectFrom("calls").select((of) => of.fn.countAll<number>().as("count"));
+  const query =
+    tenantId === undefined
+      ? all.where(IS_OPEN_CALL).where("state", "=", "queued")
+      : all.where(IS_QUEUED_CALL).where("tenant_id", "=", tenantId);
   return Number((await query.executeTakeFirst())?.count ?? 0);
 }
 

@@ -75,6 +75,13 @@ export const TenantPolicySchema = z.strictObject({
     .int()
     .min(0)
     .default(1024 * 1024 * 1024),
+  // Not stored unless it is set, so that a release that does not know it can read the policy.
+  maxAsyncCalls: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe("Most calls that wait in the queue, also of schedules and triggers. Default: 10,000"),
   /** Share of the machine's CPU time relative to other busy tenants. */
   weight: z.number().min(0.01).max(100).optional(),
   /** Pools of executors that may run the tenant's calls, for a server with executors. Default: the pool "default". */
@@ -135,6 +142,12 @@ export const TenantPolicySchema = z.strictObject({
     })
     .prefault({}),
 });
+/** Default of `maxAsyncCalls`. */
+const ASYNC_CALLS = 10_000;
+
+/** Returns the most calls of a tenant that wait in the queue. */
+export const maxAsyncCallsOf = ({ maxAsyncCalls = ASYNC_CALLS }: Pick<ServerTenantPolicy, "maxAsyncCalls">): number =>
+  maxAsyncCalls;
 export type ServerTenantPolicy = z.infer<typeof TenantPolicySchema>;
 
 /** Returns the options of the library for a tenant. */

@@ -5,9 +5,11 @@ import { ownKeyOf } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
+import { countQueued } from "../records/call-claims.ts";
 import { type CallRow, findCall, insertOnce } from "../records/calls.ts";
 import { advanceSchedule, findDueSchedules } from "../records/schedules.ts";
 import { checkStoredBytes } from "../records/stored-bytes.ts";
+import { maxAsyncCallsOf } from "../records/tenant-policy.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import { nextRunAfter, runsUntil } from "./cron.ts";
 
@@ -102,7 +104,7 @@ export class Scheduler implements AsyncDisposable {
         },
         { tenant, keyId: row.id },
       );
-      if (!(await hasRoomFor(db, call))) {
+      if (!(await hasRoomFor(db, tenant, call))) {
         skipped += 1;
         continue;
       }
@@ -124,8 +126,10 @@ export class Scheduler implements AsyncDisposable {
   }
 }
 
-/** Whether the tenant may store the input of a call. Otherwise the run is skipped, and the schedule goes on. */
-async function hasRoomFor(db: Db, { tenant_id: tenantId, input }: CallRow): Promise<boolean> {
+/** Whether the tenant may store the input of a call, and its queue has room. Otherwise the run is skipped, and the schedule goes on. */
+async function hasRoomFor(db: Db, { id: tenantId, policy }: TenantRecord, { input }: CallRow): Promise<boolean> {
+  const most = maxAsyncCallsOf(policy);
+  if ((await countQueued(db, tenantId, most)) >= most) return false;
   const bytes = Buffer.byteLength(input ?? "");
   return await checkStoredBytes(db, tenantId, { what: "The input of the call", bytes }).then(
     () => true,

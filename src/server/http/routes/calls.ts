@@ -143,12 +143,13 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
       const isLater = isAsync(c);
       if (isLater) {
-        // All or none: a client that repeats a rejected request must not repeat calls without a key that were queued before the quota was used up.
+        // All or none: a client that repeats a rejected request must not repeat calls without a key that were queued before a quota was used up.
         const inputs = body.calls.flatMap(({ idempotencyKey, input }) =>
           idempotencyKey === undefined ? [input ?? {}] : [],
         );
         const bytes = inputs.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(inputs));
         await checkStoredBytes(parts.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
+        if (inputs.length > 0) await parts.calls.checkQueue(caller.tenant, inputs.length);
       }
       // Before any of them begins.
       const requests = body.calls.map(
