@@ -5,7 +5,8 @@ import * as z from "zod";
 import { GloveboxOptionsSchema } from "../src/host/config/options.ts";
 import { AddToolOptionsSchema } from "../src/host/config/tool-options.ts";
 import { ExecutorsSchema } from "../src/host/fleet/fleet-options.ts";
-import { ENVIRONMENT_NAMES, ServerOptionsSchema } from "../src/server/config/server-options.ts";
+import { ENVIRONMENT_NAMES } from "../src/server/config/environment.ts";
+import { ServerOptionsSchema } from "../src/server/config/server-options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -68,7 +69,7 @@ const SECTIONS: readonly Section[] = [
   {
     title: "createServer() and glovebox.config.ts",
     about:
-      "Options of the server. A flag of `glovebox serve` overrides the environment variable, which overrides the configuration file.",
+      "Options of the server. A flag of `glovebox serve` overrides the environment variable, which overrides the configuration file. A variable has a list as JSON or separated by commas, an object as JSON, and `true` or `false`. Unknown variables that begin with `GLOVEBOX_` are errors.",
     file: "src/server/config/server-options.ts",
     type: "ServerOptions",
     schema: ServerOptionsSchema,

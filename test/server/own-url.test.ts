@@ -1,6 +1,7 @@
 // Where other replicas reach one: as configured, or found out from the addresses of the machine.
 import { afterAll, expect, test } from "vitest";
-import { parseServerOptions, readEnvironment } from "../../src/server/config/server-options.ts";
+import { readEnvironment } from "../../src/server/config/environment.ts";
+import { parseServerOptions } from "../../src/server/config/server-options.ts";
 import { findOwnUrl } from "../../src/server/replicas/peers/own-url.ts";
 import { TestStores } from "./support/stores.ts";
 

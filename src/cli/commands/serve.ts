@@ -54,7 +54,10 @@ async function readConfigFile({ values }: Arguments): Promise<object> {
 
 /** Returns the configuration: defaults, then the config file, then the environment, then flags. */
 export async function readConfig(given: Arguments, io: Io): Promise<ServerConfig> {
-  const { parseServerOptions, readEnvironment } = await import("../../server/config/server-options.ts");
+  const [{ parseServerOptions }, { readEnvironment }] = await Promise.all([
+    import("../../server/config/server-options.ts"),
+    import("../../server/config/environment.ts"),
+  ]);
   return parseServerOptions(await readConfigFile(given), readEnvironment(io.env), readFlags(given));
 }
 

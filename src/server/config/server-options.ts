@@ -1,4 +1,4 @@
-// The configuration of a server: one schema for the config file, the environment and the command line, with every default.
+// The configuration of a server: one schema for the config file, the environment (`environment.ts`) and the command line, with every default.
 import * as z from "zod";
 import { parseOptions } from "../../host/config/option-errors.ts";
 import { ToolError } from "../../host/index.ts";
@@ -166,47 +166,6 @@ export const toAllowedHosts = (config: Pick<ServerConfig, "host" | "allowHosts">
   names: [...LOOPBACK_NAMES, ...config.allowHosts],
   addresses: isReachedByAddress(config),
 });
-
-/** The environment variable of each option. */
-export const ENVIRONMENT_NAMES = {
-  host: "GLOVEBOX_HOST",
-  port: "GLOVEBOX_PORT",
-  allowHosts: "GLOVEBOX_ALLOW_HOSTS",
-  replicaUrl: "GLOVEBOX_REPLICA_URL",
-  database: "GLOVEBOX_DATABASE",
-  dataDir: "GLOVEBOX_DATA_DIR",
-  masterKey: "GLOVEBOX_MASTER_KEY",
-  masterKeyFile: "GLOVEBOX_MASTER_KEY_FILE",
-  maxBodyBytes: "GLOVEBOX_MAX_BODY_BYTES",
-  drainMs: "GLOVEBOX_DRAIN_MS",
-  stopDelayMs: "GLOVEBOX_STOP_DELAY_MS",
-  logLevel: "GLOVEBOX_LOG_LEVEL",
-  maxWorkers: "GLOVEBOX_MAX_WORKERS",
-  natsUrl: "GLOVEBOX_NATS_URL",
-  natsCredentials: "GLOVEBOX_NATS_CREDENTIALS",
-  natsTlsCa: "GLOVEBOX_NATS_TLS_CA",
-  natsReplicas: "GLOVEBOX_NATS_REPLICAS",
-  executorSilenceMs: "GLOVEBOX_EXECUTOR_SILENCE_MS",
-} as const;
-
-const NUMBERS: ReadonlySet<string> = new Set([
-  ...["port", "maxBodyBytes", "drainMs", "stopDelayMs", "maxWorkers", "natsReplicas", "executorSilenceMs"],
-]);
-
-/** Returns the options that the environment sets. Lists are separated by commas. */
-export function readEnvironment(env: { readonly [name: string]: string | undefined }): {
-  readonly [name: string]: unknown;
-} {
-  const set = Object.entries(ENVIRONMENT_NAMES).flatMap(([option, name]): readonly [string, unknown][] => {
-    const text = env[name];
-    if (text === undefined || text === "") return [];
-    if (option === "allowHosts") return [[option, text.split(",").map((host) => host.trim())]];
-    return [[option, NUMBERS.has(option) && /^\d+$/.test(text) ? Number(text) : text]];
-  });
-  const receivers = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
-  if (receivers.some((name) => (env[name] ?? "") !== "")) set.push(["telemetry", true]);
-  return Object.fromEntries(set);
-}
 
 const SourceSchema = plainObject(z.record(z.string(), z.unknown()));
 
