@@ -33,7 +33,7 @@ Usage
   glovebox login [URL]                                                 store the API key of a server, read from stdin
   glovebox deploy PATH [--alias NAME] [--canary 10%] [--approve]       deploy a tool to the server
   glovebox rollback NAME [--alias NAME]                                go back to what a release ran before
-  glovebox call NAME [--input JSON] [--async] [--approve]               call a tool on the server
+  glovebox call NAME [--input JSON] [--version N | --alias NAME] [--async] [--approve]   call a tool on the server
   glovebox tools                                                       list the tools on the server
   glovebox calls [--tool NAME] [--state STATE]                         list the latest calls
   glovebox logs NAME|ID [-f | --follow]                                show the log lines of a tool's calls, or of one call

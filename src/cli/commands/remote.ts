@@ -139,13 +139,15 @@ export async function callCommand(given: Arguments, io: Io): Promise<number> {
   const [tool = ""] = positionals;
   const input = parseInput(values.input as string | undefined);
   const alias = values.alias as string | undefined;
+  const version = values.version === undefined ? undefined : Number(values.version);
+  if (alias !== undefined && version !== undefined) throw new UsageError("call: expected --version or --alias, got both");
   return await withServerErrors(async () => {
     const tenant = await connectTenant(given, io);
-    const approve = values.approve === true ? { approve: true } : {};
+    const request = { input, alias, version, ...(values.approve === true ? { approve: true } : {}) };
     const call =
       values.async === true
-        ? await tenant.enqueue(tool, { input, alias, ...approve })
-        : await tenant.call(tool, { input, alias, ...approve }, { signal: io.stop });
+        ? await tenant.enqueue(tool, request)
+        : await tenant.call(tool, request, { signal: io.stop });
     const error = call.error as { readonly code: string; readonly message: string } | null;
     if (call.state === "waiting_for_approval")
       io.stderr.print(`glovebox: ${call.id} waits for approval: glovebox approvals approve ${call.approvalId}\n`);

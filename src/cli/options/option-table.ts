@@ -182,7 +182,10 @@ export const COMMAND_SPECS = {
   },
   rollback: { options: { ...REMOTE_OPTIONS, alias: ALIAS }, positionals: TOOL_NAME },
   call: {
-    options: { ...REMOTE_OPTIONS, input: anyText("JSON"), alias: ALIAS, async: "switch", approve: "switch" },
+    options: {
+      ...{ ...REMOTE_OPTIONS, input: anyText("JSON"), alias: ALIAS, version: VERSION },
+      ...{ async: "switch", approve: "switch" },
+    },
     positionals: TOOL_NAME,
   },
   tools: { options: REMOTE_OPTIONS, positionals: NO_POSITIONALS },

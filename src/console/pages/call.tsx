@@ -9,6 +9,7 @@ import { JsonView } from "../parts/json-view.tsx";
 import { LogView } from "../parts/log-view.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
 import { Timeline } from "../parts/timeline.tsx";
+import { toCopies } from "../state/copies.ts";
 import { formatBytes, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
@@ -225,29 +226,9 @@ function Contents({ call }: { readonly call: CallData }): JSX.Element {
   );
 }
 
-/** Quotes text for a POSIX shell. */
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
 function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
   const [given, setGiven] = useState<unknown>(call.input);
-  const input = JSON.stringify(given);
-  const body = JSON.stringify({ input: given, ...(call.version === null ? {} : { version: call.version }) });
-  const url = `${location.origin}/v1/tenants/${tenantId}/tools/${call.tool}/calls`;
-  const expectation =
-    call.error === null
-      ? `expect(await tool.output(${input})).toEqual(${JSON.stringify(call.output)});`
-      : `expect(await tool.failure(${input})).toMatch(/^${call.error.code}/);`;
-  const texts: readonly (readonly [string, string])[] = [
-    [
-      "curl",
-      `curl -X POST ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_KEY" -H 'content-type: application/json' \\\n  -d ${quote(body)}`,
-    ],
-    ["Command line", `npx glovebox call ${call.tool} --tenant ${tenantId} --input ${quote(input)}`],
-    [
-      "Test",
-      `import { openTool } from "glovebox/testing";\nimport { expect, test } from "vitest";\n\ntest("${call.tool}: ${call.id}", async () => {\n  await using tool = await openTool(import.meta.dirname);\n  ${expectation}\n});`,
-    ],
-  ];
+  const texts = toCopies(location.origin, tenantId, call, given);
   return (
     <div class="stack">
       {call.input === null ? (

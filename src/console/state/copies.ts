@@ -1,0 +1,42 @@
+// The texts of "Copy as": commands that send a call again, and a test with its input and result.
+import type { Call } from "glovebox/client";
+
+/** Quotes text for a POSIX shell. */
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** A call, as far as the texts show it. */
+export type CopiedCall = Pick<Call, "id" | "tool" | "version" | "alias" | "output" | "error">;
+
+/**
+ * Returns the name and the text of each form. The commands name the version that has run, so that they send the same call after the next
+ * release as well; a call that no version has run yet names its alias.
+ * @param server origin of the server
+ */
+export function toCopies(
+  server: string,
+  tenantId: string,
+  call: CopiedCall,
+  given: unknown,
+): readonly (readonly [string, string])[] {
+  const { tool, version, alias } = call;
+  const error = call.error as { readonly code: string } | null;
+  const input = JSON.stringify(given);
+  const body = JSON.stringify({ input: given, ...(version === null ? { alias } : { version }) });
+  const choice = version === null ? `--alias ${quote(alias)}` : `--version ${version}`;
+  const url = `${server}/v1/tenants/${tenantId}/tools/${tool}/calls`;
+  const expectation =
+    error === null
+      ? `expect(await tool.output(${input})).toEqual(${JSON.stringify(call.output)});`
+      : `expect(await tool.failure(${input})).toMatch(/^${error.code}/);`;
+  return [
+    [
+      "curl",
+      `curl -X POST ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_KEY" -H 'content-type: application/json' \\\n  -d ${quote(body)}`,
+    ],
+    ["Command line", `npx glovebox call ${tool} --tenant ${tenantId} ${choice} --input ${quote(input)}`],
+    [
+      "Test",
+      `import { openTool } from "glovebox/testing";\nimport { expect, test } from "vitest";\n\ntest("${tool}: ${call.id}", async () => {\n  await using tool = await openTool(import.meta.dirname);\n  ${expectation}\n});`,
+    ],
+  ];
+}
