@@ -567,6 +567,14 @@ export class TenantClient {
     return this.#client.list(`${this.#path}/kv/${segment(tool)}`, { prefix: filter.prefix });
   }
 
+  /**
+   * Returns an export of all values of a tool, with its body unread: a line of JSON for each value (`{ "type": "value", … }`), and at last
+   * `{ "type": "end", "keys": N }`. An export without the last line is incomplete.
+   */
+  async exportValues(tool: string, options: { readonly signal?: AbortSignal } = {}): Promise<Response> {
+    return await this.#client.open(`${this.#path}/kv/${segment(tool)}/export`, options);
+  }
+
   /** Sets a JSON value in the key-value store of a tool. */
   async setValue(tool: string, key: string, value: unknown): Promise<StoredValue> {
     const path = `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`;

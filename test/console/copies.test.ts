@@ -17,7 +17,7 @@ test.for([
   [{ version: null, alias: "beta" }, { alias: "beta" }, { alias: "beta" }],
   [{ version: 1, alias: "live" }, { version: "1" }, { version: 1 }],
 ] as const)("a call of %j names the same version or alias in each command", ([choice, flags, fields]) => {
-  const input = { name: "it's \"me\"" };
+  const input = { name: 'it\'s "me"' };
   const copies = new Map(toCopies("https://tools.example.com", "acme", { ...CALL, ...choice }, input));
   const [npx, glovebox, command, ...args] = toArgs(copies.get("Command line") ?? "");
   expect([npx, glovebox, command]).toEqual(["npx", "glovebox", "call"]);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { createClient } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
@@ -82,6 +83,63 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("DELETE", `${tenant}/kv/keep/values/a%2F2`)).status).toBe(200);
     expect((await api("GET", `${tenant}/kv/keep/values/a%2F2`)).status).toBe(404);
     expect((await api("GET", `${tenant}/kv/keep/values/theirs`)).status).toBe(404);
+  });
+
+  test("exports all values of a tool, and nothing of others", async () => {
+    {
+      await using database = await open(store.options);
+      const kv = new DatabaseKvStore(database, async () => {});
+      const data = new Uint8Array([1, 2, 3]);
+      const write = { kind: "bytes", data, quota: { keys: 10, bytes: 1_000 } } as const;
+      expect(await kv.set({ tenantId: "acme", tool: "tenant/many" }, "bytes", write)).toMatchObject({
+        status: "stored",
+      });
+    }
+    // More than one page of the store.
+    for (let n = 0; n < 205; n += 1) {
+      const path = `${tenant}/kv/many/values/key-${String(n).padStart(4, "0")}`;
+      expect((await api("PUT", path, { value: n })).status).toBe(200);
+    }
+    const acme = createClient({ url: server.url, key: server.adminKey as string }).tenant("acme");
+    const response = await acme.exportValues("many");
+    expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+    const lines = (await response.text()).trimEnd().split("\n");
+    const values = lines.map((line) => JSON.parse(line) as { type: string; key?: string; value?: unknown });
+    expect(values.at(-1)).toEqual({ type: "end", keys: 206 });
+    expect(values[0]).toMatchObject({ type: "value", key: "bytes", value: null, base64: "AQID" });
+    expect(values.slice(1, -1).map(({ key, value }) => [key, value])).toEqual(
+      Array.from({ length: 205 }, (_, n) => [`key-${String(n).padStart(4, "0")}`, n]),
+    );
+    const foreign = await api<{ key: string }>("POST", "/v1/tenants/beta/keys", { name: "k", scopes: ["kv:read"] });
+    const beta = createClient({ url: server.url, key: foreign.body.key }).tenant("acme");
+    await expect(beta.exportValues("many")).rejects.toMatchObject({ status: 404 });
+    expect(await (await acme.exportValues("none")).text()).toBe('{"type":"end","keys":0}\n');
+  });
+
+  test("changes no value without an entry in the audit log", async () => {
+    const path = `${tenant}/kv/keep/values/audited`;
+    expect((await api("PUT", path, { value: 1 })).status).toBe(200);
+    {
+      await using database = await open(store.options);
+      const rename = (from: string, to: string) => database.db.schema.alterTable(from).renameTo(to).execute();
+      await rename("audit", "audit_away");
+      try {
+        expect((await api("PUT", path, { value: 2 })).status).toBe(500);
+        expect((await api("DELETE", path)).status).toBe(500);
+      } finally {
+        await rename("audit_away", "audit");
+      }
+    }
+    expect((await api("GET", path)).body.value).toBe(1);
+    const actions = async () => {
+      const { body } = await api<{ items: { action: string; target: string }[] }>("GET", `${tenant}/audit?limit=100`);
+      return body.items.filter(({ target }) => target === "keep:audited").map(({ action }) => action);
+    };
+    expect((await api("PUT", path, { value: 3, ifVersion: "other" })).status).toBe(409);
+    expect(await actions()).toEqual(["kv.set"]);
+    expect((await api("DELETE", path)).status).toBe(200);
+    expect((await api("DELETE", path)).status).toBe(404);
+    expect(await actions()).toEqual(["kv.deleted", "kv.set"]);
   });
 
   test("keeps large inputs and outputs apart from the list, and shows them with their call", async () => {

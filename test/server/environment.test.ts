@@ -54,7 +54,10 @@ test.for(Object.keys(ServerOptionsSchema.shape))("%s has a variable", (option) =
 });
 
 test.for([
-  [{ GLOVEBOX_VACUM_FULL: "true" }, "environment.GLOVEBOX_VACUM_FULL: Unknown variable. Did you mean GLOVEBOX_VACUUM_FULL?"],
+  [
+    { GLOVEBOX_VACUM_FULL: "true" },
+    "environment.GLOVEBOX_VACUM_FULL: Unknown variable. Did you mean GLOVEBOX_VACUUM_FULL?",
+  ],
   [{ GLOVEBOX_ALLOWED_HOSTS: "a" }, "Did you mean GLOVEBOX_ALLOW_HOSTS?"],
   [{ GLOVEBOX_SOMETHING_ELSE_ENTIRELY: "1" }, "environment.GLOVEBOX_SOMETHING_ELSE_ENTIRELY: Unknown variable"],
   [{ GLOVEBOX_OIDC: '{"clientSecret":"hidden"' }, "environment.GLOVEBOX_OIDC: Expected JSON"],
@@ -82,7 +85,11 @@ test("a variable turns telemetry off although there is a receiver", () => {
 
 test("variables of other programs, of services and without a value are left alone", () => {
   const services = {
-    ...{ GLOVEBOX_DB_SERVICE_HOST: "10.0.0.1", GLOVEBOX_DB_SERVICE_PORT_SQL: "5432", GLOVEBOX_DB_PORT: "tcp://10.0.0.1" },
+    ...{
+      GLOVEBOX_DB_SERVICE_HOST: "10.0.0.1",
+      GLOVEBOX_DB_SERVICE_PORT_SQL: "5432",
+      GLOVEBOX_DB_PORT: "tcp://10.0.0.1",
+    },
     ...{ GLOVEBOX_DB_PORT_5432_TCP_ADDR: "10.0.0.1", GLOVEBOX_UNKNOWN: "", MY_GLOVEBOX_NAME: "x" },
   };
   expect(readEnvironment(services)).toEqual({});

@@ -140,7 +140,8 @@ export async function callCommand(given: Arguments, io: Io): Promise<number> {
   const input = parseInput(values.input as string | undefined);
   const alias = values.alias as string | undefined;
   const version = values.version === undefined ? undefined : Number(values.version);
-  if (alias !== undefined && version !== undefined) throw new UsageError("call: expected --version or --alias, got both");
+  if (alias !== undefined && version !== undefined)
+    throw new UsageError("call: expected --version or --alias, got both");
   return await withServerErrors(async () => {
     const tenant = await connectTenant(given, io);
     const request = { input, alias, version, ...(values.approve === true ? { approve: true } : {}) };

@@ -4,13 +4,14 @@ import type { StoredValue } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
-import { DialogButton } from "../parts/dialog-form.tsx";
+import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
 import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
+import { download } from "../state/download.ts";
 import { formatBytes } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
@@ -23,15 +24,23 @@ interface Space {
   readonly bytes: number;
 }
 
+const pathOf = (tenantId: string): string => `/v1/tenants/${encodeURIComponent(tenantId)}/kv`;
+
+/** Characters of a value in bytes that are shown. */
+const MAX_BASE64 = 200;
+/** Returns the beginning of a value in bytes, and its size if that is not all of it. */
+function toShownBytes(base64: string): string {
+  if (base64.length <= MAX_BASE64) return base64;
+  return `${base64.slice(0, MAX_BASE64)}… (${formatBytes(Math.floor((base64.length * 3) / 4))} in all)`;
+}
+
 export function Values({ tenantId }: TenantProps): JSX.Element {
   const tool = address.value.query.tool;
   const spaces = (
     <ListPage<Space>
       title="Stored values"
       id={`kv ${tenantId}`}
-      load={async () =>
-        (await request<{ items: readonly Space[] }>("GET", `/v1/tenants/${encodeURIComponent(tenantId)}/kv`)).items
-      }
+      load={async () => (await request<{ items: readonly Space[] }>("GET", pathOf(tenantId))).items}
       keyOf={(space) => space.tool}
       columns={() => [
         {
@@ -74,6 +83,13 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
     <section class="card stack">
       <div class="row spread">
         <h2>{tool}</h2>
+        <Button
+          onClick={() =>
+            download(`${pathOf(tenantId)}/${encodeURIComponent(tool)}/export`, `${tenantId}-${tool}.ndjson`)
+          }
+        >
+          Export
+        </Button>
         {can("kv:write") ? (
           <DialogButton label="Set a value" title={`Set a value of ${tool}`}>
             {(close) => (
@@ -97,7 +113,9 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
       />
       {error === undefined ? null : <ErrorBox error={error} />}
       {(value?.length ?? 0) < MAX_VALUES ? null : (
-        <p class="faint">The first {MAX_VALUES} values are shown. Enter the beginning of a key to see others.</p>
+        <p class="faint">
+          The first {MAX_VALUES} values are shown. Enter the beginning of a key to see others, or export all of them.
+        </p>
       )}
       {value === undefined ? (
         error === undefined ? (
@@ -117,7 +135,7 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
                 entry.base64 === null ? (
                   <JsonView value={entry.value} label={entry.key} />
                 ) : (
-                  <code>{entry.base64.slice(0, 200)}</code>
+                  <code>{toShownBytes(entry.base64)}</code>
                 ),
             },
             { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} isAge /> },
@@ -125,15 +143,17 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
               name: "Actions",
               cell: ({ key }) =>
                 can("kv:write") ? (
-                  <Button
-                    kind="danger"
-                    onClick={async () => {
+                  <ConfirmButton
+                    label="Delete"
+                    title="Delete this value?"
+                    action="Delete the value"
+                    onConfirm={async () => {
                       await tenant.deleteValue(tool, key);
                       reload();
                     }}
                   >
-                    Delete
-                  </Button>
+                    The value of <code>{key}</code> cannot be restored. Later calls of {tool} do not find it.
+                  </ConfirmButton>
                 ) : null,
             },
           ]}

@@ -146,6 +146,7 @@ export const ROUTE_SCOPES = {
   "POST /hooks/{trigger}": "public",
   "GET /v1/tenants/{tenant}/kv": "kv:read",
   "GET /v1/tenants/{tenant}/kv/{tool}": "kv:read",
+  "GET /v1/tenants/{tenant}/kv/{tool}/export": "kv:read",
   "GET /v1/tenants/{tenant}/kv/{tool}/values/{key}": "kv:read",
   "PUT /v1/tenants/{tenant}/kv/{tool}/values/{key}": "kv:write",
   "DELETE /v1/tenants/{tenant}/kv/{tool}/values/{key}": "kv:write",

@@ -6,8 +6,7 @@ import { ServerOptionsSchema } from "./server-options.ts";
 
 const PREFIX = "GLOVEBOX_";
 
-const toName = (option: string): string =>
-  PREFIX + option.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+const toName = (option: string): string => PREFIX + option.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 
 /** The environment variable of each option. */
 export const ENVIRONMENT_NAMES: { readonly [option: string]: string } = Object.fromEntries(

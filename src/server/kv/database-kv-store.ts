@@ -71,58 +71,69 @@ export class DatabaseKvStore implements KvStore {
   }
 
   async set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome> {
-    const { kind, data, expiresAt, ifVersion, quota } = write;
-    const bytes = toKey(key);
     // A copy, because the caller may change its bytes before they are written.
-    const value = Buffer.from(data);
-    return await this.#db.transaction().execute(async (transaction): Promise<KvSetOutcome> => {
-      let before = await this.#lock(transaction, space);
-      const known = await this.#find(transaction, space, bytes);
-      if (ifVersion !== undefined && ifVersion !== (known?.version ?? null)) {
-        return { status: "conflict", version: known?.version ?? null };
-      }
-      const size = bytes.byteLength + value.byteLength;
-      const next = (used: KvQuota): KvQuota => ({
-        keys: used.keys + (known === undefined ? 1 : 0),
-        bytes: used.bytes + size - (known?.size ?? 0),
-      });
-      if (exceeded(before, next(before), quota) !== undefined) before = await this.#sweepSpace(transaction, space);
-      if (!(await this.#mayGrow(transaction, space, size - (known?.size ?? 0)))) {
-        before = await this.#sweepSpace(transaction, space);
-        await this.#checkGrowth(transaction, toColumn(space.tenantId), size - (known?.size ?? 0));
-      }
-      const after = next(before);
-      const limit = exceeded(before, after, quota);
-      if (limit !== undefined) return { status: "full", exceeded: limit, needed: after[limit] };
-      const version = randomUUID();
-      const row = { kind, data: value, version, expires_at: expiresAt ?? null, size };
-      // An expired entry of this key is counted until it is replaced.
-      const replaced =
-        known === undefined ? await this.#removeExpired(transaction, space, bytes) : { keys: 0, bytes: 0 };
-      await transaction
-        .insertInto("kv_entries")
-        .values({ tenant_id: toColumn(space.tenantId), tool: toColumn(space.tool), key: bytes, ...row })
-        .onConflict((conflict) => conflict.columns(["tenant_id", "tool", "key"]).doUpdateSet(row))
-        .execute();
-      await this.#setUsage(transaction, space, {
-        keys: after.keys - replaced.keys,
-        bytes: after.bytes - replaced.bytes,
-      });
-      return { status: "stored", version };
+    const own = { ...write, data: Buffer.from(write.data) };
+    return await this.#db.transaction().execute((transaction) => this.setWithin(transaction, space, key, own));
+  }
+
+  /** Sets a value within a transaction, which may change more. */
+  async setWithin(transaction: Db, space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome> {
+    const { kind, data: value, expiresAt, ifVersion, quota } = write;
+    const bytes = toKey(key);
+    let before = await this.#lock(transaction, space);
+    const known = await this.#find(transaction, space, bytes);
+    if (ifVersion !== undefined && ifVersion !== (known?.version ?? null)) {
+      return { status: "conflict", version: known?.version ?? null };
+    }
+    const size = bytes.byteLength + value.byteLength;
+    const next = (used: KvQuota): KvQuota => ({
+      keys: used.keys + (known === undefined ? 1 : 0),
+      bytes: used.bytes + size - (known?.size ?? 0),
     });
+    if (exceeded(before, next(before), quota) !== undefined) before = await this.#sweepSpace(transaction, space);
+    if (!(await this.#mayGrow(transaction, space, size - (known?.size ?? 0)))) {
+      before = await this.#sweepSpace(transaction, space);
+      await this.#checkGrowth(transaction, toColumn(space.tenantId), size - (known?.size ?? 0));
+    }
+    const after = next(before);
+    const limit = exceeded(before, after, quota);
+    if (limit !== undefined) return { status: "full", exceeded: limit, needed: after[limit] };
+    const version = randomUUID();
+    const row = {
+      kind,
+      data: Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+      version,
+      expires_at: expiresAt ?? null,
+      size,
+    };
+    // An expired entry of this key is counted until it is replaced.
+    const replaced = known === undefined ? await this.#removeExpired(transaction, space, bytes) : { keys: 0, bytes: 0 };
+    await transaction
+      .insertInto("kv_entries")
+      .values({ tenant_id: toColumn(space.tenantId), tool: toColumn(space.tool), key: bytes, ...row })
+      .onConflict((conflict) => conflict.columns(["tenant_id", "tool", "key"]).doUpdateSet(row))
+      .execute();
+    await this.#setUsage(transaction, space, {
+      keys: after.keys - replaced.keys,
+      bytes: after.bytes - replaced.bytes,
+    });
+    return { status: "stored", version };
   }
 
   async delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome> {
+    return await this.#db.transaction().execute((transaction) => this.deleteWithin(transaction, space, key, ifVersion));
+  }
+
+  /** Deletes a value within a transaction, which may change more. */
+  async deleteWithin(transaction: Db, space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome> {
     const bytes = toKey(key);
-    return await this.#db.transaction().execute(async (transaction): Promise<KvDeleteOutcome> => {
-      const before = await this.#lock(transaction, space);
-      const known = await this.#find(transaction, space, bytes);
-      if (known === undefined) return { status: "missing" };
-      if (ifVersion !== undefined && ifVersion !== known.version) return { status: "conflict" };
-      await inSpace(transaction.deleteFrom("kv_entries"), space).where("key", "=", bytes).execute();
-      await this.#setUsage(transaction, space, { keys: before.keys - 1, bytes: before.bytes - known.size });
-      return { status: "deleted" };
-    });
+    const before = await this.#lock(transaction, space);
+    const known = await this.#find(transaction, space, bytes);
+    if (known === undefined) return { status: "missing" };
+    if (ifVersion !== undefined && ifVersion !== known.version) return { status: "conflict" };
+    await inSpace(transaction.deleteFrom("kv_entries"), space).where("key", "=", bytes).execute();
+    await this.#setUsage(transaction, space, { keys: before.keys - 1, bytes: before.bytes - known.size });
+    return { status: "deleted" };
   }
 
   async list(space: KvSpace, { prefix, after, limit, bytes }: KvListOptions): Promise<KvPage> {

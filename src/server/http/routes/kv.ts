@@ -1,12 +1,13 @@
-// Routes of the values that tools keep: list the tools that have some, browse, read, write and delete.
+// Routes of the values that tools keep: list the tools that have some, browse, export, read, write and delete.
 import { z } from "@hono/zod-openapi";
-import { type KvEntry, LIMITS } from "../../../host/index.ts";
-import { appendAudit } from "../../records/audit.ts";
-import { changeExclusively } from "../../records/write-lock.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { Context } from "hono";
+import { type KvEntry, type KvSpace, LIMITS } from "../../../host/index.ts";
+import type { Db } from "../../database/open-database.ts";
+import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, pageOf, TimeSchema } from "../schemas.ts";
+import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";
 
@@ -28,6 +29,8 @@ const ListQuerySchema = z.strictObject({
 });
 /** Most bytes of values in one page. */
 const PAGE_BYTES = 4 * 1024 * 1024;
+/** Values that an export reads at one time. */
+const EXPORT_PAGE = 200;
 
 const SpaceSchema = z.strictObject({ tool: z.string(), keys: z.int(), bytes: z.int() }).openapi("KvSpace");
 export const KvEntrySchema = z
@@ -59,7 +62,7 @@ const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
 const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such key");
 
 export function addKvRoutes(app: App, parts: ServerParts): void {
-  const { kv, database } = parts;
+  const { kv } = parts;
   const spaceOf = (tenantId: string, tool: string) => ({ tenantId, tool: `tenant/${tool}` });
 
   addRoute(
@@ -102,6 +105,24 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
   addRoute(
     app,
     parts,
+    "GET /v1/tenants/{tenant}/kv/{tool}/export",
+    {
+      summary: "Exports all values of a tool as lines of JSON",
+      description:
+        "Each line has the type `value` and the fields of a value. The last one has the type `end` and the number of `keys`; an export without it is incomplete. Values that change during the export may have either state.",
+      streams: () => true,
+      params: ToolParamsSchema,
+      responses: { 200: { content: { "application/x-ndjson": { schema: z.string() } }, description: "The export" } },
+    },
+    (c, { params }) => {
+      const values = exportSpace(kv, spaceOf(c.get("tenant").id, params.tool));
+      const lines = ReadableStream.from(values).pipeThrough(new TextEncoderStream() as never);
+      return c.body(lines as never, 200, { "content-type": "application/x-ndjson" });
+    },
+  );
+  addRoute(
+    app,
+    parts,
     "GET /v1/tenants/{tenant}/kv/{tool}/values/{key}",
     {
       summary: "Returns a value",
@@ -135,11 +156,14 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
           `value: Expected at most ${limitOf("kvValueBytes")} bytes (limits.kvValueBytes)`,
         );
       const space = spaceOf(id, params.tool);
-      const outcome = await kv.set(space, params.key, {
-        ...{ kind: "json", data, quota: { keys: limitOf("kvKeys"), bytes: limitOf("kvBytes") } },
+      const write = {
+        ...({ kind: "json", data, quota: { keys: limitOf("kvKeys"), bytes: limitOf("kvBytes") } } as const),
         ...(body.expiresAt === undefined ? {} : { expiresAt: body.expiresAt }),
         ...(body.ifVersion === undefined ? {} : { ifVersion: body.ifVersion }),
-      });
+      };
+      const outcome = await audited(c, "kv.set", params, "stored", (transaction) =>
+        kv.setWithin(transaction, space, params.key, write),
+      );
       if (outcome.status === "conflict")
         throw new RequestError("CONFLICT", "The value has another version", { details: { version: outcome.version } });
       if (outcome.status === "full")
@@ -147,7 +171,6 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
           "INVALID",
           `The tool's values would exceed limits.kv${outcome.exceeded === "keys" ? "Keys" : "Bytes"}`,
         );
-      await audit(c.get("actor"), id, "kv.set", `${params.tool}:${params.key}`);
       return c.json(
         {
           key: params.key,
@@ -170,23 +193,46 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(OkSchema, "Deleted") },
     },
     async (c, { params }) => {
-      const { id } = c.get("tenant");
-      const { status } = await kv.delete(spaceOf(id, params.tool), params.key);
+      const space = spaceOf(c.get("tenant").id, params.tool);
+      const { status } = await audited(c, "kv.deleted", params, "deleted", (transaction) =>
+        kv.deleteWithin(transaction, space, params.key),
+      );
       if (status !== "deleted") throw none();
-      await audit(c.get("actor"), id, "kv.deleted", `${params.tool}:${params.key}`);
       return c.json({ ok: true } as const, 200);
     },
   );
 
-  /** A value is not part of the audit log, only that it was changed by hand. */
-  async function audit(
-    actor: Parameters<typeof appendAudit>[1]["actor"],
-    tenantId: string,
+  /**
+   * Changes a value in one transaction with its entry in the audit log, which does not contain the value.
+   * @param done status of a change that was made; others have no entry
+   */
+  async function audited<Outcome extends { readonly status: string }>(
+    c: Context<AppEnv>,
     action: string,
-    target: string,
-  ) {
-    await changeExclusively(database, async (transaction) => {
-      await appendAudit(transaction, { actor, tenantId, action, target, details: {} });
+    { tool, key }: { readonly tool: string; readonly key: string },
+    done: Outcome["status"],
+    change: (transaction: Db) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    let outcome: Outcome | undefined;
+    await changeAudited(c, parts, { action, target: `${tool}:${key}`, details: {} }, async (transaction) => {
+      outcome = await change(transaction);
+      return outcome.status === done;
     });
+    return outcome as unknown as Outcome;
   }
+}
+
+/** Yields a line for each value, by key, and at last `{ "type": "end", "keys": N }`. */
+async function* exportSpace(kv: ServerParts["kv"], space: KvSpace): AsyncGenerator<string, void> {
+  let keys = 0;
+  let after: string | undefined;
+  for (;;) {
+    const options = { prefix: "", limit: EXPORT_PAGE, bytes: PAGE_BYTES };
+    const { entries, more } = await kv.list(space, after === undefined ? options : { ...options, after });
+    for (const entry of entries) yield `${JSON.stringify({ type: "value", ...show(entry) })}\n`;
+    keys += entries.length;
+    after = entries.at(-1)?.key;
+    if (!more || after === undefined) break;
+  }
+  yield `${JSON.stringify({ type: "end", keys })}\n`;
 }
