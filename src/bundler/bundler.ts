@@ -1,6 +1,7 @@
 // createBundler(): adds a cache to bundleTool, shares identical concurrent builds, reuses build processes, and shares them fairly.
 import * as z from "zod";
 import { ToolError } from "../sandbox/contract/errors.ts";
+import { plainObject } from "../sandbox/contract/plain-object.ts";
 import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle-tool.ts";
 import type { BundleCache } from "./cache/bundle-cache.ts";
 import { cacheKeyOf, isFresh, ownedKeyOf } from "./cache/bundle-freshness.ts";
@@ -24,25 +25,27 @@ export interface BundlerOptions {
   readonly maxConcurrentBuilds?: number | undefined;
 }
 
-export const BundleLimitsSchema = z
-  .strictObject({
-    sourceBytes: z
-      .int()
-      .min(1)
-      .max(64 * 1024 * 1024),
-    packageBytes: z
-      .int()
-      .min(0)
-      .max(256 * 1024 * 1024),
-    files: z.int().min(1).max(50_000),
-    outputBytes: z
-      .int()
-      .min(1)
-      .max(64 * 1024 * 1024),
-    timeoutMs: z.int().min(1).max(300_000),
-    memoryMiB: z.int().min(128).max(8_192),
-  })
-  .partial();
+export const BundleLimitsSchema = plainObject(
+  z
+    .strictObject({
+      sourceBytes: z
+        .int()
+        .min(1)
+        .max(64 * 1024 * 1024),
+      packageBytes: z
+        .int()
+        .min(0)
+        .max(256 * 1024 * 1024),
+      files: z.int().min(1).max(50_000),
+      outputBytes: z
+        .int()
+        .min(1)
+        .max(64 * 1024 * 1024),
+      timeoutMs: z.int().min(1).max(300_000),
+      memoryMiB: z.int().min(128).max(8_192),
+    })
+    .partial(),
+);
 
 const OptionsSchema = z.strictObject({
   cache: z.custom<BundleCache>((value) => typeof value === "object" && value !== null, "Expected a BundleCache"),

@@ -1,6 +1,8 @@
 // A fuzz test for options: any wrong value, at any depth, must be rejected with its path.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type * as z from "zod";
+import { keysAt, MAX_SUGGESTED_NAMES } from "../../src/host/config/option-errors.ts";
 import { ToolError } from "../../src/sandbox/contract/errors.ts";
 import { inOtherRealm } from "./failing-callbacks.ts";
 
@@ -17,6 +19,9 @@ const KINDS = {
   list: Array.isArray,
   /** Any object: a provider, a client, a store. */
   object: isObject,
+  /** An object of any class, of which only some members are read. */
+  instance: isObject,
+  "text or instance": (value) => isText(value) || isObject(value),
   "text or list": (value) => isText(value) || Array.isArray(value),
   "text or function": (value) => isText(value) || isFunction(value),
   "text or object": (value) => isText(value) || isObject(value),
@@ -32,10 +37,11 @@ const KINDS = {
   any: () => true,
 } as const satisfies Record<string, (value: unknown) => boolean>;
 
-/** The options of one object by key: a kind, or the options of a nested object. */
+/** The options of one object by key: a kind, the options of a nested object, or both for an object that may also be of another kind. */
 export interface OptionTable {
-  readonly [key: string]: keyof typeof KINDS | OptionTable;
+  readonly [key: string]: keyof typeof KINDS | OptionTable | Alternative;
 }
+type Alternative = readonly [kind: keyof typeof KINDS, table: OptionTable];
 
 /** A public function, constructor or method that takes options. */
 export interface PublicEntry {
@@ -45,6 +51,8 @@ export interface PublicEntry {
   readonly where: string;
   /** The options that it takes, or the kind of an argument that is no options object. */
   readonly options: OptionTable | keyof typeof KINDS;
+  /** The schema of the options, where an error lists fewer than all of them. */
+  readonly schema?: z.core.$ZodType;
   /** The fewest options with which the call is right, or a right value of another kind. Default: `{}` */
   readonly valid?: () => unknown;
   /** Values that each property is tried with. Default: 100 */
@@ -91,25 +99,42 @@ const noPlainObject: fc.Arbitrary<unknown> = fc.oneof(
 /** Paths to each options object, and to each option that is not one. */
 function pathsOf(table: PublicEntry["options"]): {
   readonly objects: readonly string[][];
+  /** Objects that may be of another kind as well. */
+  readonly alternatives: readonly string[][];
   readonly leaves: readonly string[][];
 } {
-  if (typeof table === "string") return { objects: [], leaves: table === "any" ? [] : [[]] };
+  if (typeof table === "string") return { objects: [], alternatives: [], leaves: table === "any" ? [] : [[]] };
   const objects: string[][] = [[]];
+  const alternatives: string[][] = [];
   const leaves: string[][] = [];
   for (const [key, kind] of Object.entries(table)) {
     if (typeof kind === "string") {
       if (kind !== "any") leaves.push([key]);
       continue;
     }
-    const below = pathsOf(kind);
-    objects.push(...below.objects.map((path) => [key, ...path]));
+    const below = pathsOf(isAlternative(kind) ? kind[1] : kind);
+    const [own, ...inner] = below.objects.map((path) => [key, ...path]) as [string[], ...string[][]];
+    objects.push(...inner);
+    (isAlternative(kind) ? alternatives : objects).push(own);
+    if (isAlternative(kind)) leaves.push(own);
+    alternatives.push(...below.alternatives.map((path) => [key, ...path]));
     leaves.push(...below.leaves.map((path) => [key, ...path]));
   }
-  return { objects, leaves };
+  return { objects, alternatives, leaves };
 }
 
-const at = (table: PublicEntry["options"], path: readonly string[]): PublicEntry["options"] =>
-  path.reduce<PublicEntry["options"]>((found, key) => (found as OptionTable)[key] as OptionTable, table);
+type Node = OptionTable[string];
+const isAlternative = (node: Node): node is Alternative => Array.isArray(node);
+const at = (table: PublicEntry["options"], path: readonly string[]): Node =>
+  path.reduce<Node>((found, key) => (isAlternative(found) ? found[1] : (found as OptionTable))[key] as Node, table);
+const kindAt = (table: PublicEntry["options"], path: readonly string[]): keyof typeof KINDS => {
+  const node = at(table, path);
+  return (isAlternative(node) ? node[0] : node) as keyof typeof KINDS;
+};
+const keysOf = (table: PublicEntry["options"], path: readonly string[]): readonly string[] => {
+  const node = at(table, path);
+  return Object.keys(isAlternative(node) ? node[1] : node);
+};
 
 /** A copy of the options with a value at a path; objects on the way that are not there are made. */
 function withValue(options: unknown, [key, ...rest]: readonly string[], value: unknown): unknown {
@@ -152,6 +177,32 @@ async function expectRejected(entry: PublicEntry, given: unknown, path: readonly
   expect(error?.message).toContain([entry.where, ...path].filter((step) => step !== "").join("."));
 }
 
+/** What calls of the host carry from one part of it to another. */
+const INTERNAL_KEYS: ReadonlySet<string> = new Set(["nestedCalls", "replay", "run", "timeline"]);
+/** A key that is like no option, so that the error lists the known ones. */
+const ODD_KEY = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
+
+/**
+ * Returns the keys that an entry knows in the object at a path, as its error for an unknown key lists them; undefined if it takes any key, or
+ * lists none. A list of {@link MAX_SUGGESTED_NAMES} may have more.
+ */
+async function knownKeys(
+  entry: PublicEntry,
+  options: unknown,
+  path: readonly string[],
+): Promise<readonly string[] | undefined> {
+  if (entry.schema !== undefined) {
+    const known = keysAt(entry.schema, path);
+    return known.length === 0 ? undefined : known;
+  }
+  const error = await errorOf(entry, withValue(options, [...path, ODD_KEY], 1)).catch(() => undefined);
+  const start = `${[entry.where, ...path, ODD_KEY].filter((step) => step !== "").join(".")}: Unknown option`;
+  const [, message] = error?.message.split(start) ?? [];
+  if (message === undefined) return undefined;
+  const [, list] = /^\. Expected one of: (\w+(?:, \w+)*)/.exec(message) ?? [];
+  return list?.split(", ").filter((key) => !INTERNAL_KEYS.has(key));
+}
+
 const RUNS = 100;
 
 /** Declares the fuzz tests of a table's entries. */
@@ -164,10 +215,29 @@ export function fuzzOptions(entries: readonly PublicEntry[]): void {
     expect(await errorOf(entry, validOf(entry))).toBeUndefined();
   });
 
+  test.for(withObject)("the table of %s has each option, and those of nested objects", async ([, entry]) => {
+    const { objects, alternatives, leaves } = pathsOf(entry.options);
+    const isTable = new Set(alternatives.map((path) => path.join(".")));
+    for (const path of [...objects, ...alternatives]) {
+      const known = await knownKeys(entry, validOf(entry), path);
+      if (known === undefined) continue;
+      const listed = keysOf(entry.options, path);
+      const isWhole = entry.schema !== undefined || known.length < MAX_SUGGESTED_NAMES - INTERNAL_KEYS.size;
+      const compared = isWhole ? listed : listed.filter((key) => known.includes(key));
+      expect([...compared].sort(), path.join(".")).toEqual([...known].sort());
+    }
+    for (const path of leaves.filter((leaf) => !isTable.has(leaf.join(".")))) {
+      if (!kindAt(entry.options, path).includes("object")) continue;
+      const known = await knownKeys(entry, validOf(entry), path);
+      expect(known, `${entry.name}: the table of ${path.join(".")}`).toBeUndefined();
+    }
+  });
+
   test.for(withObject)("%s rejects an unknown key with its path", async ([, entry]) => {
+    const { objects, alternatives } = pathsOf(entry.options);
     const place = fc
-      .constantFrom(...pathsOf(entry.options).objects)
-      .chain((path) => fc.tuple(fc.constant(path), unknownKey(Object.keys(at(entry.options, path))), anyValue));
+      .constantFrom(...objects, ...alternatives)
+      .chain((path) => fc.tuple(fc.constant(path), unknownKey(keysOf(entry.options, path)), anyValue));
     const property = fc.asyncProperty(place, async ([path, key, value]) => {
       await expectRejected(entry, withValue(validOf(entry), [...path, key], value), [...path, key]);
     });
@@ -178,7 +248,7 @@ export function fuzzOptions(entries: readonly PublicEntry[]): void {
     "%s rejects a value of a wrong type with its path",
     async ([, entry]) => {
       const place = fc.constantFrom(...pathsOf(entry.options).leaves).chain((path) => {
-        const isRight = KINDS[at(entry.options, path) as keyof typeof KINDS];
+        const isRight = KINDS[kindAt(entry.options, path)];
         return fc.tuple(
           fc.constant(path),
           anyValue.filter((value) => !isRight(value) && !(entry.isSent === true && value instanceof Date)),

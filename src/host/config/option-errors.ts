@@ -28,7 +28,8 @@ const RENAMED_OPTIONS: { readonly [name: string]: string } = {
 const RENAMED_STORES = ["packagesDir", "kv", "dir"];
 
 const MAX_ISSUES = 20;
-const MAX_SUGGESTED_NAMES = 20;
+/** Most names that the error for an unknown option lists. */
+export const MAX_SUGGESTED_NAMES = 20;
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -124,7 +125,7 @@ function objectSideOf(def: Definition): z.core.$ZodType | undefined {
 }
 
 /** Returns the known option names at a path. */
-function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
+export function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
   const def = schema._zod.def as unknown as Definition;
   const [key, ...rest] = path;
   const inner = def.innerType ?? objectSideOf(def);

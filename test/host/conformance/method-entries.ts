@@ -15,9 +15,10 @@ import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 import { scriptModel } from "../../support/scripted-model.ts";
 import {
-  callContext,
+  annotations,
   limits,
-  loopOptions,
+  loopRunOptions,
+  overrides,
   rightContext,
   routingOptions,
   tenantScope,
@@ -32,17 +33,25 @@ const toolCall: OptionTable = { id: "text", toolName: "text", arguments: "any", 
 const rightCall = () => ({ id: "c1", toolName: "add" });
 const tool: OptionTable = {
   ...{ source: "text", mode: "text", language: "text", name: "text", defaultName: "text" },
-  overrides: { description: "text", limits, capabilities: "object" },
+  // Another form of a source: with `source` next to it, the error is about both.
+  ...{ files: "any", entry: "any", path: "any" },
+  overrides,
 };
 const transport: OptionTable = {
   ...{ kind: "text", call: "function" },
   discovery: { isFor: "function", mayHave: "function", isKnown: "function", discover: "function" },
 };
 const registeredVersion: OptionTable = {
-  ...{ version: "text", weight: "number", definition: "object", sha256: "text", load: "function" },
+  ...{ version: "text", weight: "number", definition: overrides, sha256: "text", load: "function" },
   ...{ language: "text", grant: "list", limits, isolateLifetime: "text" },
 };
 const given = (value: unknown): never => value as never;
+
+/** An event, an approval, or an answer: those of another kind than the valid event are rejected with another path. */
+const runSignal: OptionTable = {
+  ...{ event: "text", value: "any", approval: "any", approved: "any", reason: "any", elicitation: "any" },
+  ...{ action: "any", content: "any" },
+};
 
 /** Built for the Glovebox of {@link publicEntries}. */
 export function methodEntries(box: Glovebox): {
@@ -137,7 +146,12 @@ export function methodEntries(box: Glovebox): {
       call: (call) => lastOf(box.stream(given(call))),
     },
     {
-      ...{ name: "glovebox.executeBatch(toolCalls)", where: "", options: toolCall, valid: rightCall },
+      ...{
+        name: "glovebox.executeBatch(toolCalls)",
+        where: "",
+        options: { ...toolCall, timeoutMs: "number", context: toolContext },
+        valid: () => ({ ...rightCall(), context: rightContext() }),
+      },
       call: async (call) => (await box.executeBatch([given(call)]))[0],
     },
     {
@@ -201,7 +215,10 @@ export function methodEntries(box: Glovebox): {
     },
     {
       ...{ name: "source.register(name, definition)", where: "definition" },
-      options: { description: "text", inputSchema: "object or function", outputSchema: "object or function", limits },
+      options: {
+        ...{ description: "text", inputSchema: "object or function", outputSchema: "object or function", limits },
+        ...{ annotations, prewarm: "boolean", origin: "any" },
+      },
       call: (definition) => provider.register(nextName(), given(definition)),
     },
     {
@@ -224,7 +241,11 @@ export function methodEntries(box: Glovebox): {
       call: async (run) => void (await (await runs.begin(given(run))).settled),
     },
     {
-      ...{ name: "runs.begin(run, starter)", where: "starter", options: { client: "object", isOpen: "function" } },
+      ...{
+        name: "runs.begin(run, starter)",
+        where: "starter",
+        options: { client: "instance", isOpen: "function", answers: "object" },
+      },
       valid: () => starter,
       call: async (own) => void (await (await runs.begin({ toolName: "none" }, given(own))).settled),
     },
@@ -233,12 +254,12 @@ export function methodEntries(box: Glovebox): {
       call: async (options: unknown) => void (await call(options)),
     })),
     {
-      ...{ name: "runs.signal(id, signal)", where: "signal", options: { event: "text", value: "any" } },
+      ...{ name: "runs.signal(id, signal)", where: "signal", options: runSignal },
       valid: () => ({ event: "go" }),
       call: async (signal) => void (await runs.signal(await waitingRun(), given(signal))),
     },
     {
-      ...{ name: "runs.deliver(id, signal)", where: "signal", options: { event: "text", value: "any" } },
+      ...{ name: "runs.deliver(id, signal)", where: "signal", options: runSignal },
       valid: () => ({ event: "go" }),
       call: async (signal) => void (await runs.deliver(await waitingRun(), given(signal))),
     },
@@ -271,7 +292,7 @@ export function methodEntries(box: Glovebox): {
       },
     },
     {
-      ...{ name: "agentLoop.stream(options)", where: "options", options: loopOptions },
+      ...{ name: "agentLoop.stream(options)", where: "options", options: loopRunOptions },
       valid: () => ({ messages: MESSAGES, model, router }),
       call: (options) => outcomeOf(new AgentLoop().stream(given(options))),
     },
@@ -318,12 +339,12 @@ export function methodEntries(box: Glovebox): {
       call: (options) => codeMode.listTools(given(options)),
     },
     ...(["call", "output", "failure"] as const).map((method) => ({
-      ...{ name: `openedTool.${method}(input, context)`, where: "context", options: callContext },
+      ...{ name: `openedTool.${method}(input, context)`, where: "context", options: toolContext, valid: rightContext },
       call: async (context: unknown) =>
         errorIn(await resultOf(async () => (await openedTool())[method]({}, given(context)))),
     })),
     {
-      ...{ name: "mcpHandler.toolsChanged(tenant)", where: "tenant", options: { scope: "text" } },
+      ...{ name: "mcpHandler.toolsChanged(tenant)", where: "tenant", options: { scope: "text", tenantId: "any" } },
       valid: () => ({ scope: "all" }),
       call: (tenant) => handler.toolsChanged(given(tenant)),
     },

@@ -13,6 +13,7 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { sendGuardedRequest } from "../../../src/host/capabilities/fetch/guarded-request.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
+import { GloveboxOptionsSchema } from "../../../src/host/config/options.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
@@ -56,7 +57,7 @@ export const callContext: OptionTable = {
     logSourceLocations: "boolean",
   },
   // Methods of the caller's, which may be an instance of its own class.
-  client: "object",
+  client: "instance",
 };
 export const toolContext: OptionTable = {
   ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text", toolVersion: "text" },
@@ -65,6 +66,7 @@ export const toolContext: OptionTable = {
 };
 /** Without a seed the other field of `deterministic` is not looked at; a call with one is not recorded. */
 export const rightContext = () => ({ deterministic: { seed: "s" } });
+const sessionContext: OptionTable = { ...callContext, toolDigest: "text", toolVersion: "text" };
 const egress: OptionTable = {
   ...{ allow: "list", methods: "list", ports: "list", requestBytes: "number", responseBytes: "number" },
   ...{ webSocketBytes: "number", timeoutMs: "number", maxRedirects: "number", resolve: "function" },
@@ -73,12 +75,26 @@ const redactOptions: OptionTable = {
   ...{ names: "list", allowNames: "list", maxTextUnits: "number", maxDepth: "number", maxValues: "number" },
 };
 
+export const annotations: OptionTable = {
+  ...{ title: "text", readOnlyHint: "boolean", destructiveHint: "boolean", idempotentHint: "boolean" },
+  openWorldHint: "boolean",
+};
+/** What `overrides` replaces of a tool's definition. */
+export const overrides: OptionTable = {
+  ...{ name: "text", description: "text", limits, capabilities: "object", annotations, prewarm: "boolean" },
+  ...{ durable: "boolean", inputSchema: "any", outputSchema: "any" },
+};
 const periods: OptionTable = { minute: "number", hour: "number", day: "number", month: "number" };
 const tenantQuotas: OptionTable = {
   rateLimit: { calls: "number", per: "text", burst: "number" },
   quotas: { calls: periods, cpuMs: periods, egressBytes: periods },
 };
 
+const redactValues: OptionTable = { ...redactOptions, values: "object" };
+const bundleLimits: OptionTable = {
+  ...{ sourceBytes: "number", packageBytes: "number", files: "number", outputBytes: "number", timeoutMs: "number" },
+  memoryMiB: "number",
+};
 const gloveboxOptions: OptionTable = {
   tools: {
     enabled: "boolean",
@@ -88,12 +104,16 @@ const gloveboxOptions: OptionTable = {
   },
   ...{ flags: "object or function", limits, isolateLifetime: "text", placement: "text", ...tenancy },
   ...{
-    hardening: "text or object",
-    cache: "boolean or object",
-    shutdown: "boolean or object",
-    kv: "text or object",
+    hardening: ["text or object", { require: "list", without: "list", jitless: "boolean" }],
+    cache: ["boolean or object", { directory: "boolean or text", maxBytes: "number", memoryBytes: "number" }],
+    shutdown: ["boolean or object", { signals: "list", drainMs: "number" }],
+    // A KvStore is an object of any class.
+    kv: "text or instance",
   },
-  bundler: { packagesDir: "text", root: "text", allowPackages: "list", limits: "object" },
+  bundler: {
+    ...{ packagesDir: "text", root: "text", linkedPackages: "list", allowPackages: "list" },
+    limits: bundleLimits,
+  },
   workers: {
     max: "number",
     warmProcesses: "number",
@@ -107,12 +127,19 @@ const gloveboxOptions: OptionTable = {
   ...{
     coarseTime: "boolean",
     engine: { dynamicCode: "boolean" },
-    health: "boolean or object",
+    health: ["boolean or object", { failures: "number", openMs: "number", maxOpenMs: "number" }],
     hooks: "list",
     logger: "boolean, text or object",
     onError: "function",
+    onWarning: "function",
   },
-  telemetry: "boolean or object",
+  telemetry: [
+    "boolean or object",
+    {
+      ...{ tracerProvider: "object", meterProvider: "object", captureContent: "boolean", redact: redactValues },
+      propagate: "boolean or list",
+    },
+  ],
   ...{ ...tenantQuotas, quotaStore: "object", runStores: "list" },
 };
 const codeModeOptions: OptionTable = {
@@ -121,24 +148,41 @@ const codeModeOptions: OptionTable = {
   storedValues: { maxValues: "number", maxBytes: "number", maxValueBytes: "number", ttlMs: "number" },
   ...{ needsApproval: "text, list or function", onApproval: "function", runs: "object" },
 };
-const edgeOptions: OptionTable = { tenantId: "text", tools: "list", context: "object" };
+const edgeOptions: OptionTable = {
+  tenantId: "text",
+  tools: "list",
+  // Errors about it name the context alone.
+  context: "instance",
+};
 const outputLimits: OptionTable = { textChars: "number", mediaBytes: "number" };
 const openaiTools: OptionTable = { strict: "boolean, text or object", custom: "list", toolSearch: "boolean" };
 const openaiModel: OptionTable = {
-  ...{ model: "text", stream: "boolean", tools: openaiTools, output: outputLimits, body: "object" },
+  ...{
+    model: "text",
+    stream: "boolean",
+    tools: { ...openaiTools, namespaces: "object" },
+    output: outputLimits,
+    body: "object",
+  },
 };
-const agentContext: OptionTable = {
-  ...{ tenantId: "text", executionId: "text", sessionId: "text", traceparent: "text", tracestate: "text" },
-  ...{ timeoutMs: "number", client: "object", arguments: "object", logSourceLocations: "boolean" },
-};
+/** The agents set these two themselves. */
+const agentContext: OptionTable = { ...toolContext, deterministic: "any", record: "any" };
 export const loopOptions: OptionTable = {
-  ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
+  ...{ model: "function", router: "object", context: agentContext, tools: "list or function", onError: "function" },
   ...{ maxSteps: "number", maxParallelTools: "number", stopWhen: "list or function", signingKey: "text or object" },
-  ...{ needsApproval: "text, list or function", toolChoice: "text or object", prepareMessages: "function" },
+  ...{
+    needsApproval: "text, list or function",
+    toolChoice: ["text or object", { toolName: "text" }],
+    prepareMessages: "function",
+  },
   responseSchema: { name: "text", schema: "object" },
 };
+export const loopRunOptions: OptionTable = {
+  ...loopOptions,
+  ...{ messages: "list", state: "any", approvals: "any", idempotencyStore: "any", signal: "object" },
+};
 export const routingOptions: OptionTable = {
-  ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
+  ...{ model: "function", router: "object", context: agentContext, tools: "list or function", onError: "function" },
   ...{ arguments: argumentOptions, maxTools: "number", instructions: "text", routingRetries: "number" },
   ...{ toolRetries: "number", backoffMs: "number", streamTools: "boolean", answer: "boolean" },
   ...{ responseSchema: "boolean", fallback: "text or function", signal: "object" },
@@ -152,6 +196,8 @@ const serverOptions: OptionTable = {
     sessionId: "text",
     timeoutMs: "number",
     logSourceLocations: "boolean",
+    ...{ traceparent: "text", tracestate: "text", arguments: argumentOptions },
+    deterministic: { seed: "text", now: "number" },
   },
 };
 const shared: OptionTable = { perCaller: "number", total: "number" };
@@ -162,6 +208,8 @@ const upstream: OptionTable = {
   ...{ perTenant: "boolean", connectTimeoutMs: "number", timeoutMs: "number", maxTimeoutMs: "number" },
   ...{ maxMessageBytes: "number", maxTools: "number", protocol: "text", logLevel: "text", roots: "list" },
   ...{ trustAnnotations: "boolean", onElicitation: "function", onSampling: "function" },
+  // Of a server that is a process. With `url` next to them, the error is about both.
+  ...{ command: "any", args: "any", cwd: "any", env: "any", envFor: "any", sandbox: "any" },
 };
 
 const TOOL: ToolDefinition = { name: "add", description: "Adds", inputSchema: { type: "object" } };
@@ -198,6 +246,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "createGlovebox(options)",
       where: "options",
       options: gloveboxOptions,
+      schema: GloveboxOptionsSchema,
       valid: () => ({ cache: false, kv: "memory", workers: { max: 1, warmProcesses: 0 }, shutdown: false }),
       call: async (options) => await closing(await createGlovebox(given(options))),
     },
@@ -437,7 +486,14 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "glovebox.replay(recording, options)",
       where: "options",
       options: {
-        ...{ tenantId: "text", arguments: "any", toolVersion: "text", match: "text", timeoutMs: "number" },
+        ...{
+          tenantId: "text",
+          arguments: "any",
+          toolVersion: "text",
+          match: "text",
+          timeoutMs: "number",
+          redact: "function",
+        },
         ...{ signal: "object", onLog: "function" },
       },
       call: async (options) => {
@@ -448,13 +504,19 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "glovebox.rehearse(recordings, options)",
       where: "options",
-      options: { tenantId: "text", toolVersion: "text", maxConcurrency: "number", signal: "object" },
+      options: {
+        tenantId: "text",
+        toolVersion: "text",
+        maxConcurrency: "number",
+        signal: "object",
+        redact: "function",
+      },
       call: (options) => box.rehearse([], given(options)),
     },
     {
       name: "session.run(code, options)",
       where: "",
-      options: { ...callContext, input: "any" },
+      options: { ...sessionContext, input: "any" },
       call: async (options) => await (await session).run("1", given(options)),
     },
     {
@@ -476,10 +538,12 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         ...{ ...tenantQuotas, quotaStore: "object" },
         ...{
           flags: "object or function",
-          health: "boolean or object",
+          health: ["boolean or object", { failures: "number", openMs: "number", maxOpenMs: "number" }],
           arguments: argumentOptions,
           onInternalError: "function",
         },
+        // Given by createGlovebox().
+        ...{ egress: "any", secrets: "any", log: "any", registry: "any", telemetry: "any", tenantStates: "any" },
       },
       call: (options) => closing(new ToolRouter(given(options))),
     },
@@ -488,7 +552,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "definition",
       options: {
         ...{ description: "text", inputSchema: "object or function", outputSchema: "object or function", limits },
-        ...{ annotations: { title: "text", readOnlyHint: "boolean", destructiveHint: "boolean" }, prewarm: "boolean" },
+        ...{ annotations, prewarm: "boolean", origin: "any" },
       },
       call: (definition) => router.register(nextName(), given(definition), () => ({})),
     },
@@ -534,7 +598,10 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "invoker.execute(invocation)",
       where: "",
-      options: { ...{ id: "text", toolName: "text", arguments: "any", timeoutMs: "number" }, context: toolContext },
+      options: {
+        ...{ id: "text", toolName: "text", arguments: "any", argumentsText: "text", timeoutMs: "number" },
+        context: toolContext,
+      },
       valid: () => ({ toolName: "add", context: rightContext() }),
       call: (invocation) => box.invoker.execute(given(invocation)),
     },
@@ -544,6 +611,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       options: {
         ...{ name: "text", description: "text", handler: "function" },
         ...{ inputSchema: "object or function", outputSchema: "object or function" },
+        ...{ members: "any", uncounted: "any" },
       },
       valid: () => ({ name: "lookUp", inputSchema: {}, outputSchema: {}, handler: () => 1 }),
       call: (options) => defineCapability(given(options)),
@@ -551,13 +619,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "redact(value, options)",
       where: "options",
-      options: redactOptions,
+      options: redactValues,
       call: (options) => redact({}, given(options)),
     },
     {
       name: "createRedactor(options)",
       where: "options",
-      options: redactOptions,
+      options: redactValues,
       call: (options) => createRedactor(given(options))({}),
     },
     {
@@ -608,7 +676,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "readAnswerStream(stream, options)",
       where: "options",
-      options: { api: "text", createId: "function" },
+      options: { api: "text", createId: "function", tools: "object" },
       valid: () => ({ api: "responses" }),
       call: (options) => readAnswerStream((async function* () {})(), given(options)),
     },
@@ -627,7 +695,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "openTool(path, options)",
       where: "",
-      options: { tenantId: "text", capabilities: "list", grant: "list" },
+      options: { tenantId: "text", capabilities: "list", grant: "list", host: "instance", overrides },
       call: async (options) => {
         const path = fileURLToPath(new URL("../../../tools/csv-stats", import.meta.url));
         await closing(await openTool(path, given(options)));
@@ -646,13 +714,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "new AgentLoop(options)",
       where: "options",
-      options: { ...loopOptions, context: agentContext },
+      options: loopOptions,
       call: (options) => new AgentLoop(given(options)),
     },
     {
       name: "agentLoop.run(options)",
       where: "options",
-      options: loopOptions,
+      options: loopRunOptions,
       valid: () => ({ messages: MESSAGES, model, router }),
       call: (options) => new AgentLoop().run(given(options)),
     },
@@ -665,7 +733,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "new ToolsRouterAgent(options)",
       where: "options",
-      options: { ...routingOptions, context: agentContext },
+      options: routingOptions,
       call: (options) => new ToolsRouterAgent(given(options)),
     },
     {

@@ -23,7 +23,8 @@ const serverOptions: OptionTable = {
     vacuumFull: "boolean",
   },
   ...{ natsUrl: "text", natsCredentials: "text", natsTlsCa: "text", natsReplicas: "number" },
-  executorSilenceMs: "number",
+  ...{ executorSilenceMs: "number", replicaUrl: "text" },
+  ...{ maxStreamMs: "number", maxStreamsPerKey: "number", maxStreamsPerTenant: "number" },
   ...{ maxWorkers: "number", limits: Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"])) },
   jwt: { issuer: "text", audience: "text", jwksUri: "text", tenantClaim: "text", scopePrefix: "text" },
   oidc: {

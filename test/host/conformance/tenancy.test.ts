@@ -118,10 +118,13 @@ describe("the table", () => {
   });
 
   test("has each public entry whose options name a tenant", () => {
+    const tableOf = (node: Exclude<OptionTable[string], string>): OptionTable =>
+      Array.isArray(node) ? (node[1] as OptionTable) : (node as OptionTable);
     const namesTenant = (table: OptionTable): boolean =>
       Object.entries(table).some(
         ([key, kind]) =>
-          ["tenantId", "tenants", "tenantOf", "scope"].includes(key) || (typeof kind === "object" && namesTenant(kind)),
+          ["tenantId", "tenants", "tenantOf", "scope"].includes(key) ||
+          (typeof kind === "object" && namesTenant(tableOf(kind))),
       );
     const known = [...TENANCY_ENTRIES, ...BY_NAME].map(({ name }) => (name.split(".").at(-1) ?? "").toLowerCase());
     // These make what the rows of the table are called on.
