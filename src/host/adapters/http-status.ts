@@ -9,8 +9,12 @@ export interface FailedCall {
 
 /** Retry-After in seconds if the error does not state a time. */
 const RETRY_SECONDS = 1;
-/** Codes of conditions that soon end without intervention. */
-const TRANSIENT_CODES: ReadonlySet<unknown> = new Set<ErrorCode>(["OVERLOADED"]);
+/** Returns whether a failure is one of the conditions that soon end without intervention: OVERLOADED, and recoverable reasons with 503. */
+function isTransient(error: FailedCall): boolean {
+  if (readProperty(error, "code") === "OVERLOADED") return true;
+  const reason = readProperty(readProperty(error, "details"), "reason");
+  return toHttpStatus(error) === 503 && unavailablePolicyOf(reason)?.recoverable === true;
+}
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "string" && Object.hasOwn(ERROR_CODES, code);
 
@@ -43,7 +47,7 @@ export function toHttpStatus(error: FailedCall): number {
 
 /**
  * Returns the value of the `Retry-After` header of a failed call, in whole seconds of at least 1: `details.retryAfterMs` rounded up, or 1
- * for OVERLOADED without it. Returns undefined if the status is neither 429 nor 503, or if no time is known. Never throws.
+ * without it for OVERLOADED and for recoverable reasons of TOOL_UNAVAILABLE with status 503. Returns undefined if the status is neither 429 nor 503, or if no time is known. Never throws.
  */
 export function toRetryAfterSeconds(error: FailedCall): number | undefined {
   const status = toHttpStatus(error);
@@ -52,5 +56,5 @@ export function toRetryAfterSeconds(error: FailedCall): number | undefined {
   if (typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs) && retryAfterMs >= 0) {
     return Math.max(1, Math.ceil(retryAfterMs / 1_000));
   }
-  return TRANSIENT_CODES.has(readProperty(error, "code")) ? RETRY_SECONDS : undefined;
+  return isTransient(error) ? RETRY_SECONDS : undefined;
 }

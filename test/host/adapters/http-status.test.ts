@@ -70,6 +70,12 @@ describe("toHttpStatus()", () => {
 });
 
 describe("toRetryAfterSeconds()", () => {
+  test.for(REASONS)("%s has a value if the same call may succeed later", (reason) => {
+    const { http, recoverable } = UNAVAILABLE_REASONS[reason];
+    expect(toRetryAfterSeconds(because(reason))).toBe(http === 503 && recoverable ? 1 : undefined);
+    expect(toRetryAfterSeconds(because(reason, { retryAfterMs: 4_200 }))).toBe(http === 503 ? 5 : undefined);
+  });
+
   test.for<[details: object, seconds: number | undefined]>([
     [{ retryAfterMs: 1 }, 1],
     [{ retryAfterMs: 1_001 }, 2],
@@ -80,7 +86,7 @@ describe("toRetryAfterSeconds()", () => {
     [{ retryAfterMs: "5" }, undefined],
     [{}, undefined],
   ])("%j", ([details, seconds]) => {
-    expect(toRetryAfterSeconds(because("circuit_open", details))).toBe(seconds);
+    expect(toRetryAfterSeconds(because("closed", details))).toBe(seconds);
     expect(toRetryAfterSeconds({ code: "QUOTA_EXCEEDED", details } as never)).toBe(seconds);
   });
 
