@@ -1,12 +1,15 @@
 // A host that retries calls that are rejected, and does nothing else. Prints a line for each kind of call when a timer has fired and a
 // signal has been handled; then retries the last kind until SIGTERM ends it. Run by retry-loop.test.ts.
 import { writeSync } from "node:fs";
+import { AgentLoop } from "../../src/host/agent/agent-loop.ts";
+import { sendGuardedRequest } from "../../src/host/capabilities/fetch/guarded-request.ts";
 import { TypeChecker } from "../../src/host/code-mode/type-checker/type-checker.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { ToolInvoker } from "../../src/host/routing/tool-invoker.ts";
 import { MemoryRunStore } from "../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../src/host/runs/runs.ts";
+import { openTool } from "../../src/host/testing/index.ts";
 
 const say = (line: string): number => writeSync(1, `${line}\n`);
 const ONE = { name: "one", source: "export default () => 1" };
@@ -57,6 +60,14 @@ const ATTEMPTS: { readonly [name: string]: (box: Glovebox) => Promise<unknown> }
   wrongList: () => runs.list(wrong),
   wrongCancel: () => runs.cancel(1 as never),
   wrongClose: () => runs.close(wrong),
+  suspendedTenant: () => several.execute(call, { tenantId: "suspended" }),
+  rateLimit: () => several.execute(call, { tenantId: "limited" }),
+  guardedRequest: () => sendGuardedRequest(wrong),
+  openTool: () => openTool("tool.ts", wrong),
+  wrongTurn: () => new AgentLoop().executeSingleTurn([], wrong, open.router),
+  deniedTurn: () => new AgentLoop({ tools: [] }).executeSingleTurn([], call, open.router),
+  turnToApprove: () =>
+    new AgentLoop({ needsApproval: () => true, signingKey: "unsigned" }).executeSingleTurn([], call, open.router),
   typeCheck: () => checker.check({ code: "1", declarations: "", form: "body", owner: "o" }),
 };
 
@@ -77,6 +88,13 @@ await closed.close();
 const full = await createGlovebox({ ...options, limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } });
 await full.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
 void full.execute(call, { timeoutMs: 60_000 });
+const several = await createGlovebox({
+  ...options,
+  tenancy: "multi",
+  tenants: { suspended: {}, limited: { rateLimit: { calls: 1, per: "minute", burst: 1 } } },
+});
+several.suspendTenant("suspended");
+await several.execute(call, { tenantId: "limited" });
 const boxes = { open, closed, full };
 const runs = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });
 const closedRuns = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });

@@ -13,6 +13,12 @@ import { createEventStream } from "./event-stream.ts";
 import type { Message } from "./model.ts";
 import { runSingleTurn, type SingleCall, type SingleTurn } from "./single-turn.ts";
 
+/** Returns whether the call of a turn has failed. Its answer is the last message. */
+function isFailedTurn({ updatedMessages }: SingleTurn): boolean {
+  const answer = updatedMessages.at(-1);
+  return answer?.role === "tool" && !answer.result.success;
+}
+
 /**
  * Runs a model in a loop with its tools. A loop keeps no state between runs and can be reused.
  *
@@ -61,7 +67,7 @@ export class AgentLoop {
       const whole = mergeContexts(this.#defaults.context, parseCallContext(context), "context");
       checkTenant(callRouter, whole, "context");
       return runSingleTurn(conversation, toolCall, { ...this.#defaults, callRouter, context: whole });
-    });
+    }, isFailedTurn);
   }
 
   /**

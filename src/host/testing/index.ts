@@ -18,6 +18,7 @@ import type { Glovebox } from "../glovebox/glovebox.ts";
 import { parseRecording } from "../recording/recording.ts";
 import type { ReplayedCall } from "../recording/replay-call.ts";
 import { checkString, TenantIdSchema, type TenantScope } from "../routing/tenant-scope.ts";
+import { deferFailure } from "../util/defer-failure.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 
 /** Time limit in ms that suits a slow or busy machine. Limits in the tool's own definition still apply. */
@@ -96,7 +97,11 @@ await closeAfterTests();
  * });
  * ```
  */
-export async function openTool(path: string | URL, options: OpenToolOptions = {}): Promise<OpenedTool> {
+export function openTool(path: string | URL, options: OpenToolOptions = {}): Promise<OpenedTool> {
+  return deferFailure(() => openParsed(path, options));
+}
+
+async function openParsed(path: string | URL, options: OpenToolOptions): Promise<OpenedTool> {
   const parsed = parseOptions(OpenToolOptionsSchema, options, "options");
   const { tenantId, capabilities, grant, overrides, host } = parsed;
   if (!(path instanceof URL)) checkString(path, "path");

@@ -48,6 +48,13 @@ const LOOPS: readonly (readonly [attempt: string, state: "open" | "closed" | "fu
   ["wrongList", "open"],
   ["wrongCancel", "open"],
   ["wrongClose", "open"],
+  ["suspendedTenant", "open"],
+  ["rateLimit", "open"],
+  ["guardedRequest", "open"],
+  ["openTool", "open"],
+  ["wrongTurn", "open"],
+  ["deniedTurn", "open"],
+  ["turnToApprove", "open"],
   ["typeCheck", "open"],
 ];
 

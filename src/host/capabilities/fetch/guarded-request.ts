@@ -4,6 +4,7 @@ import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import { TenantIdSchema } from "../../routing/tenant-scope.ts";
+import { deferFailure } from "../../util/defer-failure.ts";
 import { parseCidr } from "./address-guard.ts";
 import { checkTarget } from "./check-target.ts";
 import { Connections } from "./connections.ts";
@@ -64,7 +65,11 @@ const RequestSchema = strictObject({
  * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options; CAPABILITY_DENIED for a URL whose scheme or address is not allowed;
  *   TOOL_FAILED if there was no response, or not in time
  */
-export async function sendGuardedRequest(request: GuardedRequest): Promise<GuardedResponse> {
+export function sendGuardedRequest(request: GuardedRequest): Promise<GuardedResponse> {
+  return deferFailure(() => sendParsed(request));
+}
+
+async function sendParsed(request: GuardedRequest): Promise<GuardedResponse> {
   const options = parseOptions(RequestSchema, request, "request") as z.output<typeof RequestSchema>;
   const { body, headers, tenantId, timeoutMs, maxResponseBytes } = options;
   const method = options.method ?? (body === undefined ? "GET" : "POST");
