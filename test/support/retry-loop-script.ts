@@ -93,7 +93,7 @@ const several = await createGlovebox({
   tenancy: "multi",
   tenants: { suspended: {}, limited: { rateLimit: { calls: 1, per: "minute", burst: 1 } } },
 });
-several.suspendTenant("suspended");
+await several.suspendTenant("suspended");
 await several.execute(call, { tenantId: "limited" });
 const boxes = { open, closed, full };
 const runs = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });
