@@ -164,6 +164,13 @@ describe("a link in the documents", () => {
     expect(missing).toEqual([]);
   });
 
+  test("docs/index.md, the only list of pages on npm, has one to each tutorial and guide", () => {
+    const index = read("docs/index.md");
+    const pages = globSync("{tutorials,guides}/*.md", { cwd: join(ROOT, "docs") });
+    expect(pages.length).toBeGreaterThan(20);
+    expect(pages.filter((page) => !index.includes(`](${page})`))).toEqual([]);
+  });
+
   test("THREATS.md names only tests that exist", () => {
     const named = [...read("THREATS.md").matchAll(/`(test\/[\w/.-]+|tools\/[\w/.-]+\.test\.ts)`/g)].map(
       ([, path = ""]) => path,

@@ -19,7 +19,7 @@ function toItems(folder: string): { text: string; link: string }[] {
 
 export default defineConfig({
   title: "Glovebox",
-  description: "Runs tools nobody on the team wrote",
+  description: "Runs tools that your team did not write",
   srcExclude: ["node_modules/**"],
   // Links to source files lead into the repository. test/docs.test.ts checks that those files exist.
   ignoreDeadLinks: [/\.(ts|py|json)$/, /\/(src|test|benchmarks|tools|examples)\//],

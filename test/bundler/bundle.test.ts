@@ -475,7 +475,12 @@ describe.concurrent("bundleTool() enforces limits", () => {
       { sourceBytes: 1_000 },
       "The tool's own files have 2017 bytes together; the limit sourceBytes is 1000 bytes",
     ],
-    ["outputBytes", { "tool.ts": big }, { outputBytes: 1_000 }, "the limit outputBytes is 1000 bytes"],
+    [
+      "outputBytes",
+      { "tool.ts": big },
+      { outputBytes: 1_000 },
+      "the limit bundleBytes (bundler.limits.outputBytes) is 1000 bytes",
+    ],
     ["files", { "tool.ts": importMany, ...many }, { files: 3 }, "The tool loads more than 3 files, the limit files"],
     [
       "packageBytes",

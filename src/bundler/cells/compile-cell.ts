@@ -78,7 +78,7 @@ function finishSelfContained(
   const code = addSourceName(wrapCell(module.text, suffix), entry);
   const bytes = Buffer.byteLength(code);
   if (bytes > limits.outputBytes) {
-    const message = `The bundle of the cell has ${bytes} bytes; the limit outputBytes is ${limits.outputBytes} bytes`;
+    const message = `The bundle of the cell has ${bytes} bytes; the limit bundleBytes (bundler.limits.outputBytes) is ${limits.outputBytes} bytes`;
     return { ok: false, problems: [{ message }] };
   }
   const map = { sources: [entry], sourcesContent: [source] };

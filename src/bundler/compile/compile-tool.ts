@@ -224,7 +224,7 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   const { outputBytes } = build.request.limits;
   const size = Buffer.byteLength(code);
   if (size > outputBytes) {
-    const message = `The bundle has ${size} bytes; the limit outputBytes is ${outputBytes} bytes`;
+    const message = `The bundle has ${size} bytes; the limit bundleBytes (bundler.limits.outputBytes) is ${outputBytes} bytes`;
     return failure({
       message,
       hint: "import less of a package, or a smaller one; a host sets the limit in limits.bundleBytes and bundler.limits.outputBytes",

@@ -178,9 +178,15 @@ export class CapabilityBroker {
     if (name === "log") return;
     if (!isFree) this.#calls += 1;
     if (this.#calls > maxCapabilityCalls)
-      throw new ToolError("QUOTA_EXCEEDED", `This call may make ${maxCapabilityCalls} host calls`);
+      throw new ToolError(
+        "QUOTA_EXCEEDED",
+        `This call may make ${maxCapabilityCalls} capability calls (limits.maxCapabilityCalls)`,
+      );
     if (this.#pending > maxPendingCapabilityCalls) {
-      throw new ToolError("QUOTA_EXCEEDED", `${maxPendingCapabilityCalls} host calls are waiting already`);
+      throw new ToolError(
+        "QUOTA_EXCEEDED",
+        `${maxPendingCapabilityCalls} capability calls are waiting already (limits.maxPendingCapabilityCalls)`,
+      );
     }
   }
 }

@@ -5,6 +5,7 @@ import { access, open, stat, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { KV_FILE_FORMAT } from "../capabilities/kv/kv-store.ts";
 import { namesFile } from "../util/make-private-file.ts";
 
 const FORMAT = Buffer.from("SQLite format 3\0");
@@ -76,10 +77,14 @@ async function checkStorePath(given: string): Promise<void> {
     if (codeOf(cause) === "ENOENT") return undefined;
     throw fail(codeOf(cause) === "ENOTDIR" ? "a part of its path is a file" : codeOf(cause), cause);
   });
-  if (found === undefined) await checkNewFile(path, fail);
+  if (found === undefined) await checkFolderOf(path, fail);
   else if (found.isDirectory()) throw fail("it is a folder");
   else if (!found.isFile()) throw fail("it is not a regular file");
-  else await checkStoreFile(path, found.size, fail);
+  else {
+    await checkStoreFile(path, found.size, fail);
+    // SQLite keeps its log in a file next to the database.
+    await checkFolderOf(path, fail);
+  }
 }
 
 type Fail = (problem: string, cause?: unknown) => ToolError;
@@ -88,7 +93,7 @@ type Fail = (problem: string, cause?: unknown) => ToolError;
  * Creates a file in the folder and removes it. Checking permissions is not enough: root passes every check, even on a read-only file
  * system.
  */
-async function checkNewFile(path: string, fail: Fail): Promise<void> {
+async function checkFolderOf(path: string, fail: Fail): Promise<void> {
   const folder = dirname(path);
   const probe = join(folder, `.glovebox-${randomUUID()}.tmp`);
   try {
@@ -125,6 +130,9 @@ async function checkStoreFile(path: string, size: number, fail: Fail): Promise<v
       const names = new Set(rows.map(({ name }) => name));
       const isOurs = names.size === 0 || STORE_TABLES.every((name) => names.has(name));
       if (!isOurs) throw fail("it is a SQLite database of another program");
+      const { user_version: format = 0 } = database.prepare("PRAGMA user_version").get() ?? {};
+      if (Number(format) > KV_FILE_FORMAT)
+        throw fail(`it has format ${format}, but this version of Glovebox supports up to ${KV_FILE_FORMAT}`);
     } finally {
       database.close();
     }

@@ -228,7 +228,7 @@ const tooLarge = (): ToolError =>
 function timedOut(entry: string, timeoutMs: number): ToolError {
   return new ToolError(
     "TOOL_TIMEOUT",
-    `The top level of ${entry} did not finish within ${timeoutMs} ms and was stopped`,
+    `The top level of ${entry} did not finish within ${timeoutMs} ms (limits.timeoutMs) and was stopped`,
     {
       details: { timeoutMs, phase: "load" },
     },

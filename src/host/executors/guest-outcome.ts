@@ -74,9 +74,13 @@ const memoryLimitDetails = ({ memoryMiB }: Limits, peakBytes: number): ErrorDeta
 
 /** Creates the error for a call that exceeded its memory limit. */
 export function memoryError(name: string, limits: Limits, peakBytes: number): ToolError {
-  return new ToolError("MEMORY_LIMIT", `${name} used more than ${limits.memoryMiB} MiB of memory and was stopped`, {
-    details: memoryLimitDetails(limits, peakBytes),
-  });
+  return new ToolError(
+    "MEMORY_LIMIT",
+    `${name} used more than ${limits.memoryMiB} MiB of memory (limits.memoryMiB) and was stopped`,
+    {
+      details: memoryLimitDetails(limits, peakBytes),
+    },
+  );
 }
 
 /**
@@ -89,9 +93,13 @@ export function toGuestFailure(message: EndedMessage, context: FailureContext, n
     case "memory":
       return memoryError(name, limits, context.usage.peakBytes);
     case "cpu":
-      return new ToolError("CPU_LIMIT", `${name} used more than ${limits.cpuMs} ms of CPU time and was stopped`, {
-        details: { limitMs: limits.cpuMs, usedMs: Math.round(context.usage.cpuMs) },
-      });
+      return new ToolError(
+        "CPU_LIMIT",
+        `${name} used more than ${limits.cpuMs} ms of CPU time (limits.cpuMs) and was stopped`,
+        {
+          details: { limitMs: limits.cpuMs, usedMs: Math.round(context.usage.cpuMs) },
+        },
+      );
     case "too-large":
       return new ToolError(
         "OUTPUT_TOO_LARGE",

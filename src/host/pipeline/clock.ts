@@ -139,7 +139,7 @@ class CallClock implements Clock {
 
   expire(): void {
     const { toolName, timeoutMs } = this.#options;
-    const message = `${toolName} did not finish within ${timeoutMs} ms and was stopped`;
+    const message = `${toolName} did not finish within ${timeoutMs} ms (limits.timeoutMs) and was stopped`;
     this.#controller.abort(new ToolError("TOOL_TIMEOUT", message, { details: { timeoutMs } }));
   }
 

@@ -256,7 +256,7 @@ export class OpenSessions implements Disposable {
     const { tenantId } = options;
     const sessions = this.#open.get(tenantId) ?? new Set();
     if ([...sessions].filter(({ isRetiring }) => !isRetiring).length >= quota) {
-      const message = `A tenant may have at most ${quota} open sessions. Close one, or let it expire`;
+      const message = `A tenant may have at most ${quota} open sessions (limits.sessions). Close one, or let it expire`;
       throw new ToolError("QUOTA_EXCEEDED", message, { details: { sessions: quota } });
     }
     this.#lastPlacementId += 1;

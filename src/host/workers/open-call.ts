@@ -74,7 +74,7 @@ const PROGRESS_REPORTS = 10_000;
 /** Most reports of spans of one call, and the size of one in bytes. A correct worker never exceeds them. */
 const SPAN_REPORTS = 2_000;
 const SPAN_BYTES = 4 * 32_768;
-/** Requests that do not count as host calls. Pending requests are bounded elsewhere; this limit ends a flood. */
+/** Requests that do not count as capability calls. Pending requests are bounded elsewhere; this limit ends a flood. */
 const UNCOUNTED_REQUESTS = 1_000_000;
 /** Bytes by which one log line may exceed the rest of `logBytes`. */
 const LOG_LINE_BYTES = 128 * 1024;
@@ -105,7 +105,7 @@ export interface OpenCallOptions {
   readonly rssBytes: number;
   /** CPU time of the process when the call was sent, in ms. */
   readonly cpuMs: number;
-  /** A capability of the tool has methods that do not count as host calls. */
+  /** A capability of the tool has methods that do not count as capability calls. */
   readonly hasUncounted?: boolean;
   /** Returns how long the call may still run, in ms. Set if it may run on the main thread of its process. */
   readonly leftMs?: (() => number) | undefined;

@@ -68,13 +68,16 @@ function checkAllowed(name: string, input: unknown, isLog: boolean, serial: numb
   if (pendingCalls >= header.maxPendingCapabilityCalls) {
     return createCapabilityError(
       "QUOTA_EXCEEDED",
-      `${header.maxPendingCapabilityCalls} host calls are waiting already`,
+      `${header.maxPendingCapabilityCalls} capability calls are waiting already (limits.maxPendingCapabilityCalls)`,
     );
   }
   if (isUncounted(header, name, input)) return undefined;
   callState.maxCapabilityCalls += 1;
   return callState.maxCapabilityCalls > header.maxCapabilityCalls
-    ? createCapabilityError("QUOTA_EXCEEDED", `This call may make ${header.maxCapabilityCalls} host calls`)
+    ? createCapabilityError(
+        "QUOTA_EXCEEDED",
+        `This call may make ${header.maxCapabilityCalls} capability calls (limits.maxCapabilityCalls)`,
+      )
     : undefined;
 }
 

@@ -95,7 +95,7 @@ export class ClusterSlots implements AsyncDisposable {
     const maxQueued = this.#limitOf(tenant, "maxQueuedCalls");
     // Those within the limit do not queue: they wait for the answer of the database.
     if (slots.waiting.size >= maxQueued + Math.max(0, slots.limit - slots.used))
-      throw overloaded(`at most ${maxQueued} calls of this tenant may wait`);
+      throw overloaded(`at most ${maxQueued} calls of this tenant may wait (limits.maxQueuedCalls)`);
     const { promise, resolve } = Promise.withResolvers<ClusterSlot | ToolError>();
     const settle = (outcome: ClusterSlot | ToolError): void => {
       slots.waiting.delete(waiter);

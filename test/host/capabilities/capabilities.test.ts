@@ -367,14 +367,20 @@ describe("quotas", () => {
   test("maxCapabilityCalls: further requests fail with QUOTA_EXCEEDED, and the next call has the full quota", async () => {
     expect(outputOf(await run("frugal", "sequence", 5))).toBe(20);
     const error = errorOf(await run("frugal", "sequence", 6));
-    expect([error.code, error.message]).toEqual(["QUOTA_EXCEEDED", "This call may make 5 host calls"]);
+    expect([error.code, error.message]).toEqual([
+      "QUOTA_EXCEEDED",
+      "This call may make 5 capability calls (limits.maxCapabilityCalls)",
+    ]);
     expect(outputOf(await run("frugal", "sequence", 5))).toBe(20);
   });
 
   test("maxPendingCapabilityCalls: further requests fail at once with QUOTA_EXCEEDED", async () => {
     expect(outputOf(await run("frugal", "parallel", 3))).toBe(6);
     const error = errorOf(await run("frugal", "parallel", 4));
-    expect([error.code, error.message]).toEqual(["QUOTA_EXCEEDED", "3 host calls are waiting already"]);
+    expect([error.code, error.message]).toEqual([
+      "QUOTA_EXCEEDED",
+      "3 capability calls are waiting already (limits.maxPendingCapabilityCalls)",
+    ]);
   });
 });
 
@@ -427,7 +433,11 @@ describe("CapabilityBroker with an untrusted worker", () => {
     expect(answers).toEqual([
       { ok: true, value: 2 },
       { ok: true, value: 4 },
-      { ok: false, code: "QUOTA_EXCEEDED", message: "This call may make 2 host calls" },
+      {
+        ok: false,
+        code: "QUOTA_EXCEEDED",
+        message: "This call may make 2 capability calls (limits.maxCapabilityCalls)",
+      },
     ]);
     expect(broker.wasDeniedWith("QUOTA_EXCEEDED")).toBe(true);
   });

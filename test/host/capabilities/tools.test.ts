@@ -318,7 +318,7 @@ describe("the caller's time", () => {
       timeouts.map((timeoutMs) => run(own, "caller", { name: "waits", catches }, { timeoutMs })),
     );
     expect(results.map((result) => (result.success ? result.output : result.error.message))).toEqual(
-      timeouts.map((ms) => `caller did not finish within ${ms} ms and was stopped`),
+      timeouts.map((ms) => `caller did not finish within ${ms} ms (limits.timeoutMs) and was stopped`),
     );
   });
 

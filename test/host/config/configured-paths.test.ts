@@ -49,12 +49,19 @@ describe("a key-value store", () => {
     expect(problem).toMatch(message);
   });
 
-  test("a database of another program, and one that is damaged", async () => {
+  test("a database of another program, of a later release, and one that is damaged", async () => {
     const path = join(folder, "other.db");
     const database = new DatabaseSync(path);
     database.exec("CREATE TABLE customers (name TEXT)");
     database.close();
     expect(await problemOf({ kv: { path } })).toMatch(/a SQLite database of another program/);
+    const later = join(folder, "later.db");
+    const written = new DatabaseSync(later);
+    written.exec("CREATE TABLE entries (a); CREATE TABLE spaces (a); PRAGMA user_version = 7");
+    written.close();
+    expect(await problemOf({ kv: { path: later } })).toMatch(
+      /it has format 7, but this version of Glovebox supports up to 1$/,
+    );
     const damaged = join(folder, "damaged.db");
     await writeFile(damaged, Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(4_080, 0xff)]));
     expect(await problemOf({ kv: { path: damaged } })).toMatch(/damaged, or not a SQLite database/);

@@ -217,7 +217,7 @@ describe("a tool's EventSource", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("is bounded by host calls when a server ends every stream at once", async () => {
+  test("is bounded by capability calls when a server ends every stream at once", async () => {
     let requests = 0;
     const server = await serve((_request, response) => {
       requests += 1;

@@ -406,7 +406,7 @@ describe("a server that reads nothing", () => {
 });
 
 describe("a tool that attacks", () => {
-  test("has no more than its host calls, however many sockets it opens", async () => {
+  test("has no more than its capability calls, however many sockets it opens", async () => {
     const server = await serveWebSocket(() => {});
     const body = `const codes = new Map();
       const sockets = Array.from({ length: 1_000 }, () => new WebSocket(url));

@@ -111,7 +111,7 @@ describe("prepareCall()", () => {
     vi.advanceTimersByTime(1);
     expect(signal.reason).toMatchObject({
       code: "TOOL_TIMEOUT",
-      message: `probe did not finish within ${lowest} ms and was stopped`,
+      message: `probe did not finish within ${lowest} ms (limits.timeoutMs) and was stopped`,
       details: { timeoutMs: lowest },
     });
   });

@@ -217,8 +217,8 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
     ["trap", "TOOL_FAILED", /^The tool threw a value that is not an Error: /],
     ["async", "TOOL_FAILED", /^later$/],
     ["reject", "TOOL_FAILED", /^out of range$/],
-    ["never", "TOOL_TIMEOUT", /^odd did not finish within 300 ms and was stopped$/],
-    ["loop", "TOOL_TIMEOUT", /^odd did not finish within 300 ms and was stopped$/],
+    ["never", "TOOL_TIMEOUT", /^odd did not finish within 300 ms \(limits\.timeoutMs\) and was stopped$/],
+    ["loop", "TOOL_TIMEOUT", /^odd did not finish within 300 ms \(limits\.timeoutMs\) and was stopped$/],
     [
       "denied",
       "CAPABILITY_DENIED",
@@ -240,7 +240,7 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
     const error = errorOf(await box.execute(call));
     expect([error.code, error.message]).toEqual([
       "MEMORY_LIMIT",
-      "odd used more than 64 MiB of memory and was stopped",
+      "odd used more than 64 MiB of memory (limits.memoryMiB) and was stopped",
     ]);
   });
 
@@ -380,13 +380,13 @@ describe("Glovebox.addTool() with an invalid tool", () => {
       "a top level that never settles",
       { source: `await new Promise(() => {}); ${FINE}` },
       "TOOL_TIMEOUT",
-      /^The top level of tool\.ts did not finish within 300 ms and was stopped$/,
+      /^The top level of tool\.ts did not finish within 300 ms \(limits\.timeoutMs\) and was stopped$/,
     ],
     [
       "a top level that loops",
       { source: `for (;;); ${FINE}` },
       "TOOL_TIMEOUT",
-      /^The top level of tool\.ts did not finish within 300 ms and was stopped$/,
+      /^The top level of tool\.ts did not finish within 300 ms \(limits\.timeoutMs\) and was stopped$/,
     ],
     [
       "a top level that allocates",

@@ -272,7 +272,7 @@ describe("ToolRouter.execute() and timeouts", () => {
     );
     const error = errorOf(await run(router, { timeoutMs: context }, call));
     expect(error.code).toBe("TOOL_TIMEOUT");
-    expect(error.message).toMatch(/^probe did not finish within (1|40) ms and was stopped$/);
+    expect(error.message).toMatch(/^probe did not finish within (1|40) ms \(limits\.timeoutMs\) and was stopped$/);
   });
 
   test.for([1, 1.5, 300_000])("accepts a timeout of %s ms", async (timeoutMs) => {

@@ -62,7 +62,9 @@ describe("maxQueuedCalls", () => {
     const error = errorOf(await wait());
     expect([error.code, error.recoverable, error.details?.maxQueuedCalls]).toEqual(["OVERLOADED", true, 1]);
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
-    expect(error.message).toMatch(/^The queue is full: at most 1 calls of this tenant may wait; try again in \d+ ms$/);
+    expect(error.message).toMatch(
+      /^The queue is full: at most 1 calls of this tenant may wait \(limits\.maxQueuedCalls\); try again in \d+ ms$/,
+    );
     const other = wait("other");
     await running(2);
     open();
@@ -203,7 +205,7 @@ describe("MEMORY_LIMIT", () => {
     const { code, message, details } = errorOf(await box.execute({ id: "c", toolName: "hog" }));
     expect([code, message, details?.limitMiB]).toEqual([
       "MEMORY_LIMIT",
-      "hog used more than 32 MiB of memory and was stopped",
+      "hog used more than 32 MiB of memory (limits.memoryMiB) and was stopped",
       32,
     ]);
     expect(details?.peakMiB).toBeGreaterThanOrEqual(32);
@@ -224,7 +226,12 @@ describe("sourceBytes and bundleBytes", () => {
       undefined,
       "300",
     ],
-    ["the host, of the bundle", { limits: { bundleBytes: 1_000 } }, undefined, "outputBytes is 1000 bytes"],
+    [
+      "the host, of the bundle",
+      { limits: { bundleBytes: 1_000 } },
+      undefined,
+      "the limit bundleBytes (bundler.limits.outputBytes) is 1000 bytes",
+    ],
   ] as const)("stated by %s reject what is larger", async ([, options, limits, expected]) => {
     const box = await makeBox({ tenancy: "multi", ...options });
     onTestFinished(() => box.close());

@@ -52,7 +52,7 @@ describe("the bundler ends, with nothing left running,", () => {
     const error = await failureOf(
       build({ source: doubledString(21) }, { limits: { memoryMiB: 2_048, timeoutMs: PATIENT_MS } }),
     );
-    expect(error.message).toMatch(/the limit outputBytes is|too large/);
+    expect(error.message).toMatch(/the limit bundleBytes|too large/);
   });
 
   test("and serves the next build", async () => {

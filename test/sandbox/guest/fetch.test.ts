@@ -596,7 +596,7 @@ describe("an exchange ends with its call", () => {
     expect(host.ops().filter((op) => op === "request")).toHaveLength(1);
   });
 
-  test("requests count as host calls, their follow-up calls do not if the host excludes them", async () => {
+  test("requests count as capability calls, their follow-up calls do not if the host excludes them", async () => {
     const host = new FetchHost(() => ({ body: ["a", "b", "c", "d"] }));
     const { value } = await runGuest(
       async () => {

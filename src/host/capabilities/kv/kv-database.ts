@@ -6,6 +6,7 @@ import { makePrivateFileSync } from "../../util/make-private-file.ts";
 import {
   entryBytes,
   exceededQuota,
+  KV_FILE_FORMAT,
   type KvDeleteOutcome,
   type KvDeletion,
   type KvEntry,
@@ -41,7 +42,6 @@ export const SPACES_PAGE = 100;
 /** Bytes after which a reply ends. Receiving a larger one would block the host's event loop. */
 const MAX_REPLY_BYTES = 2 * 1024 * 1024;
 
-const FORMAT = 1;
 /** Longest wait for the lock. Transactions of other processes take milliseconds, unless their disk stalls. */
 const BUSY_MS = 5_000;
 const PURGE_EVERY_MS = 30_000;
@@ -67,7 +67,7 @@ const TABLES = `
     UNIQUE (space, key)
   ) STRICT;
   CREATE INDEX IF NOT EXISTS entries_expiring ON entries (expires, space) WHERE expires IS NOT NULL;
-  PRAGMA user_version = ${FORMAT};
+  PRAGMA user_version = ${KV_FILE_FORMAT};
 `;
 
 interface SpaceRow extends KvQuota {
@@ -124,8 +124,9 @@ export class KvDatabase {
       `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;`,
     );
     const { user_version: format } = this.#query("PRAGMA user_version").get() as { readonly user_version: number };
-    if (format > FORMAT) throw new Error(`The kv file has format ${format}, but this version supports up to ${FORMAT}`);
-    if (format < FORMAT) this.#atomically(() => this.#database.exec(TABLES));
+    if (format > KV_FILE_FORMAT)
+      throw new Error(`The kv file has format ${format}, but this version supports up to ${KV_FILE_FORMAT}`);
+    if (format < KV_FILE_FORMAT) this.#atomically(() => this.#database.exec(TABLES));
   }
 
   /**

@@ -1,6 +1,9 @@
 // The interface of the store behind `ctx.kv`. A host may pass its own store; every store must pass the tests of
 // test/host/capabilities/kv-store-conformance.ts.
 
+/** Format of the embedded store's file, as `PRAGMA user_version`. A file with a higher one is of a later release, and is not opened. */
+export const KV_FILE_FORMAT = 1;
+
 /** Identifies the entries of one tenant for one tool. Spaces are isolated from each other. */
 export interface KvSpace {
   readonly tenantId: string;

@@ -307,7 +307,7 @@ function overloaded(owner: string, maxQueuedCalls: number, account: Account<unkn
   const retryMs = retryAfterMs(account);
   return new ToolError(
     "OVERLOADED",
-    `The queue is full: at most ${maxQueuedCalls} calls of ${owner} may wait; try again in ${retryMs} ms`,
+    `The queue is full: at most ${maxQueuedCalls} calls of ${owner} may wait (limits.maxQueuedCalls); try again in ${retryMs} ms`,
     { details: { maxQueuedCalls, retryAfterMs: retryMs } },
   );
 }
