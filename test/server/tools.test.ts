@@ -191,7 +191,7 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("lets a version wait that requests all hosts or secrets instead of a list", async () => {
     const requesting = (capabilities: string) => `export const capabilities = ${capabilities}; export default () => 1`;
-    await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: ['one'] }"));
+    await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: ['one'] }"), { approve: true });
     const { body } = await deploy("narrow", requesting("{ fetch: {}, secrets: true }"));
     expect([body.version.state, body.requests.added]).toEqual(["waiting_for_approval", ["fetch:*", "secrets:*"]]);
     const narrower = await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: [] }"));
