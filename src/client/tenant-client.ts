@@ -49,7 +49,7 @@ const FILTERS = {
 const CALL_FIELDS = { idempotencyKey: "a string that is not empty", signal: "an AbortSignal" } as const;
 const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
 const RELEASE_FIELDS = { rollback: "an object, or null" } as const;
-const BATCH_FIELDS = { signal: "an AbortSignal" } as const;
+const SIGNAL_FIELDS = { signal: "an AbortSignal" } as const;
 
 function toReason(reason: string | undefined): { readonly reason?: string | undefined } {
   if (reason !== undefined) checkKind(reason, "reason", "a string");
@@ -272,7 +272,7 @@ export class TenantClient {
     options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<readonly (Call | RejectedCall)[]> {
     checkKind(calls, "calls", "a list");
-    checkOptions(options, "options", BATCH_FIELDS);
+    checkOptions(options, "options", SIGNAL_FIELDS);
     const { signal } = options;
     const isSafe = calls.every((call) => call?.idempotencyKey !== undefined);
     type Items = { readonly items: readonly (Call | RejectedCall)[] };
@@ -572,6 +572,7 @@ export class TenantClient {
    * `{ "type": "end", "keys": N }`. An export without the last line is incomplete.
    */
   async exportValues(tool: string, options: { readonly signal?: AbortSignal } = {}): Promise<Response> {
+    checkOptions(options, "options", SIGNAL_FIELDS);
     return await this.#client.open(`${this.#path}/kv/${segment(tool)}/export`, options);
   }
 

@@ -114,6 +114,10 @@ function checkedByClient(): readonly PublicEntry[] {
       call: (filter) => unreachable(() => tenant.values("add", given(filter)).next()),
     },
     {
+      ...{ name: "tenant.exportValues(tool, options)", where: "options", options: { signal: "object" } },
+      call: (options) => unreachable(() => tenant.exportValues("add", given(options))),
+    },
+    {
       ...{ name: "tenant.usage(filter)", where: "filter" },
       options: { from: "number", until: "number", tool: "text" },
       call: (filter) => unreachable(() => tenant.usage(given(filter))),

@@ -420,7 +420,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "glovebox.closeSession(id, options)",
       where: "options",
-      options: tenantScope,
+      options: { ...tenantScope, toolName: "text" },
       call: (options) => box.closeSession("none", given(options)),
     },
     {
@@ -510,6 +510,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         maxConcurrency: "number",
         signal: "object",
         redact: "function",
+        admit: "function",
       },
       call: (options) => box.rehearse([], given(options)),
     },
