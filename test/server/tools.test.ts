@@ -189,12 +189,12 @@ describe.for(STORES)("with %s", (kind) => {
     );
   });
 
-  test("lets a version wait that requests all hosts or secrets instead of a list", async () => {
+  test("lets a version wait that requests all hosts or tools instead of a list", async () => {
     const requesting = (capabilities: string) => `export const capabilities = ${capabilities}; export default () => 1`;
-    await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: ['one'] }"), { approve: true });
-    const { body } = await deploy("narrow", requesting("{ fetch: {}, secrets: true }"));
-    expect([body.version.state, body.requests.added]).toEqual(["waiting_for_approval", ["fetch:*", "secrets:*"]]);
-    const narrower = await deploy("narrow", requesting("{ fetch: ['api.example.com'], secrets: [] }"));
+    await deploy("narrow", requesting("{ fetch: ['api.example.com'], tools: ['one'] }"), { approve: true });
+    const { body } = await deploy("narrow", requesting("{ fetch: {}, tools: true }"));
+    expect([body.version.state, body.requests.added]).toEqual(["waiting_for_approval", ["fetch:*", "tools:*"]]);
+    const narrower = await deploy("narrow", requesting("{ fetch: ['api.example.com'], tools: [] }"));
     expect([narrower.body.version.state, narrower.body.requests.added]).toEqual(["ready", []]);
   });
 
