@@ -135,6 +135,12 @@ export interface ToolPin {
   readonly toolVersion?: string | undefined;
 }
 
+/** Returns what a call of a registered tool may run: the tool with this digest, in the version that most calls of a release run. */
+export function pinTo(toolDigest: string, tool: ReturnType<NestedRouter["registry"]["get"]>): ToolPin {
+  const toolVersion = tool?.release?.mainVersion;
+  return { toolDigest, ...(toolVersion === undefined ? {} : { toolVersion }) };
+}
+
 /**
  * Runs a tool for a capability of the calling tool, and returns its output.
  * @throws {ToolError} the error of the nested call, with the names of the tools that led to it
@@ -202,8 +208,7 @@ export const createToolsCapability = (router: NestedRouter): Capability =>
       checkName(name, context);
       const toolDigest = callOf(context).context.run?.approved.take(name, toArguments(args));
       if (toolDigest === undefined) return callNested(router, { name, args }, context);
-      const toolVersion = router.registry.get(name, context.tenantId)?.release?.mainVersion;
-      const pin = { toolDigest, ...(toolVersion === undefined ? {} : { toolVersion }) };
+      const pin = pinTo(toolDigest, router.registry.get(name, context.tenantId));
       return callNested(router, { name, args, pin, isApproved: true }, context);
     },
   });

@@ -2,7 +2,7 @@
 // the call through the router, with the tenant, the limits and the remaining time of the run.
 import { type JsonValue, unavailable } from "../../sandbox/contract/errors.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
-import { callNested, defineToolCalls, type NestedRouter, type ToolPin } from "../capabilities/tools.ts";
+import { callNested, defineToolCalls, type NestedRouter, pinTo, type ToolPin } from "../capabilities/tools.ts";
 import { findNearestName } from "../config/option-errors.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import { type ApprovedCalls, readToolCall, showCall, type ToolCallRules, toArguments } from "../runs/call-approval.ts";
@@ -32,8 +32,7 @@ function pinOf(router: CodeToolsParts["router"], { definition, toolName }: CodeT
   const toolDigest = router.digestOf(definition, router.tenancy.optionOf(tenantId));
   if (toolDigest === undefined)
     throw unavailable("tool_changed", `The tool "${toolName}" has changed; run the code again`);
-  const toolVersion = router.registry.get(toolName, tenantId)?.release?.mainVersion;
-  return { toolDigest, ...(toolVersion === undefined ? {} : { toolVersion }) };
+  return pinTo(toolDigest, router.registry.get(toolName, tenantId));
 }
 
 /** @throws {ToolError} TOOL_UNAVAILABLE if code may not call a tool of this name */

@@ -9,7 +9,6 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import type { TenantStates } from "../tenants/tenant-states.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { clockOf } from "../util/store-clock.ts";
-import { ApprovedCalls } from "./call-approval.ts";
 import { RunAttempt } from "./run-attempt.ts";
 import { type RunEntry, RunJournal, rollbackEndOf } from "./run-journal.ts";
 import {
@@ -254,16 +253,16 @@ export class ClaimedRun {
       failed = thrown;
     }
     const { approvalOf, ...context } = prepared ?? {};
-    const approved = new ApprovedCalls();
     const { tenantId, toolName, toolVersion } = run;
     const { registry } = this.#box.router;
     const attempt = new RunAttempt({
-      ...{ approved, toolCalls: rulesOfToolRun({ registry, tenantId, toolName, toolVersion, approved, approvalOf }) },
       ...{ journal, seed: randomBytes(32).toString("base64url"), now: this.#now },
       ...{ canElicit: (text) => mayElicit(text, prepared, starter), triesOtherEngines: otherEngines === "try" },
       append,
       isRepeatable,
     });
+    const { approved } = attempt;
+    attempt.toolCalls = rulesOfToolRun({ registry, tenantId, toolName, toolVersion, approved, approvalOf });
     const result =
       failed === undefined ? await this.#execute(run, attempt, lost, context) : toFailedResult(run, failed);
     await attempt.end();

@@ -37,10 +37,6 @@ export interface RunAttemptOptions {
   readonly isRepeatable: (name: string, input: JsonValue) => boolean;
   /** Whether a client is connected that answers this request of `ctx.elicit`. Otherwise the run waits for the answer. */
   readonly canElicit?: ((text: string) => boolean) | undefined;
-  /** Rules for the calls of tools that the run of a tool makes. */
-  readonly toolCalls?: ToolCallRules | undefined;
-  /** The calls that a person has approved. */
-  readonly approved?: ApprovedCalls | undefined;
   /** Whether to repeat a journal that another engine has written. */
   readonly triesOtherEngines?: boolean | undefined;
 }
@@ -74,10 +70,12 @@ export class RunAttempt {
   isSuspended = false;
   /** Whether the run has registered functions with ctx.onRollback. */
   hasCompensations = false;
+  /** Set for tools: the rules for the calls that the tool makes. */
+  toolCalls: ToolCallRules | undefined;
   /** Set for code, before it runs: the rules for the calls that the code makes. */
   codeCalls: ToolCallRules | undefined;
   /** The calls of tools that a person has approved and that are about to be made. */
-  readonly approved: ApprovedCalls;
+  readonly approved = new ApprovedCalls();
   /** Set for code that begins, before it runs: what its continuations run. */
   codeToPin: PinnedCode | undefined;
   /** Whether the functions of ctx.onRollback run. */
@@ -92,14 +90,13 @@ export class RunAttempt {
 
   constructor(options: RunAttemptOptions) {
     this.#options = options;
-    this.approved = options.approved ?? new ApprovedCalls();
     const { start } = options.journal;
     this.#start =
       start === undefined ? { seed: options.seed, now: options.now() } : { seed: start.seed, now: start.now };
   }
 
-  get #toolCalls(): ToolCallRules | undefined {
-    return this.codeCalls ?? this.#options.toolCalls;
+  get #callRules(): ToolCallRules | undefined {
+    return this.codeCalls ?? this.toolCalls;
   }
 
   /** Initial state of the call's isolate. */
@@ -241,9 +238,9 @@ export class RunAttempt {
     if (known.wait !== undefined && !journal.approved.has(id)) return await this.#waitForCall(known.wait, text);
     // The client whose answer is missing is gone, and a question has no effects: the run waits for the answer.
     if (name === "elicit" && !this.#isRollingBack) return await this.#beginWait(known, text);
-    const mayRepeat = name === "tools" ? this.#toolCalls?.isRepeatable(text) : undefined;
+    const mayRepeat = name === "tools" ? this.#callRules?.isRepeatable(text) : undefined;
     if (mayRepeat ?? isRepeatable(name, JSON.parse(text) as JsonValue)) {
-      if (known.wait?.toolDigest !== undefined) this.#toolCalls?.noteApproved(text, known.wait.toolDigest);
+      if (known.wait?.toolDigest !== undefined) this.#callRules?.noteApproved(text, known.wait.toolDigest);
       return { kind: "execute" };
     }
     const message = `The process ended while "${name}" was under way. Its effects are possible`;
@@ -271,7 +268,7 @@ export class RunAttempt {
       return await this.#answer(id, failure("CAPABILITY_DENIED", "A function of ctx.onRollback cannot wait"));
     }
     const isElicited = name === "elicit" && this.#options.canElicit?.(text) !== true && !this.#isRollingBack;
-    const toApprove = name === "tools" ? await this.#toolCalls?.approvalOf(text) : undefined;
+    const toApprove = name === "tools" ? await this.#callRules?.approvalOf(text) : undefined;
     if (toApprove !== undefined && this.#isRollingBack) {
       await this.#append([request]);
       const message = "A function of ctx.onRollback cannot wait for an approval, so the call was not run";
@@ -342,13 +339,13 @@ export class RunAttempt {
       const why = decision.reason === undefined ? "" : `: ${decision.reason}`;
       return await this.#answer(wait.id, failure("APPROVAL_REQUIRED", `The call was denied and not run${why}`));
     }
-    const now = await this.#toolCalls?.approvalOf(text);
+    const now = await this.#callRules?.approvalOf(text);
     if (now !== undefined && now.toolDigest !== wait.toolDigest) {
       const message = "The tool has changed since the call was approved, so it was not run";
       return await this.#answer(wait.id, failure("TOOL_UNAVAILABLE", message));
     }
     await this.#append([{ type: "approved", id: wait.id }]);
-    if (wait.toolDigest !== undefined) this.#toolCalls?.noteApproved(text, wait.toolDigest);
+    if (wait.toolDigest !== undefined) this.#callRules?.noteApproved(text, wait.toolDigest);
     return { kind: "execute" };
   }
 
