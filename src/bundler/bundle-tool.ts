@@ -86,6 +86,7 @@ export function toBuildRequest(location: ToolLocation, options: BundleOptions): 
     stores: location.stores,
     linked: location.linked,
     ...(location.isScript ? { isScript: true } : {}),
+    ...(location.maySetMode ? { maySetMode: true } : {}),
     allowPackages: options.allowPackages ?? null,
     limits: options.limits,
     guestModule: GUEST_MODULE,

@@ -60,6 +60,8 @@ Options of run, dev and mcp (mcp has no input options and no --log-places)
   --allow-fetch HOST  allow requests to HOST: host, host:port, *.host or an origin; repeatable
   --secret NAME=ENV   provide the environment variable ENV as the secret NAME, for the hosts of --allow-fetch; repeatable
   --grant NAME        grant a capability or an engine feature (kv, stringToCode, webAssembly …); repeatable
+  --linked-package FOLDER  let tools import a package that node_modules links from FOLDER, as in a workspace; repeatable
+                      (also an option of inspect and types)
   --log-places        show the source location of each console call
 
 Options of dev and replay

@@ -103,6 +103,12 @@ describe.concurrent("a source that is a script and not a module", () => {
     },
   );
 
+  test("fails without the hint where there is no such option: as a file", async () => {
+    const error = await failureOf(buildHere({ files: { "tool.js": "total = 1; total + 1" } }));
+    expect(error.message).toContain("tool.js has no default export");
+    expect(error.message).not.toContain("script");
+  });
+
   test("is not assumed for a CommonJS module that returns", async () => {
     const bundle = await buildHere({ source: "module.exports = () => 42; return" });
     await using tool = await openCode(bundle.code);

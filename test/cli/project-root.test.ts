@@ -1,5 +1,5 @@
 // Tests where commands look for the packages of a tool.
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
@@ -31,6 +31,29 @@ test.for([
   process.chdir(join(project, folder));
   const tool = path ?? join(project, "apps/web/src/tools/tool.ts");
   expect(await runInProcess(["run", tool])).toMatchObject({ code: 0, stdout: '"from the project"\n' });
+});
+
+test("a package of the workspace is imported from a folder that --linked-package names", async () => {
+  const project = await enterProject();
+  const shared = join(project, "packages", "shared");
+  await mkdir(shared, { recursive: true });
+  await writeFile(join(shared, "package.json"), '{ "name": "shared", "type": "module", "main": "index.ts" }');
+  await writeFile(join(shared, "index.ts"), 'export const text: string = "from the workspace";');
+  await symlink(shared, join(project, "node_modules", "shared"));
+  await writeFile(join(project, "linked.ts"), 'import { text } from "shared"; export default () => text;');
+  const rejected = await runInProcess(["run", "linked.ts"]);
+  expect(rejected).toMatchObject({ code: 2, stderr: expect.stringContaining("--linked-package FOLDER") });
+  const option = ["--linked-package", "packages"];
+  const stdout = '"from the workspace"\n';
+  expect(await runInProcess(["run", "linked.ts", ...option])).toMatchObject({ code: 0, stdout });
+  for (const command of ["types", "inspect"]) {
+    expect(await runInProcess([command, "linked.ts"])).toMatchObject({ code: 2 });
+    expect(await runInProcess([command, "linked.ts", ...option])).toMatchObject({ code: 0, stderr: "" });
+  }
+  expect(await runInProcess(["run", "linked.ts", "--linked-package", "package.json"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--linked-package: expected a folder, got package.json"),
+  });
 });
 
 test("a tool of no project needs none", async () => {

@@ -31,6 +31,10 @@ interface Deployed {
   readonly isKnown: boolean;
 }
 
+interface Failed {
+  readonly error: { readonly code: string; readonly message: string };
+}
+
 interface Release {
   readonly versions: readonly { readonly version: number; readonly weight: number }[];
   readonly rollback: object | null;
@@ -130,10 +134,28 @@ describe.for(STORES)("with %s", (kind) => {
   test("rejects a tool that does not build with its file and line, and keeps what is live", async () => {
     await deploy("solid", "export default () => 'fine'");
     const { status, body } = await deploy("solid", "export default () => {\n  return (;\n}");
-    const { code, message } = (body as unknown as { error: { code: string; message: string } }).error;
+    const { code, message } = (body as unknown as Failed).error;
     expect([status, code]).toEqual([422, "BUNDLE_FAILED"]);
     expect(message).toContain("tool.ts:2");
     expect((await call("solid")).body.output).toBe("fine");
+  });
+
+  test("deploys and tries a script if the request says so, and otherwise names the option", async () => {
+    const source = "with (input) { total = a + b }\nreturn total";
+    const input = { a: 1, b: 2 };
+    const asModule = await deploy("sum", source);
+    expect([asModule.status, (asModule.body as unknown as Failed).error.message]).toEqual([
+      422,
+      expect.stringContaining('mode: "script"'),
+    ]);
+    expect((await deploy("sum", source, { mode: "script" })).status).toBe(201);
+    expect((await call("sum", { input })).body).toMatchObject({ state: "succeeded", output: 3 });
+    expect((await api("GET", `${tools}/sum/versions/1/source`)).body).toEqual({
+      ...{ files: { "tool.js": source }, entry: "tool.js", mode: "script" },
+    });
+    const draft = await api("POST", "/v1/tenants/acme/drafts/calls", { source, mode: "script", input });
+    expect(draft.body).toMatchObject({ success: true, output: 3 });
+    expect((await deploy("sum", source, { mode: "script", language: "python" })).status).toBe(422);
   });
 
   test("gives a canary its share, and rolls back in one request", async () => {

@@ -16,6 +16,8 @@ export interface BuildRequest {
   readonly linked: readonly string[];
   /** True if the only file, the entry, is a script in sloppy mode. */
   readonly isScript?: true | undefined;
+  /** True if the tool was given as one text, so that its author may choose `mode: "script"`. */
+  readonly maySetMode?: true | undefined;
   /** Packages that the tool itself may import, together with their dependencies. `null` allows every package of the store. */
   readonly allowPackages: readonly string[] | null;
   readonly limits: BundleLimits;

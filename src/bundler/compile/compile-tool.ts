@@ -242,11 +242,11 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   };
 }
 
-/** Returns the text of a tool that is one source in memory. */
+/** Returns the text of a tool whose author may say that it is a script: one text, without files. */
 function onlyText({ request, script }: Build): string | undefined {
-  if (request.files.kind !== "memory" || script !== undefined || request.cell !== undefined) return undefined;
-  const texts = Object.values(request.files.files);
-  return texts.length === 1 ? texts[0] : undefined;
+  const { files, entry, maySetMode = false, cell } = request;
+  if (!maySetMode || files.kind !== "memory" || script !== undefined || cell !== undefined) return undefined;
+  return files.files[entry];
 }
 
 function findScript(build: Build): BuildFailure["problems"][number] | undefined {

@@ -147,7 +147,7 @@ export class PackageStore {
     if (read.kind === "outside") {
       throw new BuildIssueError({
         message: "The import leads out of the package store",
-        hint: "the real path of a package file must be inside the store; to allow linked packages of a workspace, set bundler.linkedPackages",
+        hint: "the real path of a package file must be inside the store; to allow linked packages of a workspace, set bundler.linkedPackages (on the command line: --linked-package FOLDER)",
       });
     }
     if (read.kind === "too-large") this.#fileManifest.count("package", read.size);

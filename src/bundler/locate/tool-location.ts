@@ -23,6 +23,8 @@ export interface ToolLocation {
   /** Real paths of the folders in which linked packages may lie. */
   readonly linked: readonly string[];
   readonly isScript: boolean;
+  /** Whether the tool was given as one text, for which there is the option `mode`. */
+  readonly maySetMode: boolean;
   /** Missing paths that would change the result if they appeared: better entries, nearer stores. */
   readonly absent: readonly string[];
 }
@@ -181,9 +183,12 @@ function locateLinked(folders: readonly string[] | undefined): readonly string[]
 export function locateTool(source: ToolSource, options: StoreOptions, limits: BundleLimits): ToolLocation {
   const found = filesAndEntryOf(source);
   checkSize(found.files, limits);
-  const isScript = "source" in source && source.mode === "script";
+  const maySetMode = "source" in source;
+  const isScript = maySetMode && source.mode === "script";
   const linked = locateLinked(options.linkedPackages);
-  if (options.packagesDir !== undefined) return { ...found, linked, isScript, stores: namedStore(options.packagesDir) };
+  if (options.packagesDir !== undefined) {
+    return { ...found, linked, isScript, maySetMode, stores: namedStore(options.packagesDir) };
+  }
   const { stores, absent } = searchStores(found.files, options.root);
-  return { ...found, linked, isScript, stores, absent: [...found.absent, ...absent] };
+  return { ...found, linked, isScript, maySetMode, stores, absent: [...found.absent, ...absent] };
 }

@@ -5,7 +5,7 @@ import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import { readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
-import { findPackageRoot } from "../shared/project-root.ts";
+import { findPackages } from "../shared/project-root.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, TERMINAL_TIMEOUT_MS, UsageError } from "../usage.ts";
 import { DevSession } from "./dev-session.ts";
@@ -41,7 +41,7 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
   // Warnings are ignored here, because the inspection has printed them.
   const onWarning = (): void => {};
   const boxOptions = {
-    ...findPackageRoot([path]),
+    ...findPackages([path], given),
     limits,
     ...options.tenant.host,
     ...options.egress.host,

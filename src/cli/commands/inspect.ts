@@ -5,7 +5,7 @@ import type { ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printError, printJson, printWarnings } from "../shared/print.ts";
-import { findPackageRoot } from "../shared/project-root.ts";
+import { findPackages } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import type { Io } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -49,8 +49,12 @@ function toJson({ definition, bundle, codeCacheBytes, warnings }: ToolInspection
   return { definition, warnings, bundle: { sha256, entry, exports, packages, dynamicCode, inputs, sizes } };
 }
 
-export async function inspectCommand({ values, positionals: [path = ""] }: Arguments, io: Io): Promise<number> {
-  await using box = await openBox(io, () => createGlovebox({ ...findPackageRoot([path]), shutdown: false }));
+export async function inspectCommand(given: Arguments, io: Io): Promise<number> {
+  const {
+    values,
+    positionals: [path = ""],
+  } = given;
+  await using box = await openBox(io, () => createGlovebox({ ...findPackages([path], given), shutdown: false }));
   try {
     const tool = await box.inspectTool({ path });
     printWarnings(tool.warnings, io.stderr);

@@ -15,7 +15,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type CallFlags, readCallOptions } from "../shared/call-options.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printWarnings } from "../shared/print.ts";
-import { findPackageRoot } from "../shared/project-root.ts";
+import { findPackages } from "../shared/project-root.ts";
 import { readUpstreamServers } from "../shared/upstream-servers.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
@@ -187,7 +187,7 @@ export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
   const tools = { enabled: true, builtinTools };
   const onWarning = ({ toolName, message }: ToolWarning): void => printWarnings([`${toolName}: ${message}`], io.stderr);
   const options = {
-    ...findPackageRoot(paths),
+    ...findPackages(paths, given),
     limits,
     ...tenant.host,
     ...egress.host,

@@ -19,7 +19,7 @@ import {
   printTimes,
   printWarnings,
 } from "../shared/print.ts";
-import { findPackageRoot } from "../shared/project-root.ts";
+import { findPackages } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import { type Io, stopCodeOf } from "../terminal/process-io.ts";
 import { type Arguments, TERMINAL_TIMEOUT_MS } from "../usage.ts";
@@ -137,7 +137,7 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
   // Closed after the Glovebox, whose last spans it sends.
   await using telemetry = request.isExported ? await openExporter() : undefined;
   const options = {
-    ...findPackageRoot([request.path]),
+    ...findPackages([request.path], given),
     limits,
     ...tenant.host,
     ...egress.host,

@@ -56,7 +56,10 @@ const INSPECT_PORT: OptionValue = { ...PORT, bare: "9229" };
 const MAX_TENANT_LENGTH = 1_024;
 const isHostName = (text: string): boolean => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,253})$/.test(text);
 
-/** Options of every command that calls tools: the tenant, the limits and the grants. */
+/** Folders of packages that are linked into node_modules. */
+const LINKED_PACKAGE = { ...anyText("a folder"), multiple: true } as const satisfies OptionValue;
+
+/** Options of every command that calls tools: the tenant, the limits, the grants and linked packages. */
 const GRANT_OPTIONS = {
   tenant: { expects: "an id", accepts: (text) => text.length <= MAX_TENANT_LENGTH },
   "timeout-ms": limit("timeoutMs"),
@@ -66,6 +69,7 @@ const GRANT_OPTIONS = {
   "allow-fetch": { ...anyText("host, host:port, *.host or an origin"), multiple: true },
   secret: { ...anyText("NAME=ENV"), multiple: true },
   grant: { ...anyText("the name of a capability or an engine feature"), multiple: true },
+  "linked-package": LINKED_PACKAGE,
 } as const satisfies OptionSpecs;
 
 const CALL_OPTIONS = {
@@ -142,8 +146,8 @@ export const COMMAND_SPECS = {
     },
     positionals: { expects: "PATH", min: 0, max: 1 },
   },
-  types: { options: { out: anyText("a file") }, positionals: MANY_PATHS },
-  inspect: { options: { json: "switch" }, positionals: ONE_PATH },
+  types: { options: { out: anyText("a file"), "linked-package": LINKED_PACKAGE }, positionals: MANY_PATHS },
+  inspect: { options: { json: "switch", "linked-package": LINKED_PACKAGE }, positionals: ONE_PATH },
   init: { options: {}, positionals: { expects: "NAME for the tool", min: 1, max: 1 } },
   serve: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },
   config: { options: SERVER_OPTIONS, positionals: NO_POSITIONALS },

@@ -23,6 +23,8 @@ interface DraftProps {
   readonly source: string;
   readonly schema: FormSchema;
   readonly language?: ToolVersion["language"];
+  /** Set for a script in sloppy mode. */
+  readonly mode?: "script" | undefined;
   /** Capabilities of the live version; undefined for a new tool. */
   readonly granted?: readonly string[] | undefined;
   /** What the last deployment has done. */
@@ -43,7 +45,7 @@ interface DraftResult {
 }
 
 export function Draft(props: DraftProps): JSX.Element {
-  const { tenantId, name, source, schema, language = "typescript", granted, note, onDeployed } = props;
+  const { tenantId, name, source, schema, language = "typescript", mode, granted, note, onDeployed } = props;
   const saved = useSavedDraft(`${tenantId}/${name ?? ""}`, source);
   const [code, setCode] = useState(saved.text);
   const [round, setRound] = useState(0);
@@ -53,17 +55,18 @@ export function Draft(props: DraftProps): JSX.Element {
   const [result, setResult] = useState<DraftResult>();
   const [ran, setRan] = useState({ at: 0, code: "" });
   const hasForm = Object.keys(schema.properties ?? {}).length > 0;
+  const sourceFields = { source: code, language, ...(mode === undefined ? {} : { mode }) };
   const run = async (): Promise<void> => {
     setRan({ at: Date.now(), code });
     setResult(undefined);
-    const body = { source: code, language, input, ...(name === undefined ? {} : { tool: name }) };
+    const body = { ...sourceFields, input, ...(name === undefined ? {} : { tool: name }) };
     const path = `/v1/tenants/${encodeURIComponent(tenantId)}/drafts/calls`;
     setResult(await request<DraftResult>("POST", path, { body }));
   };
   const deploy = async (): Promise<void> => {
     const { version, release } = await client
       .tenant(tenantId)
-      .deploy({ source: code, language, ...(newName === "" ? {} : { name: newName }) });
+      .deploy({ ...sourceFields, ...(newName === "" ? {} : { name: newName }) });
     const what = `Version ${version.version} of ${version.tool} is stored`;
     onDeployed(
       release === null ? (

@@ -17,6 +17,8 @@ export interface ToolData {
 export interface ToolSourceFiles {
   readonly files: { readonly [path: string]: string };
   readonly entry: string;
+  /** Set for a script in sloppy mode. */
+  readonly mode?: "script";
 }
 
 export const pathOf = ({ tenantId, name }: ToolProps): string =>

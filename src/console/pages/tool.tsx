@@ -178,6 +178,7 @@ function EditTool(props: EditToolProps): JSX.Element {
         onDeployed();
       }}
       language={latest.language}
+      mode={value.mode}
       schema={(latest.definition.inputSchema ?? {}) as FormSchema}
     />
   );

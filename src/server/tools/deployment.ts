@@ -57,9 +57,13 @@ const uploadFields = {
   approve: z.boolean().default(false),
 };
 
+/** `script` runs JavaScript as the body of a sloppy-mode function of `input` and `ctx`, which returns its last value. Default: `module`. */
+export const SourceModeSchema = z.enum(["module", "script"]);
+
 export const DeploymentSchema = z.union([
   z.strictObject({
     source: z.string().min(1),
+    mode: SourceModeSchema.optional(),
     /** Source map of `source` as JSON, if that is a bundle. Its paths are relative to the tool's folder. Logs and errors then name the author's files. */
     sourceMap: z.string().min(2).max(MAX_SOURCE_MAP_LENGTH).optional(),
     ...uploadFields,
@@ -266,13 +270,18 @@ async function approveKnown(
   return (await findVersion(transaction, key, version)) as ToolVersionRecord;
 }
 
-type Source = { readonly source: string } | { readonly files: Files; readonly entry?: string | undefined };
+type Source =
+  | { readonly source: string; readonly mode?: z.infer<typeof SourceModeSchema> | undefined }
+  | { readonly files: Files; readonly entry?: string | undefined };
 
 /** Returns what an upload contains: an archive becomes the files in it. @throws {ToolError} PARAM_INVALID */
 async function toSource(
   uploaded: Source | { readonly archive: string; readonly entry?: string | undefined },
 ): Promise<Source> {
-  if ("source" in uploaded) return { source: uploaded.source };
+  if ("source" in uploaded) {
+    const { source, mode } = uploaded;
+    return mode === "script" ? { source, mode } : { source };
+  }
   if (!("archive" in uploaded)) return uploaded;
   const { archive, ...rest } = uploaded;
   return { ...rest, files: await unpackArchive(Buffer.from(archive, "base64")) };

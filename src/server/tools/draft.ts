@@ -15,14 +15,16 @@ import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import type { Db } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
-import { findLiveVersion } from "./deployment.ts";
+import { findLiveVersion, SourceModeSchema } from "./deployment.ts";
 import { compareRequests } from "./requested-access.ts";
 
 const MAX_SOURCE = 1024 * 1024;
 
 export const DraftSchema = z.strictObject({
   source: z.string().min(1).max(MAX_SOURCE),
-  language: z.enum(["javascript", "typescript", "python"]).default("typescript"),
+  mode: SourceModeSchema.optional(),
+  /** Default: `javascript` for a script, else `typescript`. */
+  language: z.enum(["javascript", "typescript", "python"]).optional(),
   /** The tool that the draft is of: what its live version requests needs no approval. */
   tool: z
     .string()
@@ -77,12 +79,12 @@ function checkApproval({ policy }: TenantRecord, tool: string | undefined, defin
 export async function runDraft(
   { box, db, calls, limits, slots }: DraftParts,
   tenant: TenantRecord,
-  { source, language, tool, input = {}, timeoutMs }: Draft,
+  { source, mode, language = mode === "script" ? "javascript" : "typescript", tool, input = {}, timeoutMs }: Draft,
   { mayApprove, mayApproveCalls, keyId, signal }: DraftCaller,
 ): Promise<ToolResult> {
   const tenantId = tenant.id;
   const name = `draft_${randomUUID().replaceAll("-", "")}`;
-  const given = { name, source, language, overrides: { name } };
+  const given = { name, source, mode, language, overrides: { name } };
   const { definition } = await box.inspectTool(given, { tenantId });
   const grant = Object.keys(definition.capabilities ?? {}).filter((capability) => capability !== "log");
   const allowed: readonly string[] = tenant.policy.capabilities;

@@ -35,12 +35,13 @@ export const showVersion = (one: ToolVersionRecord): object => ({
   ...{ decidedBy: one.decidedBy, decidedAt: one.decidedAt },
 });
 type StoredSource =
-  | { readonly source: string; readonly sourceMap?: string }
+  | { readonly source: string; readonly mode?: "script"; readonly sourceMap?: string }
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string };
 function toFiles(stored: StoredSource) {
   if (!("source" in stored)) return { files: stored.files, entry: stored.entry ?? "" };
-  const { source, sourceMap } = stored;
+  const { source, mode, sourceMap } = stored;
   const originals = sourceMap === undefined ? {} : { originals: originalsOf(parseUploadedSourceMap(sourceMap)) };
+  if (mode === "script") return { files: { "tool.js": source }, entry: "tool.js", mode, ...originals };
   return { files: { "tool.ts": source }, entry: "tool.ts", ...originals };
 }
 export const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
@@ -110,6 +111,8 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
           z.strictObject({
             files: z.record(z.string(), z.string()),
             entry: z.string(),
+            /** Set for a source that is a script in sloppy mode. */
+            mode: z.literal("script").optional(),
             /** The author's files, of which logs and errors name the places, for a bundle that was uploaded with its source map. */
             originals: z.record(z.string(), z.string()).optional(),
           }),
