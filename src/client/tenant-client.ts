@@ -49,6 +49,7 @@ const FILTERS = {
 const CALL_FIELDS = { idempotencyKey: "a string that is not empty", signal: "an AbortSignal" } as const;
 const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
 const RELEASE_FIELDS = { rollback: "an object, or null" } as const;
+const DELETE_FIELDS = { rewrite: "true or false" } as const;
 const SIGNAL_FIELDS = { signal: "an AbortSignal" } as const;
 
 function toReason(reason: string | undefined): { readonly reason?: string | undefined } {
@@ -88,9 +89,16 @@ export class TenantClient {
     return await this.#client.request("PATCH", this.#path, { body: changes });
   }
 
-  /** Deletes the tenant with everything that it owns. */
-  async delete(): Promise<{ readonly receipt: object }> {
-    return await this.#client.request("DELETE", this.#path);
+  /**
+   * Deletes the tenant with everything that it owns.
+   * @param rewrite whether Postgres rewrites its tables, so that none of the tenant's bytes remain in their files. Each table is locked
+   *   meanwhile. SQLite does so always. Default: the option `vacuumFull` of the server
+   */
+  async delete(options: { readonly rewrite?: boolean } = {}): Promise<{ readonly receipt: object }> {
+    checkOptions(options, "options", DELETE_FIELDS);
+    const { rewrite } = options;
+    const query = rewrite === undefined ? {} : { rewrite: String(rewrite) };
+    return await this.#client.request("DELETE", this.#path, { query });
   }
 
   /**

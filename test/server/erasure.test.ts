@@ -104,7 +104,7 @@ function filesBelow(folder: string): readonly Buffer[] {
 describe.for(STORES)("with %s", (kind) => {
   test("a deleted tenant leaves no bytes in the database's files, later backups, or its successor's lists", async () => {
     await using store = await stores.create(kind);
-    await using server = await createServer({ ...store.options, port: 0, logLevel: "silent", vacuumFull: true });
+    await using server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
     const api = apiOf(server);
     const markOf = (id: string): string => `remainder-of-${id}`;
     for (const id of ["goes", "stays"]) {
@@ -149,7 +149,8 @@ describe.for(STORES)("with %s", (kind) => {
     const remains = async (id: string): Promise<boolean> =>
       (await readStoredFiles(store)).some((bytes) => bytes.includes(markOf(id)));
     expect([await remains("goes"), await remains("stays")]).toEqual([true, true]);
-    expect((await api("DELETE", "/v1/tenants/goes")).body.receipt).toMatchObject({ areFilesRewritten: true });
+    const deleted = await api("DELETE", "/v1/tenants/goes?rewrite=true");
+    expect(deleted.body.receipt).toMatchObject({ areFilesRewritten: true });
     expect([await remains("goes"), await remains("stays")]).toEqual([false, true]);
 
     await using database = await open(store);
@@ -169,6 +170,13 @@ describe.for(STORES)("with %s", (kind) => {
     expect(listed).toContainEqual(
       expect.objectContaining({ tenantId: "goes", action: "webhook.created", isErased: true, target: "", details: {} }),
     );
+
+    // Without the request, the server's options decide.
+    const other = await api("POST", "/v1/tenants", { id: "quick" });
+    expect([other.status, (await api("DELETE", "/v1/tenants/quick?rewrite=yes")).status]).toEqual([201, 422]);
+    expect((await api("DELETE", "/v1/tenants/quick")).body.receipt).toMatchObject({
+      areFilesRewritten: kind === "sqlite",
+    });
 
     // A new tenant with the same id.
     await api("POST", "/v1/tenants", { id: "goes" });

@@ -98,6 +98,10 @@ function checkedByClient(): readonly PublicEntry[] {
       call: (signal) => unreachable(() => tenant.watch("call_1", given(signal)).next()),
     },
     {
+      ...{ name: "tenant.delete(options)", where: "options", options: { rewrite: "boolean" } },
+      call: (options) => unreachable(() => tenant.delete(given(options))),
+    },
+    {
       ...{ name: "tenant.callApprovals(filter)", where: "filter", options: { state: "text" } },
       call: (filter) => unreachable(() => tenant.callApprovals(given(filter)).next()),
     },

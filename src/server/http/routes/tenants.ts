@@ -18,6 +18,13 @@ import {
   TenantSchema,
 } from "../schemas.ts";
 
+const DeletionQuerySchema = z.strictObject({
+  rewrite: z.enum(["true", "false"]).optional().openapi({
+    description:
+      "Whether Postgres rewrites its tables, so that none of the tenant's bytes remain in their files. Each table is locked meanwhile, and calls wait. Default: the option `vacuumFull` of the server. SQLite does so always",
+  }),
+});
+
 export const TenantParamsSchema = z.strictObject({ tenant: TenantIdSchema });
 
 const show = ({ id, name, state, policy, createdAt, updatedAt }: TenantRecord): object => ({
@@ -151,13 +158,16 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     "DELETE /v1/tenants/{tenant}",
     {
       summary: "Deletes a tenant with everything that it owns",
-      description: "Ends its calls, and removes its keys, tools, calls and stored values, also from the database file.",
+      description:
+        "Ends its calls, and removes its keys, tools, calls and stored values, also from the file of SQLite. `areFilesRewritten` in the receipt says whether the bytes are gone from the database's files.",
       params: TenantParamsSchema,
+      query: DeletionQuerySchema,
       responses: { 200: json(DeletedTenantSchema, "What was deleted") },
     },
-    async (c, _input) => {
+    async (c, { query }) => {
       const { id } = c.get("tenant");
-      const receipt = await deleteTenant(parts, id, c.get("actor"));
+      const vacuumFull = query.rewrite === undefined ? parts.vacuumFull : query.rewrite === "true";
+      const receipt = await deleteTenant({ ...parts, vacuumFull }, id, c.get("actor"));
       return c.json({ receipt }, 200);
     },
   );
