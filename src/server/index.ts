@@ -70,8 +70,8 @@ export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
 const CloseOptionsSchema = strictObject({ drainMs: ServerOptionsSchema.shape.drainMs.unwrap().optional() });
 /** Longest time in ms until other replicas have the results of their calls when the server stops. */
 const PEERS_MS = 1_000;
-/** Time in ms that a server behind a load balancer leaves to calls that it has accepted and that have no slot yet. */
-const ADMISSION_MS = 1_000;
+/** Longest time in ms that a server which stops leaves to calls that it has accepted and that have no slot yet. */
+const ADMISSION_MS = 5_000;
 
 /** A server that listens. Disposing it closes it at once; `close` lets calls finish. */
 export interface Server extends AsyncDisposable {
@@ -314,7 +314,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     const stopped = new Promise((resolve) => server.close(resolve));
     await scheduler[Symbol.asyncDispose]();
     // Calls that were accepted before take their slots first, such as those of sessions that other replicas have passed on.
-    if (delayMs > 0) await sleep(ADMISSION_MS);
+    await calls.begun(Math.min(ADMISSION_MS, drainMs));
     slots.stop();
     // Before the Glovebox, which accepts no calls while it closes.
     await runs.close(drainMs);

@@ -32,6 +32,7 @@ import { LiveCalls } from "./live-calls.ts";
 import { type NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toContext } from "./new-call.ts";
 import { effectsOf, toOutcome, toStoredParts } from "./outcome.ts";
+import { StartingCalls } from "./starting-calls.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What running calls needs. */
@@ -82,6 +83,7 @@ export class CallRunner {
   readonly journal: CallJournal;
   readonly live = new LiveCalls();
   readonly recordings = new CallRecordings();
+  readonly starting = new StartingCalls();
 
   constructor(parts: CallRunnerParts) {
     this.#parts = parts;
@@ -175,6 +177,7 @@ export class CallRunner {
     let slot: ClusterSlot | undefined;
     try {
       slot = await this.#parts.slots.acquire(tenant, row.id, signal);
+      this.starting.started(row.id);
       return await run({
         ...this.recordings.contextOf(row, tenant),
         ...(pins.toolVersion === undefined ? {} : { toolVersion: pins.toolVersion }),

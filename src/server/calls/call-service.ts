@@ -80,7 +80,7 @@ export class CallService implements AsyncDisposable {
       ...{ database: parts.database, admission: this.#admission, runner: this.#runner },
       ...{ forwarded: this.#forwarded, onError: parts.onError },
     });
-    this.#received = new ReceivedCalls({ ...parts, direct: this.#direct });
+    this.#received = new ReceivedCalls({ ...parts, direct: this.#direct, starting: this.#runner.starting });
     this.#streamed = new StreamedCalls({
       ...{ direct: this.#direct, awaited: this.#awaited, clock: parts.database.clock },
     });
@@ -290,6 +290,11 @@ export class CallService implements AsyncDisposable {
   /** Lets other replicas start the sessions of this one anew. Called when this one accepts no further calls. */
   async releaseSessions(): Promise<void> {
     await this.#sessions.release();
+  }
+
+  /** Resolves when the calls that were accepted have begun to run. Called when no further ones are accepted. @param maxMs longest wait */
+  async begun(maxMs: number): Promise<void> {
+    await this.#runner.starting.settled(maxMs);
   }
 
   /**

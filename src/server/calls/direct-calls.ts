@@ -15,7 +15,7 @@ const LONGEST_CALL_MS = 330_000;
 export interface DirectCallsParts {
   readonly database: OpenDatabase;
   readonly admission: Pick<CallAdmission, "admit">;
-  readonly runner: Pick<CallRunner, "execute" | "stream" | "ended">;
+  readonly runner: Pick<CallRunner, "execute" | "stream" | "ended" | "starting">;
   /** Passes calls on to other replicas. */
   readonly forwarded: Pick<ForwardedCalls, "begin">;
   readonly onError: (error: unknown) => void;
@@ -40,6 +40,7 @@ export class DirectCalls {
 
   /** Runs a call in this process. Does nothing if another replica has its session, and returns that one. */
   async runHere(call: DirectCall): Promise<DirectAnswer | { readonly home: SessionHome }> {
+    using _starting = this.#parts.runner.starting.add(call.row.id);
     if (call.sink === undefined) return await this.#begin(call);
     try {
       return await this.#begin(call);

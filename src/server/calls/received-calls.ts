@@ -11,10 +11,12 @@ import type { StreamSink } from "./call-runner.ts";
 import type { DirectCalls } from "./direct-calls.ts";
 import { toNewRow } from "./new-call.ts";
 import { toResult } from "./peer-answers.ts";
+import type { StartingCalls } from "./starting-calls.ts";
 
 export interface ReceivedCallsParts {
   readonly database: OpenDatabase;
   readonly direct: Pick<DirectCalls, "runHere">;
+  readonly starting: Pick<StartingCalls, "add">;
   /** Returns whether this replica runs further calls. */
   readonly acceptsCalls: () => boolean;
   readonly onError: (error: unknown) => void;
@@ -37,9 +39,10 @@ export class ReceivedCalls {
   }
 
   async #run({ message, input, signal, answer }: ReceivedCall): Promise<void> {
-    const { database, direct, acceptsCalls } = this.#parts;
+    const { database, direct, starting, acceptsCalls } = this.#parts;
     const { tenantId, keyId } = message;
     if (!acceptsCalls()) return answer({ type: "declined", reason: "stopping" });
+    using _starting = starting.add(message.callId);
     const tenant = await findTenant(database.db, tenantId);
     if (tenant === undefined || tenant.state === "deleting") return answer({ type: "declined", reason: "no_tenant" });
     if (!(await this.#mayCall(keyId, tenantId))) return answer({ type: "declined", reason: "key_revoked" });
