@@ -51,7 +51,9 @@ describe("two servers on one Postgres", () => {
       const { adminKey } = servers[0] as Server;
       const apis = servers.map((server) => apiOf(server, adminKey));
       const [api] = apis as [ReturnType<typeof apiOf>];
-      await api("POST", "/v1/tenants", { id: "acme", policy: { quotas: { calls: { month: 25 } } } });
+      // A call that times out on a busy machine would count.
+      const limits = { timeoutMs: 300_000, queueMs: 300_000 };
+      await api("POST", "/v1/tenants", { id: "acme", policy: { limits, quotas: { calls: { month: 25 } } } });
       await api("POST", "/v1/tenants/acme/tools", { name: "one", source: "export default () => 1" });
       // In waves: the counter is one row, which calls lock one after the other, and each of them waits for its turn for 2 s at most.
       const send = (index: number) => (apis[index % 2] as typeof api)("POST", "/v1/tenants/acme/tools/one/calls", {});
