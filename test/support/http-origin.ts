@@ -88,11 +88,16 @@ export interface HttpOrigin extends AsyncDisposable {
   inNode(program: HttpProgram): Promise<unknown>;
 }
 
+const IMPORTS = 'import http from "node:http"; import https from "node:https"; import stream from "node:stream";';
+
 /** Returns the source of a tool that runs a program. */
-export const toolOf = (program: HttpProgram): string => `
-  import http from "node:http"; import https from "node:https"; import stream from "node:stream";
+export const toolOf = (program: HttpProgram): string => `${IMPORTS}
   const program = ${program.toString()};
   export default (input, ctx) => program({ http, https, stream, ctx, ...input });`;
+
+/** Runs the program in its input: building and adding a tool for each program takes longer than its requests. */
+const ANY_PROGRAM = `${IMPORTS}
+  export default ({ program, ...input }, ctx) => (0, eval)(\`(\${program})\`)({ http, https, stream, ctx, ...input });`;
 
 export async function openHttpOrigin(allow: readonly string[] = [], options: object = {}): Promise<HttpOrigin> {
   const requests: IncomingMessage[] = [];
@@ -101,22 +106,24 @@ export async function openHttpOrigin(allow: readonly string[] = [], options: obj
     const { pathname } = new URL(request.url ?? "/", "http://localhost");
     void (Object.hasOwn(ROUTES, pathname) ? ROUTES[pathname] : echo)?.(request, response);
   });
+  // On a busy machine, a connection that is used again would have been closed meanwhile.
+  server.keepAliveTimeout = 600_000;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const egress = { allow: [...onLoopback(origin, ...allow)] };
   const box = await makeBox({ egress, limits: { timeoutMs: 120_000 }, ...options });
-  let tools = 0;
+  let added: Promise<unknown> | undefined;
   return {
     box,
     origin,
     port,
     requests,
     async inTool(program, input = {}) {
-      tools += 1;
-      const toolName = `program${tools}`;
-      await box.addTool({ name: toolName, source: toolOf(program) }, { grant: ["fetch"] });
-      return outputOf(await box.execute({ id: "c1", toolName, arguments: { origin, port, ...input } }));
+      added ??= box.addTool({ name: "program", source: ANY_PROGRAM }, { grant: ["fetch"] });
+      await added;
+      const given = { program: program.toString(), origin, port, ...input };
+      return outputOf(await box.execute({ id: "c1", toolName: "program", arguments: given }));
     },
     async inNode(program) {
       const result = await program({ http, https, stream, origin, port });
