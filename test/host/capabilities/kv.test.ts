@@ -28,6 +28,8 @@ let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({
     tenancy: "multi",
+    // Nothing here is about processes, and each tenant would have its own.
+    placement: "shared",
     kv: "memory",
     limits: { timeoutMs: 120_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
   });
@@ -55,7 +57,12 @@ async function run(
   return [...(outputOf(result) as JsonValue[])];
 }
 async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
-  const made = await makeBox({ tenancy: "multi", ...options, limits: { timeoutMs: 120_000, ...options.limits } });
+  const made = await makeBox({
+    tenancy: "multi",
+    placement: "shared",
+    ...options,
+    limits: { timeoutMs: 120_000, ...options.limits },
+  });
   onTestFinished(() => made.close());
   await made.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
   return made;
