@@ -5,10 +5,15 @@ import type { NewRun, RunClaim, RunKey, RunLease } from "../../../src/host/runs/
 /** Leases have always expired, so that the next claim takes over at once. After `appends` appends, it takes nothing more, as after a crash. */
 export class CrashingStore extends MemoryRunStore {
   #left = Number.POSITIVE_INFINITY;
-  appends = 0;
+  /** The entries of each append since {@link crashAfter}, as text. */
+  appended: string[] = [];
+
+  get appends(): number {
+    return this.appended.length;
+  }
 
   crashAfter(appends: number): void {
-    this.appends = 0;
+    this.appended = [];
     this.#left = appends;
   }
 
@@ -27,7 +32,7 @@ export class CrashingStore extends MemoryRunStore {
 
   override async append(claim: RunClaim, entries: readonly string[]): Promise<boolean> {
     if (this.appends >= this.#left) throw new Error("The process has died");
-    this.appends += 1;
+    this.appended.push(entries.join("\n"));
     return await super.append(claim, entries);
   }
 

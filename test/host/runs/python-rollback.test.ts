@@ -55,6 +55,18 @@ async def main(input, ctx):
     await ctx.act("fail")
 `;
 
+/**
+ * The entries after which the process dies: nothing is undone, a call is under way, it is answered, its function has ended. The host's part is
+ * tested at every point in JavaScript (rollback.test.ts); an interpreter takes a second for each.
+ */
+const CRASHES = [
+  /"type":"rollback"/,
+  /"request".*"cancel hotel/,
+  /"answer".*cancel hotel done/,
+  /"request".*"op\\":\\"end/,
+];
+const CRASHES_EVERYWHERE = process.env.GLOVEBOX_CRASH_POINTS === "all";
+
 describe("ctx.onRollback in Python", () => {
   test("runs in reverse order when the run fails, and not when it succeeds", async () => {
     const toolName = await addTool(TRIP);
@@ -133,10 +145,10 @@ async def main(input, ctx):
     expect(acts.done).toEqual(["undo"]);
   });
 
-  test("continues after a crash at every point, and does nothing twice", async () => {
+  test("continues after a crash at points that differ, and does nothing twice", async () => {
     const toolName = await addTool(TRIP.replace(', "car"', ""));
     const booked = BOOKED.slice(0, 2);
-    const cancelIn = async (store: CrashingStore, appends: number): Promise<number> => {
+    const cancelIn = async (store: CrashingStore, appends: number): Promise<readonly string[]> => {
       acts.done = [];
       store.crashAfter(Number.POSITIVE_INFINITY);
       await open(store).start({ toolName, id: "r" });
@@ -144,17 +156,22 @@ async def main(input, ctx):
       const cancelled = await open(store)
         .cancel("r")
         .catch(() => undefined);
-      const total = store.appends;
+      const { appended } = store;
       store.crashAfter(Number.POSITIVE_INFINITY);
       // Without its entry in the journal, the cancellation has not begun.
       if (cancelled === undefined && appends > 0) await open(store).resume("r");
       else if (cancelled === undefined) await open(store).cancel("r");
-      return total;
+      return appended;
     };
     const whole = await cancelIn(new CrashingStore(), Number.POSITIVE_INFINITY);
     expect(acts.done).toEqual([...booked, "cancel hotel", "cancel flight"]);
-    expect(whole).toBeGreaterThan(8);
-    for (let appends = 0; appends < whole; appends += 1) {
+    expect(whole.length).toBeGreaterThan(8);
+    const after = (entry: RegExp): number => {
+      const index = whole.findIndex((text) => entry.test(text));
+      expect(index, `The journal has ${entry}`).not.toBe(-1);
+      return index + 1;
+    };
+    for (const appends of CRASHES_EVERYWHERE ? whole.keys() : CRASHES.map(after)) {
       const store = new CrashingStore();
       await cancelIn(store, appends);
       const run = await store.find({ tenantId: "default", id: "r" });
