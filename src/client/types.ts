@@ -101,7 +101,10 @@ export type RunAnswer = z.output<typeof RunAnswerSchema>;
 export type Overview = z.output<typeof OverviewSchema>;
 /** Calls, failures and durations of one version of a tool. */
 export type VersionStats = z.output<typeof VersionStatsSchema>;
-/** The process that has answered, its worker processes with their hardening layers, and the calls that run in it. */
+/**
+ * The process that has answered, its worker processes (language, tenants, isolates and memory) with their hardening layers, and the calls that
+ * run in it.
+ */
 export type Workers = z.output<typeof WorkersSchema>;
 /** An executor, which runs calls for the replicas of a server, with its slots and its state. */
 export type Executor = z.output<typeof ExecutorSchema>;

@@ -238,6 +238,8 @@ test("top shows the running calls and processes of a server to a key of the plat
   const screen = toScreen(JSON.parse(stdout));
   expect(screen).toContain("worker processes");
   expect(screen).toMatch(/^TENANT +TOOL +CALLS +FAILED +P50 +P95 +P99$/m);
+  expect(screen).toMatch(/^ *PROCESS +LANGUAGE +STATE +TENANT +RUNNING +WARM +SESSIONS +MEMORY$/m);
+  expect(screen).toMatch(/^ *\d+ +javascript +(idle|busy) +acme +\d+ +\d+ +\d+ +\d+ MiB$/m);
 });
 
 test("replays a recorded call on this machine, and rehearses a version before its release", async () => {

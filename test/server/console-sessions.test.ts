@@ -1,5 +1,7 @@
 // The console's sessions: a cookie that stands for an API key, and what it may be used for.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Workers } from "../../src/client/index.ts";
+import { PLATFORM_SCOPES, SCOPES } from "../../src/server/auth/scopes.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "./support/api.ts";
 import { endedRow } from "./support/call-row.ts";
@@ -305,12 +307,26 @@ describe.for(STORES)("with %s", (kind) => {
     test("the audit log can be verified, and the processes be listed", async () => {
       const verification = (await api("GET", "/v1/audit/verification")).body;
       expect(verification).toEqual({ isIntact: true, brokenAt: null, erased: expect.any(Number) });
-      const { body } = await api<{ pid: number; workers: readonly { rssBytes: number | null }[] }>(
-        "GET",
-        "/v1/workers",
-      );
-      expect(body.pid).toBe(process.pid);
-      expect(body.workers.length).toBeGreaterThan(0);
+      const { body } = await api<Workers>("GET", "/v1/workers");
+      expect([body.pid, body.runningTotal]).toEqual([process.pid, 0]);
+      expect(body.workers).toContainEqual({
+        pid: expect.any(Number),
+        language: "javascript",
+        use: "tenant",
+        state: "idle",
+        tenantIds: ["acme"],
+        isolates: { running: 0, warm: expect.any(Number), sessions: 0 },
+        rssBytes: expect.any(Number),
+      });
+    });
+
+    test("a tenant's key sees no process, because the list names other tenants", async () => {
+      const { body } = await api<{ key: string }>("POST", "/v1/tenants/acme/keys", {
+        name: "all",
+        scopes: SCOPES.filter((scope) => !PLATFORM_SCOPES.has(scope)),
+      });
+      const answer = await apiOf(server, body.key)<{ error: { code: string } }>("GET", "/v1/workers");
+      expect([answer.status, JSON.stringify(answer.body).includes("tenantIds")]).toEqual([403, false]);
     });
 
     test("a running call can be watched by another client, and its lines come in order", async () => {

@@ -50,11 +50,11 @@ function toRows(rows: readonly (readonly (string | number)[])[], numbers: readon
 /** Returns the screen as text. */
 export function toScreen({ workers, overview }: Snapshot): string {
   const { total, tools, queued, problems } = overview;
-  const { running } = workers;
+  const { running, runningTotal } = workers;
   const share = total.calls === 0 ? 0 : Math.round((total.failed / total.calls) * 1_000) / 10;
   const parts = [
     `Glovebox ${workers.version}, up ${Math.round(workers.uptimeSeconds)} s, memory ${mib(workers.rssBytes)}, ${workers.workers.length} worker processes`,
-    `Last minute: ${total.calls} calls, ${share} % failed, p50 ${ms(total.p50)}, p95 ${ms(total.p95)}, p99 ${ms(total.p99)}. Running ${running.length}, queued ${queued}`,
+    `Last minute: ${total.calls} calls, ${share} % failed, p50 ${ms(total.p50)}, p95 ${ms(total.p95)}, p99 ${ms(total.p99)}. Running ${runningTotal}, queued ${queued}`,
   ];
   // What is wrong comes before the tables, which a small terminal cuts off.
   for (const { kind, tenantId, target } of problems.slice(0, 5))
@@ -69,8 +69,14 @@ export function toScreen({ workers, overview }: Snapshot): string {
     const rows = running.slice(0, MAX_ROWS).map((row) => [row.state, row.tenantId, row.tool, ms(row.ageMs), row.id]);
     parts.push("", toRows([["STATE", "TENANT", "TOOL", "FOR", "CALL"], ...rows], [3]));
   }
-  const processes = workers.workers.slice(0, MAX_ROWS).map((row) => [row.pid, mib(row.rssBytes)]);
-  parts.push("", toRows([["PROCESS", "MEMORY"], ...processes], [0, 1]));
+  const processes = workers.workers
+    .slice(0, MAX_ROWS)
+    .map(({ pid, language, use, state, tenantIds, isolates, rssBytes }) => {
+      const { running: active, warm, sessions } = isolates;
+      return [pid, language, state, tenantIds.join(" ") || use, active, warm, sessions, mib(rssBytes)];
+    });
+  const head = ["PROCESS", "LANGUAGE", "STATE", "TENANT", "RUNNING", "WARM", "SESSIONS", "MEMORY"];
+  parts.push("", toRows([head, ...processes], [0, 4, 5, 6, 7]));
   return `${parts.join("\n")}\n`;
 }
 

@@ -1,7 +1,7 @@
 // The processes of the server, what protects them, and what runs in them.
 
 import type { Workers as WorkersData } from "glovebox/client";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { Badge, Empty, ErrorBox, Facts, Loading, PageHead } from "../parts/controls.tsx";
 import { Table } from "../parts/table.tsx";
 import { formatBytes, formatMs } from "../state/format.ts";
@@ -11,7 +11,29 @@ import { request } from "../state/session.ts";
 
 const WORKERS_MS = 2_000;
 
+const LANGUAGES = { javascript: "JavaScript", python: "Python" } as const;
+const STATE_TONES = { starting: "info", busy: "good", idle: "muted", ending: "warn" } as const;
+/** Tenants of one process that are shown. */
+const MAX_TENANTS = 5;
+
 const LAYER_TONES: { readonly [state: string]: string } = { holds: "good", missing: "warn", broken: "bad" };
+
+/** Whose calls a process runs. */
+function usersOf({ use, tenantIds }: WorkersData["workers"][number]): ComponentChildren {
+  if (use === "warm") return <span class="faint">none yet: started ahead</span>;
+  if (tenantIds.length === 0) return <span class="faint">none now: shared</span>;
+  const more = tenantIds.length - MAX_TENANTS;
+  return (
+    <span class="row">
+      {tenantIds.slice(0, MAX_TENANTS).map((id) => (
+        <a key={id} href={urlOf(["t", id])}>
+          {id}
+        </a>
+      ))}
+      {more > 0 ? <span class="faint">and {more} more</span> : null}
+    </span>
+  );
+}
 
 export function Workers(): JSX.Element {
   const { value, error, reload } = useResource(
@@ -20,7 +42,7 @@ export function Workers(): JSX.Element {
     WORKERS_MS,
   );
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
-  const { pid, uptimeSeconds, rssBytes, heapBytes, version, node, workers, running, hardening } = value;
+  const { pid, uptimeSeconds, rssBytes, heapBytes, version, node, workers, running, runningTotal, hardening } = value;
   return (
     <>
       <PageHead title="Workers" />
@@ -44,9 +66,20 @@ export function Workers(): JSX.Element {
         empty={<Empty title="No worker process runs">One starts with the first call.</Empty>}
         columns={[
           { name: "Process", cell: (worker) => worker.pid },
+          { name: "Language", cell: ({ language }) => LANGUAGES[language] },
+          { name: "State", cell: ({ state }) => <Badge tone={STATE_TONES[state]}>{state}</Badge> },
+          { name: "Tenant", cell: usersOf },
+          { name: "Running", isNumber: true, cell: ({ isolates }) => isolates.running },
+          { name: "Warm", isNumber: true, cell: ({ isolates }) => isolates.warm },
+          { name: "Sessions", isNumber: true, cell: ({ isolates }) => isolates.sessions },
           { name: "Resident memory", isNumber: true, cell: (worker) => formatBytes(worker.rssBytes) },
         ]}
       />
+      <p class="faint">
+        <strong>Running</strong>, <strong>Warm</strong> and <strong>Sessions</strong> count isolates: those with a call,
+        those kept for the next call of a tool, and those of sessions between two calls. The server counts and measures
+        all of it itself, because a worker process is not trusted.
+      </p>
       <h2>Layers around a worker process</h2>
       <Table
         caption="Layers around a worker process"
@@ -79,6 +112,11 @@ export function Workers(): JSX.Element {
           { name: "For", isNumber: true, cell: ({ ageMs }) => formatMs(ageMs) },
         ]}
       />
+      {runningTotal > running.length ? (
+        <p class="faint">
+          These are the oldest {running.length} of {runningTotal} calls.
+        </p>
+      ) : null}
     </>
   );
 }

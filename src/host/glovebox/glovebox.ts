@@ -66,6 +66,7 @@ import type { CallPool } from "../workers/call-pool.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import type { HardeningReport } from "../workers/hardening/layers.ts";
 import type { QuarantinedTool } from "../workers/health/crash-quarantine.ts";
+import type { WorkerInfo } from "../workers/worker-info.ts";
 import { closeAll, parseCloseOptions } from "./closing.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import { ToolBuilder } from "./tool-builder.ts";
@@ -239,6 +240,14 @@ export class Glovebox implements AsyncDisposable {
   /** Process ids of the worker processes, for monitoring. */
   get workerPids(): readonly number[] {
     return this.#pool.pids;
+  }
+
+  /**
+   * The worker processes on this machine, for monitoring: what each is for, its isolates and its memory, as the host counts and measures them.
+   * Those of {@link Glovebox.fleet | executors} are not included. The list is for the operator: it names all tenants.
+   */
+  get workers(): readonly WorkerInfo[] {
+    return this.#pool.workers;
   }
 
   /** The executors that are connected or were lost, and how many calls wait for one. All lists are empty without the option `executors`. */

@@ -17,6 +17,7 @@ import type { SandboxTool } from "../executors/sandbox.ts";
 import { withRuntimeFeatures } from "../python/python-tool.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYERS } from "../workers/hardening/layers.ts";
+import { ownerOfTenant, SHARED_OWNER } from "../workers/process-owner.ts";
 import type { ToolExecutable } from "./tool-builder.ts";
 
 /** Capabilities and engine features that the host grants to a tool. */
@@ -49,8 +50,7 @@ export class EnvironmentResolver {
 
   /** Returns the owner of the worker process that runs a tenant's calls. */
   ownerOf(tenantId: string): string {
-    // Quoted, so that a suffix appended to it cannot produce the key of another tenant.
-    return this.#config.placement === "tenant" ? `tenant:${JSON.stringify(tenantId)}` : "shared";
+    return this.#config.placement === "tenant" ? ownerOfTenant(tenantId) : SHARED_OWNER;
   }
 
   /**

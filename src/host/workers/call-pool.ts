@@ -3,6 +3,7 @@ import type { DrainOutcome, FleetState } from "../fleet/control/fleet-state.ts";
 import type { QuarantinedTool } from "./health/crash-quarantine.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "./pool-job.ts";
 import type { PythonEnvironment } from "./python-setup.ts";
+import type { WorkerInfo } from "./worker-info.ts";
 import type { SentBundle, WorkerToolProfile } from "./worker-job.ts";
 
 export interface CallPool extends AsyncDisposable {
@@ -14,6 +15,8 @@ export interface CallPool extends AsyncDisposable {
   drainExecutor?(id: string): Promise<DrainOutcome>;
   /** Ids of the processes on this machine. */
   readonly pids: readonly number[];
+  /** The processes on this machine. */
+  readonly workers: readonly WorkerInfo[];
   /**
    * Queues or starts a job.
    * @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is

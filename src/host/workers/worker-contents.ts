@@ -14,6 +14,19 @@ const MAX_WARM = 16;
  */
 const MAX_BUNDLE_BYTES = 32 * MiB;
 
+/**
+ * Isolates of a worker process, as the host counts them. The process creates further ones ahead for tools that are called often, at most 8, and
+ * an isolate that fails is replaced when it is needed.
+ */
+export interface WorkerIsolates {
+  /** Those with a call: one that runs, waits for the process to start, or has ended but has not stopped yet. */
+  readonly running: number;
+  /** Those kept for the next call (`isolateLifetime: "tool"`), one for each tool and tenant, at most 16; and the interpreter of an unused Python process. */
+  readonly warm: number;
+  /** Those of sessions in which no call runs. */
+  readonly sessions: number;
+}
+
 /** A tenant that uses a tool in a process. */
 export interface ToolUse {
   readonly tenantId: string;
@@ -139,6 +152,18 @@ export class WorkerContents {
     const isForgotten = bundle !== undefined && !isShared && this.#bundles.delete(bundle.sha256);
     if (isForgotten) this.#bundleBytes -= bytesOf(bundle);
     this.#channel.write({ type: "forget-tool", toolId, bundle: isForgotten });
+  }
+
+  /** The isolates of the calls, and those that are kept and that no call uses. */
+  isolatesOf(calls: Iterable<OpenCall>): WorkerIsolates {
+    const inUse = new Set<string | number | undefined>();
+    let running = 0;
+    for (const { warmKey, session } of calls) {
+      running += 1;
+      inUse.add(warmKey).add(session);
+    }
+    const countFree = (keys: Iterable<string | number>): number => [...keys].filter((key) => !inUse.has(key)).length;
+    return { running, warm: countFree(this.#warm.keys()), sessions: countFree(this.#sessions.keys()) };
   }
 
   /** Sum of the memory limits in MiB of the calls, and of the isolates that are kept and that no call uses. */

@@ -104,6 +104,11 @@ export class WorkerManager implements Disposable {
     return this.#options.maxPerOwner;
   }
 
+  /** All processes, including those that start or end. */
+  get all(): readonly WorkerProcess[] {
+    return [...this.#workers];
+  }
+
   get pids(): readonly number[] {
     return [...this.#workers].flatMap((worker) => worker.pid ?? []);
   }

@@ -14,6 +14,7 @@ import type { PythonSources } from "./python-setup.ts";
 import { canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import type { OwnerState } from "./scheduling/priority.ts";
 import { LONG_CPU_MS, ToolPaces } from "./scheduling/tool-pace.ts";
+import { describeWorker, type WorkerInfo } from "./worker-info.ts";
 import type { SentBundle, WorkerSources, WorkerToolProfile } from "./worker-job.ts";
 import { WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
 import type { WorkerProcess } from "./worker-process.ts";
@@ -85,6 +86,14 @@ export class WorkerPool implements CallPool, JobOwner {
   /** Process ids of all workers, for tests and the operator. */
   get pids(): readonly number[] {
     return this.#manager.pids;
+  }
+
+  get workers(): readonly WorkerInfo[] {
+    return this.#manager.all.flatMap((worker) => {
+      const jobs = this.#placed.get(worker)?.toArray() ?? [];
+      const callers = jobs.flatMap(({ job: { order } }) => (order.type === "call" ? [order.tenantId] : []));
+      return describeWorker(worker, callers) ?? [];
+    });
   }
 
   /** Starts the first process; see `WorkerManager.start`. */

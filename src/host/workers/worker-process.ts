@@ -21,7 +21,7 @@ import { ProcessInspection } from "./process-inspection.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import { WorkerChannel } from "./worker-channel.ts";
-import { type ToolUse, WorkerContents } from "./worker-contents.ts";
+import { type ToolUse, WorkerContents, type WorkerIsolates } from "./worker-contents.ts";
 import type { SentBundle, WorkerJob, WorkerSources, WorkerStart, WorkerToolProfile } from "./worker-job.ts";
 import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 
@@ -269,6 +269,12 @@ export class WorkerProcess {
   /** Number of calls that the process has received so far. */
   get served(): number {
     return this.#lastSeq;
+  }
+  /** See `WorkerInfo`. */
+  get isolates(): WorkerIsolates {
+    const { warm, ...rest } = this.#contents.isolatesOf(this.#calls);
+    // After its first call, the process loads the next interpreter without a report.
+    return { ...rest, warm: warm + Number(this.isPythonReady && this.served === 0) };
   }
   /** Resident memory at the last reading, in bytes. */
   get rssBytes(): number {

@@ -247,6 +247,7 @@ export const CLASSES = [
 export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "Glovebox.close": "ends all of it",
   "Glovebox.workerPids": "is the operator's overview of processes",
+  "Glovebox.workers": "is the operator's overview of processes",
   "Glovebox.fleet": "is the operator's overview of executors",
   "Glovebox.drainExecutor": "is about a machine",
   "Glovebox.hardening": "is about the machine",

@@ -8,6 +8,7 @@ import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
+import type { WorkerInfo } from "../../../src/host/workers/worker-info.ts";
 import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { makeWheel } from "../../support/wheel.ts";
@@ -149,10 +150,15 @@ describe("python_exec", () => {
   });
 
   test("reports a killed process, and serves the next call", async () => {
+    let seen: readonly WorkerInfo[] = [];
     const onLog = (): void => {
+      seen = box.workers.filter(({ tenantIds }) => tenantIds.includes("killed"));
       for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
     };
     const result = await exec("import time\nprint('begun')\ntime.sleep(50)", { tenantId: "killed", onLog });
+    expect(seen).toMatchObject([
+      { language: "python", use: "tenant", state: "busy", tenantIds: ["killed"], isolates: { running: 1 } },
+    ]);
     expect(outputOf(result)).toMatchObject({ code: "SANDBOX_CRASHED", details: { begun: true } });
     expect(outputOf(await exec("1 + 1", { tenantId: "killed" }))).toBe(2);
   });

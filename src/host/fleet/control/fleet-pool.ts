@@ -7,6 +7,7 @@ import type { CallLossReason } from "../../workers/open-call.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "../../workers/pool-job.ts";
 import type { PythonEnvironment } from "../../workers/python-setup.ts";
 import { canUseParentSlot, FairQueue } from "../../workers/scheduling/fair-queue.ts";
+import type { WorkerInfo } from "../../workers/worker-info.ts";
 import type { SentBundle, WorkerToolProfile } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
 import { CallObjectsFactory } from "../objects/call-objects.ts";
@@ -57,6 +58,10 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
 
   get pids(): readonly number[] {
     return this.#local.pids;
+  }
+
+  get workers(): readonly WorkerInfo[] {
+    return this.#local.workers;
   }
 
   get fleet(): FleetState {

@@ -42,6 +42,8 @@ type OverviewQuery = z.output<typeof OverviewQuerySchema>;
 const KEPT_MS = { min: 1_000, max: 30_000 } as const;
 const TIME_PER_COST = 50;
 const MAX_KEPT = 200;
+/** Running calls in one answer: more are not read by people. */
+const MAX_RUNNING = 1_000;
 const summary = {
   calls: z.int(),
   failed: z.int(),
@@ -77,6 +79,27 @@ export const OverviewSchema = z
   })
   .openapi("Overview");
 export const VersionStatsSchema = z.strictObject({ version: z.int().nullable(), ...summary }).openapi("VersionStats");
+const WorkerProcessSchema = z
+  .strictObject({
+    pid: z.int(),
+    language: z.enum(["javascript", "python"]),
+    use: z
+      .enum(["warm", "tenant", "shared"])
+      .describe(
+        "warm: started ahead for any tenant; tenant: for one tenant until it ends; shared: for several tenants",
+      ),
+    state: z.enum(["starting", "idle", "busy", "ending"]),
+    tenantIds: z
+      .array(z.string())
+      .describe("The tenant that it is for; if it is shared, those whose calls are in it now; none for a warm one"),
+    isolates: z.strictObject({
+      running: z.int().describe("Those with a call"),
+      warm: z.int().describe("Those kept for the next call of a tool; the process may have up to 8 more"),
+      sessions: z.int().describe("Those of sessions in which no call runs"),
+    }),
+    rssBytes: z.int().nullable().describe("Resident memory; null where the system does not tell"),
+  })
+  .openapi("WorkerProcess");
 export const WorkersSchema = z
   .strictObject({
     pid: z.int(),
@@ -85,20 +108,27 @@ export const WorkersSchema = z
     heapBytes: z.int(),
     version: z.string(),
     node: z.string(),
-    workers: z.array(z.strictObject({ pid: z.int(), rssBytes: z.int().nullable() })),
+    workers: z
+      .array(WorkerProcessSchema)
+      .describe(
+        "The worker processes of this server, as the server counts and measures them. Executors have their own",
+      ),
     hardening: z
       .array(z.strictObject({ layer: z.string(), state: z.string(), stops: z.string(), get: z.string() }))
       .describe("The layers around a worker process. `glovebox doctor` tries each of them"),
-    running: z.array(
-      z.strictObject({
-        id: z.string(),
-        tenantId: z.string(),
-        tool: z.string(),
-        state: z.string(),
-        startedAt: TimeSchema,
-        ageMs: z.number(),
-      }),
-    ),
+    runningTotal: z.int().describe("Number of calls that run or wait for a process"),
+    running: z
+      .array(
+        z.strictObject({
+          id: z.string(),
+          tenantId: z.string(),
+          tool: z.string(),
+          state: z.string(),
+          startedAt: TimeSchema,
+          ageMs: z.number(),
+        }),
+      )
+      .describe(`The oldest of them, at most ${MAX_RUNNING}`),
   })
   .openapi("Workers");
 
@@ -225,12 +255,13 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     parts,
     "GET /v1/workers",
     { summary: "Shows the processes of this server", responses: { 200: json(WorkersSchema, "The processes") } },
-    async (c, _input) => {
+    (c, _input) => {
       const { rss, heapUsed } = process.memoryUsage();
-      const workers = await Promise.all(
-        parts.box.workerPids.map(async (pid) => ({ pid, rssBytes: (await readRss(pid)) ?? null })),
-      );
-      const running = parts.box.listCalls({ scope: "all" }).map((call) => ({
+      const workers = parts.box.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
+        ...{ ...worker, tenantIds: [...tenantIds], rssBytes: rssBytes ?? null },
+      }));
+      const calls = parts.box.listCalls({ scope: "all" });
+      const running = calls.slice(0, MAX_RUNNING).map((call) => ({
         ...{ id: call.callId, tenantId: call.tenantId, tool: call.toolName, state: call.state },
         ...{ startedAt: call.startedAt, ageMs: Math.round(call.ageMs) },
       }));
@@ -246,7 +277,7 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
             rssBytes: rss,
             heapBytes: heapUsed,
           },
-          ...{ version: parts.version, node: process.version, workers, running },
+          ...{ version: parts.version, node: process.version, workers, runningTotal: calls.length, running },
         },
         200,
       );
@@ -276,17 +307,4 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
       return c.json({ isIntact: brokenAt === undefined, brokenAt: brokenAt ?? null, erased }, 200);
     },
   );
-}
-
-const PAGE_BYTES = 4_096;
-
-/** Returns the resident memory of a process in bytes; undefined where the system does not tell. */
-async function readRss(pid: number): Promise<number | undefined> {
-  const { readFile } = await import("node:fs/promises");
-  try {
-    const pages = Number((await readFile(`/proc/${pid}/statm`, "utf8")).split(" ")[1]);
-    return Number.isFinite(pages) ? pages * PAGE_BYTES : undefined;
-  } catch {
-    return undefined;
-  }
 }
