@@ -403,8 +403,7 @@ describe("three servers with one Postgres", () => {
   });
 
   test("a deleted tenant's calls end in all of them, and nothing of it is written afterwards", async () => {
-    const policy = { limits: { timeoutMs: 300_000 } };
-    expect((await one("POST", "/v1/tenants", { id: "gone", policy })).status).toBe(201);
+    expect((await one("POST", "/v1/tenants", { id: "gone" })).status).toBe(201);
     const source = `export const capabilities = { kv: true };
       export default async (_, ctx) => {
         for (let n = 0; ; n += 1) {
