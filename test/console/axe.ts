@@ -1,9 +1,10 @@
-// Checks what a page shows with axe, in both themes, on a wide and a narrow screen. With GLOVEBOX_SCREENSHOTS=FOLDER, pictures are stored there.
+// Checks what a page shows with axe, in both themes, on a wide and a narrow screen, and its layout from 360 pixels to 4K. With GLOVEBOX_SCREENSHOTS=FOLDER, pictures are stored there.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { STRIKES_ALL } from "../support/attack-sample.ts";
+import { findLayoutFaults } from "./layout.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const FOLDER = process.env.GLOVEBOX_SCREENSHOTS;
@@ -40,6 +41,7 @@ export async function findViolations(page: Page, name: string): Promise<readonly
       if ((wide as number) > 0) found.push(`${form}: the page is ${wide as number} pixels wider than the screen`);
     }
   }
+  found.push(...(await findLayoutFaults(page, name)));
   await page.setViewportSize(before ?? { width: 1_440, height: 900 });
   return found;
 }

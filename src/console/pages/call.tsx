@@ -164,7 +164,7 @@ function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenan
     );
   }
   return (
-    <div class="card">
+    <div class="card call-facts">
       <Facts facts={facts} />
       {endedAt === null ? <a href={urlOf(["t", tenantId, "calls"])}>All calls</a> : null}
     </div>
