@@ -10,7 +10,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/gl
 const UNIT = [
   "test/bundler/{needed-intrinsics,tool-paths}.test.ts",
   "test/cli/{arguments,output}.test.ts",
-  "test/console/versions.test.ts",
+  "test/console/{tunnel,versions}.test.ts",
   "test/fleet/{check-history,hosted-sessions,lost-executors,placement,wire}.test.ts",
   "test/host/{json-schema,util}/*.test.ts",
   "test/host/adapters/http-status.test.ts",

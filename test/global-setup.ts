@@ -5,12 +5,8 @@ import { join } from "node:path";
 import { stop } from "esbuild";
 import { buildConsole } from "../src/bundler/artifacts/build-console.ts";
 import { loadSandboxArtifacts } from "../src/bundler/artifacts/sandbox-artifacts.ts";
-import { keepInterpreter, useKnownInterpreter } from "./support/interpreter-cache.ts";
 
-/**
- * Each run starts with an empty cache, so that no run uses what an older version of the source has built. Only the interpreter's snapshot is there:
- * its name contains the hash of the runtime.
- */
+/** Each run starts with an empty cache, so that no run uses what an older version of the source has built. */
 export default async function setup(): Promise<(() => void) | undefined> {
   // Otherwise several test files would build them at the same time, and each keep esbuild's process as its child.
   await loadSandboxArtifacts();
@@ -19,9 +15,5 @@ export default async function setup(): Promise<(() => void) | undefined> {
   if (process.env.GLOVEBOX_TEST_CACHE !== undefined) return undefined;
   const folder = mkdtempSync(join(tmpdir(), "glovebox-test-cache-"));
   process.env.GLOVEBOX_TEST_CACHE = folder;
-  useKnownInterpreter(folder);
-  return () => {
-    keepInterpreter(folder);
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return () => rmSync(folder, { recursive: true, force: true });
 }

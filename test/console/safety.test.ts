@@ -4,7 +4,8 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ConsoleUnderTest, openBrowser, openConsole, PATIENCE_MS, visit } from "./browser.ts";
+import { findViolations } from "./axe.ts";
+import { type ConsoleUnderTest, openBrowser, openConsole, PATIENCE_MS, REMOTE_NAME, visit } from "./browser.ts";
 
 let browser: Browser;
 let under: ConsoleUnderTest;
@@ -133,6 +134,30 @@ test("the page loads nothing of another origin, and may not be framed", async ()
   expect(policy).toContain("default-src 'none'");
   expect(policy).toContain("frame-ancestors 'none'");
   expect(policy).not.toContain("unsafe");
+  await context.close();
+});
+
+test("without encryption, the page says what to do, and takes no key", async () => {
+  await using remote = await openConsole({ allowHosts: [REMOTE_NAME] });
+  const { port } = new URL(remote.server.url);
+  const context = await browser.newContext();
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const bodies: (string | null)[] = [];
+  page.on("request", (sent) => bodies.push(sent.postData()));
+  await page.goto(`http://${REMOTE_NAME}:${port}/console/t/acme/calls`);
+  expect(await page.getByRole("alert").textContent()).toContain(
+    `The browser keeps no session for http://${REMOTE_NAME}:${port}`,
+  );
+  await page.getByText(`ssh -N -L ${port}:${REMOTE_NAME}:${port} ${REMOTE_NAME}`).waitFor();
+  await page.getByText("--allow-host").waitFor();
+  expect([await page.locator("input").count(), bodies.filter((body) => body !== null)]).toEqual([0, []]);
+  expect(await findViolations(page, "not-encrypted")).toEqual([]);
+  // The end of the tunnel is an address of the user's own machine.
+  await page.goto(`http://127.0.0.1:${port}/console`);
+  await page.getByLabel("API key").fill(remote.key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("main#content").waitFor();
   await context.close();
 });
 

@@ -63,7 +63,7 @@ export async function signIn(key: string): Promise<void> {
   await loadMe();
   if (me.value === null) {
     throw new Error(
-      "The browser did not keep the session. Open the console over https, or on the server's own machine",
+      "The browser did not keep the session. Allow cookies for this page, and open it over HTTPS or on the server's own machine",
     );
   }
 }
