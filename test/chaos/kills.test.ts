@@ -6,7 +6,7 @@ import { STRIKES_ALL } from "../support/attack-sample.ts";
 import { killOne, openChaos, runLoad, TENANTS, torment } from "../support/chaos.ts";
 
 const wanted = Number(process.env.GLOVEBOX_CHAOS_CALLS);
-const CALLS = wanted > 0 ? wanted : STRIKES_ALL ? 5_000 : 800;
+const CALLS = wanted > 0 ? wanted : STRIKES_ALL ? 5_000 : 400;
 const TIMEOUT_MS = 120_000;
 const PATIENCE_MS = 300_000 + CALLS * 100;
 /** Counts calls instead of time, so that a slow machine has as many kills, and as many calls between them. */

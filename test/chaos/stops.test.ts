@@ -5,7 +5,7 @@ import { openChaos, runLoad, stopAll, stopBriefly, torment } from "../support/ch
 
 /** A stopped worker does not answer at all: a call without a result by then waits for it. */
 const LATE_MS = 60_000;
-const LOAD = { calls: STRIKES_ALL ? 2_500 : 500, inFlight: 2, timeoutMs: 4_000, lateMs: LATE_MS };
+const LOAD = { calls: STRIKES_ALL ? 2_500 : 300, inFlight: 2, timeoutMs: 4_000, lateMs: LATE_MS };
 const STOP_EVERY_CALLS = 40;
 /** A call whose neighbour in the same process would not stop is lost with it. */
 const EXPECTED_CODES = ["ok", "TOOL_TIMEOUT", "SANDBOX_CRASHED", "OVERLOADED"];

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { createClient, type GloveboxClient } from "../../src/client/index.ts";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "./cli-process.ts";
-import { keepInterpreter, useKnownInterpreter } from "./interpreter-cache.ts";
+import { SHARED_CACHE } from "./host-zone.ts";
+import { keepInterpreter, linkBuilds, useKnownInterpreter } from "./interpreter-cache.ts";
 import { type NatsServer, startNatsServer } from "./nats-server.ts";
 
 export interface DeploymentOptions {
@@ -82,6 +83,9 @@ export interface Deployment extends AsyncDisposable {
   fetch(path: string, init?: RequestInit): Promise<Response>;
 }
 
+/** The tools that servers of this test file have built. */
+const BUILDS = join(SHARED_CACHE.directory, `deployments-${process.pid}`);
+
 /** Starts all processes, and waits until they accept work. */
 export async function openDeployment(options: DeploymentOptions): Promise<Deployment> {
   const { servers: count, executors: ids = [], databaseOf, config = {} } = options;
@@ -90,13 +94,13 @@ export async function openDeployment(options: DeploymentOptions): Promise<Deploy
   await using opened = new AsyncDisposableStack();
   // Also of processes that start later.
   let resources: AsyncDisposableStack = opened;
-  const caches = [
-    ...serverNames.map((name) => join(folder, name, "cache")),
-    ...ids.map((id) => join(folder, id, "code")),
-  ];
+  const serverCaches = serverNames.map((name) => join(folder, name, "cache"));
+  const caches = [...serverCaches, ...ids.map((id) => join(folder, id, "code"))];
   for (const cache of caches) useKnownInterpreter(cache);
+  for (const cache of serverCaches) linkBuilds(BUILDS, cache);
   opened.defer(() => {
     for (const cache of caches) keepInterpreter(cache);
+    for (const cache of serverCaches) linkBuilds(cache, BUILDS);
     rmSync(folder, { recursive: true, force: true });
   });
   const credentials = join(folder, "credentials");

@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { cliEnvironment, NodeProcess } from "./cli-process.ts";
+import { keepInterpreter, useKnownInterpreter } from "./interpreter-cache.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Longest time that a program may take on a busy machine. */
@@ -23,10 +24,15 @@ export interface FinishedExample {
 /** The home that the programs of one test file share. Call it at the top level of the file. */
 export function useHome(): () => string {
   let home = "";
+  const cache = (): string => join(home, ".cache", "glovebox");
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), "glovebox-examples-"));
+    useKnownInterpreter(cache());
   });
-  afterAll(() => rm(home, { recursive: true, force: true }));
+  afterAll(async () => {
+    keepInterpreter(cache());
+    await rm(home, { recursive: true, force: true });
+  });
   return () => home;
 }
 

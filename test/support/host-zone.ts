@@ -11,10 +11,7 @@ import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox
 import { DYNAMIC_CODE } from "./dynamic-code.ts";
 import { PATIENT_LIMITS } from "./patient-limits.ts";
 
-/** The cache of a command line that has run Python before. */
-export const PYTHON_HOME = join(tmpdir(), "glovebox-python-home");
-/** Folder of the Python interpreter's snapshot. Creating one takes 7 s of CPU time. */
-export const PYTHON_CACHE = { directory: join(PYTHON_HOME, ".cache", "glovebox") } as const;
+export { PYTHON_CACHE, PYTHON_HOME } from "./interpreter-cache.ts";
 
 /** All tests of a run share this folder: a tool that one of them has built costs the others nothing. Set by test/global-setup.ts. */
 export const SHARED_CACHE = {
@@ -33,7 +30,7 @@ export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> 
     ...options,
     bundler: { ...options.bundler, limits: { timeoutMs: PATIENT_LIMITS.timeoutMs, ...options.bundler?.limits } },
     limits: { ...PATIENT_LIMITS, ...options.limits },
-    workers: { max: 4, warmProcesses: 0, ...options.workers },
+    workers: { max: 4, warmProcesses: 0, warmPythonProcesses: 0, ...options.workers },
   });
 }
 

@@ -1,8 +1,13 @@
-// The snapshot of the Python interpreter, which a machine makes once, with 7 s of CPU time. Tests give it to each server and executor that starts
-// with an empty folder, and keep it when one of them has made it.
+// What servers and executors with an empty folder need not make again: the snapshot of the Python interpreter, which takes 7 s of CPU time, and
+// the tools that a server of the same test file has built, each of which takes a process of its own.
 import { copyFileSync, linkSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { PYTHON_CACHE } from "./host-zone.ts";
+
+/** The cache of a command line that has run Python before. */
+export const PYTHON_HOME = join(tmpdir(), "glovebox-python-home");
+/** Folder of the Python interpreter's snapshot. Creating one takes 7 s of CPU time. */
+export const PYTHON_CACHE = { directory: join(PYTHON_HOME, ".cache", "glovebox") } as const;
 
 /** Snapshots of other versions of the sources stay in the folder. The newest ones are those in use. */
 const MAX_SNAPSHOTS = 4;
@@ -29,6 +34,19 @@ function copySnapshots(from: string, to: string): void {
       mkdirSync(to, { recursive: true, mode: 0o700 });
       copyEntry(join(from, name), join(to, name));
     }
+  }
+}
+
+/** Bundles, code caches and definitions, and lists of platform modules. */
+const BUILD = /\.(?:bundle|v8|chunks)$/;
+
+/** Links what a cache has of tools into another one. Both are of servers with the same sources. */
+export function linkBuilds(from: string, to: string): void {
+  const known = new Set(namesIn(to));
+  for (const name of namesIn(from)) {
+    if (!BUILD.test(name) || known.has(name)) continue;
+    mkdirSync(to, { recursive: true, mode: 0o700 });
+    copyEntry(join(from, name), join(to, name));
   }
 }
 

@@ -75,9 +75,13 @@ const collect = async (events: AsyncIterable<CallEvent>): Promise<readonly unkno
 };
 
 /** Makes a call that reaches its timeout: again with more time, if the machine is so busy that the tool could not begin. */
-export async function untilTimeout(timeoutMs: number, make: (timeoutMs: number) => Promise<Call>): Promise<Call> {
+export async function untilTimeout(
+  timeoutMs: number,
+  make: (timeoutMs: number) => Promise<Call>,
+  hasBegun: (call: Call) => boolean = ({ effects }) => effects !== "none",
+): Promise<Call> {
   const call = await make(timeoutMs);
-  return call.effects === "none" ? await untilTimeout(4 * timeoutMs, make) : call;
+  return hasBegun(call) ? call : await untilTimeout(4 * timeoutMs, make, hasBegun);
 }
 
 /** One call at once, its record and its timeline; and the same call from the queue. */
@@ -87,7 +91,9 @@ const singleCalls = SINGLE_CALLS.map(
     run: async ({ acme, origin }) => {
       const make = (limitMs?: number): Promise<Call> =>
         acme.call(tool, { input: input(origin), ...(limitMs && { timeoutMs: limitMs }) });
-      const call = await (timeoutMs === undefined ? make() : untilTimeout(timeoutMs, make));
+      // A tool that waits says so first.
+      const hasBegun = (made: Call): boolean => (showCall(made) as { logs: readonly object[] }).logs.length > 0;
+      const call = await (timeoutMs === undefined ? make() : untilTimeout(timeoutMs, make, hasBegun));
       const { code, message } = (call.error ?? {}) as { readonly code?: string; readonly message?: string };
       const timeline = await acme.timeline(call.id);
       const stored = await endOf(acme, call.id);

