@@ -90,6 +90,8 @@ export type CallMessage = Exclude<
   WorkerMessage,
   { type: "inspected" | "inspect-open" | "ready" | "python-ready" | "pong" | "stuck" | "module-caches" }
 >;
+type CapabilityMessage = Extract<WorkerMessage, { type: "capability" }>;
+type Deliver = (requestId: number, envelope: string, latencyMs?: number) => void;
 type CallState = "sent" | "preparing" | "started" | "ended";
 
 export interface OpenCallOptions {
@@ -152,6 +154,8 @@ export class OpenCall {
   #entries = 0;
   /** Number of answers of its caller that the call waits for. */
   resting = 0;
+  /** Number of calls of tools whose results the call waits for. */
+  nested = 0;
 
   constructor({
     seq,
@@ -262,11 +266,7 @@ export class OpenCall {
    * Processes one message.
    * @throws {Error} for a message that a correct worker never sends, or that is out of order
    */
-  receive(
-    message: CallMessage,
-    parts: readonly Buffer[],
-    deliver: (requestId: number, envelope: string, latencyMs?: number) => void,
-  ): void {
+  receive(message: CallMessage, parts: readonly Buffer[], deliver: Deliver): void {
     if ((message.type === "released") !== this.hasEnded) throw new Error("The worker's messages are out of order");
     const { listener, limits } = this;
     // Every message but `preparing` may be caused by the tool's code, which has then begun.
@@ -294,10 +294,7 @@ export class OpenCall {
         break;
       case "capability":
         this.#requests = bound(this.#requests + 1, this.#maxRequests);
-        listener.onCapability(message.name, text(parts, limits.inputBytes * 4), {
-          requestId: message.requestId,
-          send: (envelope, latencyMs) => deliver(message.requestId, envelope, latencyMs),
-        });
+        this.#receiveRequest(message, text(parts, limits.inputBytes * 4), deliver);
         break;
       case "turns":
         if (listener.onTurns === undefined) throw new Error("The worker sent turns that were not requested");
@@ -322,6 +319,17 @@ export class OpenCall {
       case "released":
         break;
     }
+  }
+
+  #receiveRequest({ name, requestId }: CapabilityMessage, input: string, deliver: Deliver): void {
+    let isNested = name === "tools";
+    if (isNested) this.nested += 1;
+    const send: CapabilityRequest["send"] = (envelope, latencyMs) => {
+      if (isNested) this.nested -= 1;
+      isNested = false;
+      deliver(requestId, envelope, latencyMs);
+    };
+    this.listener.onCapability(name, input, { requestId, send });
   }
 
   #advance(from: readonly CallState[], to: CallState): void {

@@ -121,8 +121,10 @@ export class Placement implements Disposable {
     const hasNoneForShort = pace === "short" && unproven.length === own.length;
     const wouldDisplaceShort = pace === "long" && best !== undefined && best === home;
     const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort;
-    const mayGrow = !isKeptFree && this.#manager.mayGrow(job.owner, isWaitedFor);
-    if ((isCrowded || wouldDisplaceShort) && mayGrow) best = this.#takeNew(job) ?? best;
+    // Its caller may keep a process of its own until the call has ended: to wait for that one would be for ever.
+    const isNested = usesParentSlot && isAlone;
+    const mayGrow = !isKeptFree && this.#manager.mayGrow(job.owner, isWaitedFor, isNested);
+    if ((isCrowded || wouldDisplaceShort) && mayGrow) best = this.#takeNew(job, isNested) ?? best;
     if (pace === "short" && best !== undefined) {
       best.lastShortAt = performance.now();
       for (const worker of unproven) if (worker !== best) this.#manager.priorities.setBackground(worker, true);
@@ -240,8 +242,8 @@ export class Placement implements Disposable {
     return sessionWorker.load === 0 || (!isAlone && sessionWorker.load < callsPerWorker + nestedPerWorker);
   }
 
-  #takeNew({ owner, kind, dataBytes, interpreter }: Job): WorkerProcess | undefined {
-    const worker = this.#manager.takeNew(owner, { kind, dataBytes, interpreter });
+  #takeNew({ owner, kind, dataBytes, interpreter }: Job, isNested = false): WorkerProcess | undefined {
+    const worker = this.#manager.takeNew(owner, { kind, dataBytes, interpreter, isNested });
     const window = this.#manager.priorities.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#room.callsPerWorker);
     return worker;

@@ -64,6 +64,12 @@ export class ProcessCalls implements Iterable<OpenCall> {
     return count;
   }
 
+  /** Whether there are calls, and each waits for the result of another call. */
+  get areNesting(): boolean {
+    for (const { nested } of this.#calls) if (nested === 0) return false;
+    return this.#calls.length > 0;
+  }
+
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
   get isInside(): boolean {
     for (const call of this.#calls) if (call.isInside) return true;

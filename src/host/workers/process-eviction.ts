@@ -64,12 +64,13 @@ export class ProcessRoom {
 
   /**
    * Frees a process slot. Returns whether there is one. An owner that has a process evicts no other owner's last one.
+   * @param isNested a call of the owner waits for another one, which needs the slot: any idle process is evicted
    */
-  makeSlotFor(owner: string): boolean {
+  makeSlotFor(owner: string, isNested = false): boolean {
     if (this.#workers.size < this.#limits.max) return true;
     const owned = this.countOf(owner);
     const isDispensable = ({ owner: other }: WorkerProcess): boolean =>
-      owned === 0 || other === owner || this.countOf(other) > owned + 1;
+      isNested || owned === 0 || other === owner || this.countOf(other) > owned + 1;
     const idle = [...this.#workers].filter((worker) => worker.load === 0 && isDispensable(worker));
     const [oldest] = idle.sort(byEvictionOrder);
     if (oldest === undefined) {

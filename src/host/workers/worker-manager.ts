@@ -34,6 +34,12 @@ export interface ProcessNeed {
   readonly dataBytes?: number | undefined;
   /** What a Python process was started from. Default: the newest of the pool. */
   readonly interpreter?: PythonSources | undefined;
+  /**
+   * Whether a call in another process waits for the call that needs this one. It must not wait for that process in turn, so it may end any idle
+   * one.
+   * @default false
+   */
+  readonly isNested?: boolean | undefined;
 }
 
 /** Receives changes: a call was released, or a process is ready or has died. */
@@ -186,8 +192,11 @@ export class WorkerManager implements Disposable {
     const idlePriority = this.priorities.owners.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
     const warmProcess = !idlePriority || this.priorities.owners.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
-    const mayStart = warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner);
-    const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...need }) : undefined);
+    const mayStart =
+      warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner, need.isNested);
+    const { kind, dataBytes, interpreter } = need;
+    const start = { idlePriority, kind, dataBytes, interpreter };
+    const worker = warmProcess ?? (mayStart ? this.#spawn(start) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // The process is unused: failing to set its priority is no reason to end it.
@@ -245,15 +254,25 @@ export class WorkerManager implements Disposable {
    * about to end, because that slot is not free yet. The last quarter of all slots is reserved for owners without a
    * process.
    * @param isWaitedFor whether a call in one of its processes waits for the new call, and so computes nothing
+   * @param isNested whether that call may keep its process until the new one has ended, because each runs alone in its process: processes in
+   *   which all calls wait like that do not count, and the reserve is open to it
    */
-  mayGrow(owner: string, isWaitedFor = false): boolean {
+  mayGrow(owner: string, isWaitedFor = false, isNested = false): boolean {
     const owned = this.#room.countOf(owner);
     if (owned === 0) return true;
+    if (isNested) return this.#countComputing(owner) < this.#options.maxPerOwner;
     if (this.priorities.mustNotGrow(owner) && !isWaitedFor) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
     return this.#workers.size - this.#room.countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
+  }
+
+  /** Number of an owner's processes, without those in which each call waits for another call. */
+  #countComputing(owner: string): number {
+    let count = 0;
+    for (const worker of this.#workers) if (worker.owner === owner && !worker.isNesting) count += 1;
+    return count;
   }
 
   #spawn(options: WorkerStart = {}): WorkerProcess {

@@ -241,6 +241,10 @@ export class WorkerProcess {
   get young(): number {
     return this.#calls.young;
   }
+  /** Whether it has calls, and each waits for the result of another call. */
+  get isNesting(): boolean {
+    return this.#calls.areNesting;
+  }
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
   get isInside(): boolean {
     return this.#calls.isInside;
