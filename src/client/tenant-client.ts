@@ -91,8 +91,8 @@ export class TenantClient {
 
   /**
    * Deletes the tenant with everything that it owns.
-   * @param rewrite whether Postgres rewrites its tables, so that none of the tenant's bytes remain in their files. Each table is locked
-   *   meanwhile. SQLite does so always. Default: the option `vacuumFull` of the server
+   * @param options `rewrite`: whether Postgres rewrites its tables, so that none of the tenant's bytes remain in their files. Each table is
+   *   locked meanwhile. SQLite does so always. Default: the option `vacuumFull` of the server
    */
   async delete(options: { readonly rewrite?: boolean } = {}): Promise<{ readonly receipt: object }> {
     checkOptions(options, "options", DELETE_FIELDS);

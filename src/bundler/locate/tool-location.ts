@@ -185,10 +185,8 @@ export function locateTool(source: ToolSource, options: StoreOptions, limits: Bu
   checkSize(found.files, limits);
   const maySetMode = "source" in source;
   const isScript = maySetMode && source.mode === "script";
-  const linked = locateLinked(options.linkedPackages);
-  if (options.packagesDir !== undefined) {
-    return { ...found, linked, isScript, maySetMode, stores: namedStore(options.packagesDir) };
-  }
+  const location = { ...found, isScript, maySetMode, linked: locateLinked(options.linkedPackages) };
+  if (options.packagesDir !== undefined) return { ...location, stores: namedStore(options.packagesDir) };
   const { stores, absent } = searchStores(found.files, options.root);
-  return { ...found, linked, isScript, maySetMode, stores, absent: [...found.absent, ...absent] };
+  return { ...location, stores, absent: [...found.absent, ...absent] };
 }

@@ -192,11 +192,10 @@ export class WorkerManager implements Disposable {
     const idlePriority = this.priorities.owners.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
     const warmProcess = !idlePriority || this.priorities.owners.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
+    const { isNested, ...start } = need;
     const mayStart =
-      warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner, need.isNested);
-    const { kind, dataBytes, interpreter } = need;
-    const start = { idlePriority, kind, dataBytes, interpreter };
-    const worker = warmProcess ?? (mayStart ? this.#spawn(start) : undefined);
+      warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner, isNested);
+    const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...start }) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // The process is unused: failing to set its priority is no reason to end it.
