@@ -22,10 +22,7 @@ export class StartingCalls {
   async settled(maxMs: number): Promise<void> {
     if (this.#ids.size === 0) return;
     this.#none ??= Promise.withResolvers();
-    const { promise } = this.#none;
-    const late = new AbortController();
-    await Promise.race([promise, sleep(maxMs, undefined, { signal: late.signal }).catch(() => {})]);
-    late.abort();
+    await Promise.race([this.#none.promise, sleep(maxMs, undefined, { ref: false })]);
     this.#none = undefined;
   }
 }
