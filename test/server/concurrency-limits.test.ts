@@ -88,7 +88,7 @@ describe("the slots of two replicas", () => {
     await slots.untilHeld([1, 1]);
     expect(slots.running).toBe(2);
     for (const slot of [first, second]) slot.release();
-    for (const slot of waiting) (await slot).release();
+    await Promise.all(waiting.map(async (slot) => (await slot).release()));
     expect(slots.running).toBe(0);
   });
 
@@ -113,7 +113,7 @@ describe("the slots of two replicas", () => {
       await slots.untilHeld(held);
     }
     for (const index of [2, 5]) running[index]?.release();
-    for (const slot of waiting) (await slot).release();
+    await Promise.all(waiting.map(async (slot) => (await slot).release()));
     expect(slots.running).toBe(0);
   });
 });
