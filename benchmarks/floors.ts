@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from "../src/sandbox/contract/limits.ts";
 import { createEngine, createLoadableBundle } from "../src/sandbox/worker/isolate/engine.ts";
 import { IGNORE_MESSAGES } from "../src/sandbox/worker/isolate/guest-call.ts";
 import { createPreludeCache, ToolIsolate } from "../src/sandbox/worker/isolate/tool-isolate.ts";
+import { loadCrypto } from "../test/support/load-crypto.ts";
 import { ADD } from "./support/jobs.ts";
 import { measure, times } from "./support/measure.ts";
 import { createRawTool, runRawTool } from "./support/raw-isolate.ts";
@@ -66,8 +67,9 @@ raw.dispose();
 const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
 const engine = createEngine({
   preludeSource,
+  loadCrypto,
   readPlatformModule,
-  preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+  preludeCache: createPreludeCache({ preludeSource, readPlatformModule, loadCrypto }),
 });
 const bundle = createLoadableBundle("", CODE, new Uint8Array(0));
 

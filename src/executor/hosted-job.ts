@@ -3,8 +3,8 @@
 import type { RunMessage } from "../host/fleet/protocol/messages.ts";
 import type { CallListener } from "../host/workers/open-call.ts";
 import type { Job } from "../host/workers/pool-job.ts";
-import type { WorkerToolProfile } from "../host/workers/worker-job.ts";
-import { ToolProfileSchema } from "../sandbox/protocol/host-messages.ts";
+import { WorkerToolProfileSchema } from "../sandbox/protocol/host-message-schemas.ts";
+import type { WorkerToolProfile } from "../sandbox/protocol/host-messages.ts";
 import { TurnsSchema } from "../sandbox/protocol/turn-schemas.ts";
 import type { Turn } from "../sandbox/protocol/turns.ts";
 import type { CallCode } from "./call-code.ts";
@@ -23,7 +23,7 @@ const MAX_PROFILES = 2_048;
 /** The control plane has applied the limits of tenants and tools. */
 const NO_LIMITS = { maxConcurrentCalls: 1_000_000, maxQueuedCalls: 1_000_000 } as const;
 
-const parseProfile = (text: string): WorkerToolProfile => ToolProfileSchema.parse(JSON.parse(text));
+const parseProfile = (text: string): WorkerToolProfile => WorkerToolProfileSchema.parse(JSON.parse(text));
 
 export class ToolProfiles {
   /** By their JSON text. The one used last is the last one. */

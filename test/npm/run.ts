@@ -14,6 +14,7 @@ import type { EngineFeature } from "../../src/sandbox/contract/engine-features.t
 import { createEngine, createLoadableBundle } from "../../src/sandbox/worker/isolate/engine.ts";
 import { IGNORE_MESSAGES } from "../../src/sandbox/worker/isolate/guest-call.ts";
 import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
+import { loadCrypto } from "../support/load-crypto.ts";
 import { PACKAGES } from "./packages.ts";
 
 const FOLDER = import.meta.dirname;
@@ -50,8 +51,9 @@ setFlagsFromString("--no-wasm-async-compilation");
 const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
 const engine = createEngine({
   preludeSource,
+  loadCrypto,
   readPlatformModule,
-  preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+  preludeCache: createPreludeCache({ preludeSource, readPlatformModule, loadCrypto }),
 });
 
 async function bundle(path: string): Promise<ToolBundle> {

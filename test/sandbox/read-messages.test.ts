@@ -1,8 +1,7 @@
 // The hand-written checks of messages accept nothing that the schemas reject, and change nothing.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { HostMessageSchema } from "../../src/sandbox/protocol/host-messages.ts";
-import { parseHostMessage } from "../../src/sandbox/protocol/read-host-message.ts";
+import { readHostMessage } from "../../src/sandbox/protocol/read-host-message.ts";
 import { parseWorkerMessage } from "../../src/sandbox/protocol/read-worker-message.ts";
 import { WorkerMessageSchema } from "../../src/sandbox/protocol/worker-messages.ts";
 
@@ -10,8 +9,6 @@ const usage = { cpuMs: 1.5, heapBytes: 2, startMs: 0, executeMs: 0.25, logsDropp
 const ended = { type: "ended", seq: 1, outcome: "output", phase: "execute", usage, released: true };
 const capability = { type: "capability", seq: 1, requestId: 2, name: "ask" };
 const parked = { type: "parked", seq: 1, entries: 1 };
-const call = { type: "call", seq: 1, toolId: 2, callId: "c", tenantId: "acme", mainThreadMs: 100 };
-const result = { type: "capability-result", seq: 1, requestId: 2, mainThreadMs: 100 };
 
 /** Values that a hostile peer could put into any field. */
 const hostile = fc.constantFrom<unknown>(
@@ -20,7 +17,7 @@ const hostile = fc.constantFrom<unknown>(
 );
 const keys = fc.constantFrom(
   ...["type", "seq", "outcome", "phase", "usage", "released", "kept", "usedModules", "requestId", "name", "entries"],
-  ...["toolId", "callId", "tenantId", "mainThreadMs", "latencyMs", "stream", "__proto__", "constructor", "extra"],
+  ...["stream", "__proto__", "constructor", "extra"],
 );
 const changes = fc.array(fc.record({ key: keys, value: hostile, drops: fc.boolean() }), { maxLength: 3 });
 
@@ -42,12 +39,12 @@ function outcomeOf(parse: () => unknown): unknown {
   }
 }
 
-describe("parseWorkerMessage() and parseHostMessage()", () => {
+describe("parseWorkerMessage()", () => {
   test.for([
     ["ended", ended],
     ["capability", capability],
     ["parked", parked],
-  ] as const)("agree with the schema about every change of %s", ([, base]) => {
+  ] as const)("agrees with the schema about every change of %s", ([, base]) => {
     fc.assert(
       fc.property(changes, (edits) => {
         const text = changed(base, edits);
@@ -58,30 +55,26 @@ describe("parseWorkerMessage() and parseHostMessage()", () => {
     );
   });
 
-  test.for([
-    ["call", call],
-    ["capability-result", result],
-  ] as const)("agree with the schema about every change of %s", ([, base]) => {
-    fc.assert(
-      fc.property(changes, (edits) => {
-        const text = changed(base, edits);
-        const expected = outcomeOf(() => HostMessageSchema.parse(JSON.parse(text)));
-        expect(outcomeOf(() => parseHostMessage(text))).toEqual(expected);
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  test.for(["null", "1", "[]", '"ended"', '{"type":"ended"}', "{", '{"type":["ended"]}'])("reject %s", (text) => {
+  test.for(["null", "1", "[]", '"ended"', '{"type":"ended"}', "{", '{"type":["ended"]}'])("rejects %s", (text) => {
     expect(() => parseWorkerMessage(text)).toThrow();
-    expect(() => parseHostMessage(text)).toThrow();
   });
 
-  test("accept the usage of a call only with exactly its fields", () => {
+  test("accepts the usage of a call only with exactly its fields", () => {
     const text = (broken: object): string => JSON.stringify({ ...ended, usage: { ...usage, ...broken } });
     expect(parseWorkerMessage(text({}))).toEqual(ended);
     for (const broken of [{ more: 1 }, { cpuMs: -1 }, { cpuMs: "1" }, { heapBytes: 2 ** 60 }]) {
       expect(() => parseWorkerMessage(text(broken))).toThrow();
     }
+  });
+});
+
+describe("readHostMessage()", () => {
+  test("returns a message unchanged", () => {
+    const call = { type: "call", seq: 1, toolId: 2, callId: "c", tenantId: "acme", mainThreadMs: 100 };
+    expect(readHostMessage(JSON.stringify(call))).toEqual(call);
+  });
+
+  test.for(["null", "1", "[]", '"ping"', "{", "{}"])("rejects %s", (text) => {
+    expect(() => readHostMessage(text)).toThrow();
   });
 });

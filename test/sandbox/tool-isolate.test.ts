@@ -18,6 +18,7 @@ import {
   toBundle,
 } from "../support/guest.ts";
 import { activeTimers } from "../support/leftovers.ts";
+import { loadCrypto } from "../support/load-crypto.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const PATIENT_MS = PATIENT_LIMITS.timeoutMs;
@@ -529,18 +530,23 @@ describe("the prelude's code cache", () => {
 
   test("contains the functions of a call in addition to those of boot", async () => {
     const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
-    const compiled = createEngine({ preludeSource, readPlatformModule, preludeCache: new Uint8Array(0) });
+    const compiled = createEngine({ preludeSource, readPlatformModule, loadCrypto, preludeCache: new Uint8Array(0) });
     const isolate = new ToolIsolate(compiled, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
     const atBoot = isolate.makeCodeCache(toBundle(preludeSource));
     await isolate.dispose();
-    const made = createPreludeCache(preludeSource, readPlatformModule);
+    const made = createPreludeCache({ preludeSource, readPlatformModule, loadCrypto });
     expect(made.byteLength).toBeGreaterThan(atBoot.byteLength + 4_096);
   });
 
   test("is ignored if it is invalid", async () => {
     const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
-    const engine = createEngine({ preludeSource, readPlatformModule, preludeCache: new Uint8Array(5_000).fill(7) });
+    const engine = createEngine({
+      preludeSource,
+      readPlatformModule,
+      loadCrypto,
+      preludeCache: new Uint8Array(5_000).fill(7),
+    });
     const isolate = new ToolIsolate(engine, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
     expect((await isolate.load(toBundle(bundleCode(ADD)), IGNORE_MESSAGES)).outcome).toBe("ready");

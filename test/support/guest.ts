@@ -15,6 +15,7 @@ import type { GuestEnd, GuestListener } from "../../src/sandbox/worker/isolate/g
 import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
 
 import { DEFAULT_FEATURES } from "./dynamic-code.ts";
+import { loadCrypto } from "./load-crypto.ts";
 
 export const HEADER: InvokeHeader = {
   granted: [],
@@ -35,8 +36,9 @@ export async function sharedEngine(): Promise<Engine> {
   const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
   engine ??= createEngine({
     preludeSource,
+    loadCrypto,
     readPlatformModule,
-    preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+    preludeCache: createPreludeCache({ preludeSource, readPlatformModule, loadCrypto }),
   });
   return engine;
 }

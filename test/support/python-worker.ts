@@ -18,7 +18,7 @@ import type {
 import { pack, unpack } from "../../src/sandbox/protocol/length-prefixed.ts";
 import { type IsolateLifetime, PROTOCOL_VERSION } from "../../src/sandbox/protocol/message-fields.ts";
 import { type EndedMessage, WorkerMessageSchema } from "../../src/sandbox/protocol/worker-messages.ts";
-import type { Deterministic } from "../../src/sandbox/worker/seeded-bytes.ts";
+import type { Deterministic } from "../../src/sandbox/worker/random-bytes.ts";
 import { PATIENT_LIMITS } from "./patient-limits.ts";
 
 const NOTHING = new Uint8Array(0);

@@ -1,6 +1,7 @@
 // A tool as the host describes it to a worker, for tests with another subject.
-import type { WorkerToolProfile } from "../../src/host/workers/worker-job.ts";
+
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
+import type { WorkerToolProfile } from "../../src/sandbox/protocol/host-messages.ts";
 
 export const TOOL_PROFILE: WorkerToolProfile = {
   sha256: "0".repeat(64),

@@ -6,6 +6,7 @@ import type { InvokeHeader } from "../../src/sandbox/protocol/guest-messages.ts"
 import { createEngine, createLoadableBundle, type Engine } from "../../src/sandbox/worker/isolate/engine.ts";
 import type { GuestListener } from "../../src/sandbox/worker/isolate/guest-call.ts";
 import { createPreludeCache, ToolIsolate } from "../../src/sandbox/worker/isolate/tool-isolate.ts";
+import { loadCrypto } from "../support/load-crypto.ts";
 import { type FileResult, toScript } from "./script.ts";
 import { TESTS_FOLDER, type TestFile } from "./tests.ts";
 
@@ -28,8 +29,9 @@ async function makeEngine(): Promise<Engine> {
   const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
   return createEngine({
     preludeSource,
+    loadCrypto,
     readPlatformModule,
-    preludeCache: createPreludeCache(preludeSource, readPlatformModule),
+    preludeCache: createPreludeCache({ preludeSource, readPlatformModule, loadCrypto }),
   });
 }
 

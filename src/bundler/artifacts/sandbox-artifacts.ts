@@ -12,6 +12,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { PRELUDE_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
 import {
   isPlatformModuleName,
+  ON_DEMAND_FILE,
   PLATFORM_MODULE_NAMES,
   type PlatformModuleName,
   platformModuleFile,
@@ -185,9 +186,10 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   // CommonJS for the scripts that start often: an ESM import of a built-in module reads all of its exports, which loads further modules and
   // takes 20 of the 160 ms of a worker's start (measured).
   const script = { ...program, format: "cjs" as const, define: { "import.meta.dirname": "__dirname" } };
-  const [python, worker, buildChild, probe, prelude, ...chunks] = await Promise.all([
+  const [python, worker, onDemand, buildChild, probe, prelude, ...chunks] = await Promise.all([
     buildPythonRuntime(join(sandbox, "guest", "python")),
     build({ ...script, entryPoints: [join(sandbox, "worker", "worker.ts")] }),
+    build({ ...script, entryPoints: [join(sandbox, "worker", "on-demand.ts")] }),
     build({ ...script, entryPoints: [join(SOURCE_ROOT, "bundler", "compile", "child-main.ts")] }),
     build({ ...program, format: "esm", entryPoints: [join(sandbox, "worker", "probe-main.ts")] }),
     build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "esm" }),
@@ -208,6 +210,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
     result.outputFiles[0]?.text ?? "";
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, FILES.worker), text(worker));
+  await writeFile(join(folder, ON_DEMAND_FILE), text(onDemand));
   await writeFile(join(folder, FILES.buildChild), text(buildChild));
   await writeFile(join(folder, FILES.probe), text(probe));
   await writeFile(join(folder, FILES.python), python);

@@ -1,9 +1,10 @@
 // Runs calls of sandboxed tools: converts a prepared call to a job of the worker pool, and its outcome to an Execution.
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import { DivergenceSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { type EndedMessage, ProgressSchema } from "../../sandbox/protocol/worker-messages.ts";
-import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import { NO_USAGE, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
@@ -23,7 +24,7 @@ import type { CpuAccount } from "../util/time-slicing.ts";
 import type { CallPool } from "../workers/call-pool.ts";
 import type { CallListener, CallLossReason, CapabilityRequest } from "../workers/open-call.ts";
 import type { Ticket } from "../workers/pool-job.ts";
-import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/worker-job.ts";
+import type { SentBundle, SessionOrder } from "../workers/worker-job.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
 import { memoryError, toCallFailure, toGuestOutput, tryParse } from "./guest-outcome.ts";

@@ -4,10 +4,11 @@ import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
 import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityDescriptors } from "../../sandbox/protocol/guest-messages.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import type { CallPool } from "../workers/call-pool.ts";
 import type { WarmUse } from "../workers/pool-job.ts";
-import type { SentBundle, WorkerToolProfile } from "../workers/worker-job.ts";
+import type { SentBundle } from "../workers/worker-job.ts";
 
 /** Properties of a tool that a profile depends on. */
 interface ProfiledTool {

@@ -3,9 +3,9 @@
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { ExtractedToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import { type ExtractionOptions, extractDefinition, parseDefinition } from "../executors/extract-definition.ts";
 import { pythonPlacementOf } from "../executors/process-placement.ts";
-import type { WorkerToolProfile } from "../workers/worker-job.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { toDescribeRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";

@@ -1,6 +1,7 @@
 // Records one call of a sandboxed tool: the turns that its worker process reports, and each capability call with its answer.
 import { createHash } from "node:crypto";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { MAX_TURNS, type Turn } from "../../sandbox/protocol/turns.ts";
 import { packageVersion } from "../config/package-version.ts";
@@ -9,7 +10,6 @@ import type { RawChunk } from "../contract/tool-stream.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
-import type { WorkerToolProfile } from "../workers/worker-job.ts";
 import { inputHashOf } from "./input-hash.ts";
 import {
   type CallRecording,

@@ -41,11 +41,12 @@ const RequestSchema = z.strictObject({
 /** Settings of the call's isolate that a tool can observe. */
 export const ProfileSchema = z.strictObject({
   limits: LimitsSchema,
-  features: z.array(EngineFeatureSchema).max(ENGINE_FEATURE_NAMES.length),
-  granted: z.array(name).max(256),
-  denied: z.array(name).max(256),
+  features: z.array(EngineFeatureSchema).max(ENGINE_FEATURE_NAMES.length).readonly(),
+  granted: z.array(name).max(256).readonly(),
+  denied: z.array(name).max(256).readonly(),
   descriptors: z
     .record(name, z.strictObject({ platformModule: z.enum(MEMBER_MODULES).optional(), members, uncounted: members }))
+    .readonly()
     .optional(),
   logSourceLocations: z.boolean(),
 });

@@ -3,7 +3,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
 import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import type { TurnDivergence } from "../../sandbox/protocol/turns.ts";
-import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import type { RecordOptions } from "./record-options.ts";
 import { RecordedAnswers, type ReplayMatch } from "./recorded-answers.ts";
 import type { CallRecording, RecordedOutcome } from "./recording.ts";

@@ -5,7 +5,7 @@ import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
 import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { MAX_TURNS_LENGTH, type Turn, type TurnDivergence } from "../../sandbox/protocol/turns.ts";
-import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
 import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";

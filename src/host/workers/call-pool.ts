@@ -1,10 +1,12 @@
 // Interface of what runs the calls of sandboxed tools: the worker processes of this machine, or the executors of a fleet.
+
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { DrainOutcome, FleetState } from "../fleet/control/fleet-state.ts";
 import type { QuarantinedTool } from "./health/crash-quarantine.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "./pool-job.ts";
 import type { PythonEnvironment } from "./python-setup.ts";
 import type { WorkerInfo } from "./worker-info.ts";
-import type { SentBundle, WorkerToolProfile } from "./worker-job.ts";
+import type { SentBundle } from "./worker-job.ts";
 
 export interface CallPool extends AsyncDisposable {
   /** Tools that may have crashed a process. */

@@ -1,6 +1,7 @@
 // Jobs of the worker pool: what a caller requests, and what the pool knows of it.
 
 import type { ToolError } from "../../sandbox/contract/errors.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import type { ListSlot } from "../util/linked-list.ts";
@@ -9,7 +10,7 @@ import type { CallListener, CallLossReason, CapabilityRequest } from "./open-cal
 import type { RemotePython } from "./python-setup.ts";
 import type { Claim, Entry } from "./scheduling/fair-queue.ts";
 import type { Pace } from "./scheduling/tool-pace.ts";
-import type { WorkerJob, WorkerToolProfile } from "./worker-job.ts";
+import type { WorkerJob } from "./worker-job.ts";
 import type { ProcessNeed } from "./worker-manager.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 

@@ -1,9 +1,11 @@
 // What a worker process has received and keeps: bundles, tools, isolates kept warm, and sessions. Mirrors the worker's own state, so that
 // the host sends each thing once and knows how much memory the process may use.
+
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import { setBounded } from "../util/bounded-map.ts";
 import type { OpenCall } from "./open-call.ts";
 import type { WorkerChannel } from "./worker-channel.ts";
-import type { CallOrder, SentBundle, WorkerToolProfile } from "./worker-job.ts";
+import type { CallOrder, SentBundle } from "./worker-job.ts";
 
 const MiB = 1024 * 1024;
 /** Isolates kept warm in one worker, see IsolatePool. */

@@ -1,15 +1,12 @@
 // What the pool hands to a worker process: the parts it is started from, the settings of a tool, and the calls of it.
-import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
+import type { ExtractionProfile, WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
-import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import type { Inspector } from "./inspected-isolate.ts";
 import type { PythonSources } from "./python-setup.ts";
 import type { WorkerKind } from "./worker-kind.ts";
-
-/** How a tool's calls run. The host sends a profile to a worker once and identifies it there by object identity. */
-export type WorkerToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
 /**
  * `once`: tool and bundle belong to this call only, and the worker drops them when the call has begun. `resumes`: an
@@ -36,7 +33,7 @@ export type CallOrder =
       /** Only loads the tool, for a later call. `like` is the id of the tool whose call rate predicts this one's. */
       readonly prewarm?: { readonly like: number | undefined } | undefined;
     }
-  | ({ readonly type: "extract" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
+  | ({ readonly type: "extract" } & ExtractionProfile);
 
 /** A bundle. It is sent once to each worker that runs it. */
 export interface SentBundle {

@@ -2,6 +2,7 @@
 // exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import { LinkedList } from "../util/linked-list.ts";
 import type { CallPool } from "./call-pool.ts";
@@ -15,7 +16,7 @@ import { canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue
 import type { OwnerState } from "./scheduling/priority.ts";
 import { LONG_CPU_MS, ToolPaces } from "./scheduling/tool-pace.ts";
 import { describeWorker, type WorkerInfo } from "./worker-info.ts";
-import type { SentBundle, WorkerSources, WorkerToolProfile } from "./worker-job.ts";
+import type { SentBundle, WorkerSources } from "./worker-job.ts";
 import { WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 

@@ -4,9 +4,10 @@
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import { MAX_INSPECT_BYTES, MAX_MESSAGE_BYTES, PROTOCOL_VERSION } from "../../sandbox/protocol/message-fields.ts";
 import { parseWorkerMessage } from "../../sandbox/protocol/read-worker-message.ts";
-import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
+import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { RunningTimer } from "../util/running-timer.ts";
 import { StayAwake } from "../util/stay-awake.ts";
 import type { EngineCache } from "./engine-cache.ts";
@@ -22,7 +23,7 @@ import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import { WorkerChannel } from "./worker-channel.ts";
 import { type ToolUse, WorkerContents, type WorkerIsolates } from "./worker-contents.ts";
-import type { SentBundle, WorkerJob, WorkerSources, WorkerStart, WorkerToolProfile } from "./worker-job.ts";
+import type { SentBundle, WorkerJob, WorkerSources, WorkerStart } from "./worker-job.ts";
 import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 
 /** Returns the initial state of a repeatable call without its turns, which are sent apart. */

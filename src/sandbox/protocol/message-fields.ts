@@ -1,6 +1,4 @@
-// Values and field schemas that the messages of both directions share.
-import * as z from "zod";
-import { PLATFORM_MODULE_NAMES } from "./platform-modules.ts";
+// Constants of fields that the messages of both directions share.
 
 /** Host and worker always have the same version. A mismatch means a broken installation. */
 export const PROTOCOL_VERSION = 1;
@@ -30,9 +28,3 @@ export const MAX_MEMBER_LENGTH = 128;
 export const ISOLATE_LIFETIMES = ["call", "tool", "session"] as const;
 /** Lifetime of an isolate: one call, many calls of one tenant and tool version, or the calls of one session. */
 export type IsolateLifetime = (typeof ISOLATE_LIFETIMES)[number];
-
-/** Number of a call, tool or request, from 1. */
-export const SeqSchema = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
-export const CountSchema = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-export const CapabilityNameSchema = z.string().max(64);
-export const ModuleNamesSchema = z.array(z.enum(PLATFORM_MODULE_NAMES)).max(PLATFORM_MODULE_NAMES.length);

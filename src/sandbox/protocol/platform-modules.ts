@@ -69,3 +69,6 @@ export const platformModuleFile = (name: PlatformModuleName): string => `chunk-$
 
 /** Returns the script of a platform module as text. Throws if it does not exist. */
 export type ReadPlatformModule = (name: PlatformModuleName) => string;
+
+/** File name of the worker's second script, which is in the same directory as the platform modules. */
+export const ON_DEMAND_FILE = "on-demand.cjs";

@@ -1,18 +1,10 @@
 // Schemas of the messages that a worker sends to the host, which parses them: the worker counts as hostile. The comment of a message lists the
 // parts of its frame.
 import * as z from "zod";
+import { CapabilityNameSchema, CountSchema, ModuleNamesSchema, SeqSchema } from "./field-schemas.ts";
 import { MAX_FRAME_BYTES } from "./frames.ts";
 import { GUEST_ERROR_LIMITS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-messages.ts";
-import {
-  CapabilityNameSchema,
-  CountSchema,
-  LOG_LEVELS,
-  MAX_SEED_LENGTH,
-  ModuleNamesSchema,
-  PROTOCOL_VERSION,
-  SeqSchema,
-  SOURCE_LOCATION_PATTERN,
-} from "./message-fields.ts";
+import { LOG_LEVELS, MAX_SEED_LENGTH, PROTOCOL_VERSION, SOURCE_LOCATION_PATTERN } from "./message-fields.ts";
 
 /** Reasons why a worker stopped an isolate. With `diverged`, the outcome's text is a TurnDivergence as JSON. */
 export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed", "diverged"] as const;

@@ -4,7 +4,7 @@ import type { EngineFeature, InvokeHeader } from "../protocol/guest-messages.ts"
 import type { ToolMessage, ToolProfile } from "../protocol/host-messages.ts";
 import type { LoadableBundle } from "./isolate/engine.ts";
 import type { GuestBytes } from "./isolate/guest-call.ts";
-import type { Deterministic } from "./seeded-bytes.ts";
+import type { Deterministic } from "./random-bytes.ts";
 
 /** Settings and input of a call, or of the extraction of a definition. */
 export interface Assignment {

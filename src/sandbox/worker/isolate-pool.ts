@@ -2,7 +2,7 @@
 import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 import { createLoadableBundle, type Engine, type LoadableBundle } from "./isolate/engine.ts";
 import { type IsolateOptions, ToolIsolate } from "./isolate/tool-isolate.ts";
-import { recordedStart } from "./seeded-bytes.ts";
+import { recordedStart } from "./random-bytes.ts";
 import { type WarmIsolateKeeper, WarmIsolates } from "./warm-isolates.ts";
 import { type PythonOptions, WarmPythonIsolates } from "./warm-python-isolates.ts";
 

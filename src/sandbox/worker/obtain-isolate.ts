@@ -5,7 +5,7 @@ import type { Inspection } from "./inspection.ts";
 import type { GuestEnd, GuestListener } from "./isolate/guest-call.ts";
 import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
-import { recordedStart } from "./seeded-bytes.ts";
+import { recordedStart } from "./random-bytes.ts";
 
 /** Whether the bundle is the Python runtime. */
 export const isPython = ({ bundle }: Assignment, pool: IsolatePool): boolean => pool.python?.sha256 === bundle.sha256;

@@ -1,27 +1,29 @@
 // Entry point of the worker process. It reads messages from the socket on file descriptor 3, runs calls, and writes messages back. It has
 // access to nothing else. It ends only with SIGKILL, because process.exit() waits for busy isolates.
 import { closeSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import * as z from "zod";
 import { type Frame, FrameReader, FrameWriter } from "../protocol/frames.ts";
 import type { ExtractionProfile, PythonMessage, ToolProfile } from "../protocol/host-messages.ts";
 import { pack, unpack } from "../protocol/length-prefixed.ts";
 import { PROTOCOL_VERSION } from "../protocol/message-fields.ts";
-import { type PlatformModuleName, platformModuleFile } from "../protocol/platform-modules.ts";
-import { parseHostMessage } from "../protocol/read-host-message.ts";
-import { createTurnSchema, MAX_TURNS, type Turn } from "../protocol/turns.ts";
+import { ON_DEMAND_FILE, type PlatformModuleName, platformModuleFile } from "../protocol/platform-modules.ts";
+import { readHostMessage } from "../protocol/read-host-message.ts";
+import type { Turn } from "../protocol/turns.ts";
 import { ActiveCall } from "./active-call.ts";
 import { type Assignment, toToolProfile } from "./assignment.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { Inspection } from "./inspection.ts";
-import { createEngine, type Engine } from "./isolate/engine.ts";
+import { createEngine, type Engine, type LoadCrypto } from "./isolate/engine.ts";
 import { createModuleCaches, createPreludeCache } from "./isolate/tool-isolate.ts";
 import { IsolatePool } from "./isolate-pool.ts";
 import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 
 const CPU_CHECK_MS = 10;
+/** A process without a call loads the second script this time in ms after its start. Those that get a call before may never need it. */
+const IDLE_LOAD_MS = 500;
 const CORES = availableParallelism();
 
 const NOTHING = new Uint8Array(0);
@@ -36,14 +38,14 @@ const die = (): void => {
   process.abort();
 };
 
-let turnsSchema: z.ZodType<Turn[]> | undefined;
-
-/** Parses the turns of a recording, which the host has validated. The first call that replays turns builds the schema. */
-function toTurns(text: string): Turn[] {
-  if (text === "") return [];
-  turnsSchema ??= z.array(createTurnSchema()).max(MAX_TURNS);
-  return turnsSchema.parse(JSON.parse(text));
+/** Loads the worker's second script, which is in the same directory. */
+function loadOnDemand(): typeof import("./on-demand.ts") {
+  const require = createRequire(join(import.meta.dirname, "worker.cjs"));
+  return require(`./${ON_DEMAND_FILE}`) as typeof import("./on-demand.ts");
 }
+
+const loadCrypto: LoadCrypto = () => loadOnDemand().GuestCrypto;
+const toTurns = (text: string): Turn[] => (text === "" ? [] : loadOnDemand().parseTurns(text));
 
 class Worker {
   readonly #writer: FrameWriter;
@@ -69,10 +71,11 @@ class Worker {
   }
 
   #handle(frame: Frame): void {
-    const message = parseHostMessage(frame[0].toString());
+    const message = readHostMessage(frame[0].toString());
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
+        if (message.protocolVersion !== PROTOCOL_VERSION) throw new Error("The host has another version");
         if (message.inspect) this.#inspection = new Inspection((sent, parts) => this.#writer.write(sent, parts));
         this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
         break;
@@ -135,6 +138,8 @@ class Worker {
       case "capability-result":
         this.#calls.get(message.seq)?.deliver(message.requestId, text(1), message.mainThreadMs, message.latencyMs);
         break;
+      default:
+        throw new Error(`Received a message of an unknown type: ${(message as { readonly type: unknown }).type}`);
     }
   }
 
@@ -146,10 +151,10 @@ class Worker {
 
   /** Creates the engine, and the prelude's code cache if the host has none yet. The cache is safe to share: no tool code has run here. */
   #open(preludeSource: string, known: Uint8Array, packedCaches: Uint8Array): void {
-    const created = known.byteLength > 0 ? [] : [createPreludeCache(preludeSource, readPlatformModule)];
+    const sources = { preludeSource, readPlatformModule, loadCrypto };
+    const created = known.byteLength > 0 ? [] : [createPreludeCache(sources)];
     const engine = createEngine({
-      preludeSource,
-      readPlatformModule,
+      ...sources,
       preludeCache: created[0] ?? known,
       moduleCaches: unpack(packedCaches),
     });
@@ -159,6 +164,9 @@ class Worker {
       onStuck: () => this.#writer.write({ type: "stuck" }),
     });
     this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, created);
+    setTimeout(() => {
+      if (this.#calls.size === 0) loadOnDemand();
+    }, IDLE_LOAD_MS);
   }
 
   /** Removes a tool. Its running calls continue, but their isolates are not kept. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ToolPaces } from "../../../src/host/workers/scheduling/tool-pace.ts";
-import type { WorkerToolProfile } from "../../../src/host/workers/worker-job.ts";
+import type { WorkerToolProfile } from "../../../src/sandbox/protocol/host-messages.ts";
 
 const newProfile = (): WorkerToolProfile => ({}) as WorkerToolProfile;
 const recordTimes = (paces: ToolPaces, profile: WorkerToolProfile, times: number, cpuMs: number): void => {

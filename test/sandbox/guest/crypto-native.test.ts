@@ -6,6 +6,7 @@ import type * as Native from "../../../src/sandbox/guest/platform/crypto-native.
 import type { PlatformModuleName } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { createEngine } from "../../../src/sandbox/worker/isolate/engine.ts";
 import { bundleCode, GuestTool } from "../../support/guest.ts";
+import { loadCrypto } from "../../support/load-crypto.ts";
 
 /** The platform module is not a global, so it is loaded instead of `URL`. */
 const EXPOSE = `(function (require) { return { URL: require("crypto-native"), URLSearchParams: undefined }; })`;
@@ -14,6 +15,7 @@ async function withNative<Output>(run: (native: typeof Native) => Output | Promi
   const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
   const engine = createEngine({
     preludeSource,
+    loadCrypto,
     preludeCache: new Uint8Array(0),
     readPlatformModule: (name: PlatformModuleName) => (name === "url" ? EXPOSE : readPlatformModule(name)),
   });

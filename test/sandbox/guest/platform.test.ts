@@ -6,6 +6,7 @@ import { createEngine } from "../../../src/sandbox/worker/isolate/engine.ts";
 import { IGNORE_MESSAGES } from "../../../src/sandbox/worker/isolate/guest-call.ts";
 import { createModuleCaches, ToolIsolate } from "../../../src/sandbox/worker/isolate/tool-isolate.ts";
 import { bundleCode, HEADER, inGuest, runGuest, toBundle } from "../../support/guest.ts";
+import { loadCrypto } from "../../support/load-crypto.ts";
 
 describe("a platform module", () => {
   test("is evaluated in the middle of a tool's code without running its microtasks", async () => {
@@ -49,6 +50,7 @@ describe("a platform module that earlier isolates of a bundle have used", () => 
     const { preludeSource, readPlatformModule } = await loadSandboxArtifacts();
     const sources = {
       preludeSource,
+      loadCrypto,
       preludeCache: new Uint8Array(0),
       readPlatformModule: (name: PlatformModuleName) => {
         readings.push(name);

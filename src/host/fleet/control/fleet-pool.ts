@@ -1,6 +1,7 @@
 // Runs calls on the executors of a fleet: queues them fairly, chooses an executor for each, and ends each exactly once,
 // however the executor ends. Extractions of definitions run on the local worker processes.
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
 import type { CallPool } from "../../workers/call-pool.ts";
 import type { QuarantinedTool } from "../../workers/health/crash-quarantine.ts";
 import type { CallLossReason } from "../../workers/open-call.ts";
@@ -8,7 +9,7 @@ import type { Job, SessionPlacement, Ticket, WarmUse } from "../../workers/pool-
 import type { PythonEnvironment } from "../../workers/python-setup.ts";
 import { canUseParentSlot, FairQueue } from "../../workers/scheduling/fair-queue.ts";
 import type { WorkerInfo } from "../../workers/worker-info.ts";
-import type { SentBundle, WorkerToolProfile } from "../../workers/worker-job.ts";
+import type { SentBundle } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
 import { CallObjectsFactory } from "../objects/call-objects.ts";
 import type { RejectionReason } from "../protocol/messages.ts";

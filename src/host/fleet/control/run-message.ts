@@ -1,5 +1,6 @@
 // Converts a job of the pool to the message with which an executor runs it.
-import type { SessionOrder, WorkerToolProfile } from "../../workers/worker-job.ts";
+import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
+import type { SessionOrder } from "../../workers/worker-job.ts";
 import type { CallObjects } from "../objects/call-objects.ts";
 import type { RunMessage } from "../protocol/messages.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";

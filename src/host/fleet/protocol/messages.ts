@@ -1,6 +1,6 @@
 // Schemas of the messages between control plane and executors. Each side parses what the other sends.
 import * as z from "zod";
-import { DeterministicStartSchema } from "../../../sandbox/protocol/host-messages.ts";
+import { DeterministicStartSchema } from "../../../sandbox/protocol/host-message-schemas.ts";
 import { FLEET_ID_PATTERN } from "./subjects.ts";
 import { FLEET_PROTOCOL_VERSION, MAX_FLEET_BYTES } from "./wire.ts";
 

@@ -1,5 +1,5 @@
 // Remembers how long a tool's calls compute, so that the pool can tell short calls from long ones before they run.
-import type { WorkerToolProfile } from "../worker-job.ts";
+import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
 
 /** What is known of a tool: its calls are short, one has computed for long, or neither yet. */
 export type Pace = "unknown" | "short" | "long";

@@ -1,14 +1,7 @@
 // Implements the cryptography of one isolate with Node's crypto: it owns the isolate's keys, open hashes and jobs on the process's threads,
 // until the isolate is disposed. Requests come from an untrusted guest. Failures are returned as values, never thrown into the guest.
 import { randomFillSync, webcrypto } from "node:crypto";
-import {
-  type JobAnswer,
-  MAX_JOB_BYTES,
-  MAX_JOBS,
-  MAX_RANDOM_BYTES,
-  MAX_WAITING_BYTES,
-} from "../../protocol/crypto-messages.ts";
-import type { SeededBytes } from "../seeded-bytes.ts";
+import { type JobAnswer, MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
 import { Codecs } from "./codecs.ts";
 import { CryptoError, toFailure } from "./errors.ts";
 import { checkSubtleRequest } from "./job-limits.ts";
@@ -27,11 +20,6 @@ export type CryptoAnswer = string | ArrayBuffer;
 export interface GuestCryptoOptions {
   readonly jobQueue: NativeJobQueue;
   readonly memoryMiB: number;
-  /**
-   * Source of random bytes for repeatable calls. Keys and signatures always use Node's random numbers.
-   * @default Node's random numbers
-   */
-  readonly seeded?: SeededBytes | undefined;
   /** Sends a job's result (JSON text and bytes) to the guest. Resolves when the guest has received it. */
   readonly answer: (id: number, text: string, buffers: readonly ArrayBuffer[]) => Promise<void>;
   /** Called when a job has been accepted, before it can have a result. */
@@ -115,15 +103,6 @@ export class GuestCrypto {
     let ms = this.#finishedMs;
     for (const { startedAt } of this.#running) ms += now - startedAt;
     return ms;
-  }
-
-  random(bytes: unknown): ArrayBuffer {
-    const length = typeof bytes === "number" && bytes >= 0 && bytes <= MAX_RANDOM_BYTES ? Math.trunc(bytes) : 0;
-    const buffer = new ArrayBuffer(length);
-    const { seeded } = this.#options;
-    if (seeded === undefined) randomFillSync(new Uint8Array(buffer));
-    else seeded.fill(new Uint8Array(buffer));
-    return buffer;
   }
 
   /** Responds to a synchronous request, while the guest waits. Never throws. */

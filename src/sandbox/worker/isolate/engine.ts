@@ -5,6 +5,7 @@ import {
   type PlatformModuleName,
   type ReadPlatformModule,
 } from "../../protocol/platform-modules.ts";
+import type { GuestCrypto } from "../crypto/guest-crypto.ts";
 import { NativeJobQueue } from "../crypto/native-job-queue.ts";
 
 /** V8's code cache of a script, stored outside of all isolates. */
@@ -13,6 +14,9 @@ export interface CodeCache {
   readonly external: ivm.ExternalCopy<ArrayBuffer>;
 }
 
+/** Returns the class that runs the cryptography of guests. Its first call may take 30 ms. */
+export type LoadCrypto = () => typeof GuestCrypto;
+
 /** Scripts and resources that all isolates of a worker share. */
 export interface Engine {
   readonly preludeSource: string;
@@ -20,6 +24,7 @@ export interface Engine {
   readonly preludeCache: CodeCache | undefined;
   readonly modules: PlatformModules;
   readonly jobQueue: NativeJobQueue;
+  readonly loadCrypto: LoadCrypto;
   /** Files of the Python interpreter by name. Empty unless the process runs Python. */
   readonly assets: Map<string, Uint8Array>;
 }
@@ -57,16 +62,19 @@ export interface EngineSources {
   /** Result of `createPreludeCache`, or empty. */
   readonly preludeCache: Uint8Array;
   readonly readPlatformModule: ReadPlatformModule;
+  readonly loadCrypto: LoadCrypto;
   /** Result of `createModuleCaches`, in the order of PLATFORM_MODULE_NAMES. */
   readonly moduleCaches?: readonly Uint8Array[];
 }
 
-export function createEngine({ preludeSource, preludeCache, readPlatformModule, moduleCaches }: EngineSources): Engine {
+export function createEngine(sources: EngineSources): Engine {
+  const { preludeSource, preludeCache, readPlatformModule, loadCrypto, moduleCaches } = sources;
   return {
     preludeSource,
     preludeCache: toCodeCache(preludeCache),
     modules: new PlatformModules(readPlatformModule, moduleCaches),
     jobQueue: new NativeJobQueue(),
+    loadCrypto,
     assets: new Map(),
   };
 }

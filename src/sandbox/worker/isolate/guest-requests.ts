@@ -2,8 +2,8 @@
 import ivm from "isolated-vm";
 import type { GuestRequestKind } from "../../protocol/guest-messages.ts";
 import { isPlatformModuleName, type PlatformModuleName } from "../../protocol/platform-modules.ts";
-import { type CryptoAnswer, GuestCrypto } from "../crypto/guest-crypto.ts";
-import { type Deterministic, SeededBytes } from "../seeded-bytes.ts";
+import type { CryptoAnswer, GuestCrypto } from "../crypto/guest-crypto.ts";
+import { type Deterministic, RandomBytes } from "../random-bytes.ts";
 import type { Engine } from "./engine.ts";
 
 export interface GuestRequestOptions {
@@ -22,6 +22,7 @@ export class GuestRequests {
   readonly #options: GuestRequestOptions;
   /** Created on the guest's first request. */
   #crypto: GuestCrypto | undefined;
+  #random: RandomBytes | undefined;
   /** Platform modules that the loaded bundle's isolates have used. */
   usedModules: Set<PlatformModuleName> | undefined;
 
@@ -55,7 +56,7 @@ export class GuestRequests {
         const asset = engine.assets.get(a);
         return asset && toTransferable(new Uint8Array(asset).buffer);
       }
-      if (kind === "random") return toTransferable(this.#guestCrypto.random(a));
+      if (kind === "random") return toTransferable(this.#randomBytes.take(a));
       if (kind === "crypto" && typeof a === "string") {
         return toTransferable(this.#guestCrypto.ask(a, b === undefined ? rest : [b, ...rest]));
       }
@@ -66,12 +67,19 @@ export class GuestRequests {
     return undefined;
   }
 
+  /** Keys and signatures do not use these, but always Node's random numbers. */
+  get #randomBytes(): RandomBytes {
+    this.#random ??= new RandomBytes(this.#options.deterministic?.seed);
+    return this.#random;
+  }
+
   get #guestCrypto(): GuestCrypto {
-    const { engine, memoryMiB, deterministic, answer, onBegun, onIdle } = this.#options;
-    this.#crypto ??= new GuestCrypto({
+    const { engine, memoryMiB, answer, onBegun, onIdle } = this.#options;
+    if (this.#crypto !== undefined) return this.#crypto;
+    const Crypto = engine.loadCrypto();
+    this.#crypto = new Crypto({
       jobQueue: engine.jobQueue,
       memoryMiB,
-      seeded: deterministic && new SeededBytes(deterministic.seed),
       answer: (id, text, buffers) => answer(id, text, buffers.map(toTransferable)),
       onBegun,
       onIdle,

@@ -9,12 +9,12 @@ import {
   PRELUDE_SCRIPT_NAME,
   TOOL_SCRIPT_NAME,
 } from "../../protocol/guest-messages.ts";
-import { PLATFORM_MODULE_NAMES, type ReadPlatformModule } from "../../protocol/platform-modules.ts";
+import { PLATFORM_MODULE_NAMES } from "../../protocol/platform-modules.ts";
 import type { TurnKind } from "../../protocol/turns.ts";
-import { type Deterministic, seedWords } from "../seeded-bytes.ts";
+import { type Deterministic, seedWords } from "../random-bytes.ts";
 import type { TurnReport } from "../turns/turn-log.ts";
 import { type PlannedTurn, TurnScheduler } from "../turns/turn-scheduler.ts";
-import { createEngine, type Engine, type LoadableBundle } from "./engine.ts";
+import { createEngine, type Engine, type EngineSources, type LoadableBundle } from "./engine.ts";
 import {
   createInternalHeader,
   type GuestCall,
@@ -585,8 +585,8 @@ function runTicks(): void {}
 const copyIn = (data: Uint8Array): unknown => new ivm.ExternalCopy(new Uint8Array(data)).copyInto({ release: true });
 
 /** Creates the code cache of the prelude. Only in a process in which no tool has run: V8 does not validate code caches (CVE-2022-39266). */
-export function createPreludeCache(preludeSource: string, readPlatformModule: ReadPlatformModule): Uint8Array {
-  const engine = createEngine({ preludeSource, readPlatformModule, preludeCache: new Uint8Array(0) });
+export function createPreludeCache(sources: Omit<EngineSources, "preludeCache">): Uint8Array {
+  const engine = createEngine({ ...sources, preludeCache: new Uint8Array(0) });
   return withIsolate(engine, (isolate) => isolate.createPreludeCache());
 }
 
