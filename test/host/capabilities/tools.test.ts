@@ -1,7 +1,4 @@
 // ctx.tools in real tools: which tools may call each other, how deep, how often, for how long, and the outcome of a failed call.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
@@ -22,24 +19,61 @@ const CALLER = `export default async ({ name, input, times = 1, catches = true }
 };`;
 const ADD = "export default ({ a, b }) => ({ sum: a + b })";
 
-/** The same few tools again and again: each is built once. */
-const CACHE = { directory: mkdtempSync(join(tmpdir(), "glovebox-nested-")) };
-afterAll(() => rmSync(CACHE.directory, { recursive: true, force: true }));
+/** Does what its input names: a definition is extracted in a process of its own, and this one is the same for many tools. */
+const VARIOUS = `const HOW = {
+  members: async ({ tools }) => [
+    await tools.add({ a: 1, b: 2 }), await tools["sub_one"]({ n: 3 }), await tools.call("add", { a: 2, b: 2 }), await tools.everybody()
+  ],
+  members_of_tools: async ({ tools }) =>
+    [(await tools) === tools, JSON.stringify(tools), typeof tools.anything, typeof tools.then, Object.keys(tools)],
+  bytes: async ({ tools }) => {
+    const { sum, text, none } = await tools.bytes({ a: Uint8Array.of(1, 255), list: [Uint8Array.of(0)], text: "bytes 0" });
+    const whole = await tools.call("whole", Uint8Array.of(7));
+    return [sum instanceof Uint8Array, [...sum], text, none instanceof Uint8Array, none.length, whole instanceof Uint8Array, [...whole]];
+  },
+  type_of_tools: (ctx) => typeof ctx.tools,
+  outer: async ({ tools }) => { await tools.caller({ name: "add", input: { a: 1, b: 1 } }); await tools.fails().catch(() => {}); },
+  fails: ({ tools }) => tools.fails(),
+  fans: async ({ tools }) =>
+    (await Promise.allSettled(Array.from({ length: 15 }, () => tools.fan({ name: "leaf", times: 15 })))).length,
+  late: async ({ tools }) => { await tools.gate({}); return await tools.add({ a: 1, b: 1 }); },
+  logs: async ({ tools }, { a }) => { console.log("in"); return await tools.add({ a, b: 1 }); },
+};
+export default ({ how, ...input }, ctx) => HOW[how](ctx, input);`;
+/** Calls the first of the tools in its input, which calls the next one. */
+const CHAIN = `export default async ({ next: [name, ...next] }, { tools }) => (name === undefined ? 0 : (await tools[name]({ next })) + 1);`;
 
 async function open(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ cache: CACHE, tenancy: "multi", ...options });
+  const box = await makeBox({ tenancy: "multi", ...options });
   onTestFinished(() => box.close());
   return box;
 }
-const add = (box: Glovebox, name: string, source = CALLER, tools: JsonValue = true, limits: PartialLimits = {}) =>
-  box.addTool({ name, source, overrides: { capabilities: { tools }, limits } }, { tenantId: "acme" });
+const add = (
+  box: Glovebox,
+  name: string,
+  source = CALLER,
+  tools: JsonValue = true,
+  limits: PartialLimits = {},
+  tenantId = "acme",
+) => box.addTool({ name, source, overrides: { capabilities: { tools }, limits } }, { tenantId });
 const run = (box: Glovebox, toolName: string, args: unknown, context: ToolContext = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ cache: CACHE, tenancy: "multi" });
+  const hide = defineCapability({
+    name: "hide",
+    inputSchema: {},
+    outputSchema: {},
+    handler: (_input, { redact }) => {
+      redact("KEY", "value-that-is-secret");
+      return "value-that-is-secret";
+    },
+  });
+  // Some tools fail often here.
+  box = await makeBox({ tenancy: "multi", health: false, capabilities: [hide] });
   await add(box, "caller");
+  await add(box, "various", VARIOUS);
   await add(box, "add", ADD);
   await add(box, "some", CALLER, ["add", "sub_*"]);
   await add(box, "none", CALLER, []);
@@ -63,17 +97,16 @@ afterAll(() => box.close());
 
 describe("ctx.tools", () => {
   test("forwards log lines of nested calls to the outer call's onLog, with their call ids", async () => {
-    const own = await open();
-    const nest = (to: string): string =>
-      `export default async (input, { tools, log }) => { console.log("before ${to}"); await tools.${to}(input); log.warn("after ${to}", { n: 1 }); }`;
-    await add(own, "outer", nest("middle"));
-    await add(own, "middle", nest("inner"));
-    await add(own, "inner", `export default () => { console.error("deep"); return 1; }`);
+    const source = `export default async ({ next: [to, ...next] }, { tools, log }) => {
+      if (to === undefined) { console.error("deep"); return 1; }
+      console.log("before " + to); await tools[to]({ next }); log.warn("after " + to, { n: 1 });
+    }`;
+    for (const name of ["first", "middle", "inner"]) await add(box, name, source);
     const logged: unknown[] = [];
     const result = await run(
-      own,
-      "outer",
-      {},
+      box,
+      "first",
+      { next: ["middle", "inner"] },
       {
         logSourceLocations: true,
         onLog: ({ level, message, callId, place }) =>
@@ -91,37 +124,21 @@ describe("ctx.tools", () => {
   });
 
   test("redacts secrets of the outer call in forwarded log lines", async () => {
-    const hide = defineCapability({
-      name: "hide",
-      inputSchema: {},
-      outputSchema: {},
-      handler: (_input, { redact }) => {
-        redact("KEY", "value-that-is-secret");
-        return "value-that-is-secret";
-      },
-    });
-    const own = await open({ capabilities: [hide] });
-    await own.addTool(
-      {
-        name: "outer",
-        source: "export default async (input, ctx) => { await ctx.tools.inner({ key: await ctx.hide() }); }",
-        overrides: { capabilities: { tools: true } },
-      },
-      { tenantId: "acme", grant: ["hide"] },
-    );
-    await add(own, "inner", `export default ({ key }, { log }) => { console.log("got", key); log("got", { key }); }`);
+    const source = `export default async ({ key }, ctx) => {
+      if (key === undefined) return await ctx.tools.sees({ key: await ctx.hide() });
+      console.log("got", key); ctx.log("got", { key });
+    }`;
+    const overrides = { capabilities: { tools: true } };
+    await box.addTool({ name: "hides", source, overrides }, { tenantId: "acme", grant: ["hide"] });
+    await add(box, "sees", source);
     const logged: string[] = [];
-    await run(own, "outer", {}, { onLog: (entry) => logged.push(JSON.stringify(entry)) });
+    await run(box, "hides", {}, { onLog: (entry) => logged.push(JSON.stringify(entry)) });
     expect(logged).toHaveLength(2);
     for (const line of logged) expect(line).toMatch(/got.*\[redacted:KEY\].*"callId":"c1\.1"/);
   });
 
   test("calls another tool by name, as a member or by call(), host functions too", async () => {
-    const source = `export default async (input, { tools }) => [
-      await tools.add({ a: 1, b: 2 }), await tools["sub_one"]({ n: 3 }), await tools.call("add", { a: 2, b: 2 }), await tools.everybody()
-    ]`;
-    await add(box, "several", source);
-    expect(outputOf(await run(box, "several", {}))).toEqual([{ sum: 3 }, 2, { sum: 4 }, 2]);
+    expect(outputOf(await run(box, "various", { how: "members" }))).toEqual([{ sum: 3 }, 2, { sum: 4 }, 2]);
     const context = { executionId: "e7" };
     const seen = outputOf(await run(box, "caller", { name: "host-function", input: { x: 1 } }, context));
     expect(seen).toEqual({ input: { x: 1 }, tenantId: "acme", executionId: "e7" });
@@ -131,30 +148,22 @@ describe("ctx.tools", () => {
     const twice =
       "export default ({ a, list: [b], text }) => ({ sum: Uint8Array.of(...a, ...b), text, none: new Uint8Array(0) })";
     await add(box, "bytes", twice);
-    const source = `export default async (input, { tools }) => {
-      const { sum, text, none } = await tools.bytes({ a: Uint8Array.of(1, 255), list: [Uint8Array.of(0)], text: "bytes 0" });
-      const whole = await tools.call("whole", Uint8Array.of(7));
-      return [sum instanceof Uint8Array, [...sum], text, none instanceof Uint8Array, none.length, whole instanceof Uint8Array, [...whole]];
-    }`;
     await add(box, "whole", "export const inputSchema = {}; export default (bytes) => bytes");
-    await add(box, "sends", source);
-    expect(outputOf(await run(box, "sends", {}))).toEqual([true, [1, 255, 0], "bytes 0", true, 0, true, [7]]);
+    const seen = outputOf(await run(box, "various", { how: "bytes" }));
+    expect(seen).toEqual([true, [1, 255, 0], "bytes 0", true, 0, true, [7]]);
   });
 
   test("is an ordinary object for await, JSON and String", async () => {
-    const source = `export default async (input, { tools }) =>
-      [(await tools) === tools, JSON.stringify(tools), typeof tools.anything, typeof tools.then, Object.keys(tools)]`;
-    await add(box, "plain", source);
-    expect(outputOf(await run(box, "plain", {}))).toEqual([true, "{}", "function", "undefined", ["call"]]);
+    const seen = outputOf(await run(box, "various", { how: "members_of_tools" }));
+    expect(seen).toEqual([true, "{}", "function", "undefined", ["call"]]);
   });
 
   test("runs the other tool as the same tenant, with its own grants and a name that tells whose it is", async () => {
     expect(outputOf(await run(box, "caller", { name: "who" }))).toMatchObject({ callId: "c1.1", tenantId: "acme" });
-    await box.addTool(
-      { name: "ungranted", source: `export default (i, ctx) => typeof ctx.tools` },
-      { tenantId: "acme" },
-    );
-    expect(outputOf(await run(box, "caller", { name: "ungranted" }))).toBe("undefined");
+    await box.addTool({ name: "ungranted", source: VARIOUS }, { tenantId: "acme" });
+    const input = { how: "type_of_tools" };
+    expect(outputOf(await run(box, "caller", { name: "various", input }))).toBe("object");
+    expect(outputOf(await run(box, "caller", { name: "ungranted", input }))).toBe("undefined");
   });
 
   test.for<[string, string, string, RegExp]>([
@@ -198,12 +207,7 @@ describe("ctx.tools", () => {
 
 describe("a result", () => {
   test("lists the nested calls of its tool, and theirs", async () => {
-    await add(
-      box,
-      "outer",
-      `export default async (i, { tools }) => { await tools.caller({ name: "add", input: { a: 1, b: 1 } }); await tools.fails().catch(() => {}); }`,
-    );
-    const result = await run(box, "outer", {});
+    const result = await run(box, "various", { how: "outer" });
     expectPublishable(result);
     const facts = { durationMs: expect.any(Number), cpuMs: expect.any(Number) };
     expect(result.calls).toEqual([
@@ -220,70 +224,55 @@ describe("a result", () => {
   });
 
   test("of a call that failed because of a nested call names the chain", async () => {
-    await add(box, "middle", `export default (i, { tools }) => tools.fails()`);
-    const error = errorOf(await run(box, "caller", { name: "middle", catches: false }));
-    expect(error).toMatchObject({ code: "TOOL_FAILED", message: "middle: fails: no such file /etc/shadow" });
-    expect(error.details).toMatchObject({ capabilityCode: "TOOL_FAILED", trace: ["caller", "middle", "fails"] });
+    const input = { how: "fails" };
+    const error = errorOf(await run(box, "caller", { name: "various", input, catches: false }));
+    expect(error).toMatchObject({ code: "TOOL_FAILED", message: "various: fails: no such file /etc/shadow" });
+    expect(error.details).toMatchObject({ capabilityCode: "TOOL_FAILED", trace: ["caller", "various", "fails"] });
   });
 });
 
 describe("a cycle", () => {
   test("is rejected with its chain, both direct and through other tools", async () => {
-    const circle = await open();
-    await add(circle, "a", `export default (i, { tools }) => tools.b()`);
-    await add(circle, "b", `export default (i, { tools }) => tools.a()`);
-    await add(circle, "self", `export default (i, { tools }) => tools.self()`);
-    const error = errorOf(await run(circle, "a", {}));
+    for (const name of ["a", "b", "self"]) await add(box, name, CHAIN);
+    const error = errorOf(await run(box, "a", { next: ["b", "a"] }));
     expect([error.code, error.details?.trace]).toEqual(["CAPABILITY_DENIED", ["a", "b", "a"]]);
     expect(error.message).toBe("b: The tools call each other in a cycle: a → b → a");
-    expect(errorOf(await run(circle, "self", {})).message).toBe("The tools call each other in a cycle: self → self");
+    const own = errorOf(await run(box, "self", { next: ["self"] }));
+    expect(own.message).toBe("The tools call each other in a cycle: self → self");
   });
 
   test("is allowed as often as the host configures", async () => {
     const circle = await open({ limits: { nestedRepeats: 2 } });
-    const source = `export default async ({ n }, { tools }) => (n === 0 ? 0 : 1 + (await tools.down({ n: n - 1 })))`;
-    await add(circle, "down", source);
-    expect(outputOf(await run(circle, "down", { n: 2 }))).toBe(2);
-    expect(errorOf(await run(circle, "down", { n: 3 })).details?.trace).toEqual(["down", "down", "down", "down"]);
-    await add(circle, "once", source.replaceAll("down", "once"), true, { nestedRepeats: 1 });
-    expect(codeOf(await run(circle, "once", { n: 2 }))).toBe("CAPABILITY_DENIED");
+    await add(circle, "down", CHAIN);
+    const down = (times: number): object => ({ next: Array.from({ length: times }, () => "down") });
+    expect(outputOf(await run(circle, "down", down(2)))).toBe(2);
+    expect(errorOf(await run(circle, "down", down(3))).details?.trace).toEqual(["down", "down", "down", "down"]);
+    await add(circle, "once", CHAIN, true, { nestedRepeats: 1 });
+    expect(codeOf(await run(circle, "once", { next: ["once", "once"] }))).toBe("CAPABILITY_DENIED");
   });
 });
 
 describe("limits of nested calls", () => {
   test("nestedDepth limits their depth", async () => {
-    const deep = await open({ limits: { nestedDepth: 2 } });
-    for (const [name, next] of [
-      ["t0", "t1"],
-      ["t1", "t2"],
-      ["t2", "t3"],
-      ["t3", "t4"],
-    ] as const) {
-      await add(
-        deep,
-        name,
-        `export default async (i, { tools }) => ["${name}", await tools.${next}().catch((e) => e.code + " " + e.message)]`,
-      );
-    }
-    expect(outputOf(await run(deep, "t0", {}))).toEqual([
+    const source = `export default async ({ n }, { tools }) =>
+      ["t" + n, await tools["t" + (n + 1)]({ n: n + 1 }).catch((e) => e.code + " " + e.message)]`;
+    for (const name of ["t0", "t1", "t2", "t3"]) await add(box, name, source, true, { nestedDepth: 2 });
+    expect(outputOf(await run(box, "t0", { n: 0 }))).toEqual([
       "t0",
       ["t1", ["t2", "QUOTA_EXCEEDED Calls can be nested 2 deep at most (limits.nestedDepth): t0 → t1 → t2 → t3"]],
     ]);
   });
 
   test("nestedCalls limits the number of calls that one call causes, direct or not", async () => {
-    const wide = await open({ limits: { nestedCalls: 20 } });
-    await add(wide, "leaf", "export default () => 1");
-    await add(wide, "fan", CALLER);
-    const bomb = `export default async (i, { tools }) =>
-      (await Promise.allSettled(Array.from({ length: 15 }, () => tools.fan({ name: "leaf", times: 15 })))).length`;
-    await add(wide, "bomb", bomb);
-    const result = await run(wide, "bomb", {});
+    await add(box, "leaf", "export default () => 1");
+    await add(box, "fan", CALLER, true, { nestedCalls: 20 });
+    await add(box, "bomb", VARIOUS, true, { nestedCalls: 20 });
+    const result = await run(box, "bomb", { how: "fans" });
     expect(codeOf(result)).toBe("ok");
     const count = (calls: ToolResult["calls"] = []): number =>
       calls.reduce((sum, one) => sum + 1 + count(one.calls), 0);
     expect(count(result.calls)).toBeLessThanOrEqual(20);
-    const direct = outputOf(await run(wide, "fan", { name: "leaf", times: 21 })) as readonly JsonValue[];
+    const direct = outputOf(await run(box, "fan", { name: "leaf", times: 21 })) as readonly JsonValue[];
     expect(direct.filter((one) => one === 1)).toHaveLength(20);
     expect(JSON.stringify(direct)).toContain(
       "A call can cause 20 nested calls at most (limits.nestedCalls): fan → leaf",
@@ -309,17 +298,19 @@ describe("the caller's time", () => {
     expect(codeOf(result)).toBe("TOOL_TIMEOUT");
   });
 
-  test.for([true, false])("ends the caller by its own clock, not by the other's (caught: %s)", async (catches) => {
-    const own = await open({ health: false });
-    await add(own, "caller");
-    own.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
+  test("ends the caller by its own clock, not by the other's, whether or not it catches the error", async () => {
+    box.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
     const timeouts = Array.from({ length: 8 }, (_, index) => 5_000 + 21 * index);
-    const results = await Promise.all(
-      timeouts.map((timeoutMs) => run(own, "caller", { name: "waits", catches }, { timeoutMs })),
+    const messages = await Promise.all(
+      [true, false].flatMap((catches) =>
+        timeouts.map(async (timeoutMs) => {
+          const result = await run(box, "caller", { name: "waits", catches }, { timeoutMs });
+          return result.success ? result.output : result.error.message;
+        }),
+      ),
     );
-    expect(results.map((result) => (result.success ? result.output : result.error.message))).toEqual(
-      timeouts.map((ms) => `caller did not finish within ${ms} ms (limits.timeoutMs) and was stopped`),
-    );
+    const expected = timeouts.map((ms) => `caller did not finish within ${ms} ms (limits.timeoutMs) and was stopped`);
+    expect(messages).toEqual([...expected, ...expected]);
   });
 
   test("does not extend the other's own limit, after which the caller goes on", async () => {
@@ -330,8 +321,6 @@ describe("the caller's time", () => {
   });
 
   test("ends the other when it is cancelled", async () => {
-    const own = await open();
-    await add(own, "caller");
     let ended = "";
     const begun = Promise.withResolvers<void>();
     const waits: HostFunction = async (_input, { signal }) => {
@@ -339,9 +328,9 @@ describe("the caller's time", () => {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = String((signal.reason as { readonly code?: string }).code);
     };
-    own.router.register("waits", {}, waits, { scope: "global" });
+    box.router.register("cancelled", {}, waits, { scope: "global" });
     const controller = new AbortController();
-    const running = run(own, "caller", { name: "waits" }, { signal: controller.signal });
+    const running = run(box, "caller", { name: "cancelled" }, { signal: controller.signal });
     await begun.promise;
     controller.abort();
     expect(codeOf(await running)).toBe("CANCELLED");
@@ -350,43 +339,45 @@ describe("the caller's time", () => {
 });
 
 describe("places in the queue", () => {
-  const NEXT = (name: string): string => `export default async (i, { tools }) => (await tools.${name}()) + 1`;
+  /** One process, for several tenants with limits of their own. */
+  let one: Glovebox;
+  const tenants = {
+    single: { limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } },
+    queue: { limits: { maxConcurrentCalls: 1 } },
+    two: { limits: { maxConcurrentCalls: 2 } },
+  };
+  beforeAll(async () => {
+    one = await makeBox({ tenancy: "multi", placement: "shared", workers: { max: 1 }, tenants });
+    for (const name of ["t0", "t1", "t2", "t3"]) await add(one, name, CHAIN, true, {}, "single");
+    for (const tenantId of ["queue", "acme"]) await add(one, "caller", CALLER, true, {}, tenantId);
+    const leaf = "export default () => new Promise((resolve) => setTimeout(() => resolve(1), 20))";
+    for (const tenantId of ["queue", "acme"]) await add(one, "leaf", leaf, true, {}, tenantId);
+    // Each tool's own limit is one: the first waits for the second's place, and the second for the first's.
+    for (const name of ["ping", "pong"]) await add(one, name, CHAIN, true, { maxConcurrentCalls: 1 }, "two");
+  });
+  afterAll(() => one.close());
 
   test("a tenant that may run one call at a time can call from it, three deep", async () => {
-    const one = await open({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 }, workers: { max: 1 } });
-    await add(one, "t0", NEXT("t1"));
-    await add(one, "t1", NEXT("t2"));
-    await add(one, "t2", NEXT("t3"));
-    await add(one, "t3", "export default () => 0");
-    expect(outputOf(await run(one, "t0", {}))).toBe(3);
-    expect(outputOf(await run(one, "t0", {}))).toBe(3);
+    for (let time = 0; time < 2; time += 1) {
+      expect(outputOf(await run(one, "t0", { next: ["t1", "t2", "t3"] }, { tenantId: "single" }))).toBe(3);
+    }
   });
 
   test("parallel nested calls run one after another", async () => {
-    const one = await open({ limits: { maxConcurrentCalls: 1 }, workers: { max: 1 } });
-    await add(one, "fan");
-    await add(one, "leaf", "export default () => new Promise((resolve) => setTimeout(() => resolve(1), 20))");
     const started = performance.now();
-    expect(outputOf(await run(one, "fan", { name: "leaf", times: 8 }))).toEqual(Array(8).fill(1));
+    const context = { tenantId: "queue" };
+    expect(outputOf(await run(one, "caller", { name: "leaf", times: 8 }, context))).toEqual(Array(8).fill(1));
     expect(performance.now() - started).toBeGreaterThan(8 * 20);
   });
 
   test("two callers that hold all slots do not wait for each other", async () => {
-    const two = await open({ limits: { maxConcurrentCalls: 2 }, workers: { max: 1 } });
-    const source = (next: string): string =>
-      `export default async ({ n }, { tools }) => n === 0 ? 0 : (await tools.${next}({ n: n - 1 })) + 1`;
-    // Each tool's own limit is one: the first waits for the second's place, and the second for the first's.
-    await add(two, "ping", source("pong"), true, { maxConcurrentCalls: 1 });
-    await add(two, "pong", source("ping"), true, { maxConcurrentCalls: 1 });
-    const results = await Promise.all([run(two, "ping", { n: 1 }), run(two, "pong", { n: 1 })]);
-    expect(results.map(outputOf)).toEqual([1, 1]);
+    const context = { tenantId: "two" };
+    const calls = [run(one, "ping", { next: ["pong"] }, context), run(one, "pong", { next: ["ping"] }, context)];
+    expect((await Promise.all(calls)).map(outputOf)).toEqual([1, 1]);
   });
 
   test("as many callers as a process takes can all call", async () => {
-    const full = await open({ workers: { max: 1 } });
-    await add(full, "caller");
-    await add(full, "leaf", "export default () => 1");
-    const many = Array.from({ length: 20 }, () => run(full, "caller", { name: "leaf" }, { timeoutMs: 120_000 }));
+    const many = Array.from({ length: 20 }, () => run(one, "caller", { name: "leaf" }, { timeoutMs: 120_000 }));
     expect((await Promise.all(many)).map(codeOf)).toEqual(Array(20).fill("ok"));
   });
 });
@@ -404,11 +395,7 @@ test("a tool that ends its process ends its caller's call, and the next caller g
 
 test("a draining host lets running calls make nested calls", async () => {
   const own = await open();
-  await add(
-    own,
-    "late",
-    `export default async (i, { tools }) => { await tools.gate({}); return await tools.add({ a: 1, b: 1 }); }`,
-  );
+  await add(own, "late", VARIOUS);
   await add(own, "add", ADD);
   const begun = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<null>();
@@ -417,7 +404,7 @@ test("a draining host lets running calls make nested calls", async () => {
     return opened.promise;
   };
   own.router.register("gate", {}, gate, { scope: "global" });
-  const running = run(own, "late", {});
+  const running = run(own, "late", { how: "late" });
   await begun.promise;
   const closing = own.close({ drainMs: 60_000 });
   expect(codeOf(await run(own, "add", { a: 1, b: 1 }))).toBe("TOOL_UNAVAILABLE");
@@ -428,24 +415,17 @@ test("a draining host lets running calls make nested calls", async () => {
 
 describe("context.nestedCalls", () => {
   test("receives each nested call at any depth, with its arguments and its result", async () => {
-    const own = await open();
-    await add(own, "caller");
-    await add(
-      own,
-      "inner",
-      "export default async ({ a }, { tools }) => { console.log('in'); return await tools.add({ a, b: 1 }) }",
-    );
-    await add(own, "add", ADD);
     const started: NestedCallStart[] = [];
     const ended: [NestedCallStart, ToolResult][] = [];
     const nestedCalls = {
       onStart: (call: NestedCallStart) => void started.push(call),
       onEnd: (call: NestedCallStart, result: ToolResult) => ended.push([call, result]),
     };
-    const result = await run(own, "caller", { name: "inner", input: { a: 2 } }, { nestedCalls });
+    const input = { how: "logs", a: 2 };
+    const result = await run(box, "caller", { name: "various", input }, { nestedCalls });
     expect(outputOf(result)).toEqual({ sum: 3 });
     expect(started).toMatchObject([
-      { callId: "c1.1", toolName: "inner", parentCallId: "c1", arguments: { a: 2 }, startedAt: expect.any(Number) },
+      { callId: "c1.1", toolName: "various", parentCallId: "c1", arguments: input, startedAt: expect.any(Number) },
       { callId: "c1.1.1", toolName: "add", parentCallId: "c1.1", arguments: { a: 2, b: 1 } },
     ]);
     expect(ended).toMatchObject([
