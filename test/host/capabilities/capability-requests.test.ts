@@ -1,6 +1,7 @@
 // What a tool requests of the built-in capabilities. A request that is malformed must not give the tool more than a valid one would.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseRequestedHosts } from "../../../src/host/capabilities/fetch/egress-policy.ts";
+import { parseDefinition } from "../../../src/host/executors/extract-definition.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { readRequestedList } from "../../../src/sandbox/contract/capability-requests.ts";
@@ -49,11 +50,29 @@ describe("what a tool requests of a capability", () => {
   });
   afterAll(() => box.close());
 
+  /** A definition as a worker process extracts it. */
+  const definitionWith = (capabilities: object): string =>
+    JSON.stringify({ description: "", inputSchema: { type: "object" }, capabilities });
+  const sourceWith = (capabilities: object): string =>
+    `export const capabilities = ${JSON.stringify(capabilities)}; export default () => 1;`;
+
   test.for(MALFORMED)("rejects %j in a definition", async ([capabilities, path, message]) => {
-    const source = `export const capabilities = ${JSON.stringify(capabilities)}; export default () => 1;`;
-    const failure = await failureOf(box.addTool({ name: "asks", source }));
+    const parsing = (async () => parseDefinition(definitionWith(capabilities)))();
+    const failure = await failureOf(parsing);
     expect(failure.code).toBe("BUNDLE_FAILED");
     expect(failure.message).toBe(`The tool's definition: capabilities/${path}: ${message}`);
+  });
+
+  test("rejects a malformed request of a tool", async () => {
+    const source = sourceWith({ fetch: "https://a.example", kv: { foo: 1 } });
+    const failure = await failureOf(box.addTool({ name: "asks", source }));
+    expect([failure.code, failure.message.split("; ")]).toEqual([
+      "BUNDLE_FAILED",
+      [
+        `The tool's definition: capabilities/fetch: ${HOSTS}, got "https://a.example"`,
+        "capabilities/kv: Expected true or {}, got an object",
+      ],
+    ]);
   });
 
   test.for(MALFORMED)("rejects %j in overrides", async ([capabilities, path, message]) => {
@@ -85,9 +104,14 @@ describe("what a tool requests of a capability", () => {
     expect(failure.message).toBe('options.python.capabilities.fetsh: Unknown option. Did you mean "fetch"?');
   });
 
-  test.for(VALID)("accepts %j, and leaves out what is false", async ([capabilities, kept = capabilities]) => {
-    const source = `export const capabilities = ${JSON.stringify(capabilities)}; export default () => 1;`;
-    const { definition } = await box.inspectTool({ name: "asks", source });
+  test.for(VALID)("accepts %j, and leaves out what is false", ([capabilities, kept = capabilities]) => {
+    expect(parseDefinition(definitionWith(capabilities)).capabilities).toEqual(kept);
+  });
+
+  test("keeps a tool's valid requests, and leaves out what is false", async () => {
+    const requested = { ...allSetTo(true), fetch: ["a.example"], secrets: {}, kv: false, mine: { foo: 1 } };
+    const { definition } = await box.inspectTool({ name: "asks", source: sourceWith(requested) });
+    const { kv: _kv, ...kept } = requested;
     expect(definition.capabilities).toEqual(kept);
   });
 
