@@ -167,18 +167,23 @@ export class Runs implements AsyncDisposable {
    */
   signal(id: string, signal: RunSignal, options: RunOwner = {}): Promise<RunRecord> {
     return deferFailure(async () => {
-      await this.#deliver(id, signal, options);
+      const state = await this.#deliver(id, signal, options);
       const key = this.#keyOf(id, options);
-      return (await this.#resume(key)) ?? (await this.#found(key));
+      // An attempt that was under way before is not waited for: it may be what gives the signal.
+      const run = state === "suspended" ? await this.#resumeOrJoin(key) : await this.#resume(key);
+      return run ?? (await this.#found(key));
     });
   }
 
   /** Stores what a run waits for as {@link signal} does, and does not continue the run. */
   deliver(id: string, signal: RunSignal, options: RunOwner = {}): Promise<void> {
-    return deferFailure(() => this.#deliver(id, signal, options));
+    return deferFailure(async () => {
+      await this.#deliver(id, signal, options);
+    });
   }
 
-  async #deliver(id: string, signal: RunSignal, options: RunOwner): Promise<void> {
+  /** Returns the state that the run had. */
+  async #deliver(id: string, signal: RunSignal, options: RunOwner): Promise<RunRecord["state"]> {
     const { store } = this.#options;
     const key = this.#keyOf(id, options);
     // The host's limits: a look-up of the tenant's could fail, and `maxJournalLength` limits what is stored.
@@ -195,6 +200,7 @@ export class Runs implements AsyncDisposable {
     if (journalLength + text.length > maxJournalLength) throw toJournalLengthError(maxJournalLength);
     const state = await store.appendEvent(key, text);
     if (state === undefined) throw unavailable("not_found", "There is no such run, or it has ended");
+    return state;
   }
 
   /** @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait */
@@ -206,11 +212,11 @@ export class Runs implements AsyncDisposable {
   }
 
   /**
-   * Continues a run that is suspended, or whose process is gone.
+   * Continues a run that is suspended, or whose process is gone, or waits for its attempt that is under way here.
    * @returns the run when it waits again or has ended; undefined if it does not exist, has ended, or another process has claimed it
    */
   async resume(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
-    return await deferFailure(() => this.#resume(this.#keyOf(id, options)));
+    return await deferFailure(() => this.#resumeOrJoin(this.#keyOf(id, options)));
   }
 
   /**
@@ -315,6 +321,15 @@ export class Runs implements AsyncDisposable {
     this.#checkOpen();
     const fence = await this.#claim(key);
     return fence === undefined ? undefined : await this.#continue({ ...key, fence });
+  }
+
+  /** Continues a run, unless {@link poll} has begun to a moment before: its attempt is waited for then. */
+  async #resumeOrJoin(key: RunKey): Promise<RunRecord | undefined> {
+    const run = await this.#resume(key);
+    if (run !== undefined) return run;
+    const prefix = `${nameOf(key).slice(0, -1)},`;
+    for (const [name, active] of this.#active) if (name.startsWith(prefix)) return await active;
+    return undefined;
   }
 
   async #continue(claim: RunClaim, starter?: RunStarter): Promise<RunRecord> {

@@ -338,7 +338,7 @@ export class RunService implements AsyncDisposable {
   ): Promise<{ readonly settled: Promise<ShownRun> } | undefined> {
     checkActive(tenant);
     const key = { tenantId: tenant.id, id };
-    const kind = await changeExclusively(this.#parts.database, async (transaction) => {
+    const before = await changeExclusively(this.#parts.database, async (transaction) => {
       const row = await findRun(transaction, key);
       if (row === undefined) return undefined;
       if (isEnded(row)) throw new RunConflict(`The run has ended (${row.state})`);
@@ -350,10 +350,12 @@ export class RunService implements AsyncDisposable {
       await runs.deliver(id, signal, { tenantId: tenant.id });
       const { action, details } = toAudit(signal, wait);
       await appendAudit(transaction, { actor, tenantId: tenant.id, action, target: id, details });
-      return row.kind;
+      return row;
     });
-    if (kind === undefined) return undefined;
-    return { settled: this.#settle(key, this.#runs[kind].resume(id, { tenantId: tenant.id })) };
+    if (before === undefined) return undefined;
+    // A run that was under way finds the signal by itself, and its attempt may take long.
+    const settled = before.state === "suspended" && this.#runs[before.kind].resume(id, { tenantId: tenant.id });
+    return { settled: this.#settle(key, Promise.resolve(settled)) };
   }
 
   /**

@@ -455,4 +455,21 @@ describe("a durable run", () => {
     const claimed = await Promise.all(Array.from({ length: 50 }, () => open(store).resume(id)));
     expect([claimed.filter((run) => run !== undefined).length, done]).toEqual([1, ["once"]]);
   });
+
+  test("is waited for by each of those that continue it in the same object", async () => {
+    const toolName = await addTool(
+      "export default async (_, ctx) => { await ctx.waitFor({ event: 'go' }); return await ctx.act('once'); };",
+    );
+    const runs = open(new MemoryRunStore());
+    const { id } = await runs.start({ toolName });
+    await runs.deliver(id, { event: "go", value: 1 });
+    const held = Promise.withResolvers<void>();
+    hold = held.promise;
+    const continued = [runs.poll(), runs.resume(id), runs.resume(id)];
+    await expect.poll(() => done).toEqual(["once"]);
+    held.resolve();
+    const [, ...resumed] = await Promise.all(continued);
+    expect(resumed).toMatchObject([{ state: "succeeded" }, { state: "succeeded" }]);
+    expect(done).toEqual(["once"]);
+  });
 });
