@@ -22,7 +22,7 @@ import { IsolatePool } from "./isolate-pool.ts";
 import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 
 const CPU_CHECK_MS = 10;
-/** A process without a call loads the second script this time in ms after its start. Those that get a call before may never need it. */
+/** How often in ms a process looks whether no call runs, to load the second script then. Many processes end before and never need it. */
 const IDLE_LOAD_MS = 500;
 const CORES = availableParallelism();
 
@@ -164,8 +164,13 @@ class Worker {
       onStuck: () => this.#writer.write({ type: "stuck" }),
     });
     this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, created);
+    this.#loadWhenIdle();
+  }
+
+  #loadWhenIdle(): void {
     setTimeout(() => {
       if (this.#calls.size === 0) loadOnDemand();
+      else this.#loadWhenIdle();
     }, IDLE_LOAD_MS);
   }
 
