@@ -1,16 +1,18 @@
-// A team hosts its users' tools with the command line alone: log in, deploy, call, read logs, deploy a broken version, roll back.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+// A team hosts its users' tools with the command line alone: log in, deploy, call, read logs, deploy a broken version, roll back. The first
+// command of each kind is a process of its own, the others run in this one.
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { openTool } from "../../src/host/testing/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
+import { type CliEnd, enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "glovebox-remote-"));
+let folder = "";
+let leave: () => Promise<void>;
 let server: Server;
 let env: NodeJS.ProcessEnv;
 
@@ -24,19 +26,16 @@ export default ({ list, size = 2 }: { list: unknown[]; size?: number }) => {
 };
 `;
 
-interface End {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+const glovebox = (...args: readonly string[]): Promise<CliEnd> => runInProcess(args, { env });
 
-async function glovebox(...args: readonly string[]): Promise<End> {
+async function gloveboxProcess(...args: readonly string[]): Promise<CliEnd> {
   await using run = new NodeProcess([MAIN, ...args], { cwd: folder, env });
   const code = await run.exit;
   return { code, stdout: run.stdout, stderr: run.stderr };
 }
 
 beforeAll(async () => {
+  ({ folder, leave } = await enterFolder({}));
   server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent", limits: PATIENT_LIMITS });
   env = cliEnvironment(folder);
   const admin = createClient({ url: server.url, key: server.adminKey as string });
@@ -63,11 +62,11 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await server.close({ drainMs: 0 });
-  rmSync(folder, { recursive: true, force: true });
+  await leave();
 });
 
 test("says how to log in when there is no key", async () => {
-  const { code, stderr } = await glovebox("tools");
+  const { code, stderr } = await gloveboxProcess("tools");
   expect([code, stderr]).toEqual([2, expect.stringContaining("glovebox login")]);
 });
 
@@ -78,27 +77,27 @@ test("deploys a tool with a package, calls it, reads its logs, and rolls back", 
     code: 1,
     stderr: expect.stringContaining("UNAUTHENTICATED"),
   });
-  expect(await glovebox("login", server.url, "--key-file", join(folder, "key"))).toMatchObject({ code: 0 });
+  expect(await gloveboxProcess("login", server.url, "--key-file", join(folder, "key"))).toMatchObject({ code: 0 });
 
   writeFileSync(join(folder, "split", "tool.ts"), TOOL);
-  const deployed = await glovebox("deploy", "split");
+  const deployed = await gloveboxProcess("deploy", "split");
   expect(deployed).toMatchObject({ code: 0, stderr: "" });
   expect(JSON.parse(deployed.stdout)).toMatchObject({ version: { tool: "split", version: 1, state: "ready" } });
 
-  const called = await glovebox("call", "split", "--input", '{"list":[1,2,3]}');
+  const called = await gloveboxProcess("call", "split", "--input", '{"list":[1,2,3]}');
   expect(called.code).toBe(0);
   expect(JSON.parse(called.stdout)).toEqual({ parts: [[1, 2], [3]], hash: "ca978112" });
-  expect((await glovebox("logs", "split")).stdout).toContain("splitting 3");
+  expect((await gloveboxProcess("logs", "split")).stdout).toContain("splitting 3");
 
   writeFileSync(join(folder, "split", "tool.ts"), "export default () => {\n  return (;\n};\n");
-  const broken = await glovebox("deploy", "split");
+  const broken = await gloveboxProcess("deploy", "split");
   expect([broken.code, broken.stdout]).toEqual([2, ""]);
   expect(broken.stderr).toContain("tool.ts:2:");
 
   writeFileSync(join(folder, "split", "tool.ts"), 'export default () => "second";\n');
   expect((await glovebox("deploy", "split", "--canary", "10%")).code).toBe(0);
   expect((await glovebox("deploy", "split", "--canary", "10%")).stdout).toContain('"isKnown": true');
-  expect((await glovebox("rollback", "split")).code).toBe(0);
+  expect((await gloveboxProcess("rollback", "split")).code).toBe(0);
   const failed = await glovebox("call", "split", "--input", "{}");
   expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining("PARAM_INVALID")]);
   const tools = JSON.parse((await glovebox("tools")).stdout);
@@ -226,7 +225,7 @@ test("the client repeats a call with an idempotency key after a network error, a
 test("top shows the running calls and processes of a server to a key of the platform", async () => {
   const before = env;
   env = { ...env, GLOVEBOX_URL: server.url, GLOVEBOX_API_KEY: server.adminKey };
-  const { code, stdout } = await glovebox("top");
+  const { code, stdout } = await gloveboxProcess("top");
   env = before;
   expect(code).toBe(0);
   const { workers, overview } = JSON.parse(stdout) as {
@@ -251,7 +250,7 @@ test("replays a recorded call on this machine, and rehearses a version before it
   expect((await glovebox("call", "ticket", "--input", '{"n":2}', "--json")).code).toBe(0);
   const { id, output } = JSON.parse(called.stdout) as { readonly id: string; readonly output: unknown };
 
-  const replayed = await glovebox("replay", id, "--json");
+  const replayed = await gloveboxProcess("replay", id, "--json");
   expect([replayed.code, replayed.stderr]).toEqual([0, ""]);
   expect(JSON.parse(replayed.stdout)).toMatchObject({ verdict: "identical", match: "position", result: { output } });
   const edited = await glovebox("replay", id, "--input", '{"n":7}', "--json");
@@ -273,7 +272,7 @@ test("replays a recorded call on this machine, and rehearses a version before it
 
   writeFileSync(join(folder, "ticket", "tool.ts"), source.replace("{ n, at", "{ n: n === 2 ? 3 : n, at"));
   expect((await glovebox("deploy", "ticket", "--alias", "next")).code).toBe(0);
-  const rehearsed = await glovebox("rehearse", "ticket", "--version", "2", "--since", "1h", "--json");
+  const rehearsed = await gloveboxProcess("rehearse", "ticket", "--version", "2", "--since", "1h", "--json");
   expect([rehearsed.code, JSON.parse(rehearsed.stdout)]).toEqual([
     1,
     expect.objectContaining({ replayed: 2, identical: 1, different: 1 }),
@@ -307,12 +306,8 @@ test("starts, shows, answers and cancels durable runs", async () => {
   await acme.deploy({ name: "refund", source, approve: true });
   const scopes = ["calls:read", "calls:run", "calls:approve", "calls:cancel"];
   const { key } = await acme.createKey({ name: "runs", scopes });
-  const runs = async (...args: readonly string[]): Promise<End> => {
-    const own = { ...env, GLOVEBOX_URL: server.url, GLOVEBOX_API_KEY: key };
-    await using run = new NodeProcess([MAIN, "runs", ...args], { cwd: folder, env: own });
-    const code = await run.exit;
-    return { code, stdout: run.stdout, stderr: run.stderr };
-  };
+  const runs = (...args: readonly string[]): Promise<CliEnd> =>
+    runInProcess(["runs", ...args], { env: { ...env, GLOVEBOX_URL: server.url, GLOVEBOX_API_KEY: key } });
   const started = await runs("start", "refund", "--input", '{"amount":5}');
   expect([started.code, started.stderr]).toEqual([0, ""]);
   const { id, waits } = JSON.parse(started.stdout) as { id: string; waits: readonly { id: number }[] };
