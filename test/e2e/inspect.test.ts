@@ -145,8 +145,10 @@ test("--inspect runs at once; breakpoints hold for the next runs and can be take
 });
 
 test("a tool that loops is stopped by its deadline, though a client is attached", { timeout: INSPECT_MS }, async () => {
-  writeFileSync(join(folder, "tool.ts"), "export default () => {\n  for (;;);\n};\n");
-  // The time of the call includes the start of its process, which takes more than a second on a busy machine.
+  // The time of the call includes the start of its process, which takes more than a second on a busy machine. The tool does not loop all
+  // the rest of it, because that is CPU time of other tests.
+  const waits = "await new Promise((done) => setTimeout(done, 15_000));";
+  writeFileSync(join(folder, "tool.ts"), `export default async () => {\n  ${waits}\n  for (;;);\n};\n`);
   const { dev, url } = await startDev("--inspect-brk=0", "--timeout-ms", "20000", "--cpu-ms", "60000");
   await using client = await DevToolsClient.connect(url);
   await client.send("Debugger.enable");
