@@ -213,7 +213,7 @@ describe.for(["memory", "file", ...STORES] as const)("the run store: %s", (kind)
   );
 
   test("suspended runs stay on their version while every tool has a new one", async () => {
-    const total = Number(process.env.GLOVEBOX_SUSPENDED_RUNS ?? 60);
+    const total = Number(process.env.GLOVEBOX_SUSPENDED_RUNS ?? 20);
     const options = { tenancy: "multi", workers: { max: 2 } } as const;
     const open = async (versions: readonly number[]) => {
       const box = await makeBox(options);
