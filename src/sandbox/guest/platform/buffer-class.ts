@@ -180,7 +180,9 @@ const methods = {
     if (read === undefined) {
       // The package writes half a code unit at the end.
       const whole = encoding === "utf16le" ? length - (length % 2) : length;
-      return Reflect.apply(packageWrite, this, [text, offset, whole, encoding]) as number;
+      // In a view of these bytes alone: the package would write a part of a character where more bytes follow.
+      const room = Buffer.from(this.buffer, this.byteOffset + offset, whole);
+      return Reflect.apply(packageWrite, room, [text, 0, whole, encoding]) as number;
     }
     const bytes = read.subarray(0, length);
     this.set(bytes, offset);

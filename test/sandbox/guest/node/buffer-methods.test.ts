@@ -188,3 +188,24 @@ test("an inspected buffer says how many bytes are left out", async () => {
   const list = [49, 50, 51, 53].map((length) => ({ method: "inspect", bytes: new Array(length).fill(1), args: [] }));
   expect((await guest.call(list)).value).toEqual(apply(list));
 });
+
+test("text is written in whole characters, also where more bytes follow", async () => {
+  const texts = ["é", "a€", "\u{1f600}b", "\ud800a", "a\udc00"];
+  const operations = texts.flatMap((text) =>
+    ["utf8", "utf16le", "latin1"].flatMap((name) =>
+      [0, 1, 2, 3, 4, 5].map(
+        (length): Operation => ({
+          ...{ method: "write", bytes: [0, 0, 0, 0, 0, 0, 0] },
+          args: [
+            ["text", text],
+            ["number", "1"],
+            ["number", String(length)],
+            ["text", name],
+          ],
+        }),
+      ),
+    ),
+  );
+  const { value } = await guest.call(operations);
+  expect(value).toEqual(JSON.parse(JSON.stringify(apply(operations))));
+});
