@@ -41,12 +41,13 @@ describe.skipIf(!hasNatsServer)("a message that is lost", () => {
 
   const CRASHED = { success: false, error: { code: "SANDBOX_CRASHED", details: { begun: true } } };
   const isResult: typeof isChosen = ({ message }) => message?.type === "ended";
-  const isRequest: typeof isChosen = ({ message }) => message?.type === "capability";
+  // A slow executor reports the start in a message of its own, and the host would then know that the call has begun.
+  const isFirstOfCode: typeof isChosen = ({ message }) => message?.type === "started" || message?.type === "capability";
   const isAnswer: typeof isChosen = ({ type }) => type === "answer";
 
   test.for<readonly [what: string, tool: string, isOne: typeof isChosen, expected: object]>([
     ["that has the result of the executor's only call ends the call", "returns", isResult, CRASHED],
-    ["that has a request lets the call run again, which has had no effect", "asks", isRequest, { success: true }],
+    ["that has a request lets the call run again, which has had no effect", "asks", isFirstOfCode, { success: true }],
     ["that has the answer to a request ends the call", "asks", isAnswer, CRASHED],
   ])("%s", async ([, tool, isOne, expected]) => {
     expect(await call(tool)).toMatchObject({ success: true });
