@@ -47,7 +47,8 @@ export class Runs implements AsyncDisposable {
   readonly #options: ParsedRunsOptions;
   readonly #now: () => number;
   readonly #scope: RunScope;
-  readonly #active = new Map<string, Promise<RunRecord>>();
+  /** The attempts that are under way here, with their claims. */
+  readonly #active = new Map<Promise<RunRecord>, RunClaim>();
   /** Cancels the attempts that are under way, by run. */
   readonly #cancels = new Map<string, AbortController>();
   #poller: NodeJS.Timeout | undefined;
@@ -268,14 +269,14 @@ export class Runs implements AsyncDisposable {
     const { drainMs } = await deferFailure(() => parseOptions(CloseSchema, options, "options"));
     clearInterval(this.#poller);
     if (drainMs > 0 && this.#active.size > 0) {
-      const settled = Promise.allSettled(this.#active.values());
+      const settled = Promise.allSettled(this.#active.keys());
       const timer = new AbortController();
       await Promise.race([settled, setTimeout(drainMs, undefined, { signal: timer.signal }).catch(() => {})]);
       timer.abort();
     }
     this.#closing.abort();
     await this.#polling;
-    await Promise.allSettled(this.#active.values());
+    await Promise.allSettled(this.#active.keys());
     this.#registration?.[Symbol.dispose]();
   }
 
@@ -327,16 +328,15 @@ export class Runs implements AsyncDisposable {
   async #resumeOrJoin(key: RunKey): Promise<RunRecord | undefined> {
     const run = await this.#resume(key);
     if (run !== undefined) return run;
-    const prefix = `${nameOf(key).slice(0, -1)},`;
-    for (const [name, active] of this.#active) if (name.startsWith(prefix)) return await active;
+    for (const [attempt, { tenantId, id }] of this.#active)
+      if (tenantId === key.tenantId && id === key.id) return await attempt;
     return undefined;
   }
 
   async #continue(claim: RunClaim, starter?: RunStarter): Promise<RunRecord> {
-    const name = JSON.stringify([claim.tenantId, claim.id, claim.fence]);
-    const active = this.#runClaimed(claim, starter).finally(() => this.#active.delete(name));
-    this.#active.set(name, active);
-    return await active;
+    const attempt = this.#runClaimed(claim, starter).finally(() => this.#active.delete(attempt));
+    this.#active.set(attempt, claim);
+    return await attempt;
   }
 
   /** Runs a claimed run until it waits or ends, and renews its lease meanwhile. */

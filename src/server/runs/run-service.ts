@@ -354,8 +354,9 @@ export class RunService implements AsyncDisposable {
     });
     if (before === undefined) return undefined;
     // A run that was under way finds the signal by itself, and its attempt may take long.
-    const settled = before.state === "suspended" && this.#runs[before.kind].resume(id, { tenantId: tenant.id });
-    return { settled: this.#settle(key, Promise.resolve(settled)) };
+    const isWaiting = before.state === "suspended";
+    const resumed = isWaiting ? this.#runs[before.kind].resume(id, { tenantId: tenant.id }) : Promise.resolve();
+    return { settled: this.#settle(key, resumed) };
   }
 
   /**
