@@ -1,4 +1,4 @@
-// What the two scripts of a worker contain. Each process loads the first at its start, so its size and imports cost CPU time at every start.
+// Checks the contents of the two scripts of a worker. Each process loads the first at its start, which costs CPU time by its size and imports.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";

@@ -427,7 +427,7 @@ describe("three servers with one Postgres", () => {
     expect((await one("POST", "/v1/tenants", { id: "gone" })).status).toBe(201);
     await deploy(two, "gone", "slow", SLOW);
     for (const api of [one, two, three]) {
-      // One that heard late of the deletion denies calls until it hears of the new tenant.
+      // A server that received the message about the deletion late denies calls until it receives the one about the new tenant.
       const call = async () =>
         (await api<Call>("POST", "/v1/tenants/gone/tools/slow/calls", { input: { ms: 1 } })).status;
       await expect.poll(call).toBe(200);

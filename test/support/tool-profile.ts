@@ -1,5 +1,4 @@
 // A tool as the host describes it to a worker, for tests with another subject.
-
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 import type { WorkerToolProfile } from "../../src/sandbox/protocol/host-messages.ts";
 

@@ -1,6 +1,5 @@
 // Turns: the entries into the guest of a repeatable call. Each turn delivers what the guest waits for, at a fixed time of the guest's clock.
 // The order of the turns decides the order in which promises settle, so a call with the same turns has the same output.
-import * as z from "zod";
 
 /**
  * What a turn does: runs the tool's top level, starts the call, delivers answers of the host, results of jobs (cryptography,
@@ -15,16 +14,8 @@ export type TurnKind = (typeof TURN_KINDS)[number];
  */
 export type Turn = readonly [kind: TurnKind, at: number, ...ids: number[]];
 
-/** The end of the year 9999. */
-const MAX_TIME = 253_402_300_799_999;
 /** Maximum number of answers in one turn. */
 export const MAX_TURN_IDS = 10_000;
-
-/** Creates the schema of a turn. A worker needs it only for a call that replays turns. */
-export const createTurnSchema = (): z.ZodType<Turn> =>
-  z
-    .tuple([z.enum(TURN_KINDS), z.int().min(0).max(MAX_TIME)], z.int().min(0).max(Number.MAX_SAFE_INTEGER))
-    .refine((turn) => turn.length <= MAX_TURN_IDS + 2);
 
 /** Maximum size of the turns of one call in UTF-16 code units of JSON: about 150,000 turns. */
 export const MAX_TURNS_LENGTH: number = 4 * 1024 * 1024;

@@ -38,14 +38,19 @@ const die = (): void => {
   process.abort();
 };
 
-/** Loads the worker's second script, which is in the same directory. */
-function loadOnDemand(): typeof import("./on-demand.ts") {
-  const require = createRequire(join(import.meta.dirname, "worker.cjs"));
-  return require(`./${ON_DEMAND_FILE}`) as typeof import("./on-demand.ts");
+type OnDemand = typeof import("./on-demand.ts");
+let onDemand: OnDemand | undefined;
+
+/** Returns the worker's second script, which is in the same directory. */
+function loadOnDemand(): OnDemand {
+  const path = join(import.meta.dirname, ON_DEMAND_FILE);
+  onDemand ??= createRequire(path)(path) as OnDemand;
+  return onDemand;
 }
 
 const loadCrypto: LoadCrypto = () => loadOnDemand().GuestCrypto;
-const toTurns = (text: string): Turn[] => (text === "" ? [] : loadOnDemand().parseTurns(text));
+/** Parses the turns of a recording, which the host has validated. */
+const toTurns = (text: string): Turn[] => (text === "" ? [] : loadOnDemand().TurnsSchema.parse(JSON.parse(text)));
 
 class Worker {
   readonly #writer: FrameWriter;
