@@ -56,6 +56,10 @@ describe("ToolError.toData()", () => {
     },
   );
 
+  test("says in the message for users that the call has no tool name", () => {
+    expect(new ToolError("PARAM_INVALID", "m").toData("").userMessage).toBe("The input for (no name) is not valid");
+  });
+
   test("omits keys without a value", () => {
     expect(Object.keys(new ToolError("TOOL_FAILED", "m").toData("t")).sort()).toEqual([
       "code",

@@ -241,12 +241,12 @@ export class ToolError extends Error {
     return docsPathOf(this.code);
   }
 
-  /** Returns the error as plain JSON. `toolName` replaces `{tool}` in `userMessage`. */
+  /** Returns the error as plain JSON. `toolName` replaces `{tool}` in `userMessage`; a call without a name gets "(no name)" there. */
   toData(toolName: string): ToolErrorData {
     return {
       code: this.code,
       message: this.message,
-      userMessage: ERROR_CODES[this.code].userMessage.replace("{tool}", () => toolName),
+      userMessage: ERROR_CODES[this.code].userMessage.replace("{tool}", () => toolName || "(no name)"),
       recoverable: this.recoverable,
       docs: this.docs,
       ...(this.details === undefined ? {} : { details: this.details }),
