@@ -117,7 +117,11 @@ async function openBox(
       return toTenantOptions(tenant.policy, await readSecrets(database.db, masterKey, tenantId));
     },
     quotaStore: quotas,
-    workers: { max: config.maxWorkers },
+    workers: {
+      max: config.maxWorkers,
+      warmProcesses: config.warmProcesses,
+      warmPythonProcesses: config.warmPythonProcesses,
+    },
     ...(config.natsUrl === undefined ? {} : { executors: toExecutors(config, config.natsUrl) }),
     kv,
     cache: { directory: join(config.dataDir, "cache") },

@@ -94,7 +94,7 @@ describe("an option of the table", () => {
   test.for(VALUE_ROWS.filter(({ spec }) => spec.multiple !== true))(
     "$command --$name rejects a second value",
     async ({ command, name, spec }) => {
-      const value = /from \d/.test(spec.expects) ? "100" : "127.0.0.1";
+      const value = /from (\d+)/.exec(spec.expects)?.[1] ?? "127.0.0.1";
       const option = `--${name}=${value}`;
       const end = await glovebox(command, ...POSITIONALS[command], option, option);
       expectUsageError(end, `--${name}: expected at most once, got it several times`);

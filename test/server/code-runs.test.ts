@@ -61,7 +61,7 @@ describe.for(STORES)("durable code with %s", (kind) => {
   let key = "";
   const base = "/v1/tenants/acme";
   const start = async (): Promise<void> => {
-    server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+    server = await createServer({ ...store.options, port: 0, logLevel: "silent", warmPythonProcesses: 0 });
     adminKey ||= server.adminKey ?? "";
   };
   const api: ReturnType<typeof apiOf> = (...args) => apiOf(server, adminKey)(...args);

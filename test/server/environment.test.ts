@@ -40,6 +40,8 @@ const VALUES: { readonly [option: string]: readonly [string, unknown] } = {
   natsReplicas: ["3", 3],
   executorSilenceMs: ["2000", 2000],
   maxWorkers: ["7", 7],
+  warmProcesses: ["2", 2],
+  warmPythonProcesses: ["0", 0],
 };
 
 test.for(Object.keys(ServerOptionsSchema.shape))("%s has a variable", (option) => {

@@ -21,6 +21,8 @@ const ENVIRONMENT: { readonly [flag: string]: string } = {
   pool: "GLOVEBOX_EXECUTOR_POOL",
   slots: "GLOVEBOX_EXECUTOR_SLOTS",
   "max-workers": "GLOVEBOX_MAX_WORKERS",
+  "warm-processes": "GLOVEBOX_WARM_PROCESSES",
+  "warm-python-processes": "GLOVEBOX_WARM_PYTHON_PROCESSES",
   "cache-dir": "GLOVEBOX_EXECUTOR_CACHE_DIR",
   "drain-ms": "GLOVEBOX_DRAIN_MS",
   "alive-file": "GLOVEBOX_EXECUTOR_ALIVE_FILE",
@@ -52,7 +54,6 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
   const drainMs = readNumber("drain-ms", given, io) ?? DEFAULT_DRAIN_MS;
   if (drainMs > 300_000) throw new UsageError("GLOVEBOX_DRAIN_MS: expected a whole number from 0 to 300000");
   io.setStopTimeout(drainMs + CLOSE_MS);
-  const maxWorkers = readNumber("max-workers", given, io);
   const { startExecutor } = await import("../../executor/index.ts");
   const disconnected = Promise.withResolvers<void>();
   const requested = Promise.withResolvers<"requested">();
@@ -68,7 +69,11 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
       pool: readValue("pool", given, io),
       slots: readNumber("slots", given, io),
       cacheDir: readValue("cache-dir", given, io),
-      ...(maxWorkers === undefined ? {} : { workers: { max: maxWorkers } }),
+      workers: {
+        max: readNumber("max-workers", given, io),
+        warmProcesses: readNumber("warm-processes", given, io),
+        warmPythonProcesses: readNumber("warm-python-processes", given, io),
+      },
     },
     {
       onError: report,

@@ -168,6 +168,8 @@ export const COMMAND_SPECS = {
       pool: anyText("the name of a pool"),
       slots: wholeNumber(1, MAX_SLOTS, `a whole number from 1 to ${MAX_SLOTS}`),
       "max-workers": wholeNumber(1, 1_024, "a whole number from 1 to 1024"),
+      "warm-processes": wholeNumber(0, 64, "a whole number from 0 to 64"),
+      "warm-python-processes": wholeNumber(0, 16, "a whole number from 0 to 16"),
       "cache-dir": anyText("a folder"),
       "alive-file": anyText("a file"),
       "drain-ms": wholeNumber(0, 300_000, "a whole number from 0 to 300000"),

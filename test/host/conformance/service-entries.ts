@@ -25,7 +25,8 @@ const serverOptions: OptionTable = {
   ...{ natsUrl: "text", natsCredentials: "text", natsTlsCa: "text", natsReplicas: "number" },
   ...{ executorSilenceMs: "number", replicaUrl: "text" },
   ...{ maxStreamMs: "number", maxStreamsPerKey: "number", maxStreamsPerTenant: "number" },
-  ...{ maxWorkers: "number", limits: Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"])) },
+  ...{ maxWorkers: "number", warmProcesses: "number", warmPythonProcesses: "number" },
+  ...{ limits: Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"])) },
   jwt: { issuer: "text", audience: "text", jwksUri: "text", tenantClaim: "text", scopePrefix: "text" },
   oidc: {
     ...{ issuer: "text", clientId: "text", clientSecret: "text", publicUrl: "text", request: "text" },
