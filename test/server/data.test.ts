@@ -245,6 +245,16 @@ describe.for(STORES)("with %s", (kind) => {
   });
 
   test("exports everything of a tenant, and nothing of another, without secrets", async () => {
+    // A delivery that has failed: its error is text, where a call's is JSON.
+    const webhook = { url: "http://127.0.0.1:9/hook", events: ["call.failed"] };
+    const { id } = (await api<{ readonly id: string }>("POST", `${tenant}/webhooks`, webhook)).body;
+    expect((await api("POST", `${tenant}/webhooks/${id}/test`)).status).toBe(202);
+    const deliveries = `${tenant}/webhooks/${id}/deliveries`;
+    const errorOf = async () =>
+      (await api<{ readonly items: readonly { readonly error: string | null }[] }>("GET", deliveries)).body.items[0]
+        ?.error;
+    await expect.poll(errorOf).toEqual(expect.any(String));
+    const error = await errorOf();
     const response = await fetch(`${server.url}${tenant}/export`, {
       headers: { authorization: `Bearer ${server.adminKey}` },
     });
@@ -262,6 +272,7 @@ describe.for(STORES)("with %s", (kind) => {
     for (const type of ["tenants", "tool_versions", "blobs", "secrets", "calls", "usage", "audit", "kv_entries"])
       expect(types).toContain(type);
     expect(lines.find(({ type }) => type === "calls")).toMatchObject({ input: expect.any(Object) });
+    expect(lines.find(({ type }) => type === "deliveries")).toMatchObject({ error, body: { type: "webhook.test" } });
     expect(text).not.toContain("beta");
     expect(text).not.toContain(VALUE);
     expect(text).not.toContain("sealed");

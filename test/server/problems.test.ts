@@ -71,8 +71,8 @@ describe.for(STORES)("with %s", (kind) => {
       }, patiently)
       .toEqual([
         expect.objectContaining({
-          ...{ tenantId: "acme", target: expect.stringMatching(/^calls:month:\d+$/) },
-          details: { used: expect.any(Number), resetsAt: expect.any(Number) },
+          ...{ tenantId: "acme", target: "calls:month" },
+          details: { used: expect.any(Number), limit: 50, resetsAt: expect.any(Number) },
         }),
       ]);
     const [warning] = await find("quota_warning");
@@ -86,7 +86,40 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("POST", `${base}/webhooks/${body.id}/test`)).status).toBe(202);
     await expect
       .poll(() => find("webhook_failing"), patiently)
-      .toEqual([expect.objectContaining({ tenantId: "acme", target: body.id, count: 1 })]);
+      .toEqual([
+        expect.objectContaining({ tenantId: "acme", target: body.id, count: 1, details: { failed: 1, retried: 0 } }),
+      ]);
+  });
+
+  test("a webhook that does not accept a delivery, which will be tried again", async () => {
+    // A tenant of its own, because the failing calls of others would add deliveries.
+    const own = "/v1/tenants/unheard";
+    expect((await api("POST", "/v1/tenants", { id: "unheard" })).status).toBe(201);
+    const { body } = await api("POST", `${own}/webhooks`, { url: "http://127.0.0.1:9/hook", events: ["call.failed"] });
+    expect(await find("webhook_failing", `${own}/problems`)).toEqual([]);
+    expect((await api("POST", `${own}/webhooks/${body.id}/test`)).status).toBe(202);
+    await expect
+      .poll(() => find("webhook_failing", `${own}/problems`), patiently)
+      .toEqual([
+        expect.objectContaining({ tenantId: "unheard", target: body.id, count: 1, details: { failed: 0, retried: 1 } }),
+      ]);
+  });
+
+  test("no quota that the policy has raised or removed since", async () => {
+    const own = "/v1/tenants/raised";
+    const withCalls = (month: number) => ({ policy: { quotas: { calls: { month } } } });
+    expect((await api("POST", "/v1/tenants", { id: "raised", ...withCalls(5) })).status).toBe(201);
+    const source = "export default () => 1";
+    expect((await api("POST", `${own}/tools`, { name: "one", source })).status).toBe(201);
+    for (let count = 0; count < 4; count += 1) await api("POST", `${own}/tools/one/calls`, {});
+    const warned = () => find("quota_warning", `${own}/problems`);
+    await expect.poll(warned, patiently).toHaveLength(1);
+    expect((await api("PATCH", own, withCalls(50))).status).toBe(200);
+    await expect.poll(warned, patiently).toEqual([]);
+    expect((await api("PATCH", own, withCalls(5))).status).toBe(200);
+    await expect.poll(warned, patiently).toHaveLength(1);
+    expect((await api("PATCH", own, { policy: {} })).status).toBe(200);
+    await expect.poll(warned, patiently).toEqual([]);
   });
 
   test("a schedule whose latest call has failed, unless it is paused", async () => {

@@ -34,6 +34,7 @@ function describeProblem({
 }: Problem): readonly [text: string, url: string] {
   const [tool = target] = target.split(/[@:]/);
   const tenantId = owner ?? "";
+  const deliveries = count === 1 ? "1 delivery" : `${count} deliveries`;
   switch (kind) {
     case "version_waiting":
       return [`${target} waits for approval`, urlOf(["t", tenantId, "approvals"])];
@@ -42,7 +43,12 @@ function describeProblem({
     case "quota_warning":
       return [`Over 80 % of the quota ${target} is used`, urlOf(["t", tenantId, "settings"])];
     case "webhook_failing":
-      return [`${count} deliveries of a webhook failed for good`, urlOf(["t", tenantId, "webhooks"])];
+      return [
+        details.failed === 0
+          ? `A webhook does not accept ${deliveries}, which will be tried again`
+          : `${deliveries} of a webhook failed`,
+        urlOf(["t", tenantId, "webhooks"]),
+      ];
     case "tool_failing":
       return [
         `${count} calls of ${target} failed in the last hour`,

@@ -149,7 +149,11 @@ export function Timeline({ timeline, totalMs, usage, urlOfCall, beside }: Timeli
               class="button quiet small"
               onClick={() => setOpen(new Set(isAllOpen ? [] : openable))}
             >
-              {isAllOpen ? "Close all nested calls" : `Open all ${openable.length} nested calls`}
+              {isAllOpen
+                ? "Close all nested calls"
+                : openable.length === 1
+                  ? "Open the nested call"
+                  : `Open all ${openable.length} nested calls`}
             </button>
           )}
           <div class="timeline-scale" aria-hidden="true">

@@ -5,13 +5,11 @@ import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } 
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { QuotaCountersTable } from "../database/schema.ts";
-
-/** Share of a limit at which its tenant is warned. */
-const WARN_AT = 0.8;
+import { toQuotaName, WARN_AT } from "./quota-status.ts";
 
 export interface QuotaWarning {
   readonly tenantId: string;
-  /** `calls:month:1760000000000`: resource, period and start of the window. */
+  /** Resource and period, as `GET …/quotas` has them: `calls:month`. */
   readonly name: string;
   readonly used: number;
   readonly limit: number;
@@ -75,7 +73,7 @@ export class DatabaseQuotaStore implements QuotaStore {
         const isNew = step.is_warned === 1 && current?.is_warned !== 1;
         if (charge.kind === "window" && isNew) {
           const { tenantId, name, limit = 0 } = charge;
-          warnings.push({ tenantId, name, used: step.value, limit });
+          warnings.push({ tenantId, name: toQuotaName(name), used: step.value, limit });
         }
         if (charge.kind === "rate" || charge.amount > 0 || isNew) changes.set(key, { charge, step });
       }

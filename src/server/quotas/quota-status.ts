@@ -5,6 +5,9 @@ const PERIODS = ["minute", "hour", "day", "month"] as const;
 const RESOURCES = ["calls", "cpuMs", "egressBytes"] as const;
 const FIXED_MS = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
+/** Share of a limit at which its tenant is warned. */
+export const WARN_AT = 0.8;
+
 export interface QuotaStatus {
   /** `rate` of a tenant, `key` for the rate of a key, or resource and period: `calls:month`. */
   readonly name: string;
@@ -25,6 +28,24 @@ function windowAt(period: (typeof PERIODS)[number], now: number): { readonly sta
   }
   const start = Math.floor(now / FIXED_MS[period]) * FIXED_MS[period];
   return { start, end: start + FIXED_MS[period] };
+}
+
+const STORED_BYTES = "storedBytes";
+
+/** Returns the name of a quota by that of a counter, which also has the start of the window: `calls:month` of `calls:month:1760000000000`. */
+export const toQuotaName = (counter: string): string => {
+  const [resource = "", period] = counter.split(":");
+  return resource === STORED_BYTES || period === undefined ? resource : `${resource}:${period}`;
+};
+
+/** Returns the limit of a quota by its name; undefined if the policy has no such quota. */
+export function quotaLimitOf(
+  { quotas, maxStoredBytes }: Pick<ServerTenantPolicy, "quotas" | "maxStoredBytes">,
+  name: string,
+): number | undefined {
+  if (name === STORED_BYTES) return maxStoredBytes;
+  const [resource, period] = name.split(":");
+  return quotas?.[resource as (typeof RESOURCES)[number]]?.[period as (typeof PERIODS)[number]];
 }
 
 /** A rate as a bucket: `calls` per period, up to `burst` at once. */

@@ -1,9 +1,15 @@
 // Finds what is wrong now: what an operator should look at first.
+
+import { type Expression, expressionBuilder, type SqlBool } from "kysely";
 import { type Glovebox, LAYERS, type Layer } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import { IS_OPEN_RUN, IS_PENDING_APPROVAL, IS_WAITING_VERSION } from "../database/partial-indexes.ts";
+import { IS_OPEN_DELIVERY, IS_OPEN_RUN, IS_PENDING_APPROVAL, IS_WAITING_VERSION } from "../database/partial-indexes.ts";
+import type { DatabaseSchema } from "../database/schema.ts";
 import { firstIdAt } from "../ids.ts";
+import { quotaLimitOf, toQuotaName, WARN_AT } from "../quotas/quota-status.ts";
+import { readJson } from "./json.ts";
 import type { OverviewRecord } from "./overview.ts";
+import { TenantPolicySchema } from "./tenant-policy.ts";
 
 export const PROBLEM_KINDS = [
   "version_waiting",
@@ -110,33 +116,56 @@ async function findRollbacks({ db, tenantId, now }: Search): Promise<readonly Pr
   }));
 }
 
+/** Quotas that are nearly used up, unless the tenant's policy has raised or removed them since. */
 async function findQuotaWarnings({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
   let query = db
     .selectFrom("quota_counters")
-    .select(["tenant_id", "name", "value", "ends_at"])
+    .innerJoin("tenants", "tenants.id", "quota_counters.tenant_id")
+    .select(["quota_counters.tenant_id", "quota_counters.name", "value", "ends_at", "policy"])
     .where("is_warned", "=", 1)
     .where("ends_at", ">", now)
     .limit(MAX_OF_KIND);
-  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
-  return (await query.execute()).map((row) => ({
-    ...{ kind: "quota_warning", tenantId: row.tenant_id, target: row.name, count: 1, at: now },
-    details: { used: row.value, resetsAt: row.ends_at },
-  }));
+  if (tenantId !== undefined) query = query.where("quota_counters.tenant_id", "=", tenantId);
+  return (await query.execute()).flatMap((row) => {
+    const target = toQuotaName(row.name);
+    const limit = quotaLimitOf(readJson(TenantPolicySchema, row.policy, "policy of a tenant"), target);
+    if (limit === undefined || row.value < limit * WARN_AT) return [];
+    const details = { used: row.value, limit, resetsAt: row.ends_at };
+    return [{ kind: "quota_warning", tenantId: row.tenant_id, target, count: 1, at: now, details }];
+  });
 }
 
+/** Webhooks with deliveries that failed for good in the last day, or that are tried again. */
 async function findFailingWebhooks({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
-  let query = db
-    .selectFrom("deliveries")
-    .select((of) => ["tenant_id", "webhook_id", of.fn.countAll<number>().as("count"), of.fn.max("created_at").as("at")])
-    .where("state", "=", "failed")
-    .where("id", ">=", firstIdAt("delivery", now - DAY_MS))
-    .groupBy(["tenant_id", "webhook_id"])
-    .limit(MAX_OF_KIND);
-  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
-  return (await query.execute()).map((row) => ({
-    ...{ kind: "webhook_failing", tenantId: row.tenant_id, target: row.webhook_id, count: Number(row.count) },
-    ...{ at: Number(row.at), details: {} },
-  }));
+  const byWebhook = (isFailing: Expression<SqlBool>) => {
+    const query = db
+      .selectFrom("deliveries")
+      .select((of) => ["tenant_id", "webhook_id", of.fn.countAll<number>().as("count")])
+      .select((of) => of.fn.max("created_at").as("at"))
+      .where(isFailing)
+      .groupBy(["tenant_id", "webhook_id"])
+      .limit(MAX_OF_KIND);
+    return (tenantId === undefined ? query : query.where("tenant_id", "=", tenantId)).execute();
+  };
+  const eb = expressionBuilder<DatabaseSchema, "deliveries">();
+  const since = firstIdAt("delivery", now - DAY_MS);
+  const failed = await byWebhook(eb.and([eb("state", "=", "failed"), eb("id", ">=", since)]));
+  // One that is sent for the first time has no error yet.
+  const retried = await byWebhook(eb.and([IS_OPEN_DELIVERY, eb("attempts", ">", 0), eb("error", "is not", null)]));
+  const found = new Map<string, ProblemRecord>();
+  for (const [name, rows] of [
+    ["failed", failed],
+    ["retried", retried],
+  ] as const) {
+    for (const { tenant_id, webhook_id: target, count, at } of rows) {
+      const { details, ...known } = found.get(target) ?? { count: 0, at: 0, details: { failed: 0, retried: 0 } };
+      found.set(target, {
+        ...{ kind: "webhook_failing", tenantId: tenant_id, target, count: known.count + Number(count) },
+        ...{ at: Math.max(known.at, Number(at)), details: { ...details, [name]: Number(count) } },
+      });
+    }
+  }
+  return [...found.values()];
 }
 
 /** A schedule whose latest run has failed. */

@@ -9,13 +9,12 @@ import { ToolError } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import { COUNT_ALL, COUNTED_COLUMNS } from "../database/migrations/0012-stored-bytes.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
+import { toQuotaName, WARN_AT } from "../quotas/quota-status.ts";
 import { readJson } from "./json.ts";
 import { TenantPolicySchema } from "./tenant-policy.ts";
 
 /** Share of the quota that records of ended calls fill. The rest is left to what a tenant stores on purpose. */
 const HISTORY_SHARE = 0.8;
-/** Share of the quota at which a tenant is warned. */
-const WARN_AT = 0.8;
 /** Counts of one tenant that a sweep leaves as they are. */
 const MAX_PARTS = 8;
 const TENANTS_PER_PAGE = 500;
@@ -197,6 +196,6 @@ export class StoredBytesSweeper {
       .values({ tenant_id: tenantId, name, value: used, ends_at: day + DAY_MS, is_warned: 1 })
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst();
-    if (numInsertedOrUpdatedRows > 0n) this.#onWarning({ tenantId, name, used, limit });
+    if (numInsertedOrUpdatedRows > 0n) this.#onWarning({ tenantId, name: toQuotaName(name), used, limit });
   }
 }

@@ -1,47 +1,55 @@
 // Exports everything that a tenant owns as lines of JSON: its settings, keys (without their hashes), tools with their sources, calls, usage,
 // audit entries, schedules, webhooks, triggers, names of secrets, and the values of its tools.
 import type { Db } from "../database/open-database.ts";
+import type { DatabaseSchema } from "../database/schema.ts";
 import { lastOfFormerTenant } from "../records/audit.ts";
 import { type Row, readRows, type TableName } from "./table-rows.ts";
 
-/** The tables of an export, with the columns that it leaves out. */
-const EXPORTED: readonly (readonly [table: TableName, omitted: readonly string[]])[] = [
-  ["tenants", ["revision"]],
-  ["api_keys", ["hash"]],
-  ["console_sessions", ["hash"]],
-  ["tool_versions", []],
-  ["version_files", []],
-  ["blobs", []],
-  ["releases", []],
-  ["release_history", []],
-  ["schedules", []],
-  ["webhooks", ["sealed_secret"]],
-  ["deliveries", []],
-  ["triggers", ["sealed_secret"]],
-  ["secrets", ["sealed"]],
-  ["usage", []],
-  ["calls", ["request_hash", "lease_owner", "lease_until", "fence"]],
-  ["call_contents", []],
-  ["approvals", []],
-  ["runs", ["fence", "lease_until"]],
-  ["run_entries", []],
-  ["run_requests", ["request_hash"]],
-  ["audit", ["hash_version", "salt", "content_hash", "erased_by"]],
-  ["kv_entries", []],
-];
-/** Columns that hold JSON, which an export shows as such. */
-const JSON_COLUMNS: ReadonlySet<string> = new Set([
-  ...["policy", "scopes", "rate_limit", "definition", "settings", "versions", "rollback", "input", "output", "error"],
-  ...["logs", "usage", "calls", "details", "hosts", "events", "body", "text", "waits", "result"],
-]);
+interface ExportedTable<Name extends TableName> {
+  /** Columns that an export leaves out. */
+  readonly omitted?: readonly (keyof DatabaseSchema[Name] & string)[];
+  /** Columns that hold JSON text, or null. An export has the values. */
+  readonly json?: readonly (keyof DatabaseSchema[Name] & string)[];
+}
 
-function show(row: Row, omitted: readonly string[]): object {
+/** The tables of an export. */
+const EXPORTED: { readonly [Name in TableName]?: ExportedTable<Name> } = {
+  tenants: { omitted: ["revision"], json: ["policy"] },
+  api_keys: { omitted: ["hash"], json: ["scopes", "rate_limit"] },
+  console_sessions: { omitted: ["hash"], json: ["scopes"] },
+  tool_versions: { json: ["definition", "settings"] },
+  version_files: {},
+  blobs: {},
+  releases: { json: ["versions", "rollback"] },
+  release_history: { json: ["versions"] },
+  schedules: { json: ["input"] },
+  webhooks: { omitted: ["sealed_secret"], json: ["events"] },
+  deliveries: { json: ["body"] },
+  triggers: { omitted: ["sealed_secret"] },
+  secrets: { omitted: ["sealed"], json: ["hosts"] },
+  usage: {},
+  calls: {
+    omitted: ["request_hash", "lease_owner", "lease_until", "fence"],
+    json: ["input", "output", "timeline", "error", "logs", "usage", "calls"],
+  },
+  call_contents: { json: ["text"] },
+  approvals: {},
+  runs: { omitted: ["fence", "lease_until"], json: ["input", "waits", "result"] },
+  run_entries: { json: ["text"] },
+  run_requests: { omitted: ["request_hash"] },
+  audit: { omitted: ["hash_version", "salt", "content_hash", "erased_by"], json: ["details"] },
+  kv_entries: {},
+};
+
+function show(
+  row: Row,
+  { omitted = [], json = [] }: { readonly omitted?: readonly string[]; readonly json?: readonly string[] },
+): object {
   const shown = Object.entries(row)
     .filter(([name]) => !omitted.includes(name))
     .map(([name, value]): [string, unknown] => {
       if (value instanceof Uint8Array) return [name, { base64: Buffer.from(value).toString("base64") }];
-      if (typeof value === "string" && JSON_COLUMNS.has(name)) return [name, JSON.parse(value)];
-      return [name, value];
+      return [name, typeof value === "string" && json.includes(name) ? JSON.parse(value) : value];
     });
   return Object.fromEntries(shown);
 }
@@ -53,13 +61,13 @@ function show(row: Row, omitted: readonly string[]): object {
 export async function* exportTenant(db: Db, tenantId: string): AsyncGenerator<string, void> {
   const counts: Record<string, number> = {};
   const former = await lastOfFormerTenant(db, tenantId);
-  for (const [table, omitted] of EXPORTED) {
+  for (const [table, columns] of Object.entries(EXPORTED) as [TableName, ExportedTable<TableName>][]) {
     counts[table] = 0;
     for await (const row of readRows(db, table, tenantId)) {
       // Entries of an earlier tenant with the same id belong to no tenant.
       if (table === "audit" && Number(row.sequence) <= former) continue;
       counts[table] += 1;
-      yield `${JSON.stringify({ type: table, ...show(row, omitted) })}\n`;
+      yield `${JSON.stringify({ type: table, ...show(row, columns) })}\n`;
     }
   }
   yield `${JSON.stringify({ type: "end", counts })}\n`;
