@@ -413,7 +413,9 @@ class SandboxRun implements CallListener, ChainedRun {
   }
 
   onLost(loss: CallLossReason, peakBytes: number): void {
-    const usage = this.#usage(undefined, peakBytes);
+    // The circuit compares when calls began.
+    const executeMs = this.#placedAt === undefined ? 0 : performance.now() - this.#placedAt;
+    const usage = { ...this.#usage(undefined, peakBytes), executeMs };
     const error = this.#toLossError(loss, usage);
     // A call that was never placed has not affected the session.
     if (this.#placedAt !== undefined) this.#tool.session?.onEnded(false, usage, error);
@@ -446,17 +448,20 @@ class SandboxRun implements CallListener, ChainedRun {
     return { ...NO_USAGE, cpuMs, queueMs: placedAt - this.#admitted, ...message?.usage, peakBytes };
   }
 
-  #toLossError({ begun, cause, outOfMemory }: CallLossReason, usage: ToolUsage): ToolError {
+  #toLossError({ begun, cause, outOfMemory, event }: CallLossReason, usage: ToolUsage): ToolError {
     // An aborted call reports its own reason, however its process ended.
     if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
     if (cause !== undefined) return cause;
     if (outOfMemory) return memoryError(this.#call.definition.name, this.#call.limits, usage.peakBytes);
-    return new ToolError("SANDBOX_CRASHED", "The sandbox process of the call ended before the call did", {
-      details: { begun },
-    });
+    const what =
+      event?.isExecutorLost === true ? "The executor of the call was lost" : "The sandbox process of the call ended";
+    return new ToolError("SANDBOX_CRASHED", `${what} before the call ended`, { cause: event, details: { begun } });
   }
 
-  /** A timeout is the tool's fault alone. A process that cannot start or crashes affects all calls of the source. */
+  /**
+   * A timeout is the tool's fault alone. A process that cannot start or crashes affects all calls of the source. A lost executor counts too,
+   * because its tools may have exhausted its machine, but once for all its calls.
+   */
   #isSourceFailure({ isNotStarted }: CallLossReason, { code }: ToolError): boolean {
     return isNotStarted === true || (code === "SANDBOX_CRASHED" && this.#tool.sharesProcesses !== true);
   }

@@ -24,6 +24,19 @@ export interface CallLossReason {
   readonly cause?: ToolError;
   /** No process could be started. */
   readonly isNotStarted?: boolean;
+  /** The event that ended the call: the same object for all calls that it ended, so that a circuit counts it once. */
+  readonly event?: LossEvent;
+}
+
+/** An end of a process or a loss of executors, which can end many calls at once. */
+export class LossEvent extends Error {
+  /** Whether executors were lost, with calls in all their processes, and not one process of this machine or of an executor. */
+  readonly isExecutorLost: boolean;
+
+  constructor(message: string, isExecutorLost = false) {
+    super(message);
+    this.isExecutorLost = isExecutorLost;
+  }
 }
 
 /** A capability call of the guest that waits for its answer. */

@@ -376,7 +376,7 @@ export class WorkerPool implements CallPool, JobOwner {
       this.#countKey(placed.placementKey, 1);
       return;
     }
-    this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker), isNotStarted: true }, peakBytes);
+    this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(loss), isNotStarted: true }, peakBytes);
   }
 
   #onChange(worker: WorkerProcess): void {
@@ -469,10 +469,9 @@ function addToSet<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value)
 }
 
 /** Three processes died before they were usable, so the machine has no room for one now. */
-function notStarted(worker: WorkerProcess): ToolError {
-  const cause = new Error(worker.diagnostics);
+function notStarted({ event }: CallLossReason): ToolError {
   return new ToolError("OVERLOADED", "A sandbox process could not be started", {
-    cause,
+    cause: event,
     details: { retryAfterMs: 1_000 },
   });
 }

@@ -16,7 +16,7 @@ import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type EndReason, FAULT_REASONS, isCrash, OUT_OF_MEMORY } from "./health/process-ending.ts";
 import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
 import { ProcessMonitor } from "./health/process-monitor.ts";
-import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
+import { type CallListener, type CallMessage, LossEvent, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { ProcessInspection } from "./process-inspection.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";
@@ -526,9 +526,11 @@ export class WorkerProcess {
     for (const call of this.#calls) call.release();
     this.#calls.clear();
     this.#inspection.end();
+    const event = new LossEvent(this.#ready ? "A worker process ended before its calls did" : this.diagnostics);
     for (const call of open) {
       const begun = this.#ready && this.#channel.mayBeRead(call.frame) && call.hasBegun(isDrained);
-      call.listener.onLost({ begun, outOfMemory: isOutOfMemory && open.length === 1, isSuspect }, call.peakBytes);
+      const loss = { begun, outOfMemory: isOutOfMemory && open.length === 1, isSuspect, event };
+      call.listener.onLost(loss, call.peakBytes);
     }
     this.#onChange(this);
   }

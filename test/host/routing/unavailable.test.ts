@@ -65,6 +65,7 @@ describe("details.reason", () => {
     expect(seen(failed)).toEqual(["TOOL_UNAVAILABLE", "upstream_unavailable", 503, true]);
     const open = await call(router, "rain");
     expect(seen(open)).toEqual(["TOOL_UNAVAILABLE", "circuit_open", 503, true]);
+    expect(errorOf(open).message).toMatch(/^The tool provider "weather" is not called at present/);
     const seconds = toRetryAfterSeconds(errorOf(open));
     expect(seconds).toBeGreaterThan(0);
     expect(createToolFailureMessage(open)).toContain("not before");

@@ -185,7 +185,7 @@ describe("a process that dies", () => {
     const error = errorOf(await run(box, "slow", { onLog: begun }, { ms: 60_000 }));
     expect([error.code, error.message, error.details]).toEqual([
       "SANDBOX_CRASHED",
-      "The sandbox process of the call ended before the call did",
+      "The sandbox process of the call ended before the call ended",
       { begun: true },
     ]);
     expect(begun).toHaveBeenCalledTimes(1);

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { monotonicMs } from "../../../sandbox/contract/monotonic-time.ts";
 import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-message.ts";
 import { largestFrame } from "../../workers/frame-size.ts";
-import { type CallLossReason, type CallMessage, OpenCall } from "../../workers/open-call.ts";
+import { type CallLossReason, type CallMessage, LossEvent, OpenCall } from "../../workers/open-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";
 import type { CountedMessage, ExecutorCallMessage, RejectionReason } from "../protocol/messages.ts";
 import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";
@@ -23,6 +23,12 @@ const PASSED_ON: ReadonlySet<string> = new Set<CallMessage["type"]>([
   "chunks",
   "ended",
 ]);
+
+/**
+ * The loss of executors: one event for all of them, because an outage of NATS takes all at once. It says little about a tool, so a circuit
+ * counts it once for calls that ran at the same time.
+ */
+const EXECUTOR_LOST = new LossEvent("An executor was lost before its calls ended", true);
 
 /** What the pool does when an attempt is over. */
 export interface AttemptOwner {
@@ -131,10 +137,10 @@ export class RemoteAttempt implements CallAttempt {
     return true;
   }
 
-  /** Ends the attempt: its token is no longer valid. */
+  /** Ends the attempt: its token is no longer valid. Unless the executor reports an event, the executor itself is lost. */
   lose(loss: Omit<CallLossReason, "begun"> & { readonly begun?: boolean } = {}, peakBytes = 0): void {
     if (this.isOver) return;
-    this.#owner.onLost(this, { ...loss, begun: loss.begun === true || this.hasBegun }, peakBytes);
+    this.#owner.onLost(this, { event: EXECUTOR_LOST, ...loss, begun: loss.begun === true || this.hasBegun }, peakBytes);
   }
 
   /**
@@ -155,7 +161,9 @@ export class RemoteAttempt implements CallAttempt {
         break;
       case "lost": {
         const { begun, outOfMemory, isNotStarted, peakBytes } = message;
-        this.lose({ begun, outOfMemory, ...(isNotStarted ? { isNotStarted } : {}) }, peakBytes);
+        // One that drains ends its processes when its time is over.
+        const event = this.executor.announcement.isDraining ? EXECUTOR_LOST : this.executor.processEvent;
+        this.lose({ begun, outOfMemory, event, ...(isNotStarted ? { isNotStarted } : {}) }, peakBytes);
         break;
       }
       case "event":

@@ -1,6 +1,7 @@
 // An executor as a control plane sees it: what it announced, the calls that it runs for this control plane, and the
 // messages to and from it.
 import { setBounded } from "../../util/bounded-map.ts";
+import { LossEvent } from "../../workers/open-call.ts";
 import type { SessionLoss } from "../../workers/pool-job.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
@@ -79,6 +80,8 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   /** Hashes of the bundles of its calls. */
   readonly #bundles = new Map<string, true>();
   readonly #parts: PartSender;
+  /** Ends of its worker processes, which it does not tell apart: a circuit counts them once for calls that ran at the same time. */
+  readonly processEvent = new LossEvent("A worker process of an executor ended before its calls did");
   announcement: Announced;
   /** By performance.now(). */
   seenAt: number = performance.now();

@@ -94,11 +94,17 @@ function evidenceOf(execution: Execution): CircuitEvidence {
   return { is: INCONCLUSIVE_CODES.has(code) ? "unknown" : "up" };
 }
 
-/** Returns whether the cause of a failure was counted already: one lost connection ends all calls that use it. */
+/** Returns whether the cause of a failure was counted already: one lost connection, process or executor ends all calls that use it. */
 function isCounted({ error, usage }: Extract<Execution, { error: unknown }>, { last }: Entry, now: number): boolean {
-  const hasBegunBefore = last !== undefined && now - usage.executeMs <= last.at;
+  const hasBegunBefore = last !== undefined && now - usage.queueMs - usage.executeMs <= last.at;
   return hasBegunBefore && error.cause !== undefined && error.cause === last.cause;
 }
+
+/** Tools are sources of their own, and their users know them by their names. */
+const describeSource = ({ source, sourceId = "" }: Source): string =>
+  sourceId.startsWith(`${source}:`)
+    ? `The tool "${sourceId.slice(source.length + 1)}"`
+    : `The tool provider "${sourceId}"`;
 
 const keyOf = (sourceId: string, tenantId: string): string => `${sourceId}\n${tenantId}`;
 
@@ -131,7 +137,7 @@ export class SourceHealthRegistry {
     if ("epoch" in admission) return admission;
     const { retryAfterMs } = admission;
     const last = circuit.lastFailure === undefined ? "" : `, last with ${circuit.lastFailure.code}`;
-    const message = `${sourceId} is not called at present, because it failed ${circuit.failures} times in a row${last}`;
+    const message = `${describeSource({ source, sourceId })} is not called at present, because it failed ${circuit.failures} times in a row${last}`;
     throw unavailable("circuit_open", message, {
       details: { source, sourceId, state: circuit.state, retryAfterMs },
     });

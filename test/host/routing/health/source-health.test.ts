@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createConnection, createServer, type Server } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import { NO_USAGE } from "../../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../../src/host/executors/host-function.ts";
@@ -65,6 +65,9 @@ describe("ToolRouter, a host function that keeps failing", () => {
     const rejected = await run(router);
     const { retryAfterMs, ...details } = errorOf(rejected).details ?? {};
     expect(errorOf(rejected)).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
+    expect(errorOf(rejected).message).toMatch(
+      /^The tool "probe" is not called at present, because it failed 3 times in a row/,
+    );
     expect(details).toEqual({ reason: "circuit_open", source: "host", sourceId: "host:probe", state: "open" });
     expect(retryAfterMs).toBeGreaterThan(50_000);
     expect(calls).toBe(3);
@@ -284,6 +287,22 @@ describe("Glovebox.health()", () => {
     ];
     expect(others.map(codeOf)).toEqual(["ok", "ok", "TOOL_TIMEOUT"]);
   });
+});
+
+test("counts the end of a process once, however many calls it ends", async () => {
+  await using own = await makeBox({ health: HEALTH, workers: { max: 1 } });
+  const source =
+    "export default ({ waits }) => { console.log('here'); return waits ? new Promise(() => setTimeout(() => {}, 60_000)) : 1; }";
+  await own.addTool({ name: "die", source });
+  let begun = 0;
+  const calls = Array.from({ length: 4 }, (_, n) =>
+    own.execute({ id: `c${n}`, toolName: "die", arguments: { waits: true } }, { onLog: () => (begun += 1) }),
+  );
+  await vi.waitFor(() => expect(begun).toBe(4));
+  for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+  expect((await Promise.all(calls)).map(codeOf)).toEqual(Array(4).fill("SANDBOX_CRASHED"));
+  expect(own.health()).toMatchObject([{ sourceId: "sandbox:die", state: "closed", failures: 1 }]);
+  expect(codeOf(await own.execute({ id: "c9", toolName: "die" }))).toBe("ok");
 });
 
 describe("SourceHealthRegistry", () => {
